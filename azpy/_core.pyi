@@ -1,0 +1,233 @@
+"""The Rust core. Import these names from `azpy`, not from here."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+CHANCE: int
+TERMINAL: int
+
+class CoreError(RuntimeError):
+    """A bug in azpy itself (a panic in the core, turned into an exception)."""
+
+class EvaluatorError(ValueError):
+    """An evaluator's reply that cannot be used: NaN, a wrong shape or dtype, a value outside [-1, 1]."""
+
+class GameError(ValueError):
+    """A game that breaks its contract: no legal action at a player's turn, more plies than `max_plies`, ..."""
+
+class Evaluator(Protocol):
+    def evaluate_batch(self, observations: NDArray[np.float32], /) -> tuple[NDArray[np.float32], NDArray[np.float32]]: ...
+
+class GameLike(Protocol):
+    """What `azpy.Game` declares."""
+
+    num_actions: int
+    obs_shape: tuple[int, int, int]
+    max_plies: int
+
+def list_games() -> dict[str, dict[str, int]]: ...
+def make_game(name: str, **params: int) -> State: ...
+
+@final
+class State:
+    @property
+    def game(self) -> str: ...
+    @property
+    def turn(self) -> int: ...
+    @property
+    def is_terminal(self) -> bool: ...
+    @property
+    def num_actions(self) -> int: ...
+    @property
+    def obs_shape(self) -> tuple[int, int, int]: ...
+    @property
+    def max_plies(self) -> int: ...
+    @property
+    def num_symmetries(self) -> int: ...
+    def legal_actions(self) -> list[int]: ...
+    def chance_outcomes(self) -> list[tuple[int, float]]: ...
+    def play(self, action: int) -> None: ...
+    def clone(self) -> State: ...
+    def outcome(self) -> float: ...
+    def observation(self) -> NDArray[np.float32]: ...
+    def key(self) -> int: ...
+    def action_name(self, action: int) -> str: ...
+    def symmetric_action(self, symmetry: int, action: int) -> int: ...
+    def symmetric_observation(self, symmetry: int, observation: NDArray[np.float32]) -> NDArray[np.float32]: ...
+    def __copy__(self) -> State: ...
+    def __deepcopy__(self, memo: Any, /) -> State: ...
+
+@final
+class UniformEvaluator:
+    def __new__(cls) -> UniformEvaluator: ...
+
+@final
+class RolloutEvaluator:
+    def __new__(cls, seed: int = 0) -> RolloutEvaluator: ...
+
+@final
+class SearchResult:
+    @property
+    def actions(self) -> NDArray[np.int64]: ...
+    @property
+    def visits(self) -> NDArray[np.int64]: ...
+    @property
+    def priors(self) -> NDArray[np.float32]: ...
+    @property
+    def q(self) -> NDArray[np.float32]: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def action(self) -> int | None: ...
+    @property
+    def principal_variation(self) -> list[int]: ...
+    @property
+    def stats(self) -> dict[str, int]: ...
+    def policy(self, temperature: float = 1.0) -> NDArray[np.float32]: ...
+
+@final
+class Search:
+    def __new__(
+        cls,
+        evaluator: Any,
+        *,
+        simulations: int = 800,
+        eval_batch: int = 8,
+        c_puct: float = 1.5,
+        c_puct_base: float | None = None,
+        fpu: str | float = "zero",
+        virtual_loss: float = 1.0,
+        max_collisions: int | None = None,
+        root_noise: float | tuple[float | None, float] | None = None,
+        cache_positions: int = 0,
+        seed: int = 0,
+    ) -> Search: ...
+    def run(self, state: State | GameLike | None = None, simulations: int | None = None) -> SearchResult: ...
+    def advance(self, action: int) -> None: ...
+
+@final
+class VectorSearch:
+    def __new__(
+        cls,
+        states: Sequence[State | GameLike],
+        evaluator: Any,
+        *,
+        networks: Sequence[int] | None = None,
+        eval_batch: int = 8,
+        c_puct: float = 1.5,
+        c_puct_base: float | None = None,
+        fpu: str | float = "zero",
+        virtual_loss: float = 1.0,
+        max_collisions: int | None = None,
+        root_noise: float | tuple[float | None, float] | None = None,
+        cache_positions: int = 0,
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> VectorSearch: ...
+    def __len__(self) -> int: ...
+    def run(self, simulations: int) -> None: ...
+    def results(self) -> list[SearchResult]: ...
+    def action_probabilities(self, temperature: float = 1.0) -> NDArray[np.float32]: ...
+    def select_actions(self, temperature: float = 1.0) -> NDArray[np.int64]: ...
+    def root_values(self) -> NDArray[np.float32]: ...
+    def states(self) -> list[Any]: ...
+    def advance(self, actions: Sequence[int] | NDArray[np.int64]) -> None: ...
+    def replace(self, index: int, state: State | GameLike) -> None: ...
+    @property
+    def stats(self) -> dict[str, int]: ...
+
+@final
+class GameRecord:
+    """One finished game of T plies (chance outcomes included); K = sum of legal actions over its searched plies."""
+
+    @property
+    def game(self) -> str: ...
+    @property
+    def game_id(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def outcome(self) -> float: ...
+    @property
+    def capped(self) -> bool: ...
+    @property
+    def actions(self) -> NDArray[np.int32]: ...  # [T]
+    @property
+    def players(self) -> NDArray[np.int8]: ...  # [T] 0, 1; -1 at a chance outcome
+    @property
+    def flags(self) -> NDArray[np.uint8]: ...  # [T] bit 0: searched (a training sample); 0 for chance and opening plies
+    @property
+    def root_values(self) -> NDArray[np.float32]: ...  # [T] for the player to move; 0 where not searched
+    @property
+    def networks(self) -> NDArray[np.uint64]: ...  # [T] network id that searched it, 0 = none
+    @property
+    def offsets(self) -> NDArray[np.int64]: ...  # [T + 1] into the three below; an empty range where not searched
+    @property
+    def legal(self) -> NDArray[np.int32]: ...  # [K]
+    @property
+    def visits(self) -> NDArray[np.uint32]: ...  # [K]
+    @property
+    def priors(self) -> NDArray[np.float32]: ...  # [K] without noise
+    def __len__(self) -> int: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> GameRecord: ...
+
+@final
+class ReplayBuffer:
+    def __new__(cls, game: str | State | GameLike, *, max_positions: int = 1_000_000) -> ReplayBuffer: ...
+    def add(self, record: GameRecord) -> None: ...
+    @property
+    def num_games(self) -> int: ...
+    @property
+    def num_positions(self) -> int: ...
+    def sample(
+        self, rows: int, *, seed: int, root_value_weight: float = 0.0, symmetries: bool = True
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
+        """observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B] (player to move)."""
+
+@final
+class SelfPlay:
+    def __new__(
+        cls,
+        game: str | State | GameLike,
+        evaluator: Any,
+        *,
+        slots: int = 256,
+        pipelines: int = 2,
+        eval_batch: int = 8,
+        simulations: int = 100,
+        c_puct: float = 1.5,
+        c_puct_base: float | None = None,
+        fpu: str | float = "zero",
+        virtual_loss: float = 1.0,
+        max_collisions: int | None = None,
+        root_noise: float | tuple[float | None, float] | None = 0.25,
+        temperature: float = 1.0,
+        temperature_plies: int = 30,
+        temperature_final: float = 0.0,
+        opening_plies: int = 0,
+        tree_reuse: bool = True,
+        max_plies: int | None = None,
+        cache_positions: int = 200_000,
+        threads: int | None = None,
+        seed: int = 0,
+        first_game: int = 0,
+        games: int | None = None,
+    ) -> SelfPlay: ...
+    def __iter__(self) -> Iterator[GameRecord]: ...
+    def __next__(self) -> GameRecord: ...
+    def swap(self, evaluator: Any) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> SelfPlay: ...
+    def __exit__(self, *args: object) -> None: ...
+    @property
+    def stats(self) -> dict[str, float]:
+        """Totals since the start: games, positions, simulations, evaluations, cache_hits, terminals, batches, rows,
+        rows_capacity (what the batches could have held), seconds_evaluating, seconds_growing (summed over pipelines)."""

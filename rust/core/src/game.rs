@@ -1,0 +1,210 @@
+//! What a game is: the contract between the rules and everything above them.
+//!
+//! Two players, zero sum, perfect information, turns in any order, dice allowed.
+//! The value is the state: a search clones it, plays on it and drops it. A game knows
+//! nothing of trees, networks or threads.
+
+use std::fmt;
+
+/// An index into the policy: `0..num_actions` at a player's turn, an outcome's number at a chance turn.
+pub type Action = u32;
+
+/// One of the two players. `Player::One` is the opponent of `Player::Zero`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Player {
+    /// The player from whose view absolute values are given.
+    Zero = 0,
+    /// The other player.
+    One = 1,
+}
+
+impl Player {
+    /// The other player.
+    #[must_use]
+    pub fn opponent(self) -> Self {
+        match self {
+            Self::Zero => Self::One,
+            Self::One => Self::Zero,
+        }
+    }
+
+    /// 0 or 1.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Turn {
+    /// A player chooses among the legal actions.
+    Player(Player),
+    /// A dice roll or another random event: one of `chance_outcomes`.
+    Chance,
+    /// The game is over; `outcome` says how.
+    Terminal,
+}
+
+/// A value from the view of player 0, in `[-1, 1]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Value(pub f32);
+
+/// A value from the view of the player to move, in `[-1, 1]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct PovValue(pub f32);
+
+impl Value {
+    /// The same value seen by `player`.
+    #[must_use]
+    pub fn pov(self, player: Player) -> PovValue {
+        match player {
+            Player::Zero => PovValue(self.0),
+            Player::One => PovValue(-self.0),
+        }
+    }
+}
+
+impl PovValue {
+    /// The same value for player 0, where this one was seen by `player`.
+    #[must_use]
+    pub fn absolute(self, player: Player) -> Value {
+        match player {
+            Player::Zero => Value(self.0),
+            Player::One => Value(-self.0),
+        }
+    }
+}
+
+/// Why `try_play` refused an action; the state is unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlayError {
+    /// The game is over.
+    #[error("action {0} played after the end of the game")]
+    Terminal(Action),
+    /// Not among the legal actions.
+    #[error("illegal action {action}; legal actions are {legal:?}")]
+    Illegal {
+        /// What was asked for.
+        action: Action,
+        /// What would have been accepted.
+        legal: Vec<Action>,
+    },
+    /// Not an outcome of this roll.
+    #[error("{action} is no outcome of this chance turn; outcomes are {outcomes:?}")]
+    NoSuchOutcome {
+        /// What was asked for.
+        action: Action,
+        /// What would have been accepted.
+        outcomes: Vec<Action>,
+    },
+}
+
+/// The rules of a game, as a value that is one position.
+///
+/// Methods do not fail. A game that can (one written in Python) keeps its first error where its owner finds it,
+/// reports itself terminal from then on, and the owner of the search returns that error.
+///
+/// What every implementation keeps is checked by one conformance test (`azpy-games/tests/conformance.rs`):
+/// legal actions ascending, unique, below `num_actions`, and never empty at a player's turn; the game ends within
+/// `max_plies` (chance turns counted); `encode` overwrites its whole row; equal `key`s mean equal `encode`,
+/// `legal_actions` and future.
+pub trait Game: Clone + Send + Sync + 'static {
+    /// Size of the policy, fixed for a board size; at most 65,535 actions may be legal at once.
+    fn num_actions(&self) -> usize;
+
+    /// `[C, H, W]` of an observation; flat features are `[F, 1, 1]`.
+    fn obs_shape(&self) -> [usize; 3];
+
+    /// An upper bound on the plies (actions and chance outcomes) of a game from its start.
+    fn max_plies(&self) -> usize;
+
+    /// Whose turn it is.
+    fn turn(&self) -> Turn;
+
+    /// Replaces the contents of `out` by the legal actions, ascending. Called at a player's turn only.
+    fn legal_actions(&self, out: &mut Vec<Action>);
+
+    /// Plays a legal action, or takes a chance outcome. Unchecked; see [`Game::try_play`].
+    fn play(&mut self, action: Action);
+
+    /// Replaces the contents of `out` by the outcomes of the roll, ascending, with probabilities that sum to 1.
+    /// Called at a chance turn only.
+    fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
+        out.clear();
+    }
+
+    /// Who won, for player 0. Called at a terminal state only.
+    fn outcome(&self) -> Value;
+
+    /// Overwrites `row` (`C * H * W` values) with the observation. Called at a player's turn only; the planes are
+    /// those of the player to move unless the game's encoding says otherwise.
+    fn encode(&self, row: &mut [f32]);
+
+    /// Identifies the position for the cache. Covers all that `encode` and `legal_actions` read and all that the
+    /// future depends on: the turn, history where planes or repetition rules use it, clocks, board size.
+    fn key(&self) -> u128;
+
+    /// How many symmetries the rules have, the identity (number 0) included.
+    fn num_symmetries(&self) -> usize {
+        1
+    }
+
+    /// The action that corresponds to `action` after `symmetry` (also for chance outcomes).
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
+        let _ = symmetry;
+        action
+    }
+
+    /// Writes to `out` the observation `row` as it would be after `symmetry`.
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
+        let _ = symmetry;
+        out.copy_from_slice(row);
+    }
+
+    /// A name a person uses for the action at this position.
+    fn action_name(&self, action: Action) -> String {
+        action.to_string()
+    }
+
+    /// The board as a person would draw it.
+    fn render(&self) -> String;
+
+    /// Plays `action` if it is legal here.
+    ///
+    /// # Errors
+    /// [`PlayError`] names what was expected; the state is then unchanged.
+    fn try_play(&mut self, action: Action) -> Result<(), PlayError> {
+        match self.turn() {
+            Turn::Terminal => return Err(PlayError::Terminal(action)),
+            Turn::Player(_) => {
+                let mut legal = Vec::new();
+                self.legal_actions(&mut legal);
+                if !legal.contains(&action) {
+                    return Err(PlayError::Illegal { action, legal });
+                }
+            }
+            Turn::Chance => {
+                let mut outcomes = Vec::new();
+                self.chance_outcomes(&mut outcomes);
+                if !outcomes.iter().any(|&(outcome, _)| outcome == action) {
+                    let outcomes = outcomes.into_iter().map(|(outcome, _)| outcome).collect();
+                    return Err(PlayError::NoSuchOutcome { action, outcomes });
+                }
+            }
+        }
+        self.play(action);
+        Ok(())
+    }
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Player(player) => write!(f, "player {}", player.index()),
+            Self::Chance => write!(f, "chance"),
+            Self::Terminal => write!(f, "terminal"),
+        }
+    }
+}
