@@ -231,21 +231,26 @@ impl<G: Game> Rounds<G> {
                     continue;
                 }
                 let state = states.next().expect("a leaf without an answer has a position");
-                let mut row = self.states.len() as u32;
+                let legal = &search.legal[leaf.legal.start as usize..leaf.legal.end as usize];
+                let row = self.states.len() as u32;
+                leaf.answer = Answer::Row(row);
                 if share {
                     // `gather` knows the key only where there is a cache.
                     let key = if self.cache.is_some() { leaf.key } else { state.key() };
-                    row = *self.seen.entry(key).or_insert(row);
+                    let first = *self.seen.entry(key).or_insert(row) as usize;
+                    // Equal keys with other legal actions are a game's mistake; it must not become a panic here.
+                    let same = first < row as usize
+                        && self.actions[self.offsets[first] as usize..self.offsets[first + 1] as usize] == *legal;
+                    if same {
+                        leaf.answer = Answer::Row(first as u32);
+                        self.stats.shared += 1;
+                        continue;
+                    }
                 }
-                leaf.answer = Answer::Row(row);
-                if row as usize == self.states.len() {
-                    self.states.push(state);
-                    self.streams.push(leaf.stream);
-                    self.actions.extend_from_slice(&search.legal[leaf.legal.start as usize..leaf.legal.end as usize]);
-                    self.offsets.push(self.actions.len() as u32);
-                } else {
-                    self.stats.shared += 1;
-                }
+                self.states.push(state);
+                self.streams.push(leaf.stream);
+                self.actions.extend_from_slice(legal);
+                self.offsets.push(self.actions.len() as u32);
             }
         }
     }

@@ -25,6 +25,8 @@ pub struct Toy {
     positions: Arc<Vec<Position>>,
     at: u32,
     num_actions: usize,
+    /// Tells trees apart in keys.
+    tree: u64,
 }
 
 impl Toy {
@@ -113,12 +115,17 @@ impl Toy {
             children: position.children.clone(),
             outcome: -position.outcome,
         };
-        Self { positions: Arc::new(self.positions.iter().map(swap).collect()), ..self.clone() }
+        Self::over(self.positions.iter().map(swap).collect())
     }
 
     fn over(positions: Vec<Position>) -> Self {
         let num_actions = positions.iter().map(|position| position.children.len()).max().unwrap_or(1).max(1);
-        Self { positions: Arc::new(positions), at: 0, num_actions }
+        let tree = positions.iter().fold(0, |hash, position| {
+            position.children.iter().fold(mix(hash ^ u64::from(position.outcome.to_bits())), |hash, child| {
+                mix(hash ^ u64::from(child.0) ^ u64::from(child.1.to_bits()) << 32)
+            }) ^ position.children.len() as u64
+        });
+        Self { positions: Arc::new(positions), at: 0, num_actions, tree }
     }
 
     fn here(&self) -> &Position {
@@ -231,7 +238,7 @@ impl Game for Toy {
     }
 
     fn key(&self) -> u128 {
-        u128::from(self.at)
+        u128::from(self.tree) << 64 | u128::from(self.at)
     }
 
     fn render(&self) -> String {

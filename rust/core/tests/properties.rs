@@ -181,7 +181,10 @@ fn numbers_that_are_none_are_refused_and_named() {
 fn the_cache_changes_no_visit_and_saves_evaluations() {
     let searches = |cache: Option<usize>, threads: usize, mask: u64| {
         let mut searches: Vec<_> = (0..24)
-            .map(|index| Search::new(Toy::random(index % 6, 7, index % 2 == 0), SearchConfig::default(), 0))
+            .map(|index| {
+                let config = SearchConfig { c_puct: 1.0 + 0.1 * index as f64, ..SearchConfig::default() };
+                Search::new(Toy::random(index % 6, 7, index % 2 == 0), config, 0)
+            })
             .collect();
         let cache = cache.map(|positions| Arc::new(Cache::with_index_mask(positions, mask)));
         let mut rounds = Rounds::new(Workers::new(threads).unwrap(), cache);
@@ -200,8 +203,7 @@ fn the_cache_changes_no_visit_and_saves_evaluations() {
     for (positions, threads, mask) in [(100_000, 1, u64::MAX), (100_000, 4, u64::MAX), (4096, 2, 0xFF), (256, 2, 0)] {
         let (cached, fewer) = searches(Some(positions), threads, mask);
         assert_eq!(bits(&plain), bits(&cached));
-        // The positions of different toy trees have equal keys but different answers; see below.
-        assert!(fewer <= rows);
+        assert!(if positions > 1000 { fewer < rows } else { fewer <= rows });
     }
 }
 
@@ -251,13 +253,13 @@ fn each_search_is_answered_by_its_own_network() {
         search.begin(120, Stream::keyed(&[])).unwrap();
     }
     let cache = Some(Arc::new(Cache::new(1 << 16)));
-    let mut rounds = Rounds::new(Workers::new(2).unwrap(), None);
+    let mut rounds = Rounds::new(Workers::new(2).unwrap(), cache);
     let mut networks: Vec<_> = (0..3).map(Network::new).collect();
     while rounds.run(&mut searches, &mut networks).unwrap() {}
     for (seed, search) in searches.iter().enumerate() {
         assert_eq!(search.result(), alone(seed % 3, seed as u64));
     }
-    drop(cache);
+    assert!(networks.iter().all(|network| network.rows > 0));
 }
 
 #[test]
