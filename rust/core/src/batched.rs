@@ -104,6 +104,18 @@ pub struct RoundStats {
     pub growing: Duration,
 }
 
+impl RoundStats {
+    /// Adds other rounds.
+    pub fn add(&mut self, other: &Self) {
+        self.batches += other.batches;
+        self.rows += other.rows;
+        self.rows_capacity += other.rows_capacity;
+        self.shared += other.shared;
+        self.evaluating += other.evaluating;
+        self.growing += other.growing;
+    }
+}
+
 /// The memory of a round, kept from one to the next.
 pub struct Rounds<G> {
     workers: Workers,
