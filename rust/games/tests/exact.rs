@@ -1,0 +1,358 @@
+//! Exact values and counts, proven here by a plain solver or known from the literature, and a naive twin of each
+//! piece of fast code.
+
+use std::collections::HashSet;
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_games::{ConnectFour, DiceNim, Pig, TicTacToe};
+
+mod common;
+use common::{Random, Solver, after, legal, moves, perft};
+
+fn connect_four(width: usize, height: usize, k: usize) -> ConnectFour {
+    ConnectFour::new(width, height, k).unwrap()
+}
+
+/// Distinct positions, by key, that can be reached from `start` in exactly 0, 1, 2, ... plies, up to `depth`.
+fn positions_by_ply<G: Game>(start: &G, depth: usize) -> Vec<usize> {
+    let mut layer = vec![start.clone()];
+    let mut counts = Vec::new();
+    for _ in 0..=depth {
+        counts.push(layer.len());
+        let mut seen = HashSet::new();
+        let next = layer.iter().flat_map(|state| {
+            moves(state)
+                .into_iter()
+                .map(move |action| after(state, action))
+        });
+        layer = next.filter(|state| seen.insert(state.key())).collect();
+    }
+    counts
+}
+
+#[test]
+fn tic_tac_toe_is_a_draw() {
+    assert_eq!(Solver::default().value(&TicTacToe::new()), 0.0);
+    // After a corner only the centre holds.
+    let corner = after(&TicTacToe::new(), 0);
+    let mut solver = Solver::default();
+    for action in legal(&corner) {
+        let expected = if action == 4 { 0.0 } else { 1.0 };
+        assert_eq!(
+            solver.value(&after(&corner, action)),
+            expected,
+            "o plays {action}"
+        );
+    }
+}
+
+#[test]
+fn tic_tac_toe_has_as_many_positions_and_games_as_counted_elsewhere() {
+    // The often quoted 5,478 and 255,168: positions up to the end of the game, and orders of play.
+    assert_eq!(
+        positions_by_ply(&TicTacToe::new(), 9).iter().sum::<usize>(),
+        5_478
+    );
+    fn finished(state: &TicTacToe) -> u64 {
+        if state.turn() == Turn::Terminal {
+            return 1;
+        }
+        legal(state)
+            .into_iter()
+            .map(|action| finished(&after(state, action)))
+            .sum()
+    }
+    assert_eq!(finished(&TicTacToe::new()), 255_168);
+}
+
+#[test]
+fn connect_four_perft() {
+    let counts: Vec<_> = (1..=8)
+        .map(|depth| perft(&ConnectFour::default(), depth))
+        .collect();
+    assert_eq!(
+        counts,
+        [7, 49, 343, 2_401, 16_807, 117_649, 823_536, 5_673_234]
+    );
+}
+
+#[test]
+fn connect_four_has_as_many_positions_as_counted_elsewhere() {
+    // OEIS A212693 (7x6 by ply) and John Tromp's count for 4x4.
+    assert_eq!(
+        positions_by_ply(&ConnectFour::default(), 7),
+        [1, 7, 49, 238, 1_120, 4_263, 16_422, 54_859]
+    );
+    assert_eq!(
+        positions_by_ply(&connect_four(4, 4, 4), 16)
+            .iter()
+            .sum::<usize>(),
+        161_029
+    );
+}
+
+#[test]
+fn small_connect_four_boards_are_solved() {
+    let value = |width, height, k| Solver::default().value(&connect_four(width, height, k));
+    assert_eq!(value(4, 4, 4), 0.0);
+    assert_eq!(value(4, 5, 4), 0.0);
+    assert_eq!(value(5, 4, 4), 0.0);
+    // Three in a row: the first player wins where there is room for a second threat.
+    assert_eq!(value(3, 3, 3), 9.0);
+    assert_eq!(value(4, 3, 3), 9.0);
+    assert_eq!(value(4, 4, 3), 9.0);
+    assert_eq!(value(5, 4, 3), 9.0);
+    // One column or one row: stones alternate, two in a row come about by choice only.
+    assert_eq!(value(1, 6, 2), 9.0);
+    assert_eq!(value(3, 1, 2), 9.0);
+    assert_eq!(value(4, 1, 2), 9.0);
+    assert_eq!(value(2, 2, 2), 9.0);
+}
+
+/// A board as a list of columns, each from the bottom up, with a scan of the whole board for lines.
+struct NaiveConnectFour {
+    columns: Vec<Vec<Player>>,
+    height: usize,
+    k: usize,
+}
+
+impl NaiveConnectFour {
+    fn at(&self, column: isize, row: isize) -> Option<Player> {
+        let column = self.columns.get(usize::try_from(column).ok()?)?;
+        column.get(usize::try_from(row).ok()?).copied()
+    }
+
+    fn has_line(&self, player: Player) -> bool {
+        let cells = (0..self.columns.len() as isize)
+            .flat_map(|column| (0..self.height as isize).map(move |row| (column, row)));
+        let directions = [(1, 0), (0, 1), (1, 1), (1, -1)];
+        cells.into_iter().any(|(column, row)| {
+            directions.iter().any(|(right, up)| {
+                (0..self.k as isize)
+                    .all(|i| self.at(column + i * right, row + i * up) == Some(player))
+            })
+        })
+    }
+
+    fn legal(&self) -> Vec<Action> {
+        let is_open = |column: &Action| self.columns[*column as usize].len() < self.height;
+        (0..self.columns.len() as Action).filter(is_open).collect()
+    }
+}
+
+#[test]
+fn connect_four_agrees_with_a_scan_of_the_whole_board() {
+    let sizes = [
+        (7, 6, 4),
+        (7, 6, 3),
+        (7, 6, 5),
+        (8, 7, 4),
+        (5, 5, 4),
+        (4, 6, 3),
+        (6, 4, 6),
+        (9, 6, 5),
+        (2, 7, 2),
+        (12, 4, 4),
+        (10, 5, 7),
+        (3, 9, 8),
+        (1, 63, 5),
+        (32, 1, 3),
+        (16, 3, 4),
+        (4, 15, 4),
+    ];
+    let mut random = Random(4);
+    let mut ends = [0; 3];
+    for game in 0..10_000 {
+        let (width, height, k) = sizes[game % sizes.len()];
+        let mut fast = connect_four(width, height, k);
+        let mut naive = NaiveConnectFour {
+            columns: vec![Vec::new(); width],
+            height,
+            k,
+        };
+        let mut mover = Player::Zero;
+        loop {
+            assert_eq!(fast.turn(), Turn::Player(mover));
+            assert_eq!(legal(&fast), naive.legal(), "{}", fast.render());
+            let action = *random.choose(&naive.legal());
+            fast.play(action);
+            naive.columns[action as usize].push(mover);
+            // The scan is slow; only the last to move can have made a line.
+            let won = naive.has_line(mover);
+            if won || naive.legal().is_empty() {
+                let outcome = if won { Value(1.0).pov(mover).0 } else { 0.0 };
+                assert_eq!(
+                    (fast.turn(), fast.outcome()),
+                    (Turn::Terminal, Value(outcome)),
+                    "{}",
+                    fast.render()
+                );
+                ends[(outcome + 1.0) as usize] += 1;
+                break;
+            }
+            mover = mover.opponent();
+        }
+        for (column, stones) in naive.columns.iter().enumerate() {
+            for row in 0..height {
+                assert_eq!(
+                    fast.stone(column, height - 1 - row),
+                    stones.get(row).copied()
+                );
+            }
+        }
+    }
+    assert!(
+        ends.iter().all(|&count| count > 500),
+        "the games are one-sided: {ends:?}"
+    );
+}
+
+/// Dice-Nim straight from its rules: the value, for the player about to roll, of each heap up to `heap`.
+fn dice_nim_values(heap: usize) -> Vec<f64> {
+    // An empty heap: the opponent has just taken the last counter.
+    let mut values = vec![-1.0];
+    for heap in 1..=heap {
+        let after_roll = |roll: usize| {
+            (1..=roll.min(heap))
+                .map(|take| -values[heap - take])
+                .fold(-1.0, f64::max)
+        };
+        values.push((1..=3).map(after_roll).sum::<f64>() / 3.0);
+    }
+    values
+}
+
+#[test]
+fn dice_nim_has_the_values_of_its_recursion() {
+    let values = dice_nim_values(40);
+    // By hand: one counter is taken; of two, a one leaves the last; of three, a one or a two leave two or one.
+    assert_eq!(values[1], 1.0);
+    assert!((values[2] - 1.0 / 3.0).abs() < 1e-12);
+    assert!((values[3] - 1.0 / 9.0).abs() < 1e-12);
+    for (heap, value) in values.iter().enumerate().skip(1) {
+        let found = Solver::default().value(&DiceNim::new(heap).unwrap());
+        assert!(
+            (found - value).abs() < 1e-9,
+            "heap {heap}: {found}, by recursion {value}"
+        );
+    }
+    let last = DiceNim::new(1).unwrap();
+    for roll in moves(&last) {
+        assert_eq!(Solver::default().value(&after(&last, roll)), 1.0);
+    }
+}
+
+/// Pig without a cap, by value iteration (Neller and Presser, "Optimal play of the dice game Pig", 2004): the value
+/// for the player to move by own bank, opponent's bank and points on the table.
+fn pig_values(target: usize) -> Vec<Vec<Vec<f64>>> {
+    let mut values: Vec<Vec<Vec<f64>>> = (0..target)
+        .map(|own| vec![vec![0.0; target - own]; target])
+        .collect();
+    loop {
+        let mut change = 0.0_f64;
+        for own in 0..target {
+            for other in 0..target {
+                for table in 0..target - own {
+                    let thrown = |face: usize| match own + table + face {
+                        sum if sum >= target => 1.0,
+                        _ => values[own][other][table + face],
+                    };
+                    let mut best =
+                        (-values[other][own][0] + (2..=6).map(thrown).sum::<f64>()) / 6.0;
+                    if table > 0 {
+                        best = best.max(-values[other][own + table][0]);
+                    }
+                    change = change.max((best - values[own][other][table]).abs());
+                    values[own][other][table] = best;
+                }
+            }
+        }
+        if change < 1e-12 {
+            return values;
+        }
+    }
+}
+
+#[test]
+fn pig_has_the_values_of_value_iteration() {
+    let target = 10;
+    let values = pig_values(target);
+    let start = Pig::with_max_plies(target, 150).unwrap();
+    let mut solver = Solver::default();
+    let found = solver.value(&start);
+    assert!(
+        (found - values[0][0][0]).abs() < 1e-3,
+        "{found}, without a cap {}",
+        values[0][0][0]
+    );
+
+    // Early in random games, where the cap is far: the value, and the choice where there is one.
+    let mut choices = [0; 2];
+    for seed in 0..300 {
+        let (mut state, mut random) = (start, Random(seed));
+        for _ in 0..20 {
+            if let Turn::Player(player) = state.turn() {
+                let (own, other) = (
+                    state.banks()[player.index()],
+                    state.banks()[player.opponent().index()],
+                );
+                let (action, value) = solver.best(&state, player);
+                let value = Value(value as f32).pov(player).0;
+                if own + state.table() >= target {
+                    assert_eq!((action, value), (azpy_games::pig::HOLD, 1.0));
+                } else {
+                    let expected = values[own][other][state.table()] as f32;
+                    assert!(
+                        (value - expected).abs() < 1e-2,
+                        "{value}, without a cap {expected}: {}",
+                        state.render()
+                    );
+                    choices[action as usize] += usize::from(state.table() > 0);
+                }
+            }
+            let moves = moves(&state);
+            if moves.is_empty() {
+                break;
+            }
+            state.play(*random.choose(&moves));
+        }
+    }
+    assert!(
+        choices.iter().all(|&count| count > 10),
+        "roll and hold should both be best at times: {choices:?}"
+    );
+}
+
+#[test]
+fn pig_cut_short_is_decided_by_the_banks() {
+    // A one-point game: any face but a one wins at once; two throws each before the cap.
+    let mut solver = Solver::default();
+    let cut = |plies| Pig::with_max_plies(1, plies).unwrap();
+    assert_eq!(
+        solver.value(&cut(2)),
+        0.0,
+        "nothing can be banked in two plies"
+    );
+    assert!((solver.value(&cut(3)) - 5.0 / 6.0).abs() < 1e-6);
+    // Player 1 gets the dice after a one, but has two plies left of four, three of five.
+    assert!((solver.value(&cut(4)) - 5.0 / 6.0).abs() < 1e-6);
+    assert!((solver.value(&cut(5)) - (5.0 / 6.0 - 5.0 / 36.0)).abs() < 1e-6);
+
+    let mut game = Pig::with_max_plies(100, 7).unwrap();
+    for action in [0, 1, 1, 0, 5, 1] {
+        game.try_play(action).unwrap();
+    }
+    assert_eq!(
+        (game.turn(), game.banks()),
+        (Turn::Player(Player::Zero), [2, 6])
+    );
+    game.try_play(0).unwrap();
+    assert_eq!((game.turn(), game.outcome()), (Turn::Terminal, Value(-1.0)));
+}
+
+#[test]
+fn pig_to_twenty_favours_the_first_player() {
+    let value = pig_values(20)[0][0][0];
+    println!("{value}");
+    assert!(value > 0.0);
+}
