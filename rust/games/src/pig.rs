@@ -4,15 +4,18 @@
 //! the points on the table; a 1 loses them and passes the dice. Holding banks them and passes the dice, and wins if
 //! the bank then reaches the target.
 //!
-//! Choices that can only lose are not offered: with nothing on the table a player has to roll, with enough on the
-//! table to win a player has to hold. Ones may come for ever, so after `max_plies` plies (rolls and their outcomes
-//! counted) the higher bank wins and equal banks draw; points on the table do not count then.
+//! With nothing on the table there is nothing to hold, and a player has to roll. Points beyond the target count for
+//! nothing: the table stops at what wins. Ones may come for ever, so after `max_plies` plies (rolls and their
+//! outcomes counted) the higher bank wins and equal banks draw; points on the table do not count then.
+//!
+//! This close to the target the best player rolls until the table wins and then holds: up to 29 points of target no
+//! earlier hold is right (Neller and Presser, "Optimal play of the dice game Pig", 2004).
 //!
 //! The observation is `[5, 1, 1]`, seen by the player to move: the own bank, the opponent's bank and the points on
 //! the table as parts of the target, 1 if holding now wins, and the part of the plies that is used up.
 //!
-//! Invariant: a player's turn begins with no points on the table, and points that win are never rolled again, so
-//! that bank and table together stay below target + 6.
+//! Invariant: a turn begins with nothing on the table, and the mover's bank and the table together are at most the
+//! target.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 
@@ -122,7 +125,7 @@ impl Pig {
     }
 
     fn has_won(&self, player: Player) -> bool {
-        self.banks[player.index()] >= self.target
+        self.banks[player.index()] == self.target
     }
 
     fn is_over(&self) -> bool {
@@ -130,7 +133,7 @@ impl Pig {
     }
 
     fn hold_wins(&self) -> bool {
-        self.banks[self.mover.index()] + self.table >= self.target
+        self.banks[self.mover.index()] + self.table == self.target
     }
 
     fn pass(&mut self) {
@@ -164,9 +167,7 @@ impl Game for Pig {
 
     fn legal_actions(&self, out: &mut Vec<Action>) {
         out.clear();
-        if !self.hold_wins() {
-            out.push(ROLL);
-        }
+        out.push(ROLL);
         if self.table > 0 {
             out.push(HOLD);
         }
@@ -180,7 +181,10 @@ impl Game for Pig {
             self.rolling = false;
             match action {
                 0 => self.pass(),
-                _ => self.table += action as u16 + 1,
+                _ => {
+                    let wins = self.target - self.banks[self.mover.index()];
+                    self.table = wins.min(self.table + action as u16 + 1);
+                }
             }
         } else if action == ROLL {
             self.rolling = true;
@@ -197,7 +201,7 @@ impl Game for Pig {
     }
 
     fn outcome(&self) -> Value {
-        // At most one bank has reached the target, and it is then the higher one.
+        // A bank that has reached the target is the higher one.
         match self.banks[0].cmp(&self.banks[1]) {
             std::cmp::Ordering::Greater => Value(1.0),
             std::cmp::Ordering::Equal => Value(0.0),

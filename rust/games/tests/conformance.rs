@@ -372,13 +372,14 @@ fn boards_are_seen_by_the_player_to_move() {
 #[test]
 fn pig_is_seen_by_the_player_to_move() {
     let mut game = Pig::new(10).unwrap();
-    // Player 0 banks 6, then twice throws a one; player 1 banks 4 and 4 and throws a three.
+    // Player 0 banks 6, then twice throws a one; player 1 banks 4 and 4 and throws a three, of
+    // which two points are enough.
     for action in [0, 5, 1, 0, 3, 1, 0, 0, 0, 3, 1, 0, 0, 0, 2] {
         game.try_play(action).unwrap();
     }
     assert_eq!(game.turn(), Turn::Player(Player::One));
-    assert_eq!((game.banks(), game.table()), ([6, 8], 3));
-    assert_eq!(encode(&game), [0.8, 0.6, 0.3, 1.0, 15.0 / 200.0]);
+    assert_eq!((game.banks(), game.table()), ([6, 8], 2));
+    assert_eq!(encode(&game), [0.8, 0.6, 0.2, 1.0, 15.0 / 200.0]);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Exact values and counts, proven here by a plain solver or known from the literature, and a naive twin of each
 //! piece of fast code.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_games::{ConnectFour, DiceNim, Pig, TicTacToe};
+use azpy_games::{ConnectFour, DiceNim, Pig, TicTacToe, pig};
 
 mod common;
 use common::{Random, Solver, after, legal, moves, perft};
@@ -97,16 +97,41 @@ fn small_connect_four_boards_are_solved() {
     assert_eq!(value(4, 4, 4), 0.0);
     assert_eq!(value(4, 5, 4), 0.0);
     assert_eq!(value(5, 4, 4), 0.0);
-    // Three in a row: the first player wins where there is room for a second threat.
-    assert_eq!(value(3, 3, 3), 9.0);
-    assert_eq!(value(4, 3, 3), 9.0);
-    assert_eq!(value(4, 4, 3), 9.0);
-    assert_eq!(value(5, 4, 3), 9.0);
-    // One column or one row: stones alternate, two in a row come about by choice only.
-    assert_eq!(value(1, 6, 2), 9.0);
-    assert_eq!(value(3, 1, 2), 9.0);
-    assert_eq!(value(4, 1, 2), 9.0);
-    assert_eq!(value(2, 2, 2), 9.0);
+    let wins = [
+        (4, 3, 3),
+        (4, 4, 3),
+        (5, 3, 3),
+        (5, 4, 3),
+        (2, 2, 2),
+        (3, 1, 2),
+    ];
+    let draws = [
+        (3, 3, 3),
+        (3, 4, 3),
+        (3, 5, 3),
+        (6, 2, 3),
+        (1, 6, 2),
+        (2, 1, 2),
+    ];
+    for (boards, expected) in [(&wins, 1.0), (&draws, 0.0)] {
+        for &(width, height, k) in boards {
+            assert_eq!(
+                value(width, height, k),
+                expected,
+                "{width} x {height}, {k} in a row"
+            );
+            let naive = NaiveConnectFour {
+                columns: vec![Vec::new(); width],
+                height,
+                k,
+            };
+            assert_eq!(
+                f64::from(naive.value(&mut HashMap::new())),
+                expected,
+                "{width} x {height}, {k} in a row"
+            );
+        }
+    }
 }
 
 /// A board as a list of columns, each from the bottom up, with a scan of the whole board for lines.
@@ -137,6 +162,36 @@ impl NaiveConnectFour {
     fn legal(&self) -> Vec<Action> {
         let is_open = |column: &Action| self.columns[*column as usize].len() < self.height;
         (0..self.columns.len() as Action).filter(is_open).collect()
+    }
+
+    /// The value for the player to move, by negamax without any pruning.
+    fn value(&self, known: &mut HashMap<Vec<Vec<Player>>, i8>) -> i8 {
+        if let Some(&value) = known.get(&self.columns) {
+            return value;
+        }
+        let stones = self.columns.iter().map(Vec::len).sum::<usize>();
+        let mover = if stones.is_multiple_of(2) {
+            Player::Zero
+        } else {
+            Player::One
+        };
+        let play = |column: Action| {
+            let mut columns = self.columns.clone();
+            columns[column as usize].push(mover);
+            -Self {
+                columns,
+                height: self.height,
+                k: self.k,
+            }
+            .value(known)
+        };
+        let value = if self.has_line(mover.opponent()) {
+            -1
+        } else {
+            self.legal().into_iter().map(play).max().unwrap_or(0)
+        };
+        known.insert(self.columns.clone(), value);
+        value
     }
 }
 
@@ -298,8 +353,9 @@ fn pig_has_the_values_of_value_iteration() {
                 );
                 let (action, value) = solver.best(&state, player);
                 let value = Value(value as f32).pov(player).0;
-                if own + state.table() >= target {
-                    assert_eq!((action, value), (azpy_games::pig::HOLD, 1.0));
+                if own + state.table() == target {
+                    assert_eq!((action, value), (pig::HOLD, 1.0));
+                    choices[pig::HOLD as usize] += 1;
                 } else {
                     let expected = values[own][other][state.table()] as f32;
                     assert!(
@@ -307,7 +363,8 @@ fn pig_has_the_values_of_value_iteration() {
                         "{value}, without a cap {expected}: {}",
                         state.render()
                     );
-                    choices[action as usize] += usize::from(state.table() > 0);
+                    assert_eq!(action, pig::ROLL, "{}", state.render());
+                    choices[pig::ROLL as usize] += 1;
                 }
             }
             let moves = moves(&state);
@@ -351,8 +408,22 @@ fn pig_cut_short_is_decided_by_the_banks() {
 }
 
 #[test]
-fn pig_to_twenty_favours_the_first_player() {
-    let value = pig_values(20)[0][0][0];
-    println!("{value}");
-    assert!(value > 0.0);
+fn pig_to_twenty_is_won_by_rolling_on() {
+    let values = pig_values(20);
+    // Published for 100 points: whoever needs at most 29 rolls until the table wins.
+    for (own, by_other) in values.iter().enumerate() {
+        for (other, by_table) in by_other.iter().enumerate() {
+            for (table, value) in by_table.iter().enumerate().skip(1) {
+                assert!(
+                    *value > -values[other][own + table][0],
+                    "hold at {own}, {other}, {table}"
+                );
+            }
+        }
+    }
+    assert!(
+        (values[0][0][0] - 0.231_117).abs() < 1e-6,
+        "{}",
+        values[0][0][0]
+    );
 }
