@@ -83,7 +83,7 @@ impl ConnectFour {
         let bits = width.saturating_mul(height.saturating_add(1));
         if bits > 64 {
             return Err(format!(
-                "a {width} x {height} board is too large: width * (height + 1) may be at most 64, got {bits}"
+                "a board of {width} x {height} is too large: width * (height + 1) may be at most 64, got {bits}"
             ));
         }
         let longest = width.max(height);
@@ -277,7 +277,8 @@ impl Game for ConnectFour {
     }
 
     fn num_symmetries(&self) -> usize {
-        2
+        // The mirror of a single column is itself.
+        if self.width == 1 { 1 } else { 2 }
     }
 
     #[inline]

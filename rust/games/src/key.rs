@@ -9,6 +9,8 @@
 pub(crate) enum Tag {
     TicTacToe = 1,
     ConnectFour = 2,
+    Pig = 3,
+    DiceNim = 4,
 }
 
 /// The key of the position that `high` (its top byte free) and `low` describe in full.

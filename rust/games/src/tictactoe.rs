@@ -58,7 +58,7 @@ impl TicTacToe {
 
     /// Whose turn it is by the number of stones, whether or not the game is over.
     fn mover(&self) -> Player {
-        if self.occupied().count_ones() % 2 == 0 {
+        if self.occupied().count_ones().is_multiple_of(2) {
             Player::Zero
         } else {
             Player::One
