@@ -10,6 +10,7 @@ pub mod cache;
 pub mod evaluator;
 pub mod game;
 pub mod record;
+pub mod replay;
 pub mod rng;
 pub mod search;
 pub mod selfplay;
