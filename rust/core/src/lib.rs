@@ -1,4 +1,18 @@
 //! AlphaZero search, batching and self-play.
+//!
+//! Lowest to highest: [`game`] (the rules' contract), [`rng`] · [`evaluator`], [`tree`], [`cache`] · [`search`] (one
+//! tree: descend, expand, ascend) · [`batched`] (many trees, one call a network a round) · [`record`], [`selfplay`],
+//! [`replay`]. Nothing here knows Python, a concrete game, or a file.
 #![forbid(unsafe_code)]
 
+pub mod batched;
+pub mod cache;
+pub mod evaluator;
 pub mod game;
+pub mod record;
+pub mod replay;
+pub mod rng;
+pub mod search;
+pub mod selfplay;
+pub mod toy;
+pub mod tree;

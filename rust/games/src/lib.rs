@@ -1,2 +1,27 @@
-//! The games that ship with azpy, one file each, through one conformance test.
+//! The games that ship with azpy, one file each.
+//!
+//! | game | constructor | policy | observation |
+//! |---|---|---|---|
+//! | [`TicTacToe`] | `new()` | 9 cells | `[2, 3, 3]` |
+//! | [`ConnectFour`] | `new(width, height, k)` | one a column | `[2, H, W]` |
+//! | [`Pig`] (dice) | `new(target)` | roll, hold | `[5, 1, 1]` |
+//! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
+//!
+//! Each has a `Default`, and a constructor that takes numbers refuses bad ones with a sentence that says why.
+//!
+//! Every game keeps what [`azpy_core::game::Game`] promises; one test body (`tests/conformance.rs`) plays them
+//! all at random and checks it. The crate knows the game contract of azpy-core and nothing above it: no tree,
+//! no search, no network.
 #![forbid(unsafe_code)]
+
+pub mod connect_four;
+pub mod dice_nim;
+mod key;
+pub mod pig;
+mod planes;
+pub mod tictactoe;
+
+pub use connect_four::ConnectFour;
+pub use dice_nim::DiceNim;
+pub use pig::Pig;
+pub use tictactoe::TicTacToe;

@@ -1,0 +1,324 @@
+//! Many searches, one batch a network a round.
+//!
+//! A round: every search gathers its leaves, the leaves of each network go to it in one call, and every search takes
+//! its answers up. A search sees only its own leaves and their answers, in its own order, so what it finds does not
+//! depend on which others share its rounds: searches join and leave between rounds, nothing waits for the slowest.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use crate::cache::Cache;
+use crate::evaluator::{Batch, Evaluator};
+use crate::game::{Action, Game, PovValue};
+use crate::search::{Answer, GameFault, Replies, Search};
+
+/// Fewer jobs than this are done by the calling thread: handing them out costs more than doing them.
+const PARALLEL_FROM: usize = 8;
+
+/// Who does the host's work.
+#[derive(Clone)]
+pub enum Workers {
+    /// The calling thread alone. Games that must not be touched from other threads need this.
+    Serial,
+    /// A pool of threads.
+    Pool(Arc<rayon::ThreadPool>),
+}
+
+impl Workers {
+    /// `threads` threads; with one, no pool at all.
+    ///
+    /// # Errors
+    /// When the system gives no more threads.
+    pub fn new(threads: usize) -> Result<Self, String> {
+        if threads <= 1 {
+            return Ok(Self::Serial);
+        }
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|index| format!("azpy-{index}"))
+            .build()
+            .map_err(|error| format!("cannot start {threads} threads: {error}"))?;
+        Ok(Self::Pool(Arc::new(pool)))
+    }
+
+    /// Calls `job` for every item, in any order.
+    pub fn for_each<T: Send>(&self, items: &mut [T], job: impl Fn(&mut T) + Sync + Send) {
+        match self {
+            Self::Pool(pool) if items.len() >= PARALLEL_FROM => {
+                pool.install(|| items.par_iter_mut().with_min_len(4).for_each(job));
+            }
+            _ => items.iter_mut().for_each(job),
+        }
+    }
+
+    /// Encodes states into consecutive rows.
+    fn encode<G: Game>(&self, states: &[G], observations: &mut [f32]) {
+        let Some(row_len) = observations.len().checked_div(states.len()).filter(|&len| len > 0) else { return };
+        let rows = observations.chunks_exact_mut(row_len);
+        match self {
+            Self::Pool(pool) if states.len() >= 64 => pool.install(|| {
+                let rows = observations.par_chunks_exact_mut(row_len);
+                states.par_iter().zip(rows).with_min_len(32).for_each(|(state, row)| state.encode(row));
+            }),
+            _ => states.iter().zip(rows).for_each(|(state, row)| state.encode(row)),
+        }
+    }
+}
+
+/// Why a round failed. Whatever was in flight has been taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError<E> {
+    /// The evaluator's own error, as it came.
+    #[error("the evaluator failed")]
+    Evaluator(E),
+    /// An answer that cannot be used.
+    #[error("{0}")]
+    BadReply(String),
+    /// A game that breaks its contract.
+    #[error("{fault}")]
+    Game {
+        /// Which search met it.
+        search: usize,
+        /// What it was.
+        fault: GameFault,
+    },
+}
+
+/// Where the time went and what filled the batches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RoundStats {
+    /// Calls of an evaluator.
+    pub batches: u64,
+    /// Rows in them.
+    pub rows: u64,
+    /// Rows that would have been there had every search with work to do found `eval_batch` leaves.
+    pub rows_capacity: u64,
+    /// Leaves that shared the row of an equal leaf in the same batch.
+    pub shared: u64,
+    /// Time in evaluators.
+    pub evaluating: Duration,
+    /// Time growing trees.
+    pub growing: Duration,
+}
+
+impl RoundStats {
+    /// Adds other rounds.
+    pub fn add(&mut self, other: &Self) {
+        self.batches += other.batches;
+        self.rows += other.rows;
+        self.rows_capacity += other.rows_capacity;
+        self.shared += other.shared;
+        self.evaluating += other.evaluating;
+        self.growing += other.growing;
+    }
+}
+
+/// The memory of a round, kept from one to the next.
+pub struct Rounds<G> {
+    workers: Workers,
+    cache: Option<Arc<Cache>>,
+    /// What each evaluator calls its network, this round.
+    networks: Vec<Option<u64>>,
+    states: Vec<G>,
+    streams: Vec<u64>,
+    offsets: Vec<u32>,
+    actions: Vec<Action>,
+    logits: Vec<f32>,
+    values: Vec<PovValue>,
+    /// Rows of this batch by position, where equal positions get equal answers.
+    seen: HashMap<u128, u32>,
+    /// Whether to read the clock: four readings cost as much as a small search's whole round.
+    timed: bool,
+    /// What the rounds did so far.
+    pub stats: RoundStats,
+}
+
+impl<G: Game> Rounds<G> {
+    /// Nothing evaluated yet.
+    pub fn new(workers: Workers, cache: Option<Arc<Cache>>) -> Self {
+        Self {
+            workers,
+            cache,
+            networks: Vec::new(),
+            states: Vec::new(),
+            streams: Vec::new(),
+            offsets: Vec::new(),
+            actions: Vec::new(),
+            logits: Vec::new(),
+            values: Vec::new(),
+            seen: HashMap::new(),
+            timed: false,
+            stats: RoundStats::default(),
+        }
+    }
+
+    /// Also measures where the time goes.
+    #[must_use]
+    pub fn timed(mut self) -> Self {
+        self.timed = true;
+        self
+    }
+
+    /// The threads that grow the trees.
+    #[must_use]
+    pub fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
+    /// One round of `searches`; `evaluators[search.network]` answers for a search. Searches that are done take no
+    /// part. Returns whether any search still has work.
+    ///
+    /// # Errors
+    /// Every search is taken back to where nothing is in flight, and asked for nothing more.
+    ///
+    /// # Panics
+    /// When a search names a network that is not there.
+    pub fn run<E: Evaluator<G>>(
+        &mut self,
+        searches: &mut [Search<G>],
+        evaluators: &mut [E],
+    ) -> Result<bool, SearchError<E::Error>> {
+        let outcome = self.try_run(searches, evaluators);
+        if outcome.is_err() {
+            searches.iter_mut().for_each(Search::abandon);
+        }
+        outcome
+    }
+
+    fn try_run<E: Evaluator<G>>(
+        &mut self,
+        searches: &mut [Search<G>],
+        evaluators: &mut [E],
+    ) -> Result<bool, SearchError<E::Error>> {
+        let now = |timed: bool| timed.then(Instant::now);
+        let since = |start: Option<Instant>| start.map_or(Duration::ZERO, |start| start.elapsed());
+        let begun = now(self.timed);
+        let mut waited = Duration::ZERO;
+        self.networks.clear();
+        self.networks.extend(evaluators.iter().map(Evaluator::network));
+        let Self { cache, networks, .. } = &*self;
+        let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
+        self.workers.for_each(searches, |search| search.gather(cache_for(search.network)));
+        if let Some((search, fault)) =
+            searches.iter().enumerate().find_map(|(index, search)| Some((index, search.fault()?.clone())))
+        {
+            return Err(SearchError::Game { search, fault });
+        }
+
+        self.states.clear();
+        self.streams.clear();
+        self.actions.clear();
+        self.offsets.clear();
+        self.offsets.push(0);
+        self.logits.clear();
+        self.values.clear();
+        for (network, evaluator) in evaluators.iter_mut().enumerate() {
+            let first = self.states.len();
+            self.collect(searches, network, self.networks[network].is_some());
+            if self.states.len() == first {
+                continue;
+            }
+            let asked = now(self.timed);
+            self.evaluate(first, evaluator)?;
+            waited += since(asked);
+        }
+
+        let Self { cache, networks, .. } = &*self;
+        let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
+        let replies = Replies { offsets: &self.offsets, logits: &self.logits, values: &self.values };
+        self.workers.for_each(searches, |search| search.apply(replies, cache_for(search.network)));
+        self.stats.evaluating += waited;
+        self.stats.growing += since(begun).saturating_sub(waited);
+        Ok(searches.iter().any(|search| !search.is_done()))
+    }
+
+    /// Gives every leaf of this network's searches a row.
+    fn collect(&mut self, searches: &mut [Search<G>], network: usize, share: bool) {
+        self.seen.clear();
+        for search in searches.iter_mut().filter(|search| search.network == network) {
+            if search.states.is_empty() {
+                continue;
+            }
+            self.stats.rows_capacity += search.eval_batch() as u64;
+            let mut states = search.states.drain(..);
+            for leaf in &mut search.leaves {
+                if !matches!(leaf.answer, Answer::Row(_)) {
+                    continue;
+                }
+                let state = states.next().expect("a leaf without an answer has a position");
+                let legal = &search.legal[leaf.legal.start as usize..leaf.legal.end as usize];
+                let row = self.states.len() as u32;
+                leaf.answer = Answer::Row(row);
+                if share {
+                    // `gather` knows the key only where there is a cache.
+                    let key = if self.cache.is_some() { leaf.key } else { state.key() };
+                    let first = *self.seen.entry(key).or_insert(row) as usize;
+                    // Equal keys with other legal actions are a game's mistake; it must not become a panic here.
+                    let same = first < row as usize
+                        && self.actions[self.offsets[first] as usize..self.offsets[first + 1] as usize] == *legal;
+                    if same {
+                        leaf.answer = Answer::Row(first as u32);
+                        self.stats.shared += 1;
+                        continue;
+                    }
+                }
+                self.states.push(state);
+                self.streams.push(leaf.stream);
+                self.actions.extend_from_slice(legal);
+                self.offsets.push(self.actions.len() as u32);
+            }
+        }
+    }
+
+    /// Has the rows from `first` on answered, and refuses answers that would poison a search.
+    fn evaluate<E: Evaluator<G>>(&mut self, first: usize, evaluator: &mut E) -> Result<(), SearchError<E::Error>> {
+        let rows = self.states.len() - first;
+        let packed = self.offsets[first] as usize;
+        // A row that is left unanswered must not pass for an answer.
+        self.logits.resize(self.actions.len(), f32::NAN);
+        self.values.resize(self.states.len(), PovValue(f32::NAN));
+        // Evaluators count rows and actions from 0.
+        let offsets: Vec<u32>;
+        let offsets = if packed == 0 {
+            &self.offsets[first..]
+        } else {
+            offsets = self.offsets[first..].iter().map(|offset| offset - packed as u32).collect();
+            &offsets
+        };
+        let workers = &self.workers;
+        evaluator
+            .evaluate_batch(Batch {
+                states: &self.states[first..],
+                streams: &self.streams[first..],
+                offsets,
+                actions: &self.actions[packed..],
+                logits: &mut self.logits[packed..],
+                values: &mut self.values[first..],
+                encode: &|states, observations| workers.encode(states, observations),
+            })
+            .map_err(SearchError::Evaluator)?;
+        self.stats.batches += 1;
+        self.stats.rows += rows as u64;
+        for row in first..first + rows {
+            let value = self.values[row].0;
+            // Rounding may put a tanh a little past 1; a value on another scale is a mistake.
+            if !(value.abs() <= 1.0 + 1e-3) {
+                let row = row - first;
+                return Err(SearchError::BadReply(format!("value {value} in row {row} of the evaluator's reply, expected a number in [-1, 1]")));
+            }
+            self.values[row].0 = value.clamp(-1.0, 1.0);
+            let range = self.offsets[row] as usize..self.offsets[row + 1] as usize;
+            if let Some(bad) = self.logits[range.clone()].iter().position(|logit| !logit.is_finite()) {
+                let (logit, action) = (self.logits[range.start + bad], self.actions[range.start + bad]);
+                let row = row - first;
+                return Err(SearchError::BadReply(format!(
+                    "logit {logit} for the legal action {action} in row {row} of the evaluator's reply, expected a finite number"
+                )));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+//! Answers of networks, kept by (network, position).
+//!
+//! Sharded and bounded. The whole key is stored beside each entry and compared, so two positions that fall into the
+//! same place never share an answer; and an answer whose number of priors does not fit is no hit.
+
+use std::sync::Mutex;
+
+use crate::game::PovValue;
+use crate::rng::mix;
+
+/// Entries that compete for one place. Four: the usual compromise between a full table and a short scan.
+const WAYS: usize = 4;
+
+#[derive(Clone)]
+struct Entry {
+    network: u64,
+    position: u128,
+    value: PovValue,
+    last_used: u32,
+    priors: Box<[f32]>,
+}
+
+#[derive(Default)]
+struct Shard {
+    entries: Vec<Option<Entry>>,
+    clock: u32,
+}
+
+/// A bounded store of answers, safe to use from many threads.
+pub struct Cache {
+    shards: Vec<Mutex<Shard>>,
+    /// Buckets in a shard, a power of two.
+    buckets: usize,
+    /// Bits of the position that choose the place. Fewer than 64 only in tests that provoke collisions.
+    index_mask: u64,
+}
+
+impl Cache {
+    /// A cache that holds about `positions` answers (rounded up to a power of two, at least 256).
+    #[must_use]
+    pub fn new(positions: usize) -> Self {
+        Self::with_index_mask(positions, u64::MAX)
+    }
+
+    /// As [`Cache::new`], but only the masked bits of a position's hash choose its place: a test's way to make
+    /// different positions collide.
+    #[must_use]
+    pub fn with_index_mask(positions: usize, index_mask: u64) -> Self {
+        let places = positions.max(256).next_power_of_two();
+        let shards = 64.min(places / WAYS);
+        let buckets = places / WAYS / shards;
+        Self { shards: (0..shards).map(|_| Mutex::default()).collect(), buckets, index_mask }
+    }
+
+    fn place(&self, network: u64, position: u128) -> (usize, usize) {
+        let hash = mix(mix(position as u64 ^ network) ^ (position >> 64) as u64) & self.index_mask;
+        let shard = hash as usize % self.shards.len();
+        let bucket = (hash >> 6) as usize % self.buckets;
+        (shard, bucket * WAYS)
+    }
+
+    fn lock(&self, shard: usize) -> std::sync::MutexGuard<'_, Shard> {
+        // A panic cannot leave a shard half written: entries are replaced whole.
+        self.shards[shard].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The stored answer, if there is one with `num_legal` priors: appends the priors to `priors` and returns the
+    /// value for the player to move.
+    pub fn get(&self, network: u64, position: u128, num_legal: usize, priors: &mut Vec<f32>) -> Option<PovValue> {
+        let (shard, first) = self.place(network, position);
+        let mut shard = self.lock(shard);
+        shard.clock = shard.clock.wrapping_add(1);
+        let clock = shard.clock;
+        let entry = shard.entries.get_mut(first..first + WAYS)?.iter_mut().flatten().find(|entry| {
+            entry.position == position && entry.network == network && entry.priors.len() == num_legal
+        })?;
+        entry.last_used = clock;
+        priors.extend_from_slice(&entry.priors);
+        Some(entry.value)
+    }
+
+    /// Stores an answer, in place of the one of its bucket that was not used for longest.
+    pub fn put(&self, network: u64, position: u128, priors: &[f32], value: PovValue) {
+        let (shard, first) = self.place(network, position);
+        let mut shard = self.lock(shard);
+        if shard.entries.is_empty() {
+            // Memory is taken by the shards that are used, when they are.
+            shard.entries = vec![None; self.buckets * WAYS];
+        }
+        shard.clock = shard.clock.wrapping_add(1);
+        let clock = shard.clock;
+        let entry = Entry { network, position, value, last_used: clock, priors: priors.into() };
+        let ways = &mut shard.entries[first..first + WAYS];
+        let same = |way: &Option<Entry>| {
+            way.as_ref().is_some_and(|entry| entry.position == position && entry.network == network)
+        };
+        let index = ways.iter().position(same).or_else(|| ways.iter().position(Option::is_none)).unwrap_or_else(|| {
+            let age = |index: &usize| ways[*index].as_ref().map_or(0, |entry| clock.wrapping_sub(entry.last_used));
+            (0..WAYS).max_by_key(age).expect("there are four ways")
+        });
+        ways[index] = Some(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_comes_back_only_under_its_own_network_position_and_size() {
+        let cache = Cache::new(1000);
+        cache.put(1, 7, &[0.25, 0.75], PovValue(0.5));
+        let mut priors = vec![9.0];
+        assert_eq!(cache.get(1, 7, 2, &mut priors), Some(PovValue(0.5)));
+        assert_eq!(priors, [9.0, 0.25, 0.75]);
+        assert_eq!(cache.get(2, 7, 2, &mut priors), None);
+        assert_eq!(cache.get(1, 8, 2, &mut priors), None);
+        assert_eq!(cache.get(1, 7, 3, &mut priors), None);
+        assert_eq!(priors.len(), 3);
+    }
+
+    #[test]
+    fn positions_that_share_a_place_never_share_an_answer() {
+        let cache = Cache::with_index_mask(1 << 16, 0xFF);
+        for position in 0..10_000_u128 {
+            cache.put(3, position, &[position as f32], PovValue(0.0));
+        }
+        let mut found = 0;
+        for position in 0..10_000_u128 {
+            let mut priors = Vec::new();
+            if cache.get(3, position, 1, &mut priors).is_some() {
+                assert_eq!(priors, [position as f32]);
+                found += 1;
+            }
+        }
+        assert!(found > 0 && found <= 256 * WAYS, "{found} answers kept in 256 buckets");
+    }
+
+    #[test]
+    fn the_least_recently_used_answer_makes_room() {
+        let cache = Cache::with_index_mask(256, 0);
+        for position in 0..4 {
+            cache.put(1, position, &[], PovValue(0.0));
+        }
+        assert!(cache.get(1, 0, 0, &mut Vec::new()).is_some());
+        cache.put(1, 4, &[], PovValue(0.0));
+        assert!(cache.get(1, 0, 0, &mut Vec::new()).is_some());
+        assert!(cache.get(1, 1, 0, &mut Vec::new()).is_none());
+    }
+}

@@ -1,0 +1,180 @@
+//! What answers for leaves: the contract between the search and a network.
+//!
+//! A batch is rows of positions in; logits over the legal actions and one value a row out. The evaluator owns its
+//! input memory and asks for it to be filled; its replies land in memory the caller owns. It knows nothing of trees.
+
+use std::convert::Infallible;
+use std::ops::Range;
+
+use crate::game::{Action, Game, PovValue, Turn};
+use crate::rng::Stream;
+
+/// Positions to evaluate, and where the answers go.
+pub struct Batch<'a, G> {
+    /// `[B]` the positions; it is a player's turn in each.
+    pub states: &'a [G],
+    /// `[B]` a random stream for each row, the same however the rows are batched.
+    pub streams: &'a [u64],
+    /// `[B + 1]` where the legal actions of a row begin and end in `actions` and `logits`.
+    pub offsets: &'a [u32],
+    /// `[offsets[B]]` the legal actions, row by row, ascending.
+    pub actions: &'a [Action],
+    /// `[offsets[B]]` to be overwritten: raw logits of the legal actions.
+    pub logits: &'a mut [f32],
+    /// `[B]` to be overwritten: values in `[-1, 1]` for the player to move.
+    pub values: &'a mut [PovValue],
+    pub(crate) encode: &'a (dyn Fn(&[G], &mut [f32]) + Sync),
+}
+
+impl<G: Game> Batch<'_, G> {
+    /// Number of rows B; never 0.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Encodes the given rows into `observations`, `[rows.len(), C, H, W]` f32, overwriting all of it. May run on
+    /// several threads.
+    ///
+    /// # Panics
+    /// When `observations` has another length.
+    pub fn fill(&self, rows: Range<usize>, observations: &mut [f32]) {
+        let row_len: usize = self.states[0].obs_shape().iter().product();
+        assert_eq!(observations.len(), rows.len() * row_len, "observations must hold exactly the rows asked for");
+        (self.encode)(&self.states[rows], observations);
+    }
+
+    /// The range of a row in `actions` and `logits`.
+    #[must_use]
+    #[inline]
+    pub fn range(&self, row: usize) -> Range<usize> {
+        self.offsets[row] as usize..self.offsets[row + 1] as usize
+    }
+}
+
+/// Evaluates whole batches.
+pub trait Evaluator<G: Game>: Send {
+    /// What a failed evaluation hands to the owner of the search.
+    type Error: Send;
+
+    /// Answers every row of the batch.
+    ///
+    /// # Errors
+    /// The search stops, takes back what is in flight, and returns this error as it is.
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error>;
+
+    /// A hash of the network's weights when equal positions always get equal answers: then answers may be cached
+    /// and shared under it. `None`: every leaf is asked anew.
+    fn network(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Evaluates one observation at a time: the simplest thing to write.
+pub trait RowEvaluator: Send {
+    /// See [`Evaluator::Error`].
+    type Error: Send;
+
+    /// Answers one observation `[C, H, W]`: raw logits of the `legal` actions (same order) and the value for the
+    /// player to move.
+    ///
+    /// # Errors
+    /// As for [`Evaluator::evaluate_batch`].
+    fn evaluate(
+        &mut self,
+        observation: &[f32],
+        legal: &[Action],
+        logits: &mut [f32],
+    ) -> Result<PovValue, Self::Error>;
+}
+
+/// Makes a [`RowEvaluator`] answer batches.
+pub struct RowByRow<E> {
+    inner: E,
+    observation: Vec<f32>,
+}
+
+impl<E> RowByRow<E> {
+    /// Wraps `inner`.
+    pub fn new(inner: E) -> Self {
+        Self { inner, observation: Vec::new() }
+    }
+}
+
+impl<G: Game, E: RowEvaluator> Evaluator<G> for RowByRow<E> {
+    type Error = E::Error;
+
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error> {
+        self.observation.resize(batch.states[0].obs_shape().iter().product(), 0.0);
+        for row in 0..batch.rows() {
+            batch.fill(row..row + 1, &mut self.observation);
+            let range = batch.range(row);
+            batch.values[row] =
+                self.inner.evaluate(&self.observation, &batch.actions[range.clone()], &mut batch.logits[range])?;
+        }
+        Ok(())
+    }
+}
+
+/// Equal priors and value 0: the search alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Uniform;
+
+impl<G: Game> Evaluator<G> for Uniform {
+    type Error = Infallible;
+
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Infallible> {
+        batch.logits.fill(0.0);
+        batch.values.fill(PovValue(0.0));
+        Ok(())
+    }
+}
+
+/// Equal priors and the outcome of one random game: with PUCT this is plain Monte Carlo tree search.
+#[derive(Clone, Copy, Debug)]
+pub struct Rollout {
+    /// Games differ between seeds and repeat for the same one.
+    pub seed: u64,
+}
+
+impl<G: Game> Evaluator<G> for Rollout {
+    type Error = Infallible;
+
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Infallible> {
+        batch.logits.fill(0.0);
+        let mut legal = Vec::new();
+        let mut outcomes = Vec::new();
+        for ((state, &stream), value) in batch.states.iter().zip(batch.streams).zip(batch.values) {
+            let Turn::Player(player) = state.turn() else { unreachable!("a leaf is a player's turn") };
+            let mut state = state.clone();
+            let mut stream = Stream::keyed(&[self.seed, stream]);
+            // The bound only bites when a game breaks its promise to end; then the rollout is a draw.
+            let mut plies = state.max_plies();
+            *value = loop {
+                match state.turn() {
+                    Turn::Terminal => break state.outcome().pov(player),
+                    Turn::Player(_) => {
+                        state.legal_actions(&mut legal);
+                        if legal.is_empty() {
+                            break PovValue(0.0);
+                        }
+                        state.play(legal[stream.below(legal.len())]);
+                    }
+                    Turn::Chance => {
+                        state.chance_outcomes(&mut outcomes);
+                        if outcomes.is_empty() {
+                            break PovValue(0.0);
+                        }
+                        let drawn = stream.weighted(outcomes.iter().map(|&(_, p)| f64::from(p)));
+                        state.play(outcomes[drawn].0);
+                    }
+                }
+                if plies == 0 {
+                    break PovValue(0.0);
+                }
+                plies -= 1;
+            };
+        }
+        Ok(())
+    }
+}

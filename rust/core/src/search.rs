@@ -1,0 +1,752 @@
+//! One search: descend to leaves, and ascend with their values.
+//!
+//! A search gathers up to `eval_batch` leaves (`gather`), someone else finds their values, and `apply` takes them up.
+//! It names no evaluator, no thread, no clock. With `eval_batch` 1 the visit counts are those of textbook PUCT, to the
+//! last visit; `n` simulations are exactly `n` visits below the root.
+
+use std::ops::Range;
+
+use crate::cache::Cache;
+use crate::game::{Action, Game, Player, PovValue, Turn, Value};
+use crate::rng::{Stream, mix};
+use crate::tree::{Kind, Node, NodeId, ROOT, Tree};
+
+/// Simulations that end in known positions before `gather` comes up for air, so that interrupts are seen.
+const GATHER_AT_MOST: u32 = 4096;
+
+/// What an action that was never tried is worth to the player who chooses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fpu {
+    /// 0, a draw.
+    Zero,
+    /// The parent's Q.
+    Parent,
+    /// The parent's Q less this times the square root of the prior mass already tried (Leela Chess Zero's
+    /// first-play-urgency reduction).
+    Reduction(f64),
+}
+
+/// Dirichlet noise on the root's priors: `(1 - fraction) P + fraction Dirichlet(alpha)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RootNoise {
+    /// `None`: 10 / number of legal actions, which gives AlphaZero's values in chess, shogi and Go.
+    pub alpha: Option<f64>,
+    /// Weight of the noise, in `[0, 1]`.
+    pub fraction: f64,
+}
+
+/// How to search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SearchConfig {
+    /// Leaves from this tree in one round, at most.
+    pub eval_batch: usize,
+    /// Exploration constant.
+    pub c_puct: f64,
+    /// With a base b, c grows as `c_puct + ln((1 + N + b) / b)` (AlphaZero, Silver et al. 2018; there 19,652).
+    pub c_puct_base: Option<f64>,
+    /// Value of an untried action.
+    pub fpu: Fpu,
+    /// Lost simulations that each descent in flight pretends to be; 0 counts it in the exploration term alone.
+    pub virtual_loss: f64,
+    /// Descents in one round that may meet a leaf already in flight before gathering stops.
+    pub max_collisions: usize,
+    /// Noise at the root, drawn once a move.
+    pub root_noise: Option<RootNoise>,
+}
+
+impl Default for SearchConfig {
+    fn default() -> Self {
+        Self {
+            eval_batch: 8,
+            c_puct: 1.5,
+            c_puct_base: None,
+            fpu: Fpu::Zero,
+            virtual_loss: 1.0,
+            max_collisions: 8,
+            root_noise: None,
+        }
+    }
+}
+
+impl SearchConfig {
+    /// Refuses what cannot be searched with.
+    ///
+    /// # Errors
+    /// A sentence that names the setting, what came and what was expected.
+    pub fn check(&self) -> Result<(), String> {
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        let fail = |what: String| Err(what);
+        if self.eval_batch == 0 || self.eval_batch > 1 << 16 {
+            return fail(format!("eval_batch must be between 1 and 65536, got {}", self.eval_batch));
+        }
+        if !(self.c_puct.is_finite() && self.c_puct >= 0.0) {
+            return fail(format!("c_puct must be a number >= 0, got {}", self.c_puct));
+        }
+        if self.c_puct_base.is_some_and(|base| !positive(base)) {
+            return fail(format!("c_puct_base must be a number > 0 or None, got {:?}", self.c_puct_base));
+        }
+        if matches!(self.fpu, Fpu::Reduction(x) if !x.is_finite()) {
+            return fail("fpu must be \"zero\", \"parent\" or a finite reduction".into());
+        }
+        if !(self.virtual_loss.is_finite() && self.virtual_loss >= 0.0) {
+            return fail(format!("virtual_loss must be a number >= 0, got {}", self.virtual_loss));
+        }
+        if let Some(noise) = self.root_noise {
+            if !(0.0..=1.0).contains(&noise.fraction) {
+                return fail(format!("the fraction of root_noise must be in [0, 1], got {}", noise.fraction));
+            }
+            if noise.alpha.is_some_and(|alpha| !positive(alpha)) {
+                return fail(format!("the alpha of root_noise must be a number > 0, got {:?}", noise.alpha));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A position that breaks the contract of `Game`, or that cannot be searched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GameFault {
+    /// Play the roll first.
+    #[error("the position is at a chance turn; play one of its chance outcomes before searching")]
+    ChanceRoot,
+    /// A player to move without a legal action.
+    #[error("legal_actions gave no action at a player's turn; expected at least one, or a terminal position:\n{0}")]
+    NoLegalActions(String),
+    /// More than a node can hold.
+    #[error("{0} legal actions in one position; at most 65,535 are possible")]
+    TooManyLegalActions(usize),
+    /// A legal action outside the policy.
+    #[error("legal action {action} is outside the policy of {num_actions} actions")]
+    OutsidePolicy {
+        /// The offending action.
+        action: Action,
+        /// The size of the policy.
+        num_actions: usize,
+    },
+    /// A chance turn without a usable distribution.
+    #[error("chance_outcomes gave no outcomes with positive probabilities that sum to 1 (they sum to {0})")]
+    BadChance(String),
+    /// The game goes on for longer than it said.
+    #[error("a line of play from the root is longer than max_plies ({0}); the game promised to end by then")]
+    TooLong(usize),
+    /// Node indices are 32 bits.
+    #[error("the tree is full (4 billion nodes)")]
+    TreeFull,
+}
+
+/// Where a leaf's answer is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answer {
+    /// In this row of the batch; `u32::MAX` until the batch is made.
+    Row(u32),
+    /// Found in the cache: priors from here in `hit_priors`.
+    Cached { priors: u32, value: PovValue },
+}
+
+/// A leaf that waits for its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Leaf {
+    path: Range<u32>,
+    pub(crate) legal: Range<u32>,
+    player: Player,
+    pub(crate) key: u128,
+    pub(crate) stream: u64,
+    pub(crate) answer: Answer,
+}
+
+/// The answers to one batch, as an evaluator leaves them.
+#[derive(Clone, Copy)]
+pub(crate) struct Replies<'a> {
+    /// Where the logits of a row begin.
+    pub(crate) offsets: &'a [u32],
+    pub(crate) logits: &'a [f32],
+    pub(crate) values: &'a [PovValue],
+}
+
+/// What was done since the search began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SearchStats {
+    /// Simulations finished.
+    pub simulations: u64,
+    /// Leaves answered by the evaluator, the root's own evaluation included.
+    pub evaluations: u64,
+    /// Leaves answered by the cache.
+    pub cache_hits: u64,
+    /// Simulations that ended in a finished game.
+    pub terminals: u64,
+    /// Descents that met a leaf in flight and were taken back.
+    pub collisions: u64,
+    /// Rounds in which something was gathered.
+    pub rounds: u64,
+}
+
+impl SearchStats {
+    /// Adds another search's counts.
+    pub fn add(&mut self, other: &Self) {
+        self.simulations += other.simulations;
+        self.evaluations += other.evaluations;
+        self.cache_hits += other.cache_hits;
+        self.terminals += other.terminals;
+        self.collisions += other.collisions;
+        self.rounds += other.rounds;
+    }
+}
+
+/// What a search found. All vectors are `[L]`, one entry a legal action, ascending by action.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchResult {
+    /// The legal actions; empty at a finished game.
+    pub actions: Vec<Action>,
+    /// Simulations through each.
+    pub visits: Vec<u32>,
+    /// Priors without root noise.
+    pub priors: Vec<f32>,
+    /// Mean value of each for the player to move; 0 for an action without visits.
+    pub q: Vec<f32>,
+    /// Mean value of the root for the player to move, its own evaluation included; at a finished game the outcome
+    /// for player 0.
+    pub value: f32,
+    /// Most visits, then higher prior, then lower action.
+    pub action: Option<Action>,
+    /// The most visited line, up to the first chance turn.
+    pub principal_variation: Vec<Action>,
+}
+
+enum Descent {
+    Leaf(Player),
+    Terminal(Value),
+    Collision,
+}
+
+/// A search in progress over the tree of one position.
+#[derive(Clone, Debug)]
+pub struct Search<G> {
+    /// Which of the owner's networks answers for it.
+    pub network: usize,
+    root: G,
+    config: SearchConfig,
+    tree: Tree,
+    /// Simulations still to finish.
+    remaining: u32,
+    stream: Stream,
+    /// Leaves get streams of their own from here, not from `stream`: dice must roll the same whether or not a cache
+    /// answers for some leaves.
+    leaf_streams: u64,
+    leaves_met: u64,
+    stats: SearchStats,
+    /// Priors of the root before noise; empty until the root is expanded.
+    clean_priors: Vec<f32>,
+    noised: bool,
+    fault: Option<GameFault>,
+    // One round's leaves, in gathering order. All of it keeps its memory from round to round.
+    pub(crate) leaves: Vec<Leaf>,
+    /// Positions of the leaves that the cache did not answer.
+    pub(crate) states: Vec<G>,
+    pub(crate) legal: Vec<Action>,
+    hit_priors: Vec<f32>,
+    paths: Vec<NodeId>,
+    collided: Vec<Range<u32>>,
+    scratch_actions: Vec<Action>,
+    scratch_priors: Vec<f32>,
+    scratch_outcomes: Vec<(Action, f32)>,
+}
+
+impl<G: Game> Search<G> {
+    /// A search of `root` that has not begun. `network` says which of the owner's networks answers for it.
+    pub fn new(root: G, config: SearchConfig, network: usize) -> Self {
+        Self {
+            network,
+            root,
+            config,
+            tree: Tree::default(),
+            remaining: 0,
+            stream: Stream::keyed(&[]),
+            leaf_streams: 0,
+            leaves_met: 0,
+            stats: SearchStats::default(),
+            clean_priors: Vec::new(),
+            noised: false,
+            fault: None,
+            leaves: Vec::new(),
+            states: Vec::new(),
+            legal: Vec::new(),
+            hit_priors: Vec::new(),
+            paths: Vec::new(),
+            collided: Vec::new(),
+            scratch_actions: Vec::new(),
+            scratch_priors: Vec::new(),
+            scratch_outcomes: Vec::new(),
+        }
+    }
+
+    /// Asks for `simulations` more, with draws (noise, dice) from `stream`. A root not yet evaluated is evaluated
+    /// first; that is no simulation. At a finished game there is nothing to do.
+    ///
+    /// # Errors
+    /// A root at a chance turn is refused.
+    pub fn begin(&mut self, simulations: u32, stream: Stream) -> Result<(), GameFault> {
+        self.stream = stream;
+        self.leaf_streams = self.stream.bits();
+        self.leaves_met = 0;
+        self.stats = SearchStats::default();
+        self.fault = None;
+        match self.root.turn() {
+            Turn::Chance => return Err(GameFault::ChanceRoot),
+            Turn::Terminal => self.remaining = 0,
+            Turn::Player(_) => {
+                self.remaining = simulations;
+                self.start_root();
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches another position from nothing; memory is kept.
+    pub fn reset(&mut self, root: G) {
+        self.abandon();
+        self.root = root;
+        self.tree.clear();
+        self.clean_priors.clear();
+        self.noised = false;
+    }
+
+    /// Moves the root along an action or a chance outcome, and keeps what the tree knows of it.
+    pub fn advance(&mut self, action: Action) {
+        self.abandon();
+        self.root.play(action);
+        self.tree.keep_subtree(action);
+        self.clean_priors.clear();
+        self.noised = false;
+    }
+
+    /// The position searched.
+    #[must_use]
+    pub fn root(&self) -> &G {
+        &self.root
+    }
+
+    /// The tree, to look at.
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Whether everything asked for is done.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.leaves.is_empty() && self.remaining == 0 && !self.root_is_due()
+    }
+
+    /// Counts since `begin`.
+    #[must_use]
+    pub fn stats(&self) -> &SearchStats {
+        &self.stats
+    }
+
+    /// A broken game rule met by the last `gather`, if any; the search cannot go on.
+    #[must_use]
+    pub fn fault(&self) -> Option<&GameFault> {
+        self.fault.as_ref()
+    }
+
+    /// Leaves it may gather in a round.
+    pub(crate) fn eval_batch(&self) -> usize {
+        self.config.eval_batch
+    }
+
+    fn root_is_due(&self) -> bool {
+        self.tree.node(ROOT).kind == Kind::New && matches!(self.root.turn(), Turn::Player(_))
+    }
+
+    /// Gathers one round's leaves. Finished games go up at once. Where the cache answers every leaf they go up too and
+    /// another round begins: such a tree waits for nobody.
+    pub(crate) fn gather(&mut self, cache: Option<(&Cache, u64)>) {
+        let mut budget = GATHER_AT_MOST;
+        while !self.is_done() && self.fault.is_none() && budget > 0 {
+            self.gather_round(cache, &mut budget);
+            if !self.states.is_empty() {
+                return;
+            }
+            self.apply(Replies { offsets: &[], logits: &[], values: &[] }, None);
+        }
+    }
+
+    fn gather_round(&mut self, cache: Option<(&Cache, u64)>, budget: &mut u32) {
+        self.stats.rounds += 1;
+        // A root without children can give one leaf, itself.
+        let root_is_due = self.root_is_due();
+        let wanted = if root_is_due { 1 } else { self.config.eval_batch };
+        // While a leaf waits, other descents shun it. Endgames can have thousands of finished games to visit: were they
+        // free, they would take the visits that the waiting leaf deserves, so they count once a leaf waits.
+        let mut terminals = 0;
+        while self.leaves.len() + terminals < wanted
+            && (root_is_due || (self.leaves.len() as u64) < u64::from(self.remaining))
+            && self.collided.len() < self.config.max_collisions.max(1)
+            && *budget > 0
+        {
+            *budget -= 1;
+            let start = self.paths.len() as u32;
+            match self.descend() {
+                Err(fault) => {
+                    // The whole round is taken back: nothing stays in flight.
+                    self.tree.release(&self.paths[start as usize..]);
+                    self.abandon();
+                    self.fault = Some(fault);
+                    return;
+                }
+                Ok(Descent::Terminal(value)) => {
+                    self.tree.ascend(&self.paths[start as usize..], value);
+                    self.paths.truncate(start as usize);
+                    self.states.pop();
+                    self.remaining -= 1;
+                    self.stats.simulations += 1;
+                    self.stats.terminals += 1;
+                    terminals += usize::from(!self.leaves.is_empty());
+                }
+                Ok(Descent::Collision) => {
+                    self.collided.push(start..self.paths.len() as u32);
+                    self.states.pop();
+                    self.stats.collisions += 1;
+                }
+                Ok(Descent::Leaf(player)) => {
+                    let path = start..self.paths.len() as u32;
+                    if let Err(fault) = self.add_leaf(path, player, cache) {
+                        self.abandon();
+                        self.fault = Some(fault);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Walks from the root to where the tree ends, marking the way. Pushes the path to `paths` and the position it
+    /// ends in to `states`.
+    fn descend(&mut self) -> Result<Descent, GameFault> {
+        self.states.push(self.root.clone());
+        let state = self.states.last_mut().expect("just pushed");
+        let max_plies = state.max_plies();
+        let start = self.paths.len();
+        let mut id = ROOT;
+        // Whose view `value_sum` is in at this node.
+        let mut chooser = Player::Zero;
+        loop {
+            self.tree.mark(id);
+            self.paths.push(id);
+            let child = match self.tree.node(id).kind {
+                Kind::Decision(player) => {
+                    let child = select(&self.tree, id, player, chooser, &self.config);
+                    chooser = player;
+                    child
+                }
+                Kind::Chance => {
+                    chooser = Player::Zero;
+                    let children = self.tree.children(id);
+                    let drawn = self.stream.weighted(children.iter().map(|child| f64::from(child.prior)));
+                    self.tree.node(id).first_child + drawn as NodeId
+                }
+                Kind::Terminal => return Ok(Descent::Terminal(state.outcome())),
+                Kind::Pending => return Ok(Descent::Collision),
+                Kind::New => {
+                    match state.turn() {
+                        Turn::Terminal => {
+                            self.tree.set_kind(id, Kind::Terminal);
+                            return Ok(Descent::Terminal(state.outcome()));
+                        }
+                        Turn::Player(player) => {
+                            self.tree.set_kind(id, Kind::Pending);
+                            return Ok(Descent::Leaf(player));
+                        }
+                        Turn::Chance => {}
+                    }
+                    if self.paths.len() - start > max_plies + 1 {
+                        return Err(GameFault::TooLong(max_plies));
+                    }
+                    // A roll needs no network: its children are made on the way.
+                    state.chance_outcomes(&mut self.scratch_outcomes);
+                    check_chance(&self.scratch_outcomes)?;
+                    if self.tree.is_full() {
+                        return Err(GameFault::TreeFull);
+                    }
+                    self.scratch_actions.clear();
+                    self.scratch_priors.clear();
+                    for &(outcome, probability) in &self.scratch_outcomes {
+                        self.scratch_actions.push(outcome);
+                        self.scratch_priors.push(probability);
+                    }
+                    self.tree.expand(id, Kind::Chance, &self.scratch_actions, &self.scratch_priors);
+                    chooser = Player::Zero;
+                    let drawn = self.stream.weighted(self.scratch_priors.iter().map(|&p| f64::from(p)));
+                    self.tree.node(id).first_child + drawn as NodeId
+                }
+            };
+            state.play(self.tree.node(child).action);
+            id = child;
+        }
+    }
+
+    /// Notes the leaf that a descent ended in. Its position is the last of `states`; it stays there unless the cache
+    /// has the answer.
+    fn add_leaf(
+        &mut self,
+        path: Range<u32>,
+        player: Player,
+        cache: Option<(&Cache, u64)>,
+    ) -> Result<(), GameFault> {
+        let state = self.states.last().expect("a descent leaves its position");
+        let legal_start = self.legal.len() as u32;
+        state.legal_actions(&mut self.scratch_actions);
+        self.legal.extend_from_slice(&self.scratch_actions);
+        let legal = &self.scratch_actions;
+        debug_assert!(legal.windows(2).all(|pair| pair[0] < pair[1]), "legal actions must ascend: {legal:?}");
+        let num_actions = state.num_actions();
+        let fault = match legal.last() {
+            None => Some(GameFault::NoLegalActions(state.render())),
+            Some(_) if legal.len() > usize::from(u16::MAX) => Some(GameFault::TooManyLegalActions(legal.len())),
+            Some(&action) if action as usize >= num_actions => {
+                Some(GameFault::OutsidePolicy { action, num_actions })
+            }
+            Some(_) if path.len() > state.max_plies() + 1 => Some(GameFault::TooLong(state.max_plies())),
+            Some(_) if self.tree.is_full() => Some(GameFault::TreeFull),
+            Some(_) => None,
+        };
+        let mut leaf = Leaf {
+            path,
+            legal: legal_start..self.legal.len() as u32,
+            player,
+            key: 0,
+            stream: mix(self.leaf_streams.wrapping_add(self.leaves_met)),
+            answer: Answer::Row(u32::MAX),
+        };
+        self.leaves_met += 1;
+        if let Some(fault) = fault {
+            // Noted all the same, so that `abandon` takes it back with the others.
+            self.leaves.push(leaf);
+            return Err(fault);
+        }
+        if let Some((cache, network)) = cache {
+            leaf.key = state.key();
+            let priors = self.hit_priors.len() as u32;
+            if let Some(value) = cache.get(network, leaf.key, legal.len(), &mut self.hit_priors) {
+                leaf.answer = Answer::Cached { priors, value };
+                self.states.pop();
+            }
+        }
+        self.leaves.push(leaf);
+        Ok(())
+    }
+
+    /// Takes the round's leaves up, in the order they were gathered, and then releases the collisions.
+    pub(crate) fn apply(&mut self, replies: Replies<'_>, cache: Option<(&Cache, u64)>) {
+        for index in 0..self.leaves.len() {
+            let leaf = self.leaves[index].clone();
+            let legal = leaf.legal.start as usize..leaf.legal.end as usize;
+            let path = leaf.path.start as usize..leaf.path.end as usize;
+            let id = *self.paths[path.clone()].last().expect("a path has its root");
+            let value = match leaf.answer {
+                Answer::Row(row) => {
+                    let first = replies.offsets[row as usize] as usize;
+                    softmax(&replies.logits[first..first + legal.len()], &mut self.scratch_priors);
+                    let value = replies.values[row as usize];
+                    if let Some((cache, network)) = cache {
+                        cache.put(network, leaf.key, &self.scratch_priors, value);
+                    }
+                    self.stats.evaluations += 1;
+                    value
+                }
+                Answer::Cached { priors, value } => {
+                    let first = priors as usize;
+                    self.scratch_priors.clear();
+                    self.scratch_priors.extend_from_slice(&self.hit_priors[first..first + legal.len()]);
+                    self.stats.cache_hits += 1;
+                    value
+                }
+            };
+            self.tree.expand(id, Kind::Decision(leaf.player), &self.legal[legal], &self.scratch_priors);
+            if path.len() > 1 {
+                self.remaining -= 1;
+                self.stats.simulations += 1;
+            } else {
+                self.start_root();
+            }
+            self.tree.ascend(&self.paths[path], value.absolute(leaf.player));
+        }
+        self.leaves.clear();
+        self.forget_round();
+    }
+
+    /// Takes back everything in flight.
+    pub(crate) fn abandon(&mut self) {
+        for leaf in self.leaves.drain(..) {
+            self.tree.release(&self.paths[leaf.path.start as usize..leaf.path.end as usize]);
+        }
+        self.forget_round();
+        self.remaining = 0;
+    }
+
+    fn forget_round(&mut self) {
+        for path in self.collided.drain(..) {
+            self.tree.release(&self.paths[path.start as usize..path.end as usize]);
+        }
+        self.paths.clear();
+        self.legal.clear();
+        self.hit_priors.clear();
+        self.states.clear();
+    }
+
+    /// Once a move, as soon as the root has children: remembers its clean priors and mixes the noise in.
+    fn start_root(&mut self) {
+        let children = self.tree.children(ROOT);
+        if children.is_empty() || self.noised {
+            return;
+        }
+        self.noised = true;
+        self.clean_priors.clear();
+        self.clean_priors.extend(children.iter().map(|child| child.prior));
+        let Some(noise) = self.config.root_noise else { return };
+        let alpha = noise.alpha.unwrap_or(10.0 / self.clean_priors.len() as f64);
+        let mut drawn = vec![0.0; self.clean_priors.len()];
+        self.stream.dirichlet(alpha, &mut drawn);
+        for (index, (&clean, &extra)) in self.clean_priors.iter().zip(&drawn).enumerate() {
+            let mixed = (1.0 - noise.fraction) * f64::from(clean) + noise.fraction * extra;
+            self.tree.set_root_prior(index, mixed as f32);
+        }
+    }
+
+    /// What is known so far.
+    #[must_use]
+    pub fn result(&self) -> SearchResult {
+        let player = match self.root.turn() {
+            Turn::Player(player) => player,
+            Turn::Terminal => {
+                return SearchResult {
+                    actions: Vec::new(),
+                    visits: Vec::new(),
+                    priors: Vec::new(),
+                    q: Vec::new(),
+                    value: self.root.outcome().0,
+                    action: None,
+                    principal_variation: Vec::new(),
+                };
+            }
+            Turn::Chance => Player::Zero,
+        };
+        let root = self.tree.node(ROOT);
+        let children = self.tree.children(ROOT);
+        let mean = |node: &Node| if node.visits == 0 { 0.0 } else { node.value_sum / f64::from(node.visits) };
+        let mut principal_variation = Vec::new();
+        let mut id = ROOT;
+        while let Kind::Decision(_) = self.tree.node(id).kind {
+            let Some(best) = most_visited(self.tree.children(id)) else { break };
+            let child = self.tree.node(id).first_child + best as NodeId;
+            if self.tree.node(child).visits == 0 {
+                break;
+            }
+            principal_variation.push(self.tree.node(child).action);
+            id = child;
+        }
+        SearchResult {
+            actions: children.iter().map(|child| child.action).collect(),
+            visits: children.iter().map(|child| child.visits).collect(),
+            priors: self.clean_priors.clone(),
+            q: children.iter().map(|child| mean(child) as f32).collect(),
+            value: Value(mean(root) as f32).pov(player).0,
+            action: most_visited(children).map(|best| children[best].action),
+            principal_variation,
+        }
+    }
+}
+
+/// Most visits, then higher prior, then lower action.
+fn most_visited(children: &[Node]) -> Option<usize> {
+    let better = |a: &Node, b: &Node| a.visits > b.visits || (a.visits == b.visits && a.prior > b.prior);
+    (0..children.len()).reduce(|best, index| if better(&children[index], &children[best]) { index } else { best })
+}
+
+/// The child that maximises `Q + U`; ties go to the lowest action.
+///
+/// For a child with n visits, value sum W seen by the player who chooses, prior P and f descents in flight, below a
+/// node with N visits and F in flight (this descent itself not counted):
+/// `Q = (W - v f) / (n + v f)`, `U = c P sqrt(N + F) / (1 + n + f)` (PUCT as in AlphaZero, Silver et al. 2018;
+/// virtual loss v as in Chaslot et al. 2008).
+#[inline]
+fn select(tree: &Tree, id: NodeId, player: Player, chooser: Player, config: &SearchConfig) -> NodeId {
+    let node = tree.node(id);
+    let children = tree.children(id);
+    let total = f64::from(node.visits + node.in_flight - 1);
+    let c = match config.c_puct_base {
+        None => config.c_puct,
+        Some(base) => config.c_puct + ((1.0 + total + base) / base).ln(),
+    };
+    let parent_q = || {
+        let q = node.value_sum / f64::from(node.visits.max(1));
+        if player == chooser { q } else { -q }
+    };
+    let fpu = match config.fpu {
+        Fpu::Zero => 0.0,
+        Fpu::Parent => parent_q(),
+        Fpu::Reduction(reduction) => {
+            let tried = children.iter().filter(|child| child.visits + child.in_flight > 0);
+            parent_q() - reduction * tried.map(|child| f64::from(child.prior)).sum::<f64>().sqrt()
+        }
+    };
+    let scale = c * total.sqrt();
+    let best = if total == f64::from(node.visits) {
+        // Nothing else in flight below: the same formula with f = 0, and nearly always so at eval batch 1.
+        best_child::<false>(children, scale, config.virtual_loss, fpu)
+    } else {
+        best_child::<true>(children, scale, config.virtual_loss, fpu)
+    };
+    node.first_child + best as NodeId
+}
+
+#[inline]
+fn best_child<const IN_FLIGHT: bool>(children: &[Node], scale: f64, virtual_loss: f64, fpu: f64) -> usize {
+    let (mut best, mut best_score) = (0, f64::NEG_INFINITY);
+    for (index, child) in children.iter().enumerate() {
+        let visits = f64::from(child.visits);
+        let in_flight = if IN_FLIGHT { f64::from(child.in_flight) } else { 0.0 };
+        let lost = virtual_loss * in_flight;
+        let known = visits + lost;
+        // Without a branch, and with the two divisions side by side, this is twice as fast. An untried child has
+        // 0 / tiny = 0 for its first term.
+        let above = [child.value_sum - lost, scale * f64::from(child.prior)];
+        let below = [known.max(f64::MIN_POSITIVE), 1.0 + visits + in_flight];
+        let [q, u] = [above[0] / below[0], above[1] / below[1]];
+        let score = q + if known > 0.0 { 0.0 } else { fpu } + u;
+        if score > best_score {
+            (best, best_score) = (index, score);
+        }
+    }
+    best
+}
+
+/// Priors from raw logits; all of them finite.
+fn softmax(logits: &[f32], priors: &mut Vec<f32>) {
+    priors.clear();
+    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    priors.extend(logits.iter().map(|&logit| {
+        let weight = (logit - highest).exp();
+        sum += weight;
+        weight
+    }));
+    // The largest weight is exactly 1, so the sum is never 0.
+    let scale = 1.0 / sum;
+    priors.iter_mut().for_each(|prior| *prior *= scale);
+}
+
+fn check_chance(outcomes: &[(Action, f32)]) -> Result<(), GameFault> {
+    let sum: f32 = outcomes.iter().map(|&(_, probability)| probability).sum();
+    let fine = outcomes.iter().all(|&(_, p)| p >= 0.0) && (sum - 1.0).abs() < 1e-3;
+    if outcomes.len() > usize::from(u16::MAX) {
+        return Err(GameFault::TooManyLegalActions(outcomes.len()));
+    }
+    if fine { Ok(()) } else { Err(GameFault::BadChance(format!("{sum}"))) }
+}
+
+/// The seed of a search that belongs to a game's ply, or to a tree of a batch.
+#[must_use]
+pub fn stream_for(seed: u64, game: u64, ply: u64) -> Stream {
+    Stream::keyed(&[mix(seed), game, ply])
+}

@@ -1,0 +1,537 @@
+//! Games played by a network against itself, in pipelines of slots.
+//!
+//! A pipeline is a thread with its own slots and its own evaluator. It plays rounds: all its slots' trees grow, one
+//! batch goes to the device, and while it is there another pipeline's trees grow. A slot whose game ends hands the
+//! record over and begins the next game.
+//!
+//! What a game is depends on (seed, game id) and the evaluator's answers alone: every draw comes from a stream keyed by
+//! them and the ply, so the number of pipelines, slots and threads changes nothing but the speed.
+//!
+//! Pipelines and their owner share one small state under one lock: who may run, which evaluators are next, and the
+//! finished games. Nobody holds it while growing trees or evaluating.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::batched::{RoundStats, Rounds, SearchError, Workers};
+use crate::cache::Cache;
+use crate::evaluator::Evaluator;
+use crate::game::{Game, Turn};
+use crate::record::{GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
+use crate::rng::Stream;
+use crate::search::{Search, SearchConfig, SearchResult, SearchStats, stream_for};
+
+/// How games are played.
+#[derive(Clone, Debug)]
+pub struct SelfPlayConfig {
+    /// How each move is searched.
+    pub search: SearchConfig,
+    /// Simulations a move, on top of what a reused tree has.
+    pub simulations: u32,
+    /// Actions are drawn with probability proportional to visits^(1/temperature) in the first plies ...
+    pub temperature: f64,
+    /// ... this many of them (chance turns count) ...
+    pub temperature_plies: usize,
+    /// ... and with this temperature after; 0 is the most visited action.
+    pub temperature_final: f64,
+    /// Each game begins with 0 to this many random actions, not searched and not learned from.
+    pub opening_plies: usize,
+    /// Whether a move's search begins with what the last one found below the action played.
+    pub tree_reuse: bool,
+    /// A game still going on after this many plies is a draw and marked as capped.
+    pub max_plies: usize,
+    /// Of the run.
+    pub seed: u64,
+    /// What records say the game is.
+    pub game: String,
+}
+
+/// What keeps the games going.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Threads with a batch each.
+    pub pipelines: usize,
+    /// Games at once, over all pipelines.
+    pub slots: usize,
+    /// Id of the first game.
+    pub first_game: u64,
+    /// Games to play; `None`: for ever.
+    pub games: Option<u64>,
+}
+
+/// Why self-play stopped.
+#[derive(Debug)]
+pub enum SelfPlayError<E> {
+    /// A round failed.
+    Search(SearchError<E>),
+    /// The evaluators to change to do not go with the pipelines there are.
+    Swap(String),
+    /// A bug: a pipeline panicked.
+    Panic(String),
+}
+
+/// Totals since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SelfPlayStats {
+    /// Finished games.
+    pub games: u64,
+    /// Plies played in finished games.
+    pub plies: u64,
+    /// Over finished moves.
+    pub search: SearchStats,
+    /// Over finished rounds.
+    pub rounds: RoundStats,
+}
+
+/// What the owner and the pipelines share.
+struct Shared<E: Evaluator<G>, G: Game> {
+    state: Mutex<State<E::Error, E>>,
+    changed: Condvar,
+    _game: std::marker::PhantomData<fn() -> G>,
+}
+
+struct State<Error, E> {
+    stop: bool,
+    paused: bool,
+    next_game: u64,
+    end: Option<u64>,
+    finished: VecDeque<GameRecord>,
+    /// Finished games that may wait before the pipelines do.
+    room: usize,
+    error: Option<SelfPlayError<Error>>,
+    /// Pipelines still at work.
+    running: usize,
+    /// Evaluators to change to, one a pipeline.
+    next: Vec<Option<E>>,
+    stats: SelfPlayStats,
+}
+
+impl<E: Evaluator<G>, G: Game> Shared<E, G> {
+    fn lock(&self) -> MutexGuard<'_, State<E::Error, E>> {
+        // Each change under the lock is complete in itself, so a panic elsewhere leaves nothing half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Self-play going on in its own threads.
+pub struct SelfPlay<E: Evaluator<G> + 'static, G: Game>
+where
+    E::Error: 'static,
+{
+    shared: Arc<Shared<E, G>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl<E: Evaluator<G> + 'static, G: Game> SelfPlay<E, G>
+where
+    E::Error: 'static,
+{
+    /// Starts playing from `start`, with one evaluator a pipeline.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start(
+        start: &G,
+        config: SelfPlayConfig,
+        layout: &Layout,
+        evaluators: Vec<E>,
+        workers: &Workers,
+        cache: Option<Arc<Cache>>,
+    ) -> Result<Self, String> {
+        let pipelines = evaluators.len();
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                stop: false,
+                paused: false,
+                next_game: layout.first_game,
+                end: layout.games.map(|games| layout.first_game + games),
+                finished: VecDeque::new(),
+                room: layout.slots.max(64),
+                error: None,
+                running: pipelines,
+                next: (0..pipelines).map(|_| None).collect(),
+                stats: SelfPlayStats::default(),
+            }),
+            changed: Condvar::new(),
+            _game: std::marker::PhantomData,
+        });
+        let mut selfplay = Self { shared, threads: Vec::new() };
+        for (index, evaluator) in evaluators.into_iter().enumerate() {
+            // The first pipelines have one slot more where they do not divide evenly.
+            let slots = layout.slots / pipelines + usize::from(index < layout.slots % pipelines);
+            let pipeline = Pipeline {
+                index,
+                config: config.clone(),
+                start: start.clone(),
+                rounds: Rounds::new(workers.clone(), cache.clone()).timed(),
+                evaluator,
+                searches: Vec::new(),
+                games: Vec::new(),
+            };
+            let shared = selfplay.shared.clone();
+            let thread = std::thread::Builder::new()
+                .name(format!("azpy-pipeline-{index}"))
+                .spawn(move || pipeline.run(&shared, slots))
+                .map_err(|error| format!("cannot start a pipeline thread: {error}"))?;
+            selfplay.threads.push(thread);
+        }
+        Ok(selfplay)
+    }
+
+    /// Waits at most `patience` for a finished game. `Ok(None)` is a time-out or the end; see [`SelfPlay::is_over`].
+    ///
+    /// # Errors
+    /// What stopped the pipelines, once.
+    pub fn next(&self, patience: Duration) -> Result<Option<GameRecord>, SelfPlayError<E::Error>> {
+        let until = Instant::now() + patience;
+        let mut state = self.shared.lock();
+        loop {
+            // An error first: games of a broken run are no use to anyone who was not told of it.
+            if let Some(error) = state.error.take() {
+                return Err(error);
+            }
+            if let Some(record) = state.finished.pop_front() {
+                self.shared.changed.notify_all();
+                return Ok(Some(record));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if state.running == 0 || left.is_zero() {
+                return Ok(None);
+            }
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Whether all games asked for have been handed over (or an error ended them).
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let state = self.shared.lock();
+        state.running == 0 && state.finished.is_empty() && state.error.is_none()
+    }
+
+    /// Holds the pipelines at the end of their rounds, or lets them go on.
+    pub fn pause(&self, paused: bool) {
+        self.shared.lock().paused = paused;
+        self.shared.changed.notify_all();
+    }
+
+    /// Leaves new evaluators for the pipelines, one each, to be taken between rounds.
+    ///
+    /// # Errors
+    /// When their number is not that of the pipelines.
+    pub fn swap(&self, evaluators: Vec<E>) -> Result<(), SelfPlayError<E::Error>> {
+        let mut state = self.shared.lock();
+        if evaluators.len() != state.next.len() {
+            let (given, pipelines) = (evaluators.len(), state.next.len());
+            return Err(SelfPlayError::Swap(format!("{given} evaluators for {pipelines} pipelines")));
+        }
+        state.next = evaluators.into_iter().map(Some).collect();
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// Waits at most `patience` until every pipeline has taken the evaluator of the last `swap`.
+    #[must_use]
+    pub fn is_swapped(&self, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        let mut state = self.shared.lock();
+        loop {
+            if state.running == 0 || state.next.iter().all(Option::is_none) {
+                return true;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Totals so far.
+    #[must_use]
+    pub fn stats(&self) -> SelfPlayStats {
+        self.shared.lock().stats
+    }
+
+    /// Asks the pipelines to stop after the round they are in.
+    pub fn stop(&self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_all();
+    }
+
+    /// Whether every pipeline has ended.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+}
+
+impl<E: Evaluator<G> + 'static, G: Game> Drop for SelfPlay<E, G>
+where
+    E::Error: 'static,
+{
+    fn drop(&mut self) {
+        self.stop();
+        for thread in self.threads.drain(..) {
+            // A pipeline catches its own panics.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A game in a slot.
+struct GameInPlay {
+    record: GameRecord,
+    /// Plies of random opening.
+    opening: usize,
+    /// The network that began this move's search.
+    network: u64,
+    over: bool,
+}
+
+struct Pipeline<E, G: Game> {
+    index: usize,
+    config: SelfPlayConfig,
+    start: G,
+    rounds: Rounds<G>,
+    evaluator: E,
+    /// The slots: their searches and their games, in step.
+    searches: Vec<Search<G>>,
+    games: Vec<GameInPlay>,
+}
+
+impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
+    fn run(mut self, shared: &Shared<E, G>, slots: usize) {
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.play(shared, slots)));
+        let error = match outcome {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(SelfPlayError::Search(error)),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+                Some(SelfPlayError::Panic(text.unwrap_or_else(|| "a panic without a text".into())))
+            }
+        };
+        let mut state = shared.lock();
+        state.running -= 1;
+        if let Some(error) = error {
+            state.stop = true;
+            state.error.get_or_insert(error);
+        }
+        shared.changed.notify_all();
+    }
+
+    fn play(&mut self, shared: &Shared<E, G>, slots: usize) -> Result<(), SearchError<E::Error>> {
+        self.refill(shared, slots);
+        while !self.searches.is_empty() {
+            self.rounds.run(&mut self.searches, std::slice::from_mut(&mut self.evaluator))?;
+            let network = self.evaluator.network().unwrap_or(0);
+            let config = &self.config;
+            let mut slots_in_play: Vec<_> = self.searches.iter_mut().zip(&mut self.games).collect();
+            let mut searched = SearchStats::default();
+            for (search, _) in slots_in_play.iter().filter(|(search, _)| search.is_done()) {
+                searched.add(search.stats());
+            }
+            self.rounds.workers().for_each(&mut slots_in_play, |(search, game)| {
+                // Games end and begin here; a search that is not done has nothing to be told.
+                if search.is_done() {
+                    finish_move(search, game, config, network);
+                    begin_move(search, game, config, network);
+                }
+            });
+            let mut over = Vec::new();
+            for index in (0..self.games.len()).rev().filter(|&index| self.games[index].over).collect::<Vec<_>>() {
+                self.searches.swap_remove(index);
+                over.push(self.games.swap_remove(index).record);
+            }
+            if !self.hand_over(shared, over, &searched) {
+                return Ok(());
+            }
+            self.refill(shared, slots);
+        }
+        Ok(())
+    }
+
+    /// Begins games until every slot has one or none is left to begin.
+    fn refill(&mut self, shared: &Shared<E, G>, slots: usize) {
+        while self.searches.len() < slots {
+            let game_id = {
+                let mut state = shared.lock();
+                if state.stop || state.end.is_some_and(|end| state.next_game >= end) {
+                    return;
+                }
+                state.next_game += 1;
+                state.next_game - 1
+            };
+            let opening = self.config.opening_plies;
+            let mut stream = stream_for(self.config.seed, game_id, u64::MAX);
+            let mut game = GameInPlay {
+                record: GameRecord {
+                    game: self.config.game.clone(),
+                    game_id,
+                    seed: self.config.seed,
+                    offsets: vec![0],
+                    ..GameRecord::default()
+                },
+                opening: if opening == 0 { 0 } else { stream.below(opening + 1) },
+                network: 0,
+                over: false,
+            };
+            let mut search = Search::new(self.start.clone(), self.config.search, 0);
+            begin_move(&mut search, &mut game, &self.config, self.evaluator.network().unwrap_or(0));
+            // A game without a single search (over at once, or all opening) still counts.
+            if game.over {
+                self.hand_over(shared, vec![game.record], &SearchStats::default());
+            } else {
+                self.searches.push(search);
+                self.games.push(game);
+            }
+        }
+    }
+
+    /// Hands finished games over, waits where it has to, takes a new evaluator. Says whether to go on.
+    fn hand_over(&mut self, shared: &Shared<E, G>, over: Vec<GameRecord>, searched: &SearchStats) -> bool {
+        let mut state = shared.lock();
+        let rounds = std::mem::take(&mut self.rounds.stats);
+        let stats = &mut state.stats;
+        stats.games += over.len() as u64;
+        stats.plies += over.iter().map(|record| record.plies.len() as u64).sum::<u64>();
+        stats.search.add(searched);
+        stats.rounds.add(&rounds);
+        if !over.is_empty() {
+            state.finished.extend(over);
+            shared.changed.notify_all();
+        }
+        loop {
+            if let Some(evaluator) = state.next[self.index].take() {
+                self.evaluator = evaluator;
+                shared.changed.notify_all();
+            }
+            if state.stop {
+                return false;
+            }
+            if !state.paused && state.finished.len() < state.room {
+                return true;
+            }
+            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Plays the action that a finished search leads to, and notes it.
+fn finish_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &SelfPlayConfig, network: u64) {
+    let Turn::Player(player) = search.root().turn() else { return };
+    let record = &mut game.record;
+    let ply = record.plies.len();
+    let result = search.result();
+    let temperature = if ply < config.temperature_plies { config.temperature } else { config.temperature_final };
+    // Not the search's own stream: that one's position depends on what the search met.
+    let mut stream = stream_for(config.seed, record.game_id, ply as u64 | 1 << 63);
+    let Some(chosen) = choose(&result, temperature, &mut stream) else { return };
+    let action = result.actions[chosen];
+    let mixed = if network == game.network { 0 } else { MIXED_NETWORKS };
+    record.plies.push(Ply {
+        action,
+        player: player.index() as i8,
+        flags: SEARCHED | mixed,
+        root_value: result.value,
+        network,
+    });
+    record.legal.extend_from_slice(&result.actions);
+    record.visits.extend_from_slice(&result.visits);
+    record.priors.extend_from_slice(&result.priors);
+    record.offsets.push(record.legal.len() as u32);
+    advance(search, action, config.tree_reuse);
+}
+
+/// Rolls dice and plays openings up to the next search, and begins it; or ends the game.
+fn begin_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &SelfPlayConfig, network: u64) {
+    let (mut legal, mut outcomes) = (Vec::new(), Vec::new());
+    loop {
+        let record = &mut game.record;
+        let ply = record.plies.len();
+        let turn = search.root().turn();
+        if turn == Turn::Terminal || ply >= config.max_plies {
+            record.capped = turn != Turn::Terminal;
+            record.outcome = if record.capped { 0.0 } else { search.root().outcome().0 };
+            game.over = true;
+            return;
+        }
+        let mut stream = stream_for(config.seed, record.game_id, ply as u64);
+        let (action, player) = match turn {
+            Turn::Player(player) if ply < game.opening => {
+                search.root().legal_actions(&mut legal);
+                if legal.is_empty() {
+                    // The search names this mistake of the game.
+                    game.opening = 0;
+                    continue;
+                }
+                (legal[stream.below(legal.len())], player.index() as i8)
+            }
+            Turn::Player(_) => {
+                game.network = network;
+                search.begin(config.simulations, stream).expect("it is a player's turn");
+                return;
+            }
+            Turn::Chance => {
+                search.root().chance_outcomes(&mut outcomes);
+                let drawn = stream.weighted(outcomes.iter().map(|&(_, probability)| f64::from(probability)));
+                let Some(&(outcome, _)) = outcomes.get(drawn) else {
+                    record.capped = true;
+                    game.over = true;
+                    return;
+                };
+                (outcome, -1)
+            }
+            Turn::Terminal => unreachable!("handled above"),
+        };
+        record.plies.push(Ply { action, player, flags: 0, root_value: 0.0, network: 0 });
+        record.offsets.push(record.legal.len() as u32);
+        advance(search, action, config.tree_reuse);
+    }
+}
+
+fn advance<G: Game>(search: &mut Search<G>, action: u32, reuse: bool) {
+    if reuse {
+        search.advance(action);
+    } else {
+        let mut root = search.root().clone();
+        root.play(action);
+        search.reset(root);
+    }
+}
+
+/// Draws an index of `result.actions` with probability proportional to visits^(1/temperature); without visits, to the
+/// priors. Temperature 0 takes the search's own choice.
+#[must_use]
+pub fn choose(result: &SearchResult, temperature: f64, stream: &mut Stream) -> Option<usize> {
+    let best = result.actions.iter().position(|&action| Some(action) == result.action)?;
+    if temperature <= 0.0 {
+        return Some(best);
+    }
+    let weights = sharpen(result, temperature);
+    Some(stream.weighted(weights.iter().copied()))
+}
+
+/// The probabilities of the actions at a temperature: `[L]`, summing to 1.
+#[must_use]
+pub fn sharpen(result: &SearchResult, temperature: f64) -> Vec<f64> {
+    let visited = result.visits.iter().any(|&visits| visits > 0);
+    let mass = |index: usize| if visited { f64::from(result.visits[index]) } else { f64::from(result.priors[index]) };
+    let most = (0..result.actions.len()).map(mass).fold(0.0, f64::max);
+    let weights: Vec<f64> = (0..result.actions.len())
+        .map(|index| {
+            if temperature > 0.0 {
+                // Relative to the largest: no power of a count can overflow.
+                ((mass(index) / most).ln() / temperature).exp()
+            } else {
+                f64::from(u8::from(Some(result.actions[index]) == result.action))
+            }
+        })
+        .collect();
+    let total: f64 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / total).collect()
+}

@@ -1,0 +1,277 @@
+//! The search tree: an arena of nodes, and the only code that changes their statistics.
+//!
+//! ```text
+//! nodes:  [ root | children of root | children of some leaf | children of another | ... ]
+//!            |       ^  ^  ^
+//!            +-------+--+--+  first_child, num_children: one contiguous range, ascending by action
+//! ```
+//!
+//! A node is an action that could be taken together with the position it leads to. It exists, with its prior, from
+//! the moment its parent is expanded; its own children exist from the moment it is expanded itself.
+//!
+//! Invariants, at any time: a node's `in_flight` is the number of descents that passed through it and have neither
+//! gone up (`ascend`) nor been taken back (`release`). With nothing in flight, an evaluated decision node has
+//! 1 + the sum of its children's visits, a chance node the sum.
+//!
+//! The tree does not know the rules, the formula that chooses, or where values come from.
+
+use crate::game::{Action, Player, Value};
+
+/// An index into the arena.
+pub type NodeId = u32;
+
+/// The root's index.
+pub const ROOT: NodeId = 0;
+
+/// What is known of the position at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Never reached by a descent.
+    New,
+    /// A leaf whose evaluation is under way.
+    Pending,
+    /// Evaluated; this player chooses among the children.
+    Decision(Player),
+    /// The children are the outcomes of a roll, their priors the probabilities.
+    Chance,
+    /// The game is over here.
+    Terminal,
+}
+
+/// One action and the position it leads to. 32 bytes.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Sum of the values backed up through here, from the view of the player who chose this action;
+    /// player 0's view at the root and below a chance node. f64: exact to far beyond 2^32 visits of f32 values.
+    pub value_sum: f64,
+    /// Prior P of the action, or the probability of the outcome.
+    pub prior: f32,
+    /// Finished simulations through here. The node's own evaluation counts.
+    pub visits: u32,
+    /// Unfinished descents through here. Kept apart from the statistics, so undoing one leaves no trace.
+    pub in_flight: u32,
+    /// Where the children begin.
+    pub first_child: NodeId,
+    /// The action, or the outcome, that leads here.
+    pub action: Action,
+    /// How many children there are; 0 until the node is expanded.
+    pub num_children: u16,
+    /// What is known of the position.
+    pub kind: Kind,
+}
+
+impl Node {
+    fn new(action: Action, prior: f32) -> Self {
+        Self {
+            value_sum: 0.0,
+            prior,
+            visits: 0,
+            in_flight: 0,
+            first_child: 0,
+            action,
+            num_children: 0,
+            kind: Kind::New,
+        }
+    }
+}
+
+/// An arena of nodes; index [`ROOT`] is the root.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    nodes: Vec<Node>,
+    /// The other half of the double buffer that [`Tree::keep_subtree`] copies into.
+    spare: Vec<Node>,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self { nodes: vec![Node::new(0, 1.0)], spare: Vec::new() }
+    }
+}
+
+impl Tree {
+    /// Forgets everything but the allocated memory.
+    pub fn clear(&mut self) {
+        self.nodes.clear();
+        self.nodes.push(Node::new(0, 1.0));
+    }
+
+    /// The node with this index.
+    #[must_use]
+    #[inline]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id as usize]
+    }
+
+    /// The children of an expanded node, ascending by action; none otherwise.
+    #[must_use]
+    #[inline]
+    pub fn children(&self, id: NodeId) -> &[Node] {
+        let node = self.node(id);
+        let first = node.first_child as usize;
+        &self.nodes[first..first + usize::from(node.num_children)]
+    }
+
+    /// Every node there is, in the order of expansion.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Memory held, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        (self.nodes.capacity() + self.spare.capacity()) * size_of::<Node>()
+    }
+
+    /// Whether there may be no room for the children of one more node (indices are 32 bits).
+    #[must_use]
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.nodes.len() > (u32::MAX - u32::from(u16::MAX)) as usize
+    }
+
+    /// Notes that a descent passes through the node.
+    #[inline]
+    pub fn mark(&mut self, id: NodeId) {
+        self.nodes[id as usize].in_flight += 1;
+    }
+
+    /// Says what the position at an unexpanded node is.
+    #[inline]
+    pub fn set_kind(&mut self, id: NodeId, kind: Kind) {
+        self.nodes[id as usize].kind = kind;
+    }
+
+    /// Gives a node its children: `actions` ascending, with their priors (or probabilities).
+    ///
+    /// # Panics
+    /// With more than 65,535 children; the search refuses such a game first.
+    pub fn expand(&mut self, id: NodeId, kind: Kind, actions: &[Action], priors: &[f32]) {
+        let needed = self.nodes.len() + actions.len();
+        if needed > self.nodes.capacity() {
+            // Doubling wastes up to half of a large tree; past a million nodes (32 MB) a quarter is enough, since
+            // the allocator moves pages of this size rather than copies them.
+            let capacity = self.nodes.capacity();
+            let grown = if capacity < 1 << 20 { capacity * 2 } else { capacity + capacity / 4 };
+            self.nodes.reserve_exact(grown.max(needed) - self.nodes.len());
+        }
+        let first_child = self.nodes.len() as NodeId;
+        self.nodes.extend(actions.iter().zip(priors).map(|(&action, &prior)| Node::new(action, prior)));
+        let node = &mut self.nodes[id as usize];
+        node.kind = kind;
+        node.first_child = first_child;
+        node.num_children = u16::try_from(actions.len()).expect("at most 65,535 children");
+    }
+
+    /// Ends a simulation: adds `value` to every node of `path` (root first) from the view of whoever chose it.
+    /// The only writer of `visits` and `value_sum`.
+    #[inline]
+    pub fn ascend(&mut self, path: &[NodeId], value: Value) {
+        let mut seen = f64::from(value.0);
+        for &id in path {
+            let node = &mut self.nodes[id as usize];
+            node.in_flight -= 1;
+            node.visits += 1;
+            node.value_sum += seen;
+            seen = match node.kind {
+                Kind::Decision(player) => f64::from(value.pov(player).0),
+                _ => f64::from(value.0),
+            };
+        }
+    }
+
+    /// Takes back a descent that found nothing new. A leaf that was waiting at its end can be reached again.
+    pub fn release(&mut self, path: &[NodeId]) {
+        for &id in path {
+            let node = &mut self.nodes[id as usize];
+            node.in_flight -= 1;
+            if node.kind == Kind::Pending && node.in_flight == 0 {
+                node.kind = Kind::New;
+            }
+        }
+    }
+
+    /// Sets the prior of the root's `index`-th child (root noise).
+    pub fn set_root_prior(&mut self, index: usize, prior: f32) {
+        let first = self.nodes[0].first_child as usize;
+        self.nodes[first + index].prior = prior;
+    }
+
+    /// Makes the root's child under `action` the new root and drops everything else; without such a child the tree
+    /// is cleared. Nothing may be in flight.
+    pub fn keep_subtree(&mut self, action: Action) {
+        let chooser = self.nodes[0].kind;
+        let Some(index) = self.children(ROOT).iter().position(|child| child.action == action) else {
+            self.clear();
+            return;
+        };
+        let mut root = self.children(ROOT)[index].clone();
+        if chooser == Kind::Decision(Player::One) {
+            root.value_sum = -root.value_sum;
+        }
+        let (old, new) = (&self.nodes, &mut self.spare);
+        new.clear();
+        new.push(root);
+        // Breadth first: the part of `new` not yet looked at is the queue.
+        let mut next = 0;
+        while next < new.len() {
+            let (first, count) = (new[next].first_child as usize, usize::from(new[next].num_children));
+            new[next].first_child = new.len() as NodeId;
+            new.extend_from_slice(&old[first..first + count]);
+            next += 1;
+        }
+        std::mem::swap(&mut self.nodes, &mut self.spare);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_takes_32_bytes() {
+        assert_eq!(size_of::<Node>(), 32);
+    }
+
+    #[test]
+    fn a_million_releases_leave_no_trace() {
+        let mut tree = Tree::default();
+        tree.mark(ROOT);
+        tree.set_kind(ROOT, Kind::Pending);
+        tree.expand(ROOT, Kind::Decision(Player::One), &[0, 1], &[0.5, 0.5]);
+        tree.ascend(&[ROOT], Value(0.1));
+        for id in [ROOT, 1] {
+            tree.mark(id);
+        }
+        tree.ascend(&[ROOT, 1], Value(0.3));
+        let before = (tree.node(ROOT).value_sum.to_bits(), tree.node(1).value_sum.to_bits());
+        assert_eq!(tree.node(1).value_sum, -f64::from(0.3_f32));
+        for _ in 0..1_000_000 {
+            tree.mark(ROOT);
+            tree.mark(1);
+            tree.release(&[ROOT, 1]);
+        }
+        assert_eq!(before, (tree.node(ROOT).value_sum.to_bits(), tree.node(1).value_sum.to_bits()));
+        assert!(tree.nodes().iter().all(|node| node.in_flight == 0));
+    }
+
+    #[test]
+    fn the_kept_subtree_keeps_its_statistics_and_the_old_memory() {
+        let mut tree = Tree::default();
+        tree.mark(ROOT);
+        tree.expand(ROOT, Kind::Decision(Player::One), &[3, 5], &[0.25, 0.75]);
+        tree.ascend(&[ROOT], Value(0.5));
+        for id in [ROOT, 2] {
+            tree.mark(id);
+        }
+        tree.expand(2, Kind::Decision(Player::Zero), &[1, 4, 6], &[0.2, 0.3, 0.5]);
+        tree.ascend(&[ROOT, 2], Value(-0.25));
+        tree.keep_subtree(5);
+        assert_eq!(tree.nodes().len(), 4);
+        assert_eq!((tree.node(ROOT).visits, tree.node(ROOT).value_sum), (1, -0.25));
+        assert_eq!(tree.children(ROOT).iter().map(|child| child.action).collect::<Vec<_>>(), [1, 4, 6]);
+        tree.keep_subtree(9);
+        assert_eq!((tree.nodes().len(), tree.node(ROOT).kind), (1, Kind::New));
+    }
+}

@@ -1,0 +1,336 @@
+//! Connect Four on a board of any size that fits 64 bits: W x H x K, 7x6x4 by default; x (player 0) begins.
+//!
+//! An action is a column. The observation is `[2, H, W]`, row 0 = top: the stones of the player to move, then the
+//! opponent's. The rules have two symmetries: the identity and the mirror.
+//!
+//! A stone set is one `u64`, column by column from the left, each column bottom to top with one spare bit above:
+//!
+//! ```text
+//!  6 13 20 27 34 41 48   spare, always 0
+//!  5 12 19 26 33 40 47   top row of a 7x6 board
+//!  .  .  .  .  .  .  .
+//!  0  7 14 21 28 35 42   bottom row
+//! ```
+//!
+//! Neighbours in a line are a fixed distance apart (1, H, H + 1, H + 2), so a row of stones is found by shifting a set
+//! onto itself; the spare bits stop lines that would run from the top of one column into the bottom of the next.
+//!
+//! Invariant: spare bits are 0, columns are filled from the bottom without gaps, and `status` is up to date.
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+
+use crate::key::{Tag, spread};
+use crate::planes::mirror_planes;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Status {
+    Playing,
+    /// The last to move, the opponent of `mover`, has made a line.
+    Won,
+    Drawn,
+}
+
+/// A position of Connect Four. Small and `Copy`: a search clones one for each simulation.
+///
+/// ```
+/// use azpy_core::game::{Game, Player, Turn, Value};
+/// use azpy_games::ConnectFour;
+///
+/// let mut game = ConnectFour::new(4, 3, 3)?;
+/// for column in [0, 3, 1, 3] {
+///     game.try_play(column).unwrap();
+/// }
+/// assert_eq!(game.turn(), Turn::Player(Player::Zero));
+/// game.try_play(2).unwrap();
+/// assert_eq!(game.render(), ". . . .\n. . . o\nx x x o\n1 2 3 4");
+/// assert_eq!(game.outcome(), Value(1.0));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnectFour {
+    /// One bit a cell, by player; the module's drawing says which.
+    stones: [u64; 2],
+    width: u8,
+    height: u8,
+    /// Stones in a row that win.
+    k: u8,
+    /// Empty cells.
+    left: u8,
+    mover: Player,
+    status: Status,
+}
+
+impl Default for ConnectFour {
+    /// The usual game: 7 columns, 6 rows, four in a row.
+    fn default() -> Self {
+        Self::empty(7, 6, 4)
+    }
+}
+
+impl ConnectFour {
+    /// The empty board of `width` columns and `height` rows, where `k` in a row win.
+    ///
+    /// # Errors
+    /// Says what is wrong with a board that has no cells or does not fit 64 bits, or with a `k` that nobody could
+    /// reach or that the first stone would.
+    pub fn new(width: usize, height: usize, k: usize) -> Result<Self, String> {
+        if width == 0 || height == 0 {
+            return Err(format!(
+                "a board needs at least one column and one row, got {width} x {height}"
+            ));
+        }
+        // A column takes one spare bit; saturating, so that absurd sizes are refused and do not wrap around.
+        let bits = width.saturating_mul(height.saturating_add(1));
+        if bits > 64 {
+            return Err(format!(
+                "a board of {width} x {height} is too large: width * (height + 1) may be at most 64, got {bits}"
+            ));
+        }
+        let longest = width.max(height);
+        if !(2..=longest).contains(&k) {
+            return Err(format!(
+                "k must be from 2 to the longer side of the board ({longest} for {width} x {height}), got {k}"
+            ));
+        }
+        Ok(Self::empty(width as u8, height as u8, k as u8))
+    }
+
+    fn empty(width: u8, height: u8, k: u8) -> Self {
+        Self {
+            stones: [0; 2],
+            width,
+            height,
+            k,
+            left: width * height,
+            mover: Player::Zero,
+            status: Status::Playing,
+        }
+    }
+
+    /// Columns of the board.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        usize::from(self.width)
+    }
+
+    /// Rows of the board.
+    #[must_use]
+    pub fn height(&self) -> usize {
+        usize::from(self.height)
+    }
+
+    /// Stones in a row that win.
+    #[must_use]
+    pub fn k(&self) -> usize {
+        usize::from(self.k)
+    }
+
+    /// Who has the stone in `column` (0 = left), `row` (0 = top), if any has.
+    #[must_use]
+    pub fn stone(&self, column: usize, row: usize) -> Option<Player> {
+        debug_assert!(column < self.width() && row < self.height());
+        let bit = column * usize::from(self.stride()) + self.height() - 1 - row;
+        [Player::Zero, Player::One]
+            .into_iter()
+            .find(|player| self.stones[player.index()] >> bit & 1 == 1)
+    }
+
+    /// Bits from a cell to its right neighbour.
+    #[inline]
+    fn stride(&self) -> u8 {
+        self.height + 1
+    }
+
+    #[inline]
+    fn occupied(&self) -> u64 {
+        self.stones[0] | self.stones[1]
+    }
+
+    /// Whether `stones` hold `k` in a row in any direction.
+    #[inline]
+    fn has_line(&self, stones: u64) -> bool {
+        let (k, stride) = (u32::from(self.k), u32::from(self.stride()));
+        // A direction in which `k` cells do not fit is left out: its shifts could exceed 63 bits.
+        let (across, upright) = (self.k <= self.width, self.k <= self.height);
+        if k == 4 && across && upright {
+            // The usual case by itself, so that the compiler unrolls it.
+            return [1, stride - 1, stride, stride + 1]
+                .into_iter()
+                .any(|step| has_run(stones, step, 4));
+        }
+        (upright && has_run(stones, 1, k))
+            || (across && has_run(stones, stride, k))
+            || (across
+                && upright
+                && (has_run(stones, stride - 1, k) || has_run(stones, stride + 1, k)))
+    }
+}
+
+/// Whether `k` bits of `stones` lie `step` apart in a row. Each pass keeps the starts of runs up to twice as long.
+#[inline(always)]
+fn has_run(stones: u64, step: u32, k: u32) -> bool {
+    let (mut starts, mut length) = (stones, 1);
+    while length < k {
+        let more = length.min(k - length);
+        starts &= starts >> (more * step);
+        length += more;
+    }
+    starts != 0
+}
+
+impl Game for ConnectFour {
+    #[inline]
+    fn num_actions(&self) -> usize {
+        self.width()
+    }
+
+    #[inline]
+    fn obs_shape(&self) -> [usize; 3] {
+        [2, self.height(), self.width()]
+    }
+
+    #[inline]
+    fn max_plies(&self) -> usize {
+        self.width() * self.height()
+    }
+
+    #[inline]
+    fn turn(&self) -> Turn {
+        match self.status {
+            Status::Playing => Turn::Player(self.mover),
+            Status::Won | Status::Drawn => Turn::Terminal,
+        }
+    }
+
+    #[inline]
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        out.clear();
+        let stride = self.stride();
+        // The top row, its first column at bit 0.
+        let top = self.occupied() >> (self.height - 1);
+        let is_open = |column: &u8| top >> (column * stride) & 1 == 0;
+        out.extend((0..self.width).filter(is_open).map(Action::from));
+    }
+
+    #[inline]
+    fn play(&mut self, action: Action) {
+        let occupied = self.occupied();
+        let bottom = 1_u64 << (action * u32::from(self.stride()));
+        // The carry of the addition runs through the column's stones and stops in its lowest empty cell.
+        let stone = (occupied + bottom) & !occupied;
+        debug_assert!(self.status == Status::Playing && (action as usize) < self.width());
+        debug_assert!(
+            occupied >> (action * u32::from(self.stride()) + u32::from(self.height) - 1) & 1 == 0
+        );
+        let stones = &mut self.stones[self.mover.index()];
+        *stones |= stone;
+        let stones = *stones;
+        self.left -= 1;
+        self.mover = self.mover.opponent();
+        if self.has_line(stones) {
+            self.status = Status::Won;
+        } else if self.left == 0 {
+            self.status = Status::Drawn;
+        }
+    }
+
+    #[inline]
+    fn outcome(&self) -> Value {
+        match (self.status, self.mover) {
+            (Status::Won, Player::One) => Value(1.0),
+            (Status::Won, Player::Zero) => Value(-1.0),
+            _ => Value(0.0),
+        }
+    }
+
+    fn encode(&self, row: &mut [f32]) {
+        let (width, height) = (self.width(), self.height());
+        row.fill(0.0);
+        for (plane, player) in row
+            .chunks_exact_mut(width * height)
+            .zip([self.mover, self.mover.opponent()])
+        {
+            let mut stones = self.stones[player.index()];
+            for column in 0..width {
+                // Only the stones are visited: boards are mostly empty.
+                let mut rest = stones & ((1 << height) - 1);
+                while rest != 0 {
+                    let above_bottom = rest.trailing_zeros() as usize;
+                    plane[(height - 1 - above_bottom) * width + column] = 1.0;
+                    rest &= rest - 1;
+                }
+                stones = stones.checked_shr(u32::from(self.stride())).unwrap_or(0);
+            }
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> u128 {
+        // A column as bits from its bottom: one a stone (whose it is), then a 1 that marks the height. Exact in W * (H + 1)
+        // bits; the turn follows from the number of stones.
+        let stride = u32::from(self.stride());
+        let bottoms =
+            (0..u32::from(self.width)).fold(0_u64, |bits, column| bits | 1 << (column * stride));
+        let low = (self.occupied() + bottoms) | self.stones[0];
+        let high = u64::from(self.width) | u64::from(self.height) << 8 | u64::from(self.k) << 16;
+        spread(Tag::ConnectFour, high, low)
+    }
+
+    fn num_symmetries(&self) -> usize {
+        // The mirror of a single column is itself.
+        if self.width == 1 { 1 } else { 2 }
+    }
+
+    #[inline]
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
+        if symmetry == 0 {
+            action
+        } else {
+            Action::from(self.width) - 1 - action
+        }
+    }
+
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
+        if symmetry == 0 {
+            out.copy_from_slice(row);
+        } else {
+            mirror_planes(self.width(), row, out);
+        }
+    }
+
+    /// The column's number as printed below the board, from 1.
+    fn action_name(&self, action: Action) -> String {
+        (action + 1).to_string()
+    }
+
+    fn render(&self) -> String {
+        // Wide boards need two places a column.
+        let places = if self.width > 9 { 2 } else { 1 };
+        let line = |cells: Vec<String>| {
+            cells
+                .into_iter()
+                .map(|cell| format!("{cell:>places$}"))
+                .collect::<Vec<_>>()
+                .join(" ")
+                + "\n"
+        };
+        let mut board = String::new();
+        for row in 0..self.height() {
+            board += &line(
+                (0..self.width())
+                    .map(|column| match self.stone(column, row) {
+                        Some(Player::Zero) => "x".to_owned(),
+                        Some(Player::One) => "o".to_owned(),
+                        None => ".".to_owned(),
+                    })
+                    .collect(),
+            );
+        }
+        board += &line(
+            (1..=self.width())
+                .map(|number| number.to_string())
+                .collect(),
+        );
+        board.trim_end().to_owned()
+    }
+}

@@ -1,0 +1,171 @@
+//! Dice-Nim: a heap of counters; roll d in {1, 2, 3}, then take 1 to d of them; who takes the last one wins.
+//!
+//! Each player's turn begins with a chance turn of three even outcomes, d = outcome + 1. Then the player takes
+//! action + 1 counters. The start of a game is a chance turn: a search begins after the first roll.
+//!
+//! The observation is `[4, 1, 1]`: the heap as a part of the starting heap, then the roll as one of three (1.0 at
+//! d - 1). It is the same for both players, as the game is.
+//!
+//! Invariant: a roll lies on the table at a player's turn and at no other time.
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+
+use crate::key::{Tag, spread};
+
+const SIDES: Action = 3;
+const MAX_HEAP: usize = 1000;
+
+/// A position of dice-Nim.
+///
+/// ```
+/// use azpy_core::game::{Game, Player, Turn, Value};
+/// use azpy_games::DiceNim;
+///
+/// let mut game = DiceNim::new(2)?;
+/// assert_eq!(game.turn(), Turn::Chance);
+/// game.try_play(2).unwrap(); // a three
+/// assert_eq!(game.turn(), Turn::Player(Player::Zero));
+/// game.try_play(1).unwrap(); // both counters
+/// assert_eq!(game.outcome(), Value(1.0));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DiceNim {
+    start: u16,
+    heap: u16,
+    /// What was rolled for this turn; `None` before the roll.
+    roll: Option<u8>,
+    mover: Player,
+}
+
+impl Default for DiceNim {
+    /// The game with a heap of 12.
+    fn default() -> Self {
+        Self::start(12)
+    }
+}
+
+impl DiceNim {
+    /// The start of a game with `heap` counters.
+    ///
+    /// # Errors
+    /// If the heap is not from 1 to 1,000.
+    pub fn new(heap: usize) -> Result<Self, String> {
+        if !(1..=MAX_HEAP).contains(&heap) {
+            return Err(format!("the heap must be from 1 to {MAX_HEAP}, got {heap}"));
+        }
+        Ok(Self::start(heap as u16))
+    }
+
+    fn start(heap: u16) -> Self {
+        Self {
+            start: heap,
+            heap,
+            roll: None,
+            mover: Player::Zero,
+        }
+    }
+
+    /// Counters left.
+    #[must_use]
+    pub fn heap(&self) -> usize {
+        usize::from(self.heap)
+    }
+
+    /// The number rolled for this turn; `None` at a chance turn and after the end.
+    #[must_use]
+    pub fn roll(&self) -> Option<usize> {
+        self.roll.map(usize::from)
+    }
+}
+
+impl Game for DiceNim {
+    fn num_actions(&self) -> usize {
+        SIDES as usize
+    }
+
+    fn obs_shape(&self) -> [usize; 3] {
+        [1 + SIDES as usize, 1, 1]
+    }
+
+    fn max_plies(&self) -> usize {
+        // A roll and a counter each time.
+        2 * usize::from(self.start)
+    }
+
+    fn turn(&self) -> Turn {
+        match self.roll {
+            _ if self.heap == 0 => Turn::Terminal,
+            None => Turn::Chance,
+            Some(_) => Turn::Player(self.mover),
+        }
+    }
+
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        out.clear();
+        let most = u16::from(self.roll.unwrap_or(0)).min(self.heap);
+        out.extend(0..Action::from(most));
+    }
+
+    fn play(&mut self, action: Action) {
+        let number = action as u16 + 1;
+        match self.roll {
+            None => {
+                debug_assert!(self.heap > 0 && action < SIDES);
+                self.roll = Some(number as u8);
+            }
+            Some(roll) => {
+                debug_assert!(number <= u16::from(roll) && number <= self.heap);
+                self.heap -= number;
+                self.roll = None;
+                self.mover = self.mover.opponent();
+            }
+        }
+    }
+
+    fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
+        out.clear();
+        out.extend((0..SIDES).map(|outcome| (outcome, 1.0 / SIDES as f32)));
+    }
+
+    fn outcome(&self) -> Value {
+        // The last to take is the one who is not to move now.
+        match self.mover {
+            Player::Zero => Value(-1.0),
+            Player::One => Value(1.0),
+        }
+    }
+
+    fn encode(&self, row: &mut [f32]) {
+        row.fill(0.0);
+        row[0] = f32::from(self.heap) / f32::from(self.start);
+        if let Some(roll) = self.roll {
+            row[usize::from(roll)] = 1.0;
+        }
+    }
+
+    fn key(&self) -> u128 {
+        let low = u64::from(self.start)
+            | u64::from(self.heap) << 16
+            | u64::from(self.roll.unwrap_or(0)) << 32
+            | (self.mover.index() as u64) << 40;
+        spread(Tag::DiceNim, 0, low)
+    }
+
+    fn action_name(&self, action: Action) -> String {
+        match self.roll {
+            None => format!("roll {}", action + 1),
+            Some(_) => format!("take {}", action + 1),
+        }
+    }
+
+    fn render(&self) -> String {
+        let roll = self.roll.map_or("none".to_owned(), |roll| roll.to_string());
+        format!(
+            "player {}, heap {} of {}, roll {roll}",
+            self.mover.index(),
+            self.heap,
+            self.start
+        )
+    }
+}

@@ -1,0 +1,37 @@
+//! Position keys: an exact description of a position, spread over 128 bits.
+//!
+//! A game packs its whole position into two words; [`spread`] is a bijection, so two positions of one game have
+//! equal keys only if they are equal, and any part of a key will do to choose a cache slot.
+
+/// Tells the games apart in the top byte of a key's high word.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+pub(crate) enum Tag {
+    TicTacToe = 1,
+    ConnectFour = 2,
+    Pig = 3,
+    DiceNim = 4,
+}
+
+/// The key of the position that `high` (its top byte free) and `low` describe in full.
+#[inline]
+pub(crate) fn spread(tag: Tag, high: u64, low: u64) -> u128 {
+    debug_assert!(
+        high >> 56 == 0,
+        "the top byte of {high:#x} is the game's tag"
+    );
+    let low = mix(low);
+    // Both halves depend on `low`; xor with a known word keeps the map invertible.
+    let high = mix((high | (tag as u64) << 56) ^ low);
+    u128::from(high) << 64 | u128::from(low)
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea and Flood 2014; Stafford's constants "Mix13"): invertible, because
+/// each xor-shift and each multiplication by an odd number is.
+#[inline]
+fn mix(mut x: u64) -> u64 {
+    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

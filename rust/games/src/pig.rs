@@ -1,0 +1,262 @@
+//! Pig, for two: roll as often as you dare, hold to bank; who banks the target first wins.
+//!
+//! Action 0 rolls, action 1 holds. A roll is a chance turn of six outcomes, face = outcome + 1. Faces 2 to 6 add to
+//! the points on the table; a 1 loses them and passes the dice. Holding banks them and passes the dice, and wins if
+//! the bank then reaches the target.
+//!
+//! With nothing on the table there is nothing to hold, and a player has to roll. Points beyond the target count for
+//! nothing: the table stops at what wins. Ones may come for ever, so after `max_plies` plies (rolls and their
+//! outcomes counted) the higher bank wins and equal banks draw; points on the table do not count then.
+//!
+//! This close to the target the best player rolls until the table wins and then holds: up to 29 points of target no
+//! earlier hold is right (Neller and Presser, "Optimal play of the dice game Pig", 2004).
+//!
+//! The observation is `[5, 1, 1]`, seen by the player to move: the own bank, the opponent's bank and the points on
+//! the table as parts of the target, 1 if holding now wins, and the part of the plies that is used up.
+//!
+//! Invariant: a turn begins with nothing on the table, and the mover's bank and the table together are at most the
+//! target.
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+
+use crate::key::{Tag, spread};
+
+/// Throw the die.
+pub const ROLL: Action = 0;
+/// Bank the points on the table and pass the dice.
+pub const HOLD: Action = 1;
+
+const FACES: Action = 6;
+const MAX_TARGET: usize = 1000;
+/// Plies for each point of the target. At 20 points a sensible game takes about 50 plies and the cap is 400.
+const PLIES_A_POINT: usize = 20;
+
+/// A position of Pig.
+///
+/// ```
+/// use azpy_core::game::{Game, Player, Turn};
+/// use azpy_games::{Pig, pig};
+///
+/// let mut game = Pig::new(20)?;
+/// game.try_play(pig::ROLL).unwrap();
+/// assert_eq!(game.turn(), Turn::Chance);
+/// game.try_play(5).unwrap(); // a six
+/// game.try_play(pig::HOLD).unwrap();
+/// assert_eq!(game.banks(), [6, 0]);
+/// assert_eq!(game.turn(), Turn::Player(Player::One));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pig {
+    target: u16,
+    max_plies: u16,
+    plies: u16,
+    banks: [u16; 2],
+    /// Points of this turn, lost on a 1.
+    table: u16,
+    mover: Player,
+    /// The die is in the air.
+    rolling: bool,
+}
+
+impl Default for Pig {
+    /// The game to 20 points.
+    fn default() -> Self {
+        Self::start(20, 20 * PLIES_A_POINT as u16)
+    }
+}
+
+impl Pig {
+    /// The start of a game to `target` points, cut after 20 plies a point.
+    ///
+    /// # Errors
+    /// If the target is not from 1 to 1,000.
+    pub fn new(target: usize) -> Result<Self, String> {
+        Self::with_max_plies(target, target.saturating_mul(PLIES_A_POINT))
+    }
+
+    /// The start of a game to `target` points, cut after `max_plies` plies: then the higher bank wins.
+    ///
+    /// # Errors
+    /// If the target is not from 1 to 1,000 or the plies not from 1 to 65,535.
+    pub fn with_max_plies(target: usize, max_plies: usize) -> Result<Self, String> {
+        if !(1..=MAX_TARGET).contains(&target) {
+            return Err(format!(
+                "the target must be from 1 to {MAX_TARGET}, got {target}"
+            ));
+        }
+        match u16::try_from(max_plies) {
+            Ok(max_plies) if max_plies > 0 => Ok(Self::start(target as u16, max_plies)),
+            _ => Err(format!(
+                "max_plies must be from 1 to {}, got {max_plies}",
+                u16::MAX
+            )),
+        }
+    }
+
+    fn start(target: u16, max_plies: u16) -> Self {
+        Self {
+            target,
+            max_plies,
+            plies: 0,
+            banks: [0; 2],
+            table: 0,
+            mover: Player::Zero,
+            rolling: false,
+        }
+    }
+
+    /// The points that win.
+    #[must_use]
+    pub fn target(&self) -> usize {
+        usize::from(self.target)
+    }
+
+    /// The banked points, by player.
+    #[must_use]
+    pub fn banks(&self) -> [usize; 2] {
+        self.banks.map(usize::from)
+    }
+
+    /// The points a 1 would lose.
+    #[must_use]
+    pub fn table(&self) -> usize {
+        usize::from(self.table)
+    }
+
+    fn has_won(&self, player: Player) -> bool {
+        self.banks[player.index()] == self.target
+    }
+
+    fn is_over(&self) -> bool {
+        self.has_won(Player::Zero) || self.has_won(Player::One) || self.plies >= self.max_plies
+    }
+
+    fn hold_wins(&self) -> bool {
+        self.banks[self.mover.index()] + self.table == self.target
+    }
+
+    fn pass(&mut self) {
+        self.table = 0;
+        self.mover = self.mover.opponent();
+    }
+}
+
+impl Game for Pig {
+    fn num_actions(&self) -> usize {
+        2
+    }
+
+    fn obs_shape(&self) -> [usize; 3] {
+        [5, 1, 1]
+    }
+
+    fn max_plies(&self) -> usize {
+        usize::from(self.max_plies)
+    }
+
+    fn turn(&self) -> Turn {
+        if self.is_over() {
+            Turn::Terminal
+        } else if self.rolling {
+            Turn::Chance
+        } else {
+            Turn::Player(self.mover)
+        }
+    }
+
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        out.clear();
+        out.push(ROLL);
+        if self.table > 0 {
+            out.push(HOLD);
+        }
+    }
+
+    fn play(&mut self, action: Action) {
+        debug_assert!(!self.is_over());
+        self.plies += 1;
+        if self.rolling {
+            debug_assert!(action < FACES, "{action} is no face of the die");
+            self.rolling = false;
+            match action {
+                0 => self.pass(),
+                _ => {
+                    let wins = self.target - self.banks[self.mover.index()];
+                    self.table = wins.min(self.table + action as u16 + 1);
+                }
+            }
+        } else if action == ROLL {
+            self.rolling = true;
+        } else {
+            debug_assert!(action == HOLD);
+            self.banks[self.mover.index()] += self.table;
+            self.pass();
+        }
+    }
+
+    fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
+        out.clear();
+        out.extend((0..FACES).map(|outcome| (outcome, 1.0 / FACES as f32)));
+    }
+
+    fn outcome(&self) -> Value {
+        // A bank that has reached the target is the higher one.
+        match self.banks[0].cmp(&self.banks[1]) {
+            std::cmp::Ordering::Greater => Value(1.0),
+            std::cmp::Ordering::Equal => Value(0.0),
+            std::cmp::Ordering::Less => Value(-1.0),
+        }
+    }
+
+    fn encode(&self, row: &mut [f32]) {
+        let part = |points: u16| f32::from(points) / f32::from(self.target);
+        row.copy_from_slice(&[
+            part(self.banks[self.mover.index()]),
+            part(self.banks[self.mover.opponent().index()]),
+            part(self.table),
+            f32::from(u8::from(self.hold_wins())),
+            f32::from(self.plies) / f32::from(self.max_plies),
+        ]);
+    }
+
+    fn key(&self) -> u128 {
+        // The clock is part of the position: it decides how many rolls are left.
+        let high = u64::from(self.target)
+            | u64::from(self.max_plies) << 16
+            | u64::from(self.plies) << 32
+            | u64::from(self.rolling) << 48
+            | (self.mover.index() as u64) << 49;
+        let low =
+            u64::from(self.banks[0]) | u64::from(self.banks[1]) << 16 | u64::from(self.table) << 32;
+        spread(Tag::Pig, high, low)
+    }
+
+    fn action_name(&self, action: Action) -> String {
+        if self.rolling {
+            return (action + 1).to_string();
+        }
+        match action {
+            ROLL => "roll".to_owned(),
+            HOLD => "hold".to_owned(),
+            _ => action.to_string(),
+        }
+    }
+
+    fn render(&self) -> String {
+        let marks =
+            [Player::Zero, Player::One].map(|player| if player == self.mover { '>' } else { ' ' });
+        format!(
+            "{} player 0: {} of {target}\n{} player 1: {} of {target}\ntable: {}{}, ply {} of {}",
+            marks[0],
+            self.banks[0],
+            marks[1],
+            self.banks[1],
+            self.table,
+            if self.rolling { ", rolling" } else { "" },
+            self.plies,
+            self.max_plies,
+            target = self.target,
+        )
+    }
+}

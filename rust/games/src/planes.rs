@@ -1,0 +1,44 @@
+//! Symmetries of boards and of the planes drawn on them.
+//!
+//! One map of cells serves actions and planes, so the two cannot disagree: what stood on `cell` stands on
+//! `d4_cell(symmetry, size, cell)` afterwards.
+
+/// The rotations and reflections of a square; number 0 is the identity.
+pub(crate) const D4: usize = 8;
+
+/// Where `cell` (row * size + column) goes under one of the [`D4`] symmetries. Bit 0 of the number mirrors the columns,
+/// bit 1 mirrors the rows, bit 2 then swaps rows and columns.
+#[inline]
+pub(crate) fn d4_cell(symmetry: usize, size: usize, cell: usize) -> usize {
+    debug_assert!(symmetry < D4 && cell < size * size);
+    let (mut row, mut column) = (cell / size, cell % size);
+    if symmetry & 1 != 0 {
+        column = size - 1 - column;
+    }
+    if symmetry & 2 != 0 {
+        row = size - 1 - row;
+    }
+    if symmetry & 4 != 0 {
+        (row, column) = (column, row);
+    }
+    row * size + column
+}
+
+/// Applies a [`D4`] symmetry to square planes `[C, size, size]`.
+pub(crate) fn d4_planes(symmetry: usize, size: usize, planes: &[f32], out: &mut [f32]) {
+    let cells = size * size;
+    for (plane, out) in planes.chunks_exact(cells).zip(out.chunks_exact_mut(cells)) {
+        for (cell, &value) in plane.iter().enumerate() {
+            out[d4_cell(symmetry, size, cell)] = value;
+        }
+    }
+}
+
+/// Mirrors the columns of planes `[C, H, width]`.
+pub(crate) fn mirror_planes(width: usize, planes: &[f32], out: &mut [f32]) {
+    for (row, out) in planes.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
+        for (&value, out) in row.iter().zip(out.iter_mut().rev()) {
+            *out = value;
+        }
+    }
+}

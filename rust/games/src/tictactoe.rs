@@ -1,0 +1,166 @@
+//! Tic-tac-toe: three in a row on a 3x3 board; x (player 0) begins.
+//!
+//! Cells and actions are `row * 3 + column`, row 0 = top. The observation is `[2, 3, 3]`: the stones of the
+//! player to move, then the opponent's. The rules have the eight symmetries of the square.
+//!
+//! Invariant: the two stone sets are disjoint, and player 0 has as many stones as player 1 or one more.
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+
+use crate::key::{Tag, spread};
+use crate::planes::{D4, d4_cell, d4_planes};
+
+const SIZE: usize = 3;
+const CELLS: usize = SIZE * SIZE;
+const FULL: u16 = (1 << CELLS) - 1;
+
+/// The rows, columns and diagonals, one bit a cell.
+const LINES: [u16; 8] = [
+    0b000_000_111,
+    0b000_111_000,
+    0b111_000_000,
+    0b001_001_001,
+    0b010_010_010,
+    0b100_100_100,
+    0b100_010_001,
+    0b001_010_100,
+];
+
+/// A position of tic-tac-toe.
+///
+/// ```
+/// use azpy_core::game::{Game, Value};
+/// use azpy_games::TicTacToe;
+///
+/// let mut game = TicTacToe::new();
+/// for action in [4, 0, 2, 1, 6] {
+///     game.try_play(action).unwrap();
+/// }
+/// assert_eq!(game.render(), "o o x\n. x .\nx . .");
+/// assert_eq!(game.outcome(), Value(1.0));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TicTacToe {
+    /// One bit a cell, by player.
+    stones: [u16; 2],
+}
+
+impl TicTacToe {
+    /// The empty board, x to move.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn occupied(&self) -> u16 {
+        self.stones[0] | self.stones[1]
+    }
+
+    /// Whose turn it is by the number of stones, whether or not the game is over.
+    fn mover(&self) -> Player {
+        if self.occupied().count_ones().is_multiple_of(2) {
+            Player::Zero
+        } else {
+            Player::One
+        }
+    }
+
+    fn has_line(&self, player: Player) -> bool {
+        let stones = self.stones[player.index()];
+        LINES.iter().any(|line| stones & line == *line)
+    }
+}
+
+impl Game for TicTacToe {
+    fn num_actions(&self) -> usize {
+        CELLS
+    }
+
+    fn obs_shape(&self) -> [usize; 3] {
+        [2, SIZE, SIZE]
+    }
+
+    fn max_plies(&self) -> usize {
+        CELLS
+    }
+
+    fn turn(&self) -> Turn {
+        let mover = self.mover();
+        // Only the last to move can have made a line.
+        if self.has_line(mover.opponent()) || self.occupied() == FULL {
+            Turn::Terminal
+        } else {
+            Turn::Player(mover)
+        }
+    }
+
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        out.clear();
+        let occupied = self.occupied();
+        out.extend((0..CELLS as Action).filter(|cell| occupied >> cell & 1 == 0));
+    }
+
+    fn play(&mut self, action: Action) {
+        debug_assert!((action as usize) < CELLS && self.occupied() >> action & 1 == 0);
+        self.stones[self.mover().index()] |= 1 << action;
+    }
+
+    fn outcome(&self) -> Value {
+        if self.has_line(Player::Zero) {
+            Value(1.0)
+        } else if self.has_line(Player::One) {
+            Value(-1.0)
+        } else {
+            Value(0.0)
+        }
+    }
+
+    fn encode(&self, row: &mut [f32]) {
+        let mover = self.mover();
+        for (plane, player) in row.chunks_exact_mut(CELLS).zip([mover, mover.opponent()]) {
+            let stones = self.stones[player.index()];
+            for (cell, value) in plane.iter_mut().enumerate() {
+                *value = f32::from(stones >> cell & 1);
+            }
+        }
+    }
+
+    fn key(&self) -> u128 {
+        // The turn follows from the number of stones.
+        let low = u64::from(self.stones[0]) | u64::from(self.stones[1]) << 16;
+        spread(Tag::TicTacToe, 0, low)
+    }
+
+    fn num_symmetries(&self) -> usize {
+        D4
+    }
+
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
+        d4_cell(symmetry, SIZE, action as usize) as Action
+    }
+
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
+        d4_planes(symmetry, SIZE, row, out);
+    }
+
+    /// Column letter and row number as on a chess board: `a1` is the bottom left cell.
+    fn action_name(&self, action: Action) -> String {
+        let (row, column) = (action as usize / SIZE, action as usize % SIZE);
+        format!("{}{}", (b'a' + column as u8) as char, SIZE - row)
+    }
+
+    fn render(&self) -> String {
+        let cell = |cell: usize| match (self.stones[0] >> cell & 1, self.stones[1] >> cell & 1) {
+            (1, _) => "x",
+            (_, 1) => "o",
+            _ => ".",
+        };
+        let row = |row: usize| {
+            (0..SIZE)
+                .map(|column| cell(row * SIZE + column))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        (0..SIZE).map(row).collect::<Vec<_>>().join("\n")
+    }
+}

@@ -1,0 +1,97 @@
+//! A recorded random game of each kind, state by state: rules, notation and drawing stay as they are.
+//!
+//! The records are in `tests/playthroughs/`. After a wanted change write them anew and read the difference:
+//! `AZPY_WRITE_PLAYTHROUGHS=1 cargo test -p azpy-games --test golden`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use azpy_core::game::{Game, Turn};
+use azpy_games::{ConnectFour, DiceNim, Pig, TicTacToe};
+
+mod common;
+use common::{Random, legal, moves, outcomes};
+
+/// The whole game as text. It is played by integers alone, so it is the same on every machine.
+fn record<G: Game>(name: &str, start: &G, seed: u64) -> String {
+    let (mut state, mut random) = (start.clone(), Random(seed));
+    let mut text = format!(
+        "{name}, seed {seed}\nactions {}, observation {:?}, at most {} plies, {} symmetries\n",
+        start.num_actions(),
+        start.obs_shape(),
+        start.max_plies(),
+        start.num_symmetries(),
+    );
+    for ply in 0.. {
+        let turn = state.turn();
+        write!(text, "\nply {ply}: {turn}\n{}\n", state.render()).unwrap();
+        let named = |action| format!("{action} {}", state.action_name(action));
+        match turn {
+            Turn::Player(_) => {
+                let legal: Vec<_> = legal(&state).into_iter().map(named).collect();
+                writeln!(text, "legal: {}", legal.join(", ")).unwrap();
+            }
+            Turn::Chance => {
+                let outcomes: Vec<_> = outcomes(&state)
+                    .into_iter()
+                    .map(|(outcome, p)| format!("{} ({p:.4})", named(outcome)))
+                    .collect();
+                writeln!(text, "outcomes: {}", outcomes.join(", ")).unwrap();
+            }
+            Turn::Terminal => {
+                writeln!(text, "outcome: {}", state.outcome().0).unwrap();
+                break;
+            }
+        }
+        let action = *random.choose(&moves(&state));
+        writeln!(text, "plays: {action}").unwrap();
+        state.play(action);
+    }
+    text
+}
+
+fn check<G: Game>(name: &str, start: &G, seed: u64) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/playthroughs")
+        .join(format!("{name}.txt"));
+    let text = record(name, start, seed);
+    if std::env::var_os("AZPY_WRITE_PLAYTHROUGHS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let recorded = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    for (number, (now, then)) in text.lines().zip(recorded.lines()).enumerate() {
+        assert_eq!(now, then, "line {} of {}", number + 1, path.display());
+    }
+    assert_eq!(
+        text.lines().count(),
+        recorded.lines().count(),
+        "{} is longer or shorter",
+        path.display()
+    );
+}
+
+#[test]
+fn tic_tac_toe_plays_as_recorded() {
+    check("tictactoe", &TicTacToe::new(), 1);
+}
+
+#[test]
+fn connect_four_plays_as_recorded() {
+    check("connect_four_7x6x4", &ConnectFour::default(), 2);
+    check(
+        "connect_four_10x4x3",
+        &ConnectFour::new(10, 4, 3).unwrap(),
+        6,
+    );
+}
+
+#[test]
+fn pig_plays_as_recorded() {
+    check("pig_20", &Pig::default(), 4);
+}
+
+#[test]
+fn dice_nim_plays_as_recorded() {
+    check("dice_nim_12", &DiceNim::default(), 5);
+}
