@@ -60,7 +60,8 @@ def random_positions(start: Position, count: int, seed: int, longest: int) -> li
 
 def all_positions(start: Position) -> dict[int, tuple[list[int], Position]]:
     """Every reachable position of a small game without dice, by key, with one line of play that leads there."""
-    found, frontier = {start.key(): (list[int](), start)}, [([], start)]
+    found = {start.key(): (list[int](), start)}
+    frontier = list(found.values())
     while frontier:
         actions, position = frontier.pop()
         if turn_of(position) == azpy.TERMINAL:
@@ -164,7 +165,7 @@ class Puct:
     def simulate(self, node: Node) -> float:
         turn = turn_of(node.position)
         if turn == azpy.TERMINAL:
-            value = node.position.outcome()
+            value = float(node.position.outcome())
         elif turn == azpy.CHANCE:
             assert self.roll is not None
             value = self.simulate(node.child(self.roll(node.position)))

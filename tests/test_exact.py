@@ -126,7 +126,7 @@ def test_visits_equal_recursive_puct_at_every_root(game: str) -> None:
 def test_visits_equal_those_of_openspiel(game: str) -> None:
     pyspiel = pytest.importorskip("pyspiel")
     mcts = pytest.importorskip("open_spiel.python.algorithms.mcts")
-    positions, searched, answers = all_visits(game)
+    _, searched, answers = all_visits(game)
     start, theirs = azpy.make_game(game), pyspiel.load_game(game)
 
     class Evaluator(mcts.Evaluator):  # type: ignore[name-defined, misc]

@@ -18,7 +18,7 @@ import azpy
 from oracles import Batch, Constant, Countdown, DiceCountdown, Hashed
 
 
-class Boom(Exception):
+class Boom(Exception):  # noqa: N818
     """Raised on purpose."""
 
 
@@ -51,15 +51,21 @@ def search(start: Any, evaluator: Any) -> object:
 
 
 def vector(threads: int) -> Run:
-    def run(start: Any, evaluator: Any) -> object:
-        return azpy.VectorSearch([start] * 16, evaluator, threads=threads).run(500)
+    def run(start: Any, evaluator: Any) -> None:
+        azpy.VectorSearch([start] * 16, evaluator, threads=threads).run(500)
 
     return run
 
 
 def self_play(threads: int, pipelines: int) -> Run:
     def run(start: Any, evaluator: Any) -> object:
-        settings = {"slots": 16, "simulations": 50, "games": 50, "threads": threads, "pipelines": pipelines}
+        settings: dict[str, Any] = {
+            "slots": 16,
+            "simulations": 50,
+            "games": 50,
+            "threads": threads,
+            "pipelines": pipelines,
+        }
         with azpy.SelfPlay(start, evaluator, **settings) as games:
             return list(games)
 
@@ -120,7 +126,9 @@ def test_a_search_is_as_good_as_new_after_a_fault(call: int) -> None:
 class Faulty(DiceCountdown):
     """Raises in `method` when its clones have called that `after` times."""
 
-    def __init__(self, heap: int, player: int = 0, roll: int = 0, plan: tuple[str, int, list[int]] | None = None) -> None:
+    def __init__(
+        self, heap: int, player: int = 0, roll: int = 0, plan: tuple[str, int, list[int]] | None = None
+    ) -> None:
         super().__init__(heap, player, roll)
         self.plan = plan
 
@@ -292,7 +300,7 @@ def test_a_reply_that_cannot_be_used_is_named(run: Run, fault: str) -> None:
 
 def test_an_object_that_is_no_evaluator_is_refused_at_once() -> None:
     for nothing in (None, 3, object(), Hashed):
-        with pytest.raises((TypeError, ValueError), match="evaluate_batch|evaluator"):
+        with pytest.raises((TypeError, ValueError), match=r"evaluate_batch|evaluator"):
             azpy.Search(nothing).run(STATE)
 
 
@@ -342,7 +350,8 @@ def test_an_evaluator_may_keep_its_input_and_change_its_reply_later() -> None:
     junk = [np.full(1000, 1.0, np.float32) for _ in range(1000)]
     for kept in evaluator.kept:  # what they hold now is not said, but it is memory of their own
         assert np.isfinite(kept).all()
-        kept.flags.writeable and kept.fill(0)
+        if kept.flags.writeable:
+            kept.fill(0)
     del junk
 
 
