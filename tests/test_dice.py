@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from oracles import DiceCountdown, Position, Solver, after, random_positions, turn_of
+from oracles import Batch, DiceCountdown, Hashed, Position, Solver, after, random_positions, turn_of
 
 SIMULATIONS = 20_000
 TARGET = 20
@@ -41,16 +41,18 @@ def pig_actions(values: NDArray[np.float64], own: int, other: int, table: int) -
     return actions
 
 
-def check(position: Position, exact: dict[int, float], eval_batch: int, seed: int) -> None:
-    search = azpy.Search(azpy.UniformEvaluator(), simulations=SIMULATIONS, eval_batch=eval_batch, seed=seed)
+def check(
+    position: Position, exact: dict[int, float], eval_batch: int, seed: int, evaluator: Any, *, value_too: bool = True
+) -> None:
+    search = azpy.Search(evaluator, simulations=SIMULATIONS, eval_batch=eval_batch, seed=seed)
     result = search.run(position)
     assert result.action is not None
-    best = max(exact.values())
-    worse = sorted(exact.values())[:-1]
+    *worse, best = sorted(exact.values())
     if not worse or best - worse[-1] > 0.05:
         assert exact[result.action] == best, f"{position}: {result.action} instead of {exact}"
     q = result.q[result.actions.tolist().index(result.action)]
-    assert abs(q - exact[result.action]) < 0.05, f"{position}: {q} instead of {exact}"
+    if value_too:
+        assert abs(q - exact[result.action]) < 0.05, f"{position}: {q} instead of {exact}"
 
 
 @pytest.mark.parametrize("eval_batch", [1, 16])
@@ -60,15 +62,38 @@ def check(position: Position, exact: dict[int, float], eval_batch: int, seed: in
 def test_dice_nim_is_played_as_a_plain_recursion_says(make: Any, eval_batch: int) -> None:
     solver = Solver()
     for seed, (_, position) in enumerate(random_positions(make(), 12, seed=1, longest=10)):
-        check(position, solver.actions(position), eval_batch, seed)
+        check(position, solver.actions(position), eval_batch, seed, azpy.UniformEvaluator())
+
+
+def pig_positions() -> list[azpy.State]:
+    return [p for _, p in random_positions(azpy.make_game("pig", target=TARGET), 40, seed=3, longest=60)]
 
 
 @pytest.mark.parametrize("eval_batch", [1, 16])
 def test_pig_is_played_as_exact_values_say(eval_batch: int) -> None:
-    positions = random_positions(azpy.make_game("pig", target=TARGET), 40, seed=3, longest=60)
-    for seed, (_, position) in enumerate(positions):
+    for seed, position in enumerate(pig_positions()):
         own, other, table = pig_points(position)
-        check(position, pig_actions(pig_values(), own, other, table), eval_batch, seed)
+        exact = pig_actions(pig_values(), own, other, table)
+        # Most leaves of an early position are far from the end of the game, where this evaluator's 0 is no help: the
+        # choice is right all the same.
+        check(position, exact, eval_batch, seed, azpy.UniformEvaluator(), value_too=own + other >= 10)
+
+
+class RoughPig:
+    """The exact value of Pig, give or take 0.2."""
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+        rows = len(observations)
+        points = (observations[:, :3, 0, 0] * TARGET).round().astype(int)
+        own, other, table = points.T
+        values = np.where(own + table >= TARGET, 1, pig_values()[own, other, table])
+        _, noise = Hashed(2).evaluate_batch(observations)
+        return np.zeros((rows, 2), np.float32), np.clip(values + noise / 4, -1, 1).astype(np.float32)
+
+
+def test_the_values_of_pig_are_found_from_rough_ones() -> None:
+    for seed, position in enumerate(pig_positions()):
+        check(position, pig_actions(pig_values(), *pig_points(position)), 16, seed, RoughPig())
 
 
 def pig_points(position: azpy.State) -> tuple[int, int, int]:
