@@ -14,7 +14,7 @@ def test_countdown_has_the_known_visits(heap: int, winning: int, expected: int, 
     result = azpy.Search(UNIFORM, simulations=400, eval_batch=1, c_puct=1.5).run(Countdown(heap, player))
     assert result.visits.tolist()[winning] == expected
     assert result.action == winning
-    assert result.value > 0.9
+    assert result.value > 0.8
 
 
 def forced(games: list[Position]) -> list[tuple[Position, int]]:
