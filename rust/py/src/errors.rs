@@ -1,0 +1,61 @@
+//! What can go wrong, as Python exceptions.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use azpy_core::batched::SearchError;
+use azpy_core::selfplay::SelfPlayError;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(
+    azpy._core,
+    CoreError,
+    PyRuntimeError,
+    "A bug in azpy itself: a panic in the core."
+);
+create_exception!(
+    azpy._core,
+    EvaluatorError,
+    PyValueError,
+    "An evaluator's reply that cannot be used: NaN, a wrong shape or dtype, a value outside [-1, 1]."
+);
+create_exception!(
+    azpy._core,
+    GameError,
+    PyValueError,
+    "A game that breaks its contract: no legal action at a player's turn, more plies than max_plies, ..."
+);
+
+/// A panic's text as a `CoreError`. A `PanicException` is no `Exception`: `except Exception` would miss it.
+pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no text");
+    CoreError::new_err(format!("azpy's core panicked: {text}; please report this"))
+}
+
+/// Runs `work`, panics included.
+pub(crate) fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+/// A failed round as an exception: the evaluator's own error as it is.
+pub(crate) fn search_error(error: SearchError<PyErr>) -> PyErr {
+    match error {
+        SearchError::Evaluator(error) => error,
+        SearchError::BadReply(text) => EvaluatorError::new_err(text),
+        SearchError::Game { fault, .. } => GameError::new_err(fault.to_string()),
+    }
+}
+
+/// What ended self-play, as an exception.
+pub(crate) fn selfplay_error(error: SelfPlayError<PyErr>) -> PyErr {
+    match error {
+        SelfPlayError::Search(error) => search_error(error),
+        SelfPlayError::Swap(text) => PyValueError::new_err(text),
+        SelfPlayError::Panic(text) => panicked(&text),
+    }
+}

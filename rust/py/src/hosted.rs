@@ -1,0 +1,211 @@
+//! What Python may hold without knowing which game it is.
+//!
+//! [`Hosted`] is a game that can be reached from Python. [`AnyState`] is one of its positions behind an object-safe
+//! door, from which the coarse sessions are made: a batch of searches, self-play, a replay buffer.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use azpy_core::cache::Cache;
+use azpy_core::game::{Action, Game, PlayError, Turn};
+use azpy_core::search::SearchConfig;
+use azpy_core::selfplay::{Layout, SelfPlayConfig};
+use pyo3::prelude::*;
+
+use crate::evaluators::AnyEvaluator;
+use crate::replay::{AnyReplay, Replay};
+use crate::search::{AnyBatch, Batch};
+use crate::selfplay::{AnySelfPlay, Playing};
+
+/// Where a game that can fail leaves its first error; all positions that come from one root share it.
+#[derive(Clone, Default)]
+pub(crate) struct Fault(Arc<(AtomicBool, Mutex<Option<PyErr>>)>);
+
+impl Fault {
+    /// Whether there is an error.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.0.load(Ordering::Acquire)
+    }
+
+    /// Keeps the first error.
+    pub(crate) fn set(&self, error: PyErr) {
+        self.0
+            .1
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
+        self.0.0.store(true, Ordering::Release);
+    }
+
+    /// The error, which stays where it is: several threads may have to be told.
+    pub(crate) fn check(&self) -> PyResult<()> {
+        if !self.is_set() {
+            return Ok(());
+        }
+        let kept = self.0.1.lock().unwrap_or_else(PoisonError::into_inner);
+        // Cloning needs the interpreter, and nobody may wait for the lock while holding it: so the lock goes first.
+        match kept.as_ref() {
+            Some(error) => Err(Python::attach(|py| error.clone_ref(py))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A game that Python can reach.
+pub(crate) trait Hosted: Game {
+    /// Where its errors are, if it can fail. Such a game is touched by one thread at a time.
+    fn fault(&self) -> Option<&Fault> {
+        None
+    }
+
+    /// The position as the Python object that it was given as, if it was.
+    fn to_python(&self, _py: Python<'_>) -> Option<PyResult<Py<PyAny>>> {
+        None
+    }
+}
+
+/// Settings of a batch of searches.
+pub(crate) struct BatchSettings {
+    pub(crate) config: SearchConfig,
+    /// Which evaluator answers for each tree.
+    pub(crate) networks: Vec<usize>,
+    pub(crate) evaluators: Vec<AnyEvaluator>,
+    pub(crate) cache: Option<Arc<Cache>>,
+    pub(crate) threads: usize,
+    pub(crate) seed: u64,
+}
+
+/// Settings of self-play.
+pub(crate) struct SelfPlaySettings {
+    pub(crate) config: SelfPlayConfig,
+    pub(crate) layout: Layout,
+    pub(crate) evaluators: Vec<AnyEvaluator>,
+    pub(crate) cache: Option<Arc<Cache>>,
+    pub(crate) threads: usize,
+}
+
+/// A position of some game.
+pub(crate) trait AnyState: Send + Sync {
+    fn boxed(&self) -> Box<dyn AnyState>;
+    fn as_any(&self) -> &dyn Any;
+    fn num_actions(&self) -> usize;
+    fn obs_shape(&self) -> [usize; 3];
+    fn max_plies(&self) -> usize;
+    fn turn(&self) -> Turn;
+    fn legal_actions(&self) -> Vec<Action>;
+    fn chance_outcomes(&self) -> Vec<(Action, f32)>;
+    fn try_play(&mut self, action: Action) -> Result<(), PlayError>;
+    fn outcome(&self) -> f32;
+    fn encode(&self) -> Vec<f32>;
+    fn key(&self) -> u128;
+    fn num_symmetries(&self) -> usize;
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action;
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32]) -> Vec<f32>;
+    fn action_name(&self, action: Action) -> String;
+    fn render(&self) -> String;
+    fn to_python(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>>;
+
+    /// A batch of searches of these states, all of this state's game.
+    fn batch(
+        &self,
+        states: &[&dyn AnyState],
+        settings: BatchSettings,
+    ) -> PyResult<Box<dyn AnyBatch>>;
+    fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
+    fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay>;
+}
+
+/// The one implementation of [`AnyState`].
+#[derive(Clone)]
+pub(crate) struct Typed<G>(pub(crate) G);
+
+/// The position inside, if it is of game `G`.
+pub(crate) fn downcast<G: Hosted>(state: &dyn AnyState) -> Option<&G> {
+    state
+        .as_any()
+        .downcast_ref::<Typed<G>>()
+        .map(|typed| &typed.0)
+}
+
+impl<G: Hosted> AnyState for Typed<G> {
+    fn boxed(&self) -> Box<dyn AnyState> {
+        Box::new(self.clone())
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn num_actions(&self) -> usize {
+        self.0.num_actions()
+    }
+    fn obs_shape(&self) -> [usize; 3] {
+        self.0.obs_shape()
+    }
+    fn max_plies(&self) -> usize {
+        self.0.max_plies()
+    }
+    fn turn(&self) -> Turn {
+        self.0.turn()
+    }
+    fn legal_actions(&self) -> Vec<Action> {
+        let mut out = Vec::new();
+        if matches!(self.0.turn(), Turn::Player(_)) {
+            self.0.legal_actions(&mut out);
+        }
+        out
+    }
+    fn chance_outcomes(&self) -> Vec<(Action, f32)> {
+        let mut out = Vec::new();
+        if self.0.turn() == Turn::Chance {
+            self.0.chance_outcomes(&mut out);
+        }
+        out
+    }
+    fn try_play(&mut self, action: Action) -> Result<(), PlayError> {
+        self.0.try_play(action)
+    }
+    fn outcome(&self) -> f32 {
+        self.0.outcome().0
+    }
+    fn encode(&self) -> Vec<f32> {
+        let mut row = vec![0.0; self.0.obs_shape().iter().product()];
+        self.0.encode(&mut row);
+        row
+    }
+    fn key(&self) -> u128 {
+        self.0.key()
+    }
+    fn num_symmetries(&self) -> usize {
+        self.0.num_symmetries()
+    }
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
+        self.0.symmetric_action(symmetry, action)
+    }
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32]) -> Vec<f32> {
+        let mut out = vec![0.0; row.len()];
+        self.0.symmetric_observation(symmetry, row, &mut out);
+        out
+    }
+    fn action_name(&self, action: Action) -> String {
+        self.0.action_name(action)
+    }
+    fn render(&self) -> String {
+        self.0.render()
+    }
+    fn to_python(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>> {
+        self.0.to_python(py)
+    }
+    fn batch(
+        &self,
+        states: &[&dyn AnyState],
+        settings: BatchSettings,
+    ) -> PyResult<Box<dyn AnyBatch>> {
+        Ok(Box::new(Batch::<G>::new(states, settings)?))
+    }
+    fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>> {
+        Ok(Box::new(Playing::start(&self.0, settings)?))
+    }
+    fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay> {
+        Box::new(Replay::new(self.0.clone(), max_positions))
+    }
+}

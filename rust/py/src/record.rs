@@ -1,0 +1,132 @@
+//! `azpy.GameRecord`: a finished game as Python sees it.
+
+use std::sync::Arc;
+
+use azpy_core::record::GameRecord as CoreRecord;
+use numpy::PyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// One finished game of T plies, rolls included; K is the number of legal actions over all its searched plies.
+#[pyclass(module = "azpy", frozen)]
+pub(crate) struct GameRecord(pub(crate) Arc<CoreRecord>);
+
+#[pymethods]
+impl GameRecord {
+    /// The game, as `State.game`.
+    #[getter]
+    fn game(&self) -> &str {
+        &self.0.game
+    }
+
+    /// Number in its run.
+    #[getter]
+    fn game_id(&self) -> u64 {
+        self.0.game_id
+    }
+
+    /// Seed of its run.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.0.seed
+    }
+
+    /// The result for player 0; 0 if capped.
+    #[getter]
+    fn outcome(&self) -> f32 {
+        self.0.outcome
+    }
+
+    /// Whether a cap on plies cut it short, as a draw.
+    #[getter]
+    fn capped(&self) -> bool {
+        self.0.capped
+    }
+
+    /// int32 [T]: actions and chance outcomes.
+    #[getter]
+    fn actions<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
+        PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.action as i32))
+    }
+
+    /// int8 [T]: who played, -1 at a chance turn.
+    #[getter]
+    fn players<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i8>> {
+        PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.player))
+    }
+
+    /// uint8 [T]: bit 0, searched (a sample to learn from); bit 1, the network was exchanged during the search.
+    #[getter]
+    fn flags<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
+        PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.flags))
+    }
+
+    /// float32 [T]: the search's value for the player to move; 0 where not searched.
+    #[getter]
+    fn root_values<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.root_value))
+    }
+
+    /// uint64 [T]: `network_id` of the evaluator that searched; 0 for none.
+    #[getter]
+    fn networks<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.network))
+    }
+
+    /// int64 [T + 1]: where the entries of a ply begin and end in the three below; empty where not searched.
+    #[getter]
+    fn offsets<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_iter(py, self.0.offsets.iter().map(|&offset| i64::from(offset)))
+    }
+
+    /// int32 [K]: legal actions, ply by ply, ascending.
+    #[getter]
+    fn legal<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
+        PyArray1::from_iter(py, self.0.legal.iter().map(|&action| action as i32))
+    }
+
+    /// uint32 [K]: visits of each.
+    #[getter]
+    fn visits<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        PyArray1::from_slice(py, &self.0.visits)
+    }
+
+    /// float32 [K]: priors of each, without root noise.
+    #[getter]
+    fn priors<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        PyArray1::from_slice(py, &self.0.priors)
+    }
+
+    /// The record in azpy's own format.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_bytes())
+    }
+
+    /// Reads what `to_bytes` gave. Raises ValueError for anything else; whether the game obeys the rules is checked
+    /// by `ReplayBuffer.add`.
+    #[staticmethod]
+    fn from_bytes(data: &[u8]) -> PyResult<Self> {
+        CoreRecord::from_bytes(data)
+            .map(|record| Self(Arc::new(record)))
+            .map_err(PyValueError::new_err)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.plies.len()
+    }
+
+    fn __repr__(&self) -> String {
+        let CoreRecord {
+            game,
+            game_id,
+            outcome,
+            plies,
+            ..
+        } = &*self.0;
+        format!(
+            "<azpy.GameRecord {game_id} of {game}, {} plies, outcome {outcome}>",
+            plies.len()
+        )
+    }
+}

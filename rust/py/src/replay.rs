@@ -1,0 +1,206 @@
+//! `azpy.ReplayBuffer`: games in, training batches out.
+
+use std::sync::{Mutex, PoisonError};
+
+use azpy_core::batched::Workers;
+use azpy_core::record::GameRecord as CoreRecord;
+use azpy_core::replay::{Draw, ReplayBuffer as CoreBuffer, Samples};
+use numpy::{PyArray1, PyArray2, PyArray4, PyArrayMethods};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::errors::caught;
+use crate::hosted::{AnyState, Hosted};
+use crate::record::GameRecord;
+use crate::settings;
+use crate::state::any_game;
+
+/// A replay buffer of some game.
+pub(crate) trait AnyReplay: Send {
+    fn add(&mut self, record: CoreRecord) -> PyResult<()>;
+    fn num_games(&self) -> usize;
+    fn num_samples(&self) -> usize;
+    fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()>;
+}
+
+/// The one implementation of [`AnyReplay`].
+pub(crate) struct Replay<G>(CoreBuffer<G>);
+
+impl<G: Hosted> Replay<G> {
+    pub(crate) fn new(start: G, max_positions: usize) -> Self {
+        Self(CoreBuffer::new(start, max_positions))
+    }
+
+    fn check(&self) -> PyResult<()> {
+        self.0
+            .start()
+            .fault()
+            .map_or(Ok(()), crate::hosted::Fault::check)
+    }
+}
+
+impl<G: Hosted> AnyReplay for Replay<G> {
+    fn add(&mut self, record: CoreRecord) -> PyResult<()> {
+        let game_id = record.game_id;
+        let outcome = self.0.add(record);
+        self.check()?;
+        outcome.map_err(|text| {
+            PyValueError::new_err(format!("game {game_id} is not a game by the rules: {text}"))
+        })
+    }
+    fn num_games(&self) -> usize {
+        self.0.num_games()
+    }
+    fn num_samples(&self) -> usize {
+        self.0.num_samples()
+    }
+    fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()> {
+        let serial = Workers::Serial;
+        let workers = if self.0.start().fault().is_some() {
+            &serial
+        } else {
+            workers
+        };
+        self.0.sample(draw, samples, workers);
+        self.check()
+    }
+}
+
+/// The last games of a run, from which training batches are drawn.
+///
+/// Args:
+///     game: a game's name, a State, or an azpy.Game at its start.
+///     max_positions: positions to keep, about; the oldest games go first.
+#[pyclass(module = "azpy", frozen)]
+pub(crate) struct ReplayBuffer {
+    spec: String,
+    start: Box<dyn AnyState>,
+    workers: Workers,
+    inner: Mutex<Box<dyn AnyReplay>>,
+}
+
+impl ReplayBuffer {
+    fn locked<T>(&self, py: Python<'_>, work: impl FnOnce(&mut dyn AnyReplay) -> T + Send) -> T
+    where
+        T: Send,
+    {
+        // Waited for without the GIL: whoever has the lock may need it.
+        py.detach(|| work(&mut **self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// observations, legal, policies, values
+type Arrays<'py> = (
+    Bound<'py, PyArray4<f32>>,
+    Bound<'py, PyArray2<bool>>,
+    Bound<'py, PyArray2<f32>>,
+    Bound<'py, PyArray1<f32>>,
+);
+
+#[pymethods]
+impl ReplayBuffer {
+    #[new]
+    #[pyo3(signature = (game, *, max_positions = 1_000_000))]
+    fn new(game: &Bound<'_, PyAny>, max_positions: usize) -> PyResult<Self> {
+        let (spec, start) = any_game(game)?;
+        if max_positions == 0 {
+            return Err(PyValueError::new_err(
+                "max_positions must be at least 1, got 0",
+            ));
+        }
+        let workers = Workers::new(settings::threads(None)?).map_err(PyRuntimeError::new_err)?;
+        Ok(Self {
+            spec,
+            workers,
+            inner: Mutex::new(start.replay(max_positions)),
+            start,
+        })
+    }
+
+    /// Checks a game against the rules and keeps it. Raises ValueError for one that the rules do not bear out.
+    fn add(&self, py: Python<'_>, record: &GameRecord) -> PyResult<()> {
+        if record.0.game != self.spec {
+            let game = &record.0.game;
+            return Err(PyValueError::new_err(format!(
+                "a game of {game} in a buffer of {}",
+                self.spec
+            )));
+        }
+        let record = CoreRecord::clone(&record.0);
+        self.locked(py, |inner| caught(|| inner.add(record)))
+    }
+
+    /// Games held.
+    #[getter]
+    fn num_games(&self, py: Python<'_>) -> usize {
+        self.locked(py, |inner| inner.num_games())
+    }
+
+    /// Positions held that can be learned from.
+    #[getter]
+    fn num_positions(&self, py: Python<'_>) -> usize {
+        self.locked(py, |inner| inner.num_samples())
+    }
+
+    /// Draws a batch, uniformly over the positions held, by playing the games again; on several threads.
+    ///
+    /// Args:
+    ///     rows: B.
+    ///     seed: the same seed draws the same batch from the same games.
+    ///     root_value_weight: w in the value target (1 - w) outcome + w root_value.
+    ///     symmetries: whether to apply a random symmetry to each row.
+    ///
+    /// Returns:
+    ///     observations float32 [B, C, H, W], legal bool [B, A], policy targets float32 [B, A] (visit shares, 0 for
+    ///     illegal actions), value targets float32 [B] for the player to move.
+    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true))]
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        rows: usize,
+        seed: u64,
+        root_value_weight: f32,
+        symmetries: bool,
+    ) -> PyResult<Arrays<'py>> {
+        if !(0.0..=1.0).contains(&root_value_weight) {
+            let got = root_value_weight;
+            return Err(PyValueError::new_err(format!(
+                "root_value_weight must be in [0, 1], got {got}"
+            )));
+        }
+        let ([c, h, w], actions) = (self.start.obs_shape(), self.start.num_actions());
+        let observations = PyArray4::<f32>::zeros(py, [rows, c, h, w], false);
+        let legal = PyArray2::<bool>::zeros(py, [rows, actions], false);
+        let policies = PyArray2::<f32>::zeros(py, [rows, actions], false);
+        let values = PyArray1::<f32>::zeros(py, [rows], false);
+        {
+            let mut arrays = (
+                observations.readwrite(),
+                legal.readwrite(),
+                policies.readwrite(),
+                values.readwrite(),
+            );
+            let samples = Samples {
+                observations: arrays.0.as_slice_mut()?,
+                legal: arrays.1.as_slice_mut()?,
+                policies: arrays.2.as_slice_mut()?,
+                values: arrays.3.as_slice_mut()?,
+            };
+            let draw = Draw {
+                seed,
+                root_value_weight,
+                symmetries,
+            };
+            let workers = &self.workers;
+            self.locked(py, |inner| {
+                if inner.num_samples() == 0 {
+                    return Err(PyValueError::new_err(
+                        "the replay buffer is empty: add games before drawing from it",
+                    ));
+                }
+                caught(|| inner.sample(draw, samples, workers))
+            })?;
+        }
+        Ok((observations, legal, policies, values))
+    }
+}

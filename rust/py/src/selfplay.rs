@@ -1,0 +1,405 @@
+//! `azpy.SelfPlay`: games played in the background, handed over as they finish.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use azpy_core::batched::Workers;
+use azpy_core::record::GameRecord as CoreRecord;
+use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, SelfPlayStats};
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::selfplay_error;
+use crate::evaluators::{AnyEvaluator, is_evaluating};
+use crate::hosted::{Fault, Hosted, SelfPlaySettings};
+use crate::record::GameRecord;
+use crate::settings::{self, FpuSetting, NoiseSetting};
+use crate::state::any_game;
+
+/// How long to wait without looking for Ctrl-C.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Self-play of some game. Every method is called without the GIL.
+pub(crate) trait AnySelfPlay: Send + Sync {
+    /// `Ok(None)`: nothing yet, or over.
+    fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>>;
+    fn is_over(&self) -> bool;
+    fn pause(&self, paused: bool);
+    fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()>;
+    fn is_swapped(&self, patience: Duration) -> bool;
+    fn stats(&self) -> SelfPlayStats;
+    fn stop(&self);
+    fn is_stopped(&self) -> bool;
+}
+
+/// The one implementation of [`AnySelfPlay`].
+pub(crate) struct Playing<G: Hosted> {
+    core: CoreSelfPlay<AnyEvaluator, G>,
+    fault: Option<Fault>,
+}
+
+impl<G: Hosted> Playing<G> {
+    pub(crate) fn start(start: &G, settings: SelfPlaySettings) -> PyResult<Self> {
+        let threads = if start.fault().is_some() {
+            1
+        } else {
+            settings.threads
+        };
+        let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
+        let SelfPlaySettings {
+            config,
+            layout,
+            evaluators,
+            cache,
+            ..
+        } = settings;
+        let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
+        Ok(Self {
+            core: core.map_err(PyRuntimeError::new_err)?,
+            fault: start.fault().cloned(),
+        })
+    }
+}
+
+impl<G: Hosted> AnySelfPlay for Playing<G> {
+    fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>> {
+        let record = self.core.next(patience);
+        // Games that ended after a Python game had failed ended because of that.
+        self.fault.as_ref().map_or(Ok(()), Fault::check)?;
+        record.map_err(selfplay_error)
+    }
+    fn is_over(&self) -> bool {
+        self.core.is_over()
+    }
+    fn pause(&self, paused: bool) {
+        self.core.pause(paused);
+    }
+    fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()> {
+        self.core.swap(evaluators).map_err(selfplay_error)
+    }
+    fn is_swapped(&self, patience: Duration) -> bool {
+        self.core.is_swapped(patience)
+    }
+    fn stats(&self) -> SelfPlayStats {
+        self.core.stats()
+    }
+    fn stop(&self) {
+        self.core.stop();
+    }
+    fn is_stopped(&self) -> bool {
+        self.core.is_stopped()
+    }
+}
+
+type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
+
+/// What is still playing, so that it can be stopped before the interpreter goes.
+static PLAYING: Mutex<Vec<Weak<dyn AnySelfPlay>>> = Mutex::new(Vec::new());
+
+/// Stops all self-play; called as the interpreter exits.
+#[pyfunction]
+pub(crate) fn close_all(py: Python<'_>) {
+    py.detach(|| {
+        let all = std::mem::take(&mut *PLAYING.lock().unwrap_or_else(PoisonError::into_inner));
+        let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
+        all.iter().for_each(|playing| playing.stop());
+        while !all.iter().all(|playing| playing.is_stopped()) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+}
+
+/// Games that a network plays against itself, in background threads. Iterating gives finished `GameRecord`s.
+///
+/// A game depends on (seed, game id) and the evaluator's answers alone, not on slots, pipelines or threads. The slots
+/// are shared out over the pipelines; each pipeline calls its own evaluator (`fork()` where there is one, else all share
+/// the object and call it one at a time) with at most eval_batch leaves from each of its slots. Use it in a `with`
+/// block, or call `close`.
+///
+/// Args:
+///     game: a game's name, a State, or an azpy.Game at its start.
+///     evaluator: as for `Search`.
+///     slots: games at once.
+///     pipelines: threads with a batch of their own: while one batch is evaluated the other trees grow.
+///     simulations: visits that each move adds.
+///     temperature: actions are drawn in proportion to visits^(1/temperature) in the first `temperature_plies` plies,
+///         and with `temperature_final` after; 0 takes the most visited.
+///     opening_plies: a game begins with 0 to this many random actions, not searched and not learned from.
+///     tree_reuse: whether a search begins with what the last one found below the action played.
+///     max_plies: a game this long is a draw, and marked as capped; by default the game's own bound.
+///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none.
+///     threads: grow the trees; by default one a core.
+///     first_game, games: ids of the games to play, first_game on; games None plays for ever.
+///     Others as for `Search`.
+///
+///     >>> import azpy
+///     >>> with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=4, simulations=20, games=10) as games:
+///     ...     len([record.outcome for record in games])
+///     10
+#[pyclass(module = "azpy", frozen)]
+pub(crate) struct SelfPlay {
+    live: Live,
+    pipelines: usize,
+}
+
+impl SelfPlay {
+    fn playing(&self) -> PyResult<Option<Arc<dyn AnySelfPlay>>> {
+        if is_evaluating() {
+            return Err(PyRuntimeError::new_err(
+                "self-play called from inside an evaluator, which it may be waiting for",
+            ));
+        }
+        Ok(self
+            .live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone())
+    }
+
+    fn open(&self) -> PyResult<Arc<dyn AnySelfPlay>> {
+        self.playing()?
+            .ok_or_else(|| PyValueError::new_err("this self-play is closed"))
+    }
+}
+
+/// Repeats `step`, without the GIL, until it gives something; looks for Ctrl-C in between.
+fn wait<T: Send>(
+    py: Python<'_>,
+    mut step: impl FnMut() -> PyResult<Option<T>> + Send,
+) -> PyResult<T> {
+    loop {
+        if let Some(done) = py.detach(&mut step)? {
+            return Ok(done);
+        }
+        py.check_signals()?;
+    }
+}
+
+/// A pipeline's thread meets the interpreter once, not once a batch.
+fn attached_once(body: &mut (dyn FnMut() + Send)) {
+    Python::attach(|py| py.detach(body));
+}
+
+#[pymethods]
+impl SelfPlay {
+    #[new]
+    #[pyo3(signature = (
+        game, evaluator, *, slots = 256, pipelines = 2, eval_batch = 8, simulations = 100, c_puct = 1.5,
+        c_puct_base = None, fpu = FpuSetting::Name("zero".into()), virtual_loss = 1.0, max_collisions = None,
+        root_noise = Some(NoiseSetting::Fraction(0.25)), temperature = 1.0, temperature_plies = 30,
+        temperature_final = 0.0, opening_plies = 0, tree_reuse = true, max_plies = None, cache_positions = 200_000,
+        threads = None, seed = 0, first_game = 0, games = None
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        game: &Bound<'_, PyAny>,
+        evaluator: &Bound<'_, PyAny>,
+        slots: usize,
+        pipelines: usize,
+        eval_batch: i64,
+        simulations: i64,
+        c_puct: f64,
+        c_puct_base: Option<f64>,
+        fpu: FpuSetting,
+        virtual_loss: f64,
+        max_collisions: Option<usize>,
+        root_noise: Option<NoiseSetting>,
+        temperature: f64,
+        temperature_plies: usize,
+        temperature_final: f64,
+        opening_plies: usize,
+        tree_reuse: bool,
+        max_plies: Option<usize>,
+        cache_positions: usize,
+        threads: Option<usize>,
+        seed: u64,
+        first_game: u64,
+        games: Option<u64>,
+    ) -> PyResult<Self> {
+        let (spec, start) = any_game(game)?;
+        let search = settings::search_config(
+            eval_batch,
+            c_puct,
+            c_puct_base,
+            &fpu,
+            virtual_loss,
+            max_collisions,
+            root_noise.as_ref(),
+        )?;
+        let simulations = settings::simulations(simulations)?;
+        if simulations == 0 {
+            return Err(PyValueError::new_err(
+                "simulations must be at least 1 in self-play, got 0",
+            ));
+        }
+        if pipelines == 0 || slots < pipelines {
+            return Err(PyValueError::new_err(format!(
+                "expected at least 1 pipeline and a slot for each, got {pipelines} pipelines and {slots} slots"
+            )));
+        }
+        for (name, value) in [
+            ("temperature", temperature),
+            ("temperature_final", temperature_final),
+        ] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(PyValueError::new_err(format!(
+                    "{name} must be a number >= 0, got {value}"
+                )));
+            }
+        }
+        let max_plies = match max_plies {
+            Some(0) => return Err(PyValueError::new_err("max_plies must be at least 1, got 0")),
+            Some(cap) => cap,
+            // One more than any game has, so that only a broken one meets it.
+            None => start.max_plies() + 1,
+        };
+        if first_game.checked_add(games.unwrap_or(0)).is_none() {
+            return Err(PyValueError::new_err(format!(
+                "game ids past 2**64: first_game {first_game}, games {games:?}"
+            )));
+        }
+        let config = SelfPlayConfig {
+            search,
+            simulations,
+            temperature,
+            temperature_plies,
+            temperature_final,
+            opening_plies,
+            tree_reuse,
+            max_plies,
+            seed,
+            game: spec,
+        };
+        let layout = Layout {
+            slots,
+            first_game,
+            games,
+            inside: attached_once,
+        };
+        let evaluators = AnyEvaluator::for_pipelines(evaluator, pipelines)?;
+        let settings = SelfPlaySettings {
+            config,
+            layout,
+            evaluators,
+            cache: settings::cache(cache_positions),
+            threads: settings::threads(threads)?,
+        };
+        let playing: Arc<dyn AnySelfPlay> = Arc::from(py.detach(|| start.selfplay(settings))?);
+        let mut all = PLAYING.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|other| other.strong_count() > 0);
+        all.push(Arc::downgrade(&playing));
+        Ok(Self {
+            live: Mutex::new(Some(playing)),
+            pipelines,
+        })
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    /// The next finished game, in the order of finishing. An exception in the evaluator or the game comes here, as it
+    /// is, and ends the run.
+    fn __next__(&self, py: Python<'_>) -> PyResult<GameRecord> {
+        let Some(playing) = self.playing()? else {
+            return Err(PyStopIteration::new_err(()));
+        };
+        let record = wait(py, || match playing.next(PATIENCE)? {
+            Some(record) => Ok(Some(Some(record))),
+            None if playing.is_over() => Ok(Some(None)),
+            None => Ok(None),
+        })?;
+        record
+            .map(|record| GameRecord(Arc::new(record)))
+            .ok_or_else(|| PyStopIteration::new_err(()))
+    }
+
+    /// Changes to another evaluator between rounds, and returns when every pipeline has: nothing is sent to the old one
+    /// any more, and answers are told apart by `network_id`. Trees go on with what they know.
+    fn swap(&self, py: Python<'_>, evaluator: &Bound<'_, PyAny>) -> PyResult<()> {
+        let playing = self.open()?;
+        let evaluators = AnyEvaluator::for_pipelines(evaluator, self.pipelines)?;
+        py.detach(|| playing.swap(evaluators))?;
+        wait(py, || Ok(playing.is_swapped(PATIENCE).then_some(())))
+    }
+
+    /// Holds the pipelines at the end of their rounds; games in play stay as they are.
+    fn pause(&self, py: Python<'_>) -> PyResult<()> {
+        let playing = self.open()?;
+        py.detach(|| playing.pause(true));
+        Ok(())
+    }
+
+    /// Lets the pipelines go on.
+    fn resume(&self, py: Python<'_>) -> PyResult<()> {
+        let playing = self.open()?;
+        py.detach(|| playing.pause(false));
+        Ok(())
+    }
+
+    /// Stops after the rounds under way. Games in play are dropped.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(playing) = self.playing()? else {
+            return Ok(());
+        };
+        py.detach(|| playing.stop());
+        let stopped = wait(py, || {
+            std::thread::sleep(Duration::from_millis(1));
+            Ok(playing.is_stopped().then_some(()))
+        });
+        let live = self
+            .live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        py.detach(move || drop((playing, live)));
+        stopped
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+
+    /// Totals since the start: games and plies (of finished games); simulations, evaluations, cache_hits, terminals
+    /// (of finished moves); batches, rows, rows_capacity (rows, had every tree found eval_batch leaves), shared (leaves
+    /// that shared a row with an equal one); seconds_evaluating and seconds_growing, summed over the pipelines.
+    #[getter]
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let playing = self.open()?;
+        let stats = py.detach(|| playing.stats());
+        let dict = PyDict::new(py);
+        dict.set_item("games", stats.games)?;
+        dict.set_item("plies", stats.plies)?;
+        dict.set_item("simulations", stats.search.simulations)?;
+        dict.set_item("evaluations", stats.search.evaluations)?;
+        dict.set_item("cache_hits", stats.search.cache_hits)?;
+        dict.set_item("terminals", stats.search.terminals)?;
+        dict.set_item("collisions", stats.search.collisions)?;
+        dict.set_item("batches", stats.rounds.batches)?;
+        dict.set_item("rows", stats.rounds.rows)?;
+        dict.set_item("rows_capacity", stats.rounds.rows_capacity)?;
+        dict.set_item("shared", stats.rounds.shared)?;
+        dict.set_item("seconds_evaluating", stats.rounds.evaluating.as_secs_f64())?;
+        dict.set_item("seconds_growing", stats.rounds.growing.as_secs_f64())?;
+        Ok(dict)
+    }
+}
+
+impl Drop for SelfPlay {
+    fn drop(&mut self) {
+        let live = self
+            .live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        // Its threads may need the interpreter to end.
+        if live.is_some() && Python::try_attach(|py| py.detach(|| drop(live))).is_none() {}
+    }
+}

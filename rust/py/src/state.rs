@@ -1,0 +1,258 @@
+//! `azpy.State`: a position of a built-in game.
+
+use azpy_core::game::Turn;
+use numpy::ndarray::Array3;
+use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::hosted::{AnyState, Typed};
+use crate::pygame::PyGame;
+
+/// `turn` before a roll.
+pub(crate) const CHANCE: i32 = -1;
+/// `turn` after the end.
+pub(crate) const TERMINAL: i32 = -2;
+
+/// A position of a built-in game. `azpy.make_game` gives the first one.
+///
+///     >>> import azpy
+///     >>> state = azpy.make_game("tic_tac_toe")
+///     >>> state.play(4)
+///     >>> state.turn, len(state.legal_actions())
+///     (1, 8)
+#[pyclass(module = "azpy")]
+pub(crate) struct State {
+    pub(crate) spec: String,
+    pub(crate) inner: Box<dyn AnyState>,
+}
+
+fn turn_number(turn: Turn) -> i32 {
+    match turn {
+        Turn::Player(player) => player.index() as i32,
+        Turn::Chance => CHANCE,
+        Turn::Terminal => TERMINAL,
+    }
+}
+
+impl State {
+    fn symmetry(&self, symmetry: usize) -> PyResult<usize> {
+        let count = self.inner.num_symmetries();
+        if symmetry < count {
+            return Ok(symmetry);
+        }
+        Err(PyValueError::new_err(format!(
+            "symmetry {symmetry} does not exist; {} has 0 to {}",
+            self.spec,
+            count - 1
+        )))
+    }
+
+    fn action(&self, action: i64) -> PyResult<u32> {
+        let actions = self
+            .inner
+            .num_actions()
+            .max(self.inner.chance_outcomes().len());
+        match u32::try_from(action) {
+            Ok(number) if (number as usize) < actions => Ok(number),
+            _ => Err(PyValueError::new_err(format!(
+                "action {action} does not exist; there are 0 to {}",
+                actions - 1
+            ))),
+        }
+    }
+}
+
+#[pymethods]
+impl State {
+    /// The game and, where they are not the usual ones, its parameters: "connect_four(width=5,height=4,k=4)".
+    #[getter]
+    fn game(&self) -> &str {
+        &self.spec
+    }
+
+    /// Whose turn it is: 0, 1, `azpy.CHANCE` or `azpy.TERMINAL`.
+    #[getter]
+    fn turn(&self) -> i32 {
+        turn_number(self.inner.turn())
+    }
+
+    /// Whether the game is over.
+    #[getter]
+    fn is_terminal(&self) -> bool {
+        self.inner.turn() == Turn::Terminal
+    }
+
+    /// Size A of the policy.
+    #[getter]
+    fn num_actions(&self) -> usize {
+        self.inner.num_actions()
+    }
+
+    /// (C, H, W) of an observation.
+    #[getter]
+    fn obs_shape(&self) -> (usize, usize, usize) {
+        self.inner.obs_shape().into()
+    }
+
+    /// An upper bound on the plies of a game, rolls counted.
+    #[getter]
+    fn max_plies(&self) -> usize {
+        self.inner.max_plies()
+    }
+
+    /// How many symmetries the rules have, the identity (number 0) included.
+    #[getter]
+    fn num_symmetries(&self) -> usize {
+        self.inner.num_symmetries()
+    }
+
+    /// The legal actions, ascending; none unless it is a player's turn.
+    fn legal_actions(&self) -> Vec<u32> {
+        self.inner.legal_actions()
+    }
+
+    /// (outcome, probability) of the roll, ascending; none unless `turn` is `azpy.CHANCE`.
+    fn chance_outcomes(&self) -> Vec<(u32, f32)> {
+        self.inner.chance_outcomes()
+    }
+
+    /// Plays an action, or takes a chance outcome. Raises ValueError, and changes nothing, if it is not legal here.
+    fn play(&mut self, action: i64) -> PyResult<()> {
+        let number = u32::try_from(action).unwrap_or(u32::MAX);
+        self.inner.try_play(number).map_err(|error| {
+            let text = error.to_string();
+            let text = if number == u32::MAX {
+                text.replace(&number.to_string(), &action.to_string())
+            } else {
+                text
+            };
+            PyValueError::new_err(format!(
+                "{text}, in this position of {}:\n{}",
+                self.spec,
+                self.inner.render()
+            ))
+        })
+    }
+
+    /// An independent copy.
+    #[pyo3(name = "clone")]
+    pub(crate) fn copy(&self) -> Self {
+        Self {
+            spec: self.spec.clone(),
+            inner: self.inner.boxed(),
+        }
+    }
+
+    /// The result for player 0: 1 a win, -1 a loss. Raises ValueError before the end.
+    fn outcome(&self) -> PyResult<f32> {
+        if self.is_terminal() {
+            return Ok(self.inner.outcome());
+        }
+        Err(PyValueError::new_err(
+            "the game is not over yet: outcome() needs is_terminal",
+        ))
+    }
+
+    /// float32 [C, H, W], seen by the player to move. Raises ValueError unless it is a player's turn.
+    fn observation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<f32>>> {
+        if !matches!(self.inner.turn(), Turn::Player(_)) {
+            let turn = self.inner.turn();
+            return Err(PyValueError::new_err(format!(
+                "an observation is seen by the player to move; it is {turn}"
+            )));
+        }
+        let shape = self.inner.obs_shape();
+        let array = Array3::from_shape_vec(shape, self.inner.encode());
+        Ok(array
+            .map_err(|error| PyValueError::new_err(error.to_string()))?
+            .into_pyarray(py))
+    }
+
+    /// The position's number, below 2**128: equal keys mean equal observations, legal actions and future.
+    fn key(&self) -> u128 {
+        self.inner.key()
+    }
+
+    /// What a person calls the action here.
+    fn action_name(&self, action: i64) -> PyResult<String> {
+        Ok(self.inner.action_name(self.action(action)?))
+    }
+
+    /// The action that corresponds to `action` after a symmetry.
+    fn symmetric_action(&self, symmetry: usize, action: i64) -> PyResult<u32> {
+        Ok(self
+            .inner
+            .symmetric_action(self.symmetry(symmetry)?, self.action(action)?))
+    }
+
+    /// The observation [C, H, W] as it is after a symmetry.
+    fn symmetric_observation<'py>(
+        &self,
+        py: Python<'py>,
+        symmetry: usize,
+        observation: PyReadonlyArray3<'py, f32>,
+    ) -> PyResult<Bound<'py, PyArray3<f32>>> {
+        let symmetry = self.symmetry(symmetry)?;
+        let shape = self.inner.obs_shape();
+        if observation.shape() != shape {
+            let got = observation.shape();
+            return Err(PyValueError::new_err(format!(
+                "an observation of shape {got:?}, expected {shape:?}"
+            )));
+        }
+        let row: Vec<f32> = observation.as_array().iter().copied().collect();
+        let array = Array3::from_shape_vec(shape, self.inner.symmetric_observation(symmetry, &row));
+        Ok(array
+            .map_err(|error| PyValueError::new_err(error.to_string()))?
+            .into_pyarray(py))
+    }
+
+    fn __copy__(&self) -> Self {
+        self.copy()
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.copy()
+    }
+
+    fn __str__(&self) -> String {
+        self.inner.render()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<azpy.State {}, {} to move>\n{}",
+            self.spec,
+            self.inner.turn(),
+            self.inner.render()
+        )
+    }
+}
+
+/// A state, or a game written in Python, as what it is called and a position.
+pub(crate) fn any_state(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
+    if let Ok(state) = object.cast::<State>() {
+        let state = state.borrow();
+        return Ok((state.spec.clone(), state.inner.boxed()));
+    }
+    if object.is_instance_of::<pyo3::types::PyType>() || !object.hasattr("legal_actions")? {
+        return Err(PyTypeError::new_err(format!(
+            "expected an azpy.State or an instance of an azpy.Game, got {}",
+            object.repr()?
+        )));
+    }
+    let game = PyGame::new(object)?;
+    Ok((game.name().to_string(), Box::new(Typed(game))))
+}
+
+/// As [`any_state`], or the name of a built-in game.
+pub(crate) fn any_game(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
+    match object.extract::<String>() {
+        Ok(spec) => {
+            let state = crate::registry::make(&spec, Vec::new()).map_err(PyValueError::new_err)?;
+            Ok((state.spec, state.inner))
+        }
+        Err(_) => any_state(object),
+    }
+}
