@@ -1,0 +1,280 @@
+"""n simulations are n visits below a fresh root, whatever the batch; what comes out adds up."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from oracles import Batch, Constant, Countdown, Hashed, Position, game_starts, observation_of, random_positions, turn_of
+
+
+class Chain(azpy.Game):
+    """One action at a time, `length` of them; then player 0 has won."""
+
+    num_actions, obs_shape = 1, (1, 1, 1)
+
+    def __init__(self, length: int, ply: int = 0) -> None:
+        self.length, self.ply, self.max_plies = length, ply, length
+
+    def turn(self) -> int:
+        return self.ply % 2 if self.ply < self.length else azpy.TERMINAL
+
+    def legal_actions(self) -> list[int]:
+        return [0]
+
+    def play(self, action: int) -> None:
+        self.ply += 1
+
+    def clone(self) -> "Chain":
+        return Chain(self.length, self.ply)
+
+    def outcome(self) -> float:
+        return 1.0
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.full((1, 1, 1), self.ply, np.float32)
+
+    def key(self) -> int:
+        return self.ply
+
+
+def late_positions() -> list[Position]:
+    """From each game an early position and a late one, where most simulations end in finished games."""
+    positions = []
+    for start in game_starts().values():
+        found = [position for _, position in random_positions(start, 40, seed=5, longest=40)]
+        shallowest, deepest = found[0], min(found, key=lambda position: len(position.legal_actions()))
+        positions += [shallowest, deepest]
+    return positions
+
+
+@pytest.mark.parametrize("eval_batch", range(1, 18))
+def test_n_simulations_are_n_visits(eval_batch: int) -> None:
+    for position in late_positions():
+        evaluator = Hashed(position.num_actions)
+        for simulations in range(1, 41):
+            search = azpy.Search(evaluator, simulations=simulations, eval_batch=eval_batch, seed=simulations)
+            check(position, evaluator, search.run(position), simulations)
+
+
+def check(position: Position, evaluator: Any, result: azpy.SearchResult, simulations: int) -> None:
+    assert result.visits.sum() == simulations
+    assert result.stats["simulations"] == simulations
+    assert result.actions.tolist() == position.legal_actions()
+    assert (np.abs(result.q) <= 1).all()
+    assert abs(result.priors.sum() - 1) < 1e-5
+    assert (result.q[result.visits == 0] == 0).all()
+    # The root has its own evaluation and what went through its edges.
+    _, own = evaluator.evaluate_batch(observation_of(position)[None])
+    total = own[0] + (result.visits * result.q.astype(np.float64)).sum()
+    assert result.value == pytest.approx(total / (1 + simulations), abs=1e-5)
+    best = np.lexsort((result.actions, -result.priors, -result.visits))[0]
+    assert result.action == result.actions[best]
+    assert result.principal_variation[0] == result.action
+
+
+def test_every_simulation_is_an_evaluation_or_a_finished_game_or_a_cache_hit() -> None:
+    for position in late_positions():
+        evaluator = Hashed(position.num_actions)
+        stats = azpy.Search(evaluator, simulations=500, eval_batch=8).run(position).stats
+        assert stats["evaluations"] + stats["cache_hits"] + stats["terminals"] == 500 + 1  # the root's own
+
+
+@pytest.mark.parametrize("eval_batch", [1, 3, 64])
+def test_a_line_with_one_action_a_ply_takes_every_visit(eval_batch: int) -> None:
+    # A batch meets the one leaf again and again: a collision is neither lost nor counted, and nothing spins.
+    for simulations in (1, 5, 100):
+        result = azpy.Search(Hashed(1), simulations=simulations, eval_batch=eval_batch).run(Chain(30))
+        assert result.visits.tolist() == [simulations]
+
+
+def test_a_long_line_does_not_overflow_the_stack() -> None:
+    result = azpy.Search(azpy.UniformEvaluator(), simulations=3000, eval_batch=4).run(Chain(2500))
+    assert result.visits.tolist() == [3000]
+    assert len(result.principal_variation) == 2500
+
+
+@pytest.mark.parametrize("eval_batch", [1, 8, 512])
+def test_a_batch_larger_than_the_tree_evaluates_no_leaf_twice(eval_batch: int) -> None:
+    evaluator = Hashed(3)
+    result = azpy.Search(evaluator, simulations=400, eval_batch=eval_batch).run(Countdown(4))
+    assert result.visits.sum() == 400
+    decisions = 1 + count_decisions(Countdown(4))
+    assert sum(evaluator.batches) == result.stats["evaluations"] <= decisions
+
+
+def count_decisions(position: Position) -> int:
+    count = 0
+    for action in position.legal_actions():
+        child = position.clone()
+        child.play(action)
+        if turn_of(child) in (0, 1):
+            count += 1 + count_decisions(child)
+    return count
+
+
+def test_finished_games_are_never_sent_to_the_evaluator() -> None:
+    class NoLine(Hashed):
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            for mine, theirs in observations:
+                for stones in (mine, theirs):
+                    lines = [*stones, *stones.T, stones.diagonal(), np.fliplr(stones).diagonal()]
+                    assert not any(line.all() for line in lines)
+                assert not (mine + theirs).all()
+            return super().evaluate_batch(observations)
+
+    for _, position in random_positions(azpy.make_game("tic_tac_toe"), 100, seed=2, longest=8):
+        for eval_batch in (1, 16):
+            azpy.Search(NoLine(9), simulations=300, eval_batch=eval_batch).run(position)
+
+
+def test_a_finished_game_is_its_outcome_and_asks_nobody() -> None:
+    state = azpy.make_game("tic_tac_toe")
+    for action in (0, 3, 1, 4, 2):
+        state.play(action)
+    evaluator = Hashed(9)
+    result = azpy.Search(evaluator, simulations=100).run(state)
+    assert (result.action, result.value, result.visits.tolist()) == (None, 1.0, [])
+    assert result.policy().tolist() == [0.0] * 9
+    assert evaluator.batches == []
+
+
+def test_a_root_at_a_roll_is_refused() -> None:
+    with pytest.raises(ValueError, match="chance"):
+        azpy.Search(azpy.UniformEvaluator()).run(azpy.make_game("dice_nim"))
+
+
+def test_no_simulation_evaluates_the_root_alone() -> None:
+    evaluator = Hashed(7)
+    result = azpy.Search(evaluator, simulations=0).run(azpy.make_game("connect_four"))
+    assert result.visits.tolist() == [0] * 7
+    assert evaluator.batches == [1]
+    _, values = Hashed(7).evaluate_batch(azpy.make_game("connect_four").observation()[None])
+    assert result.value == values[0]
+    assert result.priors.sum() == pytest.approx(1)
+
+
+def test_illegal_actions_get_no_visit_however_well_the_evaluator_thinks_of_them() -> None:
+    class Illegal:
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            occupied = observations.sum(axis=1).reshape(len(observations), 9)
+            return (100 * occupied).astype(np.float32), np.zeros(len(observations), np.float32)
+
+    for _, position in random_positions(azpy.make_game("tic_tac_toe"), 50, seed=4, longest=7):
+        result = azpy.Search(Illegal(), simulations=100).run(position)
+        assert result.actions.tolist() == position.legal_actions()
+        assert result.visits.sum() == 100
+        np.testing.assert_allclose(result.priors, 1 / len(result.actions), rtol=1e-6)
+        assert (np.delete(result.policy(), result.actions) == 0).all()
+
+
+@pytest.mark.parametrize("size", [1e4, 1e30])
+def test_huge_logits_do_not_overflow(size: float) -> None:
+    class Huge(Constant):
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            logits, values = super().evaluate_batch(observations)
+            logits[:, 3], logits[:, 5] = size, -size
+            return logits, values
+
+    result = azpy.Search(Huge(7), simulations=50).run(azpy.make_game("connect_four"))
+    assert result.priors.tolist() == [0, 0, 0, 1, 0, 0, 0]
+    assert result.visits.sum() == 50
+
+
+@pytest.mark.parametrize("eval_batch", [1, 8])
+def test_a_reused_root_has_what_it_inherited_and_n_more(eval_batch: int) -> None:
+    for start in game_starts().values():
+        search = azpy.Search(Hashed(start.num_actions), simulations=60, eval_batch=eval_batch)
+        result, position = search.run(start), start.clone()
+        for _ in range(6):
+            inherited = int(result.visits.max())
+            assert result.action is not None
+            position.play(result.action)
+            search.advance(result.action)
+            if turn_of(position) not in (0, 1):
+                break
+            result = search.run()
+            assert result.visits.sum() == inherited - 1 + 60  # the child's own evaluation was one of its visits
+            assert result.actions.tolist() == position.legal_actions()
+
+
+def test_running_again_adds_to_the_same_root() -> None:
+    state = azpy.make_game("connect_four")
+    search = azpy.Search(Hashed(7), simulations=70, eval_batch=1)
+    search.run(state)
+    again = search.run(simulations=30)
+    assert again.visits.tolist() == azpy.Search(Hashed(7), eval_batch=1).run(state, 100).visits.tolist()
+
+
+def test_many_trees_at_once_are_each_what_they_are_alone() -> None:
+    start = azpy.make_game("connect_four")
+    states = [position for _, position in random_positions(start, 40, seed=9, longest=40)]
+    for eval_batch in (1, 8):
+        evaluator = Hashed(7)
+        vector = azpy.VectorSearch(states, evaluator, eval_batch=eval_batch)
+        vector.run(100)
+        assert len(evaluator.batches) < 40 * 100 / eval_batch / 4  # one call a round for all
+        for state, result in zip(states, vector.results(), strict=True):
+            alone = azpy.Search(Hashed(7), simulations=100, eval_batch=eval_batch).run(state)
+            assert result.visits.tolist() == alone.visits.tolist()
+            assert result.value == alone.value
+    np.testing.assert_array_equal(vector.root_values(), [r.value for r in vector.results()])
+
+
+def test_vector_searches_go_on_when_trees_come_and_go() -> None:
+    start = azpy.make_game("tic_tac_toe")
+    vector = azpy.VectorSearch([start] * 5, Hashed(9), eval_batch=4)
+    vector.run(50)
+    actions = vector.select_actions(0.0)
+    vector.advance(actions)
+    vector.replace(2, start)
+    vector.run(50)
+    for index, (state, result) in enumerate(zip(vector.states(), vector.results(), strict=True)):
+        inherited = 0 if index == 2 else 50
+        assert state.legal_actions() == result.actions.tolist()
+        assert result.visits.sum() >= 50
+        assert result.visits.sum() <= 50 + inherited
+    assert vector.action_probabilities(1.0).shape == (5, 9)
+
+
+def test_temperatures_are_finite_down_to_their_limit() -> None:
+    result = azpy.Search(Hashed(7), simulations=1000).run(azpy.make_game("connect_four"))
+    visits = np.zeros(7)
+    visits[result.actions] = result.visits
+    np.testing.assert_allclose(result.policy(1.0), visits / visits.sum(), rtol=1e-6)
+    np.testing.assert_allclose(result.policy(0.5), visits**2 / (visits**2).sum(), rtol=1e-5)
+    for temperature in (0.0, 1e-3, 1e-30, 1e6):
+        policy = result.policy(temperature)
+        assert np.isfinite(policy).all()
+        assert policy.sum() == pytest.approx(1, abs=1e-5)
+        if temperature < 1:
+            assert policy.argmax() == result.action
+            assert policy.max() > 0.999
+    np.testing.assert_allclose(result.policy(1e6), 1 / 7, rtol=1e-3)
+    with pytest.raises(ValueError, match="temperature"):
+        result.policy(-1.0)
+
+
+def test_root_noise_mixes_into_the_search_but_not_into_the_priors_given_out() -> None:
+    state = azpy.make_game("connect_four")
+    clean = azpy.Search(Hashed(7), simulations=200, eval_batch=1).run(state)
+    noisy = [
+        azpy.Search(Hashed(7), simulations=200, eval_batch=1, root_noise=(1.0, 0.5), seed=s).run(state)
+        for s in (1, 2, 1)
+    ]
+    for result in noisy:
+        assert result.priors.tolist() == clean.priors.tolist()
+        assert result.visits.tolist() != clean.visits.tolist()
+    assert noisy[0].visits.tolist() == noisy[2].visits.tolist() != noisy[1].visits.tolist()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"eval_batch": 0}, {"simulations": -1}, {"c_puct": float("nan")}, {"fpu": "two"}, {"virtual_loss": -1.0}],
+    ids=str,
+)
+def test_settings_out_of_range_are_refused_by_name(setting: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, OverflowError), match=next(iter(setting)) if "simulations" not in setting else ""):
+        azpy.Search(azpy.UniformEvaluator(), **setting)

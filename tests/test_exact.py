@@ -1,0 +1,244 @@
+"""With one leaf at a time the search is textbook PUCT: its visits are those of other programs, to the last one."""
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from oracles import (
+    Answers,
+    Countdown,
+    Hashed,
+    Position,
+    Puct,
+    Wrapped,
+    after,
+    all_positions,
+    game_starts,
+    observation_of,
+    random_positions,
+    replayed,
+    turn_of,
+)
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"c_puct": 0.4, "fpu": "parent"},
+    {"c_puct": 2.5, "fpu": 0.3},
+    {"c_puct": 1.25, "c_puct_base": 100.0},
+]
+DICE = {"pig", "dice_nim", "countdown, dice"}
+PLAIN = sorted(set(game_starts()) - DICE)
+
+
+def visits(position: Position, evaluator: Any, simulations: int, **settings: Any) -> list[int]:
+    search = azpy.Search(evaluator, simulations=simulations, eval_batch=1, **settings)
+    return list(search.run(position).visits.tolist())
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("game", PLAIN)
+def test_visits_equal_recursive_puct(game: str, settings: dict[str, Any]) -> None:
+    evaluator = Hashed(game_starts()[game].num_actions)
+    answers = Answers(evaluator)
+    for index, (_, position) in enumerate(random_positions(game_starts()[game], 8, seed=1, longest=12)):
+        for simulations in (0, 1, 2, 16, 100, 1000) if index < 2 else (37,):
+            expected = Puct(answers, **settings).run(position, simulations)
+            assert visits(position, evaluator, simulations, **settings) == expected, f"{position}, {simulations}"
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("game", sorted(DICE))
+def test_visits_equal_recursive_puct_when_its_dice_fall_the_same(game: str, settings: dict[str, Any]) -> None:
+    evaluator = Hashed(game_starts()[game].num_actions)
+    answers = Answers(evaluator)
+    for seed, (_, position) in enumerate(random_positions(game_starts()[game], 8, seed=1, longest=12)):
+        wrapped = Wrapped(position)
+        for simulations in (16, 100, 1000) if seed < 2 else (37,):
+            wrapped.rolls.clear()
+            searched = visits(wrapped, evaluator, simulations, seed=seed, **settings)
+            expected = Puct(answers, **settings, roll=replayed(wrapped.rolls)).run(position, simulations)
+            assert searched == expected, f"{position}, {simulations}"
+            assert visits(position, evaluator, simulations, seed=seed, **settings) == expected
+
+
+@pytest.mark.parametrize("eval_batch", [1, 4])
+@pytest.mark.parametrize("rules", [{}, {"turns": 2}, {"passes": 1}], ids=str)
+def test_exchanging_the_players_changes_no_visit(rules: dict[str, int], eval_batch: int) -> None:
+    # The evaluator answers for the player to move and is not told who that is.
+    zero, one = (
+        azpy.Search(Hashed(3), simulations=300, eval_batch=eval_batch).run(Countdown(14, player, **rules))
+        for player in (0, 1)
+    )
+    assert zero.visits.tolist() == one.visits.tolist()
+    assert zero.q.tolist() == one.q.tolist()
+
+
+def test_priors_are_the_softmax_over_legal_actions_alone() -> None:
+    evaluator = Hashed(7)
+    for _, position in random_positions(azpy.make_game("connect_four"), 50, seed=3, longest=30):
+        result = azpy.Search(evaluator, simulations=5).run(position)
+        logits, _ = evaluator.evaluate_batch(observation_of(position)[None])
+        weights = np.exp(logits[0].astype(np.float64))[position.legal_actions()]
+        assert result.actions.tolist() == position.legal_actions()
+        np.testing.assert_allclose(result.priors, weights / weights.sum(), rtol=1e-6)
+
+
+@functools.cache
+def tic_tac_toe_roots() -> list[tuple[list[int], Position]]:
+    roots = [(line, p) for line, p in all_positions(azpy.make_game("tic_tac_toe")).values() if not p.is_terminal]
+    assert len(roots) == 4520
+    return roots
+
+
+@functools.cache
+def connect_four_roots() -> list[tuple[list[int], Position]]:
+    roots = random_positions(azpy.make_game("connect_four"), 200, seed=11, longest=34)
+    assert len(roots) == 200
+    return roots
+
+
+ROOTS = {"tic_tac_toe": tic_tac_toe_roots, "connect_four": connect_four_roots}
+SIMULATIONS = {"tic_tac_toe": 50, "connect_four": 100}
+
+
+@functools.cache
+def all_visits(game: str) -> tuple[list[Position], list[list[int]], Answers]:
+    """azpy's visits at each root, and the answers it was given."""
+    positions = [position for _, position in ROOTS[game]()]
+    evaluator = Hashed(positions[0].num_actions)
+    search = azpy.VectorSearch(positions, evaluator, eval_batch=1)
+    search.run(SIMULATIONS[game])
+    return positions, [result.visits.tolist() for result in search.results()], Answers(evaluator)
+
+
+@pytest.mark.parametrize("game", ROOTS)
+def test_visits_equal_recursive_puct_at_every_root(game: str) -> None:
+    positions, searched, answers = all_visits(game)
+    for position, found in zip(positions, searched, strict=True):
+        assert Puct(answers).run(position, SIMULATIONS[game]) == found, str(position)
+
+
+@pytest.mark.parametrize("game", ROOTS)
+def test_visits_equal_those_of_openspiel(game: str) -> None:
+    pyspiel = pytest.importorskip("pyspiel")
+    mcts = pytest.importorskip("open_spiel.python.algorithms.mcts")
+    _, searched, answers = all_visits(game)
+    start, theirs = azpy.make_game(game), pyspiel.load_game(game)
+
+    class Evaluator(mcts.Evaluator):  # type: ignore[name-defined, misc]
+        def answer(self, state: Any) -> tuple[dict[int, float], float]:
+            return answers(after(start, *state.history()))
+
+        def prior(self, state: Any) -> list[tuple[int, float]]:
+            return list(self.answer(state)[0].items())
+
+        def evaluate(self, state: Any) -> NDArray[np.float64]:
+            _, value = self.answer(state)
+            return np.array([value, -value] if state.current_player() == 0 else [-value, value])
+
+    def score(child: Any, visits_of_parent: int, c_puct: float) -> float:
+        # Theirs answers the outcome alone at a finished game.
+        n = child.explore_count
+        q = child.total_reward / n if n else 0.0
+        return float(q + c_puct * np.sqrt(visits_of_parent) * child.prior / (1 + n))
+
+    bot = mcts.MCTSBot(theirs, 1.5, SIMULATIONS[game] + 1, Evaluator(), solve=False, child_selection_fn=score)
+    for (line, position), found in zip(ROOTS[game](), searched, strict=True):
+        state = theirs.new_initial_state()
+        for action in line:
+            state.apply_action(action)
+        counts = {child.action: child.explore_count for child in bot.mcts_search(state).children}
+        assert [counts[action] for action in position.legal_actions()] == found, str(position)
+
+
+@pytest.mark.parametrize("game", ROOTS)
+def test_visits_equal_those_of_mctx(game: str) -> None:
+    pytest.importorskip("mctx")
+    positions, searched, answers = all_visits(game)
+    counts = mctx_visits(positions, answers, SIMULATIONS[game])
+    for position, theirs, found in zip(positions, counts.tolist(), searched, strict=True):
+        assert [theirs[action] for action in position.legal_actions()] == found, str(position)
+
+
+# mctx breaks ties by noise of up to 1e-7. Scores this many times larger leave it without effect.
+SCALE = 1e7
+
+
+def mctx_visits(positions: list[Position], answers: Answers, simulations: int) -> NDArray[np.int64]:
+    """[B, A] visits of mctx's muzero_policy, in double precision, with c_puct 1.5 and an unvisited Q of 0."""
+    import jax
+    import mctx
+
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_enable_x64", True)
+    jnp = jax.numpy
+    rows, num_actions = len(positions), positions[0].num_actions
+    known = list(positions)  # positions by number: what mctx carries along
+    numbers = dict[tuple[int, int], int]()
+
+    def describe(position: Position) -> tuple[NDArray[np.float64], float, float]:
+        """Logits, the sum of the priors (not quite 1 in float32), and the value for the player to move."""
+        logits = np.full(num_actions, -1e30)
+        if turn_of(position) == azpy.TERMINAL:
+            return logits * 0, 1.0, 0.0
+        priors, value = answers(position)
+        logits[list(priors)] = np.log(np.fromiter(priors.values(), np.float64))
+        return logits, sum(priors.values()), value
+
+    def step(number: int, action: int) -> int:
+        if (number, action) not in numbers:
+            parent = known[number]
+            if turn_of(parent) == azpy.TERMINAL or action not in parent.legal_actions():
+                return number  # finished games absorb
+            numbers[number, action] = len(known)
+            known.append(after(parent, action))
+        return numbers[number, action]
+
+    def host(parents: NDArray[np.int64], actions: NDArray[np.int64]) -> tuple[Any, ...]:
+        children = [step(n, a) for n, a in zip(np.asarray(parents).tolist(), np.asarray(actions).tolist(), strict=True)]
+        rewards, discounts = np.zeros(rows), np.zeros(rows)
+        for row, (parent, child) in enumerate(zip(np.asarray(parents).tolist(), children, strict=True)):
+            if turn_of(known[child]) != azpy.TERMINAL:
+                discounts[row] = -1
+            elif child != parent:
+                outcome = known[child].outcome()
+                rewards[row] = outcome if turn_of(known[parent]) == 0 else -outcome
+        logits, sums, values = map(np.array, zip(*(describe(known[child]) for child in children), strict=True))
+        return np.array(children), rewards, discounts, logits, sums, values
+
+    shape = functools.partial(jax.ShapeDtypeStruct, dtype=jnp.float64)
+    shapes = (jax.ShapeDtypeStruct((rows,), jnp.int64), *map(shape, [(rows,), (rows,), (rows, num_actions)]))
+
+    def recurrent(_: Any, __: Any, action: Any, embedding: Any) -> Any:
+        children, rewards, discounts, logits, sums, values = jax.pure_callback(
+            host, (*shapes, shape((rows,)), shape((rows,))), embedding["number"], action
+        )
+        output = mctx.RecurrentFnOutput(reward=rewards, discount=discounts, prior_logits=logits, value=values)
+        return output, {"number": children, "sum": sums}
+
+    def raw_q(tree: Any, node: Any) -> Any:
+        # mctx softmaxes what it is given: its priors sum to 1. Dividing Q by the sum of ours as well multiplies all
+        # scores of a node by one number.
+        q = jnp.where(tree.children_visits[node] > 0, tree.qvalues(node), 0.0) / tree.embeddings["sum"][node]
+        return jnp.where(tree.children_prior_logits[node] > -1e20, SCALE * q, -1e9 * SCALE)
+
+    logits, sums, values = map(np.array, zip(*map(describe, positions), strict=True))
+    embedding = {"number": jnp.arange(rows), "sum": jnp.asarray(sums)}
+    root = mctx.RootFnOutput(prior_logits=jnp.asarray(logits), value=jnp.asarray(values), embedding=embedding)
+    output = mctx.muzero_policy(
+        params=(),
+        rng_key=jax.random.PRNGKey(0),
+        root=root,
+        recurrent_fn=recurrent,
+        num_simulations=simulations,
+        invalid_actions=jnp.asarray(logits < -1e20),
+        qtransform=raw_q,
+        dirichlet_fraction=0.0,
+        pb_c_init=1.5 * SCALE,
+        pb_c_base=1e12,
+    )
+    return np.asarray(output.search_tree.summary().visit_counts).astype(np.int64)

@@ -1,0 +1,469 @@
+"""Nothing hangs and nothing is swallowed: a fault reaches the caller as itself, in good time."""
+
+import gc
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from oracles import Batch, Constant, Countdown, DiceCountdown, Hashed
+
+
+class Boom(Exception):  # noqa: N818
+    """Raised on purpose."""
+
+
+@pytest.fixture(autouse=True)
+def in_good_time() -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < 20
+
+
+class FailsAt(Hashed):
+    """Raises `error` at call k, from 0."""
+
+    def __init__(self, num_actions: int, call: int, error: BaseException) -> None:
+        super().__init__(num_actions)
+        self.call, self.error = call, error
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+        if len(self.batches) >= self.call:
+            raise self.error
+        return super().evaluate_batch(observations)
+
+
+STATE = azpy.make_game("connect_four")
+Run = Callable[[Any, Any], object]  # (start, evaluator)
+
+
+def search(start: Any, evaluator: Any) -> object:
+    return azpy.Search(evaluator, simulations=2000, eval_batch=8).run(start)
+
+
+def vector(threads: int) -> Run:
+    def run(start: Any, evaluator: Any) -> None:
+        azpy.VectorSearch([start] * 16, evaluator, threads=threads).run(500)
+
+    return run
+
+
+def self_play(threads: int, pipelines: int) -> Run:
+    def run(start: Any, evaluator: Any) -> object:
+        settings: dict[str, Any] = {
+            "slots": 16,
+            "simulations": 50,
+            "games": 50,
+            "threads": threads,
+            "pipelines": pipelines,
+        }
+        with azpy.SelfPlay(start, evaluator, **settings) as games:
+            return list(games)
+
+    return run
+
+
+RUNS = {
+    "search": search,
+    "vector, 1 thread": vector(1),
+    "vector, 8 threads": vector(8),
+    "self-play, 1 thread": self_play(1, 1),
+    "self-play, 8 threads": self_play(8, 2),
+}
+every_run = pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+
+
+@every_run
+@pytest.mark.parametrize("call", [0, 1, 2, 7, 60])
+@pytest.mark.parametrize("kind", [Boom, SystemExit, KeyboardInterrupt, MemoryError])
+def test_an_evaluators_exception_reaches_the_caller_as_itself(run: Run, call: int, kind: type[BaseException]) -> None:
+    error = kind("on purpose")
+    began = time.monotonic()
+    with pytest.raises(kind) as caught:
+        run(STATE, FailsAt(7, call, error))
+    assert caught.value is error
+    assert time.monotonic() - began < 2  # 60 calls and the end of the batch in play
+
+
+def test_sys_exit_in_an_evaluator_ends_the_program() -> None:
+    program = """
+        import sys, azpy
+        class Exits:
+            def evaluate_batch(self, observations):
+                sys.exit(7)
+        azpy.Search(Exits()).run(azpy.make_game("connect_four"))
+        print("not reached")
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"", b"")
+
+
+@pytest.mark.parametrize("call", [0, 1, 9])
+def test_a_search_is_as_good_as_new_after_a_fault(call: int) -> None:
+    # Nothing stays in flight: the visits of the next search are those of a fresh one.
+    evaluator = FailsAt(7, call, Boom())
+    failing = azpy.Search(evaluator, simulations=300, eval_batch=8)
+    with pytest.raises(Boom):
+        failing.run(STATE)
+    evaluator.call = 1 << 30
+    again, fresh = failing.run(STATE), azpy.Search(Hashed(7), simulations=300, eval_batch=8).run(STATE)
+    assert again.visits.tolist() == fresh.visits.tolist()
+    assert again.value == fresh.value
+
+
+# Games in Python.
+
+
+class Faulty(DiceCountdown):
+    """Raises in `method` when its clones have called that `after` times."""
+
+    def __init__(
+        self, heap: int, player: int = 0, roll: int = 0, plan: tuple[str, int, list[int]] | None = None
+    ) -> None:
+        super().__init__(heap, player, roll)
+        self.plan = plan
+
+    def count(self, method: str) -> None:
+        if self.plan and self.plan[0] == method:
+            self.plan[2].append(1)
+            if len(self.plan[2]) > self.plan[1]:
+                raise Boom(method)
+
+    def turn(self) -> int:
+        self.count("turn")
+        return super().turn()
+
+    def legal_actions(self) -> list[int]:
+        self.count("legal_actions")
+        return super().legal_actions()
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        self.count("chance_outcomes")
+        return super().chance_outcomes()
+
+    def play(self, action: int) -> None:
+        self.count("play")
+        super().play(action)
+
+    def clone(self) -> Self:
+        self.count("clone")
+        return type(self)(self.heap, self.player, self.roll, self.plan)
+
+    def outcome(self) -> float:
+        self.count("outcome")
+        return super().outcome()
+
+    def encode(self) -> NDArray[np.float32]:
+        self.count("encode")
+        return super().encode()
+
+    def key(self) -> int:
+        self.count("key")
+        return super().key()
+
+
+METHODS = ["turn", "legal_actions", "chance_outcomes", "play", "clone", "outcome", "encode", "key"]
+
+
+@every_run
+@pytest.mark.parametrize("calls", [0, 1, 50])
+@pytest.mark.parametrize("method", METHODS)
+def test_an_exception_in_a_game_reaches_the_caller_as_itself(run: Run, method: str, calls: int) -> None:
+    plan = (method, calls, list[int]())
+    if method == "key":
+        run = with_cache
+    with pytest.raises(Boom, match=method):
+        run(Faulty(12, roll=3, plan=plan), Hashed(3, network_id=5))
+
+
+def with_cache(start: Any, evaluator: Any) -> object:
+    return azpy.Search(evaluator, simulations=2000, eval_batch=8, cache_positions=1000).run(start)
+
+
+def broken(**methods: Any) -> azpy.Game:
+    kind = type("Broken", (Countdown,), {name: staticmethod(method) for name, method in methods.items()})
+    game = kind(9)
+    assert isinstance(game, azpy.Game)
+    return game
+
+
+NONSENSE: dict[str, azpy.Game] = {
+    "no legal action": broken(legal_actions=list),
+    "actions out of order": broken(legal_actions=lambda: [1, 0]),
+    "actions twice": broken(legal_actions=lambda: [0, 0]),
+    "an action outside the policy": broken(legal_actions=lambda: [0, 3]),
+    "a negative action": broken(legal_actions=lambda: [-1, 0]),
+    "actions of another type": broken(legal_actions=lambda: ["a"]),
+    "no list of actions": broken(legal_actions=lambda: None),
+    "a turn that is none": broken(turn=lambda: 7),
+    "a turn of another type": broken(turn=lambda: "me"),
+    "a roll without outcomes": broken(turn=lambda: azpy.CHANCE),
+    "an observation of another shape": broken(encode=lambda: np.zeros((4, 2, 1), np.float32)),
+    "no observation": broken(encode=lambda: None),
+    "an observation that is not finite": broken(encode=lambda: np.full((4, 1, 1), np.nan, np.float32)),
+    "a clone that is none": broken(clone=lambda: None),
+    "an endless game": broken(play=lambda action: None),
+}
+
+
+@pytest.mark.parametrize("game", NONSENSE.values(), ids=NONSENSE)
+def test_a_game_that_breaks_its_contract_is_an_error(game: azpy.Game) -> None:
+    with pytest.raises((ValueError, TypeError, AttributeError, OverflowError)):
+        azpy.Search(Constant(3), simulations=5000).run(game)
+
+
+@pytest.mark.parametrize("outcome", [2.0, float("nan"), None, "win"], ids=str)
+def test_an_outcome_outside_its_range_is_an_error(outcome: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        azpy.Search(Constant(3), simulations=400).run(broken(outcome=lambda: outcome))
+
+
+@pytest.mark.parametrize("outcomes", [[], [(0, 0.5)], [(0, -1.0), (1, 2.0)], [(0, float("nan"))], [0, 1]], ids=str)
+def test_a_roll_without_probabilities_is_an_error(outcomes: Any) -> None:
+    class Loaded(DiceCountdown):
+        def chance_outcomes(self) -> list[tuple[int, float]]:
+            return list(outcomes)
+
+    with pytest.raises((ValueError, TypeError)):
+        azpy.Search(Constant(3), simulations=400).run(Loaded(9, roll=2))
+
+
+def test_missing_methods_are_named_when_a_game_is_made() -> None:
+    class Half(azpy.Game):
+        def turn(self) -> int:
+            return 0
+
+    with pytest.raises(TypeError, match="encode"):
+        Half()  # type: ignore[abstract]
+
+
+# Replies.
+
+
+def replying(reply: Callable[[int], Any]) -> Any:
+    class Replies:
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Any:
+            return reply(len(observations))
+
+    return Replies()
+
+
+def zeros(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.zeros(shape, dtype)
+
+
+def with_one(array: Any, value: float) -> Any:
+    array.flat[-1] = value
+    return array
+
+
+USELESS: dict[str, tuple[Callable[[int], Any], str]] = {
+    "NaN logit": (lambda n: (with_one(zeros(n, 7), np.nan), zeros(n)), "(?i)nan"),
+    "infinite logit": (lambda n: (with_one(zeros(n, 7), np.inf), zeros(n)), "inf"),
+    "NaN value": (lambda n: (zeros(n, 7), with_one(zeros(n), np.nan)), "(?i)nan"),
+    "infinite value": (lambda n: (zeros(n, 7), with_one(zeros(n), -np.inf)), "inf"),
+    "value above 1": (lambda n: (zeros(n, 7), with_one(zeros(n), 1.5)), r"1\.5"),
+    "value below -1": (lambda n: (zeros(n, 7), with_one(zeros(n), -1.5)), r"-1\.5"),
+    "too many actions": (lambda n: (zeros(n, 8), zeros(n)), r"8\D+7"),
+    "too few rows": (lambda n: (zeros(n - 1, 7), zeros(n)), "shape"),
+    "too many rows": (lambda n: (zeros(n + 1, 7), zeros(n + 1)), "shape"),
+    "flat logits": (lambda n: (zeros(n * 7), zeros(n)), "(?i)dimension|shape"),
+    "a column of values": (lambda n: (zeros(n, 7), zeros(n, 1)), "(?i)dimension|shape"),
+    "too few values": (lambda n: (zeros(n, 7), zeros(n - 1)), "shape"),
+    "float64 logits": (lambda n: (zeros(n, 7, dtype=np.float64), zeros(n)), "float64"),
+    "float64 values": (lambda n: (zeros(n, 7), zeros(n, dtype=np.float64)), "float64"),
+    "float16 logits": (lambda n: (zeros(n, 7, dtype=np.float16), zeros(n)), "float16"),
+    "whole numbers": (lambda n: (zeros(n, 7, dtype=np.int64), zeros(n)), "int64"),
+    "nothing": (lambda n: None, "None"),
+    "logits alone": (lambda n: zeros(n, 7), ""),
+    "three arrays": (lambda n: (zeros(n, 7), zeros(n), zeros(n)), "3"),
+    "lists": (lambda n: ([[0.0] * 7] * n, [0.0] * n), "list"),
+}
+
+
+@every_run
+@pytest.mark.parametrize("fault", USELESS)
+def test_a_reply_that_cannot_be_used_is_named(run: Run, fault: str) -> None:
+    reply, text = USELESS[fault]
+    with pytest.raises(azpy.EvaluatorError, match=text):
+        run(STATE, replying(reply))
+
+
+def test_an_object_that_is_no_evaluator_is_refused_at_once() -> None:
+    for nothing in (None, 3, object(), Hashed):
+        with pytest.raises((TypeError, ValueError), match=r"evaluate_batch|evaluator"):
+            azpy.Search(nothing).run(STATE)
+
+
+def test_fortran_order_and_strides_mean_the_same_as_c_order() -> None:
+    class Ordered(Hashed):
+        order: Callable[[Any], Any] = staticmethod(np.ascontiguousarray)
+
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            logits, values = super().evaluate_batch(observations)
+            return self.order(logits), self.order(values)
+
+    expected = azpy.Search(Hashed(7), simulations=200, eval_batch=8).run(STATE).visits.tolist()
+    for order in (np.asfortranarray, lambda a: np.repeat(a, 2, axis=0)[::2], lambda a: np.flip(np.flip(a).copy())):
+        evaluator = Ordered(7)
+        evaluator.order = order
+        assert azpy.Search(evaluator, simulations=200, eval_batch=8).run(STATE).visits.tolist() == expected
+
+
+def test_one_search_with_a_bad_reply_leaves_the_next_alone() -> None:
+    found = azpy.Search(Hashed(7), simulations=100, eval_batch=1)
+    expected = found.run(STATE).visits.tolist()
+    with pytest.raises(azpy.EvaluatorError):
+        azpy.Search(replying(USELESS["NaN logit"][0])).run(STATE)
+    assert found.run(STATE).visits.tolist() == expected
+
+
+# Evaluators that misbehave.
+
+
+def test_an_evaluator_may_keep_its_input_and_change_its_reply_later() -> None:
+    class Hoards(Hashed):
+        def __init__(self) -> None:
+            super().__init__(7)
+            self.kept = list[NDArray[np.float32]]()
+            self.logits, self.values = np.zeros((64, 7), np.float32), np.zeros(64, np.float32)
+
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            self.kept.append(observations)
+            rows = len(observations)
+            self.logits[:rows], self.values[:rows] = super().evaluate_batch(observations)
+            return self.logits[:rows], self.values[:rows]  # the same memory for every reply
+
+    evaluator = Hoards()
+    result = azpy.Search(evaluator, simulations=500, eval_batch=8).run(STATE)
+    assert result.visits.tolist() == azpy.Search(Hashed(7), simulations=500, eval_batch=8).run(STATE).visits.tolist()
+    gc.collect()
+    junk = [np.full(1000, 1.0, np.float32) for _ in range(1000)]
+    for kept in evaluator.kept:  # what they hold now is not said, but it is memory of their own
+        assert np.isfinite(kept).all()
+        if kept.flags.writeable:
+            kept.fill(0)
+    del junk
+
+
+def test_an_evaluator_may_search_itself() -> None:
+    class Searches(Hashed):
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            azpy.Search(azpy.UniformEvaluator(), simulations=20).run(STATE)
+            vector = azpy.VectorSearch([STATE] * 3, Hashed(7), threads=2)
+            vector.run(10)
+            return super().evaluate_batch(observations)
+
+    expected = azpy.Search(Hashed(7), simulations=100).run(STATE).visits.tolist()
+    assert azpy.Search(Searches(7), simulations=100).run(STATE).visits.tolist() == expected
+
+
+def test_an_evaluator_that_runs_its_own_search_again_is_refused() -> None:
+    class Again(Hashed):
+        search: azpy.Search
+
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            self.search.run(STATE)
+            return super().evaluate_batch(observations)
+
+    evaluator = Again(7)
+    evaluator.search = azpy.Search(evaluator, simulations=100)
+    with pytest.raises(RuntimeError):
+        evaluator.search.run(STATE)
+
+
+def test_a_result_outlives_its_search() -> None:
+    result = azpy.Search(Hashed(7), simulations=100).run(STATE)
+    visits = result.visits
+    del result
+    gc.collect()
+    assert visits.sum() == 100
+
+
+def test_searches_in_python_threads_beside_the_collector_finish() -> None:
+    done, stop = list[int](), threading.Event()
+
+    def collect() -> None:
+        while not stop.is_set():
+            gc.collect()
+
+    def work() -> None:
+        for _ in range(3):
+            vector = azpy.VectorSearch([STATE] * 8, Hashed(7), threads=2)
+            vector.run(50)
+            done.append(int(sum(result.visits.sum() for result in vector.results())))
+
+    collector = threading.Thread(target=collect)
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for thread in (collector, *workers):
+        thread.start()
+    for thread in workers:
+        thread.join(timeout=15)
+    stop.set()
+    collector.join()
+    assert done == [8 * 50] * 12
+
+
+def test_self_play_left_in_the_middle_ends_at_once() -> None:
+    for leave in ("close", "exit", "forget"):
+        games = azpy.SelfPlay("connect_four", Hashed(7), slots=16, simulations=50)
+        next(games)
+        began = time.monotonic()
+        if leave == "close":
+            games.close()
+            with pytest.raises(StopIteration):
+                next(games)
+        elif leave == "exit":
+            with games:
+                pass
+        del games
+        gc.collect()
+        assert time.monotonic() - began < 2
+
+
+# Ctrl-C.
+
+ENDLESS = {
+    "search": "azpy.Search(azpy.UniformEvaluator(), simulations=1_000_000_000).run(state)",
+    "vector": "azpy.VectorSearch([state] * 4, azpy.UniformEvaluator(), threads=2).run(1_000_000_000)",
+    "python evaluator": "azpy.Search(Zeros(), simulations=1_000_000_000).run(state)",
+    "self-play": "list(azpy.SelfPlay(state, azpy.UniformEvaluator(), slots=4, simulations=1_000_000_000))",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+@pytest.mark.parametrize("what", ENDLESS)
+def test_ctrl_c_ends_a_search(what: str) -> None:
+    program = f"""
+        import time, azpy, numpy as np
+        class Zeros:
+            def evaluate_batch(self, observations):
+                return np.zeros((len(observations), 7), np.float32), np.zeros(len(observations), np.float32)
+        state = azpy.make_game("connect_four")
+        print("ready", flush=True)
+        try:
+            {ENDLESS[what]}
+        except KeyboardInterrupt:
+            print(time.time(), flush=True)
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    sent = time.time()
+    process.send_signal(signal.SIGINT)
+    try:
+        text, _ = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert float(text) - sent < 1.0  # 0.2 s on an idle machine
+    assert process.returncode == 0

@@ -1,0 +1,186 @@
+"""Training batches are what a slow replay of the records gives."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from oracles import Countdown, Hashed, Position, after, observation_of, turn_of
+
+Sample = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], float]
+SEARCHED = 1
+
+GAMES: dict[str, Any] = {
+    "tic_tac_toe": "tic_tac_toe",
+    "connect_four": azpy.make_game("connect_four", width=5, height=4, k=3),
+    "dice_nim": "dice_nim",
+    "pig": "pig",
+    "python": Countdown(12, passes=1),
+}
+
+
+def records(game: Any, count: int, **settings: Any) -> list[azpy.GameRecord]:
+    actions = (azpy.make_game(game) if isinstance(game, str) else game).num_actions
+    settings = {"slots": 8, "simulations": 24, "games": count, "opening_plies": 2, **settings}
+    with azpy.SelfPlay(game, Hashed(actions), **settings) as games:
+        return sorted(games, key=lambda record: record.game_id)
+
+
+def start_of(game: Any) -> Position:
+    return azpy.make_game(game) if isinstance(game, str) else game
+
+
+def slow_samples(start: Position, record: azpy.GameRecord, weight: float, symmetries: bool) -> list[Sample]:
+    """Every sample that a record can give, by playing it again."""
+    samples = list[Sample]()
+    for ply in range(len(record)):
+        if not record.flags[ply] & SEARCHED:
+            continue
+        position = after(start, *record.actions[:ply].tolist())
+        player = turn_of(position)
+        outcome = record.outcome if player == 0 else -record.outcome
+        value = (1 - weight) * outcome + weight * float(record.root_values[ply])
+        own = slice(record.offsets[ply], record.offsets[ply + 1])
+        count = position.num_symmetries if symmetries and isinstance(position, azpy.State) else 1
+        for symmetry in range(count):
+            planes = observation_of(position)
+            legal = np.zeros(position.num_actions, np.bool_)
+            policy = np.zeros(position.num_actions, np.float32)
+            for action, visits in zip(record.legal[own].tolist(), record.visits[own].tolist(), strict=True):
+                if isinstance(position, azpy.State):
+                    action = position.symmetric_action(symmetry, action)
+                legal[action], policy[action] = True, visits
+            if isinstance(position, azpy.State):
+                planes = position.symmetric_observation(symmetry, planes)
+            samples.append((planes, legal, policy / policy.sum(), value))
+    return samples
+
+
+@pytest.mark.parametrize("symmetries", [False, True])
+@pytest.mark.parametrize("weight", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("game", GAMES)
+def test_batches_equal_a_slow_replay(game: str, weight: float, symmetries: bool) -> None:
+    played = records(GAMES[game], 6)
+    buffer = azpy.ReplayBuffer(GAMES[game])
+    for record in played:
+        buffer.add(record)
+    start = start_of(GAMES[game])
+    possible = [sample for record in played for sample in slow_samples(start, record, weight, symmetries)]
+    by_planes = dict[bytes, list[int]]()
+    for index, (planes, *_) in enumerate(possible):
+        by_planes.setdefault(planes.tobytes(), []).append(index)
+
+    planes, legal, policies, values = buffer.sample(2000, seed=3, root_value_weight=weight, symmetries=symmetries)
+    assert planes.shape == (2000, *start.obs_shape)
+    assert legal.shape == policies.shape == (2000, start.num_actions)
+    assert [array.dtype for array in (planes, legal, policies, values)] == ["f4", "?", "f4", "f4"]
+    drawn = set[int]()
+    for row in range(2000):
+        fitting = [
+            index
+            for index in by_planes[planes[row].tobytes()]
+            if (possible[index][1] == legal[row]).all()
+            and np.allclose(possible[index][2], policies[row], atol=1e-6)
+            and abs(possible[index][3] - values[row]) < 1e-6
+        ]
+        assert fitting, f"row {row} is no ply of these games"
+        drawn |= set(fitting)
+    assert len(drawn) > 0.9 * len(possible)
+
+
+def test_the_plies_that_count_are_those_that_were_searched() -> None:
+    played = records("connect_four", 10, opening_plies=6)
+    buffer = azpy.ReplayBuffer("connect_four")
+    for record in played:
+        buffer.add(record)
+    searched = sum(int((record.flags & SEARCHED).sum()) for record in played)
+    assert searched < sum(len(record) for record in played)
+    assert (buffer.num_games, buffer.num_positions) == (10, searched)
+
+
+def test_samples_depend_on_the_seed_alone() -> None:
+    buffer = azpy.ReplayBuffer("tic_tac_toe")
+    for record in records("tic_tac_toe", 20):
+        buffer.add(record)
+    one, two, other = (buffer.sample(64, seed=seed) for seed in (1, 1, 2))
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert (one[0] != other[0]).any()
+    # Row i is the same in a batch of another size.
+    np.testing.assert_array_equal(buffer.sample(10, seed=1)[0], one[0][:10])
+
+
+def test_every_position_is_as_likely_as_another() -> None:
+    played = records("connect_four", 5, opening_plies=0)
+    buffer = azpy.ReplayBuffer("connect_four")
+    for record in played:
+        buffer.add(record)
+    rows = 200 * buffer.num_positions
+    planes, *_ = buffer.sample(rows, seed=1, symmetries=False)
+    stones = planes.sum(axis=(1, 2, 3)).astype(int)  # the ply, without an opening
+    counts = np.bincount(stones, minlength=42)
+    expected = np.zeros(42)
+    for record in played:
+        expected[: len(record)] += 200
+    assert (np.abs(counts - expected) < 6 * np.sqrt(expected + 1)).all()
+
+
+def test_the_oldest_games_make_room() -> None:
+    played = records("tic_tac_toe", 40)
+    buffer = azpy.ReplayBuffer("tic_tac_toe", max_positions=50)
+    for record in played:
+        buffer.add(record)
+    assert 50 - 9 <= buffer.num_positions <= 50 + 9
+    kept = played[-buffer.num_games :]
+    assert buffer.num_positions == sum(int((record.flags & SEARCHED).sum()) for record in kept)
+    start = azpy.make_game("tic_tac_toe")
+    possible = {
+        (planes.tobytes(), policy.round(4).tobytes())
+        for record in kept
+        for planes, _, policy, _ in slow_samples(start, record, 0.0, False)
+    }
+    planes, _, policies, _ = buffer.sample(500, seed=1, symmetries=False)
+    assert {(p.tobytes(), q.round(4).tobytes()) for p, q in zip(planes, policies, strict=True)} <= possible
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_records_survive_being_written_and_read(game: str) -> None:
+    for record in records(GAMES[game], 3):
+        again = azpy.GameRecord.from_bytes(record.to_bytes())
+        assert again.to_bytes() == record.to_bytes()
+        for name in ("actions", "players", "flags", "root_values", "networks", "offsets", "legal", "visits", "priors"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(record, name))
+        for name in ("game", "game_id", "seed", "outcome", "capped"):
+            assert getattr(again, name) == getattr(record, name)
+
+
+def test_damaged_records_are_refused_and_never_crash() -> None:
+    data = records("tic_tac_toe", 1)[0].to_bytes()
+    for length in range(len(data)):
+        with pytest.raises(ValueError, match=""):
+            azpy.GameRecord.from_bytes(data[:length])
+    buffer = azpy.ReplayBuffer("tic_tac_toe")
+    for index in range(len(data)):
+        broken = bytearray(data)
+        broken[index] ^= 0xFF
+        try:
+            buffer.add(azpy.GameRecord.from_bytes(bytes(broken)))
+        except ValueError:
+            continue
+    if buffer.num_positions:
+        for array in buffer.sample(200, seed=1, root_value_weight=0.5):
+            assert np.isfinite(array).all()
+
+
+def test_records_of_another_game_are_refused() -> None:
+    buffer = azpy.ReplayBuffer("tic_tac_toe")
+    with pytest.raises(ValueError, match=""):
+        buffer.add(records("connect_four", 1)[0])
+    assert (buffer.num_games, buffer.num_positions) == (0, 0)
+
+
+def test_an_empty_buffer_says_so() -> None:
+    with pytest.raises(ValueError, match=r"(?i)empty|no "):
+        azpy.ReplayBuffer("tic_tac_toe").sample(8, seed=0)

@@ -1,0 +1,329 @@
+"""Self-play: whole games, each once, the same for any layout of the work."""
+
+import itertools
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from oracles import Answers, Batch, Countdown, Hashed, Position, after, turn_of
+
+SEARCHED, MIXED = 1, 2
+STARTS: dict[str, Any] = {
+    "tic_tac_toe": "tic_tac_toe",
+    "connect_four": azpy.make_game("connect_four", width=5, height=4, k=3),
+    "dice_nim": "dice_nim",
+    "pig": "pig",
+    "python": Countdown(14, turns=2),
+}
+
+
+def start_of(game: Any) -> Position:
+    return azpy.make_game(game) if isinstance(game, str) else game
+
+
+def play(game: Any, evaluator: Any, count: int, **settings: Any) -> list[azpy.GameRecord]:
+    """The games in the order of their ids."""
+    with azpy.SelfPlay(game, evaluator, **{"slots": 8, "simulations": 20, "games": count, **settings}) as games:
+        return sorted(games, key=lambda record: record.game_id)
+
+
+def contents(records: Iterable[azpy.GameRecord]) -> list[bytes]:
+    return [record.to_bytes() for record in records]
+
+
+@pytest.mark.parametrize("game", STARTS)
+def test_records_replay_to_their_outcomes(game: str) -> None:
+    start = start_of(STARTS[game])
+    records = play(STARTS[game], Hashed(start.num_actions), 30, opening_plies=3, seed=5)
+    assert [record.game_id for record in records] == list(range(30))
+    for record in records:
+        position = start.clone()
+        for ply, (action, player) in enumerate(zip(record.actions.tolist(), record.players.tolist(), strict=True)):
+            turn = turn_of(position)
+            own = slice(record.offsets[ply], record.offsets[ply + 1])
+            if turn == azpy.CHANCE:
+                assert player == -1
+                assert action in [outcome for outcome, _ in position.chance_outcomes()]
+            else:
+                assert player == turn
+                assert action in position.legal_actions()
+            if record.flags[ply] & SEARCHED:
+                assert record.legal[own].tolist() == position.legal_actions()
+                assert record.visits[own].sum() >= 20
+                assert record.visits[own][record.legal[own].tolist().index(action)] > 0
+                assert abs(record.root_values[ply]) <= 1
+            else:
+                assert own.start == own.stop
+                assert player == -1 or ply < 3
+                assert (record.root_values[ply], record.networks[ply]) == (0, 0)
+            position.play(action)
+        assert turn_of(position) == azpy.TERMINAL
+        assert record.outcome == position.outcome()
+        assert not record.capped
+    assert len({record.actions.tobytes() for record in records}) > 15  # games differ
+
+
+def test_recorded_priors_are_those_without_noise() -> None:
+    evaluator = Hashed(9)
+    answers, start = Answers(evaluator), azpy.make_game("tic_tac_toe")
+    for record in play("tic_tac_toe", evaluator, 5, root_noise=(0.5, 0.5)):
+        for ply in range(len(record)):
+            priors, _ = answers(after(start, *record.actions[:ply].tolist()))
+            assert record.priors[record.offsets[ply] : record.offsets[ply + 1]].tolist() == list(priors.values())
+
+
+LAYOUTS: list[dict[str, Any]] = [
+    {"threads": 1, "pipelines": 1, "slots": 1, "cache_positions": 0},
+    {"threads": 2, "pipelines": 1, "slots": 5},
+    {"threads": 4, "pipelines": 2, "slots": 16},
+    {"threads": 8, "pipelines": 3, "slots": 7, "cache_positions": 0},
+    {"threads": 2, "pipelines": 2, "slots": 64, "cache_positions": 16},
+]
+
+
+@pytest.mark.parametrize("game", STARTS)
+def test_games_are_the_same_for_any_threads_slots_pipelines_and_cache(game: str) -> None:
+    actions = start_of(STARTS[game]).num_actions
+    found = [
+        contents(play(STARTS[game], Hashed(actions, network_id=9), 24, seed=3, eval_batch=4, opening_plies=2, **layout))
+        for layout in LAYOUTS
+    ]
+    assert all(games == found[0] for games in found)
+    assert contents(play(STARTS[game], Hashed(actions, network_id=9), 24, seed=4, eval_batch=4)) != found[0]
+
+
+def test_a_range_of_games_is_part_of_the_whole() -> None:
+    whole = contents(play("tic_tac_toe", Hashed(9), 20))
+    assert contents(play("tic_tac_toe", Hashed(9), 7, first_game=9)) == whole[9:16]
+
+
+def test_the_cache_spares_evaluations_and_nothing_else() -> None:
+    asked = dict[int, int]()
+    for positions in (0, 100_000):
+        evaluator = Hashed(9, network_id=1)
+        play("tic_tac_toe", evaluator, 60, cache_positions=positions)
+        asked[positions] = sum(evaluator.batches)
+    assert asked[100_000] <= 4520
+    assert asked[100_000] < asked[0] / 2
+
+
+def test_the_cache_is_not_used_for_a_network_without_an_identity() -> None:
+    evaluator = Hashed(9)
+    with azpy.SelfPlay("tic_tac_toe", evaluator, slots=4, simulations=20, games=10) as games:
+        assert len(list(games)) == 10
+        assert games.stats["cache_hits"] == 0
+
+
+def test_games_cut_by_the_ply_cap_are_draws_and_say_so() -> None:
+    for record in (records := play("tic_tac_toe", Hashed(9), 60, max_plies=6)):
+        position = after(azpy.make_game("tic_tac_toe"), *record.actions.tolist())
+        assert len(record) <= 6
+        assert record.capped == (not position.is_terminal)
+        assert record.outcome == (0.0 if record.capped else position.outcome())
+    assert {record.capped for record in records} == {True, False}
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_tree_reuse_adds_to_the_visits_of_a_move(reuse: bool) -> None:
+    for record in play("connect_four", Hashed(7), 3, tree_reuse=reuse, simulations=30):
+        inherited = 0
+        for ply in range(len(record)):
+            visits = record.visits[record.offsets[ply] : record.offsets[ply + 1]]
+            assert visits.sum() == 30 + inherited
+            if reuse:
+                legal = record.legal[record.offsets[ply] : record.offsets[ply + 1]].tolist()
+                inherited = int(visits[legal.index(record.actions[ply])]) - 1
+
+
+def test_without_temperature_the_most_visited_action_is_played() -> None:
+    for record in play("connect_four", Hashed(7), 5, temperature=0.0, temperature_final=0.0):
+        for ply in range(len(record)):
+            own = slice(record.offsets[ply], record.offsets[ply + 1])
+            chosen = record.legal[own].tolist().index(record.actions[ply])
+            assert record.visits[own][chosen] == record.visits[own].max()
+
+
+def test_statistics_add_up() -> None:
+    evaluator = Hashed(7)
+    with azpy.SelfPlay("connect_four", evaluator, slots=16, simulations=30, games=20, cache_positions=0) as games:
+        records = list(games)
+        stats = games.stats
+    searched = sum(int((record.flags & SEARCHED).sum()) for record in records)
+    assert stats["games"] == 20
+    assert stats["positions"] == sum(len(record) for record in records)
+    assert stats["simulations"] == 30 * searched
+    assert stats["batches"] == len(evaluator.batches)
+    assert stats["rows"] == sum(evaluator.batches) <= stats["rows_capacity"]
+    assert stats["evaluations"] == stats["rows"]
+
+
+# Swaps.
+
+
+class Known(Hashed):
+    """Fails when it is asked after it was dismissed."""
+
+    dismissed = False
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+        assert not self.dismissed, "a network was asked after it was replaced"
+        time.sleep(0.0005)
+        reply = super().evaluate_batch(observations)
+        assert not self.dismissed, "a swap returned while the old network was at work"
+        return reply
+
+
+@pytest.mark.parametrize("pipelines", [1, 2, 3])
+def test_nothing_old_is_used_after_a_swap_returns(pipelines: int) -> None:
+    networks = [Known(9, salt=n, network_id=n) for n in (1, 2, 3)]
+    records = list[azpy.GameRecord]()
+    with azpy.SelfPlay(
+        "tic_tac_toe", networks[0], slots=12, simulations=20, games=150, pipelines=pipelines, seed=2
+    ) as games:
+        for old, new in itertools.pairwise(networks):
+            records += [next(games) for _ in range(40)]
+            games.swap(new)
+            old.dismissed = True
+        records += games
+    assert sorted(record.game_id for record in records) == list(range(150))
+    assert all(network.batches for network in networks)
+    alone = [dict(enumerate(contents(play("tic_tac_toe", Hashed(9, n, n), 150, seed=2)), 0)) for n in (1, 2, 3)]
+    whole = [0, 0, 0]
+    for record in records:
+        used = record.networks.tolist()
+        assert used == sorted(used)
+        assert set(used) <= {1, 2, 3}
+        if len(set(used)) == 1 and not (record.flags & MIXED).any():
+            # All of it by one network: the game that this network plays when alone. The cache kept nothing old.
+            assert record.to_bytes() == alone[used[0] - 1][record.game_id]
+            whole[used[0] - 1] += 1
+    assert all(whole)
+
+
+def test_a_swap_to_something_else_is_refused_and_the_games_go_on() -> None:
+    with azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=4, simulations=10, games=30) as games:
+        next(games)
+        with pytest.raises((TypeError, ValueError)):
+            games.swap(None)
+        assert len(list(games)) == 29
+
+
+def test_paused_games_stand_still_and_resume() -> None:
+    evaluator = Hashed(9)
+    with azpy.SelfPlay("tic_tac_toe", evaluator, slots=8, simulations=20, games=200) as games:
+        next(games)
+        games.pause()
+        time.sleep(0.2)
+        asked = len(evaluator.batches)
+        time.sleep(0.2)
+        assert len(evaluator.batches) == asked
+        games.resume()
+        assert len(list(games)) == 199
+
+
+def test_each_pipeline_gets_a_fork_of_its_own() -> None:
+    class Forks(Hashed):
+        """Not to be used from two threads."""
+
+        def __init__(self) -> None:
+            super().__init__(9)
+            self.threads, self.forks = set[int](), list[Forks]()
+
+        def fork(self) -> "Forks":
+            self.forks.append(Forks())
+            return self.forks[-1]
+
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            self.threads.add(threading.get_ident())
+            return super().evaluate_batch(observations)
+
+    evaluator = Forks()
+    play("tic_tac_toe", evaluator, 40, pipelines=3, slots=12)
+    used = [one for one in (evaluator, *evaluator.forks) if one.batches]
+    assert len(used) == 3
+    assert all(len(one.threads) == 1 for one in used)
+
+
+# The device at work.
+
+
+def test_far_more_leaves_than_threads_are_outstanding_without_a_hang() -> None:
+    class Slow(Hashed):
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            time.sleep(0.005)
+            return super().evaluate_batch(observations)
+
+    evaluator = Slow(7)
+    began = time.monotonic()
+    records = play(
+        "connect_four",
+        evaluator,
+        128,
+        slots=128,
+        pipelines=1,
+        eval_batch=16,
+        simulations=64,
+        threads=2,
+        cache_positions=0,
+    )
+    assert len(records) == 128
+    assert max(evaluator.batches) > 128 * 8
+    assert time.monotonic() - began < 60
+    assert contents(records) == contents(play("connect_four", Hashed(7), 128, eval_batch=16, simulations=64))
+
+
+class Device(Hashed):
+    """One device that all pipelines share: a batch takes time by its rows, one batch after another."""
+
+    lock = threading.Lock()
+
+    def __init__(self, seconds_a_row: float) -> None:
+        super().__init__(7)
+        self.seconds_a_row = seconds_a_row
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+        logits, values = np.zeros((len(observations), 7), np.float32), np.zeros(len(observations), np.float32)
+        with self.lock:
+            self.batches.append(len(observations))
+            time.sleep(self.seconds_a_row * len(observations))
+        # Cheap, and still another answer for another position.
+        logits += observations[:, 0].sum(axis=1) - observations[:, 1].sum(axis=1) * np.float32(0.5)
+        values += np.tanh(logits @ np.arange(-3, 4, dtype=np.float32))
+        return logits, values
+
+
+def timed(pipelines: int, device: Device) -> tuple[float, dict[str, float], list[bytes]]:
+    began = time.monotonic()
+    settings: dict[str, Any] = {
+        "slots": 256,
+        "simulations": 64,
+        "eval_batch": 16,
+        "threads": 1,
+        "cache_positions": 0,
+        "seed": 1,
+    }
+    with azpy.SelfPlay("connect_four", device, games=256, pipelines=pipelines, **settings) as games:
+        records = sorted(games, key=lambda record: record.game_id)
+        stats = games.stats
+    return time.monotonic() - began, stats, contents(records)
+
+
+def test_trees_grow_while_the_device_works() -> None:
+    # Without a second pipeline a step takes host + device; with one, little more than the longer of the two.
+    _, stats, _ = timed(1, Device(0.0))
+    seconds_a_row = stats["seconds_growing"] / stats["rows"]  # a device as fast as the host
+    ratios = list[float]()
+    for _ in range(4):  # what else runs on this machine can spoil one measurement
+        alone, _, games_alone = timed(1, Device(seconds_a_row))
+        overlapped, _, games_overlapped = timed(2, Device(seconds_a_row))
+        assert games_alone == games_overlapped
+        ratios.append(overlapped / alone)
+        if ratios[-1] < 0.75:
+            return
+    pytest.fail(f"two pipelines took {ratios} of the time of one; 0.5 is the least possible")
