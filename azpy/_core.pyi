@@ -1,6 +1,6 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -20,7 +20,9 @@ class GameError(ValueError):
     """A game that breaks its contract: no legal action at a player's turn, more plies than `max_plies`, ..."""
 
 class Evaluator(Protocol):
-    def evaluate_batch(self, observations: NDArray[np.float32], /) -> tuple[NDArray[np.float32], NDArray[np.float32]]: ...
+    def evaluate_batch(
+        self, observations: NDArray[np.float32], /
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]: ...
 
 class GameLike(Protocol):
     """What `azpy.Game` declares."""
