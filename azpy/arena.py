@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.errors import SettingsError
-from azpy.games import Position, is_terminal, turn_of
+from azpy.positions import Position, is_terminal, turn_of
 
 __all__ = ["MatchResult", "Player", "RandomPlayer", "SearchPlayer", "elo", "mcts", "play_match"]
 

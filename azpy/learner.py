@@ -39,17 +39,15 @@ class Batches(Protocol):
 
 @dataclass(frozen=True)
 class Losses:
-    """Means over some steps.
+    """Of one step.
 
     Attributes:
         policy: cross-entropy over the legal actions, in nats.
         value: squared error of the value.
-        steps: how many steps the means are over.
     """
 
     policy: float
     value: float
-    steps: int
 
 
 class Learner:
@@ -123,7 +121,7 @@ class Learner:
             self._optimizer.step()
             self.steps += 1
             self._average()
-            yield Losses(policy_part.item(), value_part.item(), 1)
+            yield Losses(policy_part.item(), value_part.item())
 
     def _batch_seed(self) -> int:
         return int(np.random.SeedSequence([self._seed, self.steps]).generate_state(1, np.uint64)[0])

@@ -19,7 +19,7 @@ class Settings:
     """A training run. Without `iterations` and `minutes` it goes on until it is interrupted.
 
     Attributes:
-        game: a spec, see `games.make_position`.
+        game: a spec, see `positions.make_position`.
         network: see `Network`.
         eval_batch: leaves of one tree in a call of the network.
         simulations: a move, in self-play and in matches.

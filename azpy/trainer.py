@@ -11,24 +11,25 @@ fitting take turns: on one machine they would only take cores from each other.
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
-from azpy.arena import MatchResult, Player, RandomPlayer, SearchPlayer, mcts, play_match
+from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.budget import Budget
-from azpy.games import make_position
-from azpy.learner import Learner, Losses, use_all_cores
+from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
+from azpy.positions import make_position
+from azpy.learner import Learner, use_all_cores
 from azpy.network import check_parity, to_onnx
 from azpy.onnx import OnnxEvaluator
 from azpy.runs import RunFolder
 from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.window import Window, positions_of
 
-__all__ = ["Event", "Finished", "Fitted", "Matched", "Played", "Saved", "Started", "Trainer"]
+__all__ = ["Trainer"]
 
 _EVENT_SECONDS = 0.2  # how often a long stage reports
 _PARITY_ROWS = 64
@@ -38,66 +39,6 @@ _OPPONENTS: dict[str, Callable[[], Player]] = {
     "mcts-100": lambda: mcts(100),
     "mcts-1000": lambda: mcts(1000),
 }
-
-
-@dataclass(frozen=True)
-class Started:
-    """The run is about to begin, or to go on after `iteration`."""
-
-    path: str
-    settings: Settings
-    parameters: int
-    iteration: int
-    seconds: float
-    notices: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Played:
-    """Self-play so far in this iteration; `metrics` are its row of metrics.jsonl so far."""
-
-    iteration: int
-    games: int
-    metrics: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """Fitting so far in this iteration: means over the steps taken, out of `steps`."""
-
-    iteration: int
-    steps: int
-    losses: Losses
-
-
-@dataclass(frozen=True)
-class Saved:
-    """An iteration is done and its checkpoint written."""
-
-    iteration: int
-    path: str
-    metrics: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Matched:
-    """A match of the newest model against one opponent."""
-
-    iteration: int
-    opponent: str
-    result: MatchResult
-
-
-@dataclass(frozen=True)
-class Finished:
-    """The run's budget is spent."""
-
-    path: str
-    iteration: int
-    seconds: float
-
-
-Event = Started | Played | Fitted | Saved | Matched | Finished
 
 
 class Trainer:
@@ -271,7 +212,7 @@ class Trainer:
             value += (loss.value - value) / taken
             if time.monotonic() - reported > _EVENT_SECONDS or taken == steps:
                 reported = time.monotonic()
-                yield Fitted(iteration, steps, Losses(policy, value, taken))
+                yield Fitted(iteration, taken, steps, policy, value)
         observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
         difference = self._publish(observations)
         metrics |= {"steps": steps, "policy_loss": policy, "value_loss": value, "parity": difference}

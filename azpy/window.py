@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from azpy import _core
-from azpy.games import Position
+from azpy.positions import Position
 
 __all__ = ["Window", "positions_of"]
 

@@ -5,11 +5,14 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
+from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
+from azpy.settings import Settings
+
 _PLAIN_SECONDS = 30.0  # how often a long stage says so where there is no terminal
 
 
 class Display:
-    """Prints the trainer's events; told apart by their class's name, so that torch need not be loaded first."""
+    """Prints the trainer's events."""
 
     def __init__(self) -> None:
         self._live = _live() if sys.stdout.isatty() else None
@@ -28,11 +31,28 @@ class Display:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, event: Any) -> None:
+    def show(self, event: Event) -> None:
         """Shows one event."""
-        getattr(self, f"_{type(event).__name__.lower()}")(event)
+        match event:
+            case Started():
+                self._start(event)
+            case Played():
+                text = f"{event.games}/{self._games} games, {_rates(event.metrics)}"
+                self._status(f"iteration {event.iteration} self-play", text, event.games / self._games)
+            case Fitted():
+                losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
+                text = f"{event.taken}/{event.steps} steps, {losses}"
+                self._status(f"iteration {event.iteration} fit", text, event.taken / event.steps)
+            case Saved():
+                self._line(_summary(event))
+            case Matched():
+                self._line(f"  strength after iteration {event.iteration}: {event.result} against {event.opponent}")
+                self._strength = f", {event.result.score:.2f} against {event.opponent}"
+            case Finished():
+                done = f"{event.iteration} iterations in {_clock(event.seconds)}"
+                self._line(f"done: {done}, model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx")
 
-    def _started(self, event: Any) -> None:
+    def _start(self, event: Started) -> None:
         settings = event.settings
         self._games = settings.games_per_iteration
         slots = settings.device_batch // settings.eval_batch
@@ -48,31 +68,6 @@ class Display:
             self._line(notice)
         if event.iteration:
             self._line(f"going on after iteration {event.iteration}, {_clock(event.seconds)} done")
-
-    def _played(self, event: Any) -> None:
-        rates = event.metrics
-        text = f"{event.games}/{self._games} games, {_rates(rates)}"
-        self._status(f"iteration {event.iteration} self-play", text, event.games / self._games)
-
-    def _fitted(self, event: Any) -> None:
-        losses = event.losses
-        text = f"{losses.steps}/{event.steps} steps, policy loss {losses.policy:.3f}, value loss {losses.value:.3f}"
-        self._status(f"iteration {event.iteration} fit", text, losses.steps / event.steps)
-
-    def _saved(self, event: Any) -> None:
-        row = event.metrics
-        rates = f", {_rates(row)}" if "simulations_per_second" in row else ""
-        self._line(
-            f"[{_clock(row['seconds'])}] iteration {event.iteration}: {row['games']} games, {row['positions']:,} "
-            f"positions{rates}, policy loss {row['policy_loss']:.3f}, value loss {row['value_loss']:.3f}"
-        )
-
-    def _matched(self, event: Any) -> None:
-        self._line(f"  strength after iteration {event.iteration}: {event.result} against {event.opponent}")
-        self._strength = f", {event.result.score:.2f} against {event.opponent}"
-
-    def _finished(self, event: Any) -> None:
-        self._line(f"done: {event.iteration} iterations in {_clock(event.seconds)}, model in {event.path}/checkpoints")
 
     def _line(self, text: str) -> None:
         self._printed = time.monotonic()
@@ -101,6 +96,15 @@ def _live() -> Any:
     return live
 
 
+def _summary(event: Saved) -> str:
+    row = event.metrics
+    rates = f", {_rates(row)}" if "simulations_per_second" in row else ""
+    return (
+        f"[{_clock(row['seconds'])}] iteration {event.iteration}: {row['games']} games, {row['positions']:,} positions"
+        f"{rates}, policy loss {row['policy_loss']:.3f}, value loss {row['value_loss']:.3f}"
+    )
+
+
 def _rates(row: dict[str, float]) -> str:
     return (
         f"{row['simulations_per_second']:,.0f} simulations/s, {row['evaluations_per_second']:,.0f} evaluations/s, "
@@ -108,7 +112,7 @@ def _rates(row: dict[str, float]) -> str:
     )
 
 
-def _budget(settings: Any) -> str:
+def _budget(settings: Settings) -> str:
     parts = [f"{settings.minutes:g} minutes"] if settings.minutes is not None else []
     parts += [f"{settings.iterations} iterations"] if settings.iterations is not None else []
     return " or ".join(parts) or "until interrupted"
