@@ -1,0 +1,84 @@
+# make train   build, install, train Connect Four for five minutes
+# make test    every test
+# The rest is for working on azpy: see CONTRIBUTING.md.
+
+GAME ?= connect_four
+MINUTES ?= 5
+VENV ?= .venv
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+
+ROOT := $(CURDIR)
+BIN = $(abspath $(VENV))/bin
+SOURCES := Cargo.toml Cargo.lock pyproject.toml \
+	$(shell find rust azpy -type f \( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' \))
+# rust/py links against this interpreter.
+export PYO3_PYTHON = $(BIN)/python
+# Tests see the installed wheel, not the source tree: they run in another folder.
+ELSEWHERE = cd "$(VENV)" &&
+PYTEST = $(ELSEWHERE) $(BIN)/python -m pytest -c "$(ROOT)/pyproject.toml" --rootdir "$(ROOT)"
+
+.PHONY: train test build lint test-rust test-python test-slow bench wheel clean tools
+
+train: $(VENV)/.train
+	$(BIN)/az-train $(GAME) --minutes $(MINUTES)
+
+test: lint test-rust test-python
+
+# A development build: edits of azpy/*.py are seen at once, those of Rust after another `make build`.
+build: $(VENV)/.dev
+	rm -f $(VENV)/.wheel
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
+
+lint: $(VENV)/.dev
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(ELSEWHERE) $(BIN)/python -m mypy.stubtest azpy._core --mypy-config-file "$(ROOT)/pyproject.toml"
+
+test-rust: tools
+	cargo test --locked
+
+test-python: $(VENV)/.dev
+	$(PYTEST) "$(ROOT)/tests"
+	$(PYTEST) --doctest-modules --pyargs azpy
+
+test-slow: $(VENV)/.dev
+	$(PYTEST) -m slow "$(ROOT)/tests"
+
+bench: $(VENV)/.dev
+	cargo bench --locked
+	for script in benches/*.py; do $(BIN)/python $$script || exit 1; done
+
+wheel: $(VENV)/.wheel
+
+clean:
+	rm -rf $(VENV) dist target
+
+tools:
+	@: $(if $(PYTHON),,$(error Python 3.11 or newer is missing: install python3 from your package manager or https://www.python.org/downloads))
+	@: $(if $(shell $(PYTHON) -c 'import ensurepip, venv; print("yes")' 2>/dev/null),,$(error Python has no venv module: install it, on Debian and Ubuntu with apt install python3-venv))
+	@: $(if $(shell command -v cargo 2>/dev/null),,$(error cargo is missing: install Rust 1.88 or newer from https://rustup.rs))
+	@: $(if $(shell cargo --version | awk '{split($$2, v, "."); if (v[1] > 1 || v[2] >= 88) print "yes"}'),,$(error Rust is too old: install 1.88 or newer, with rustup update))
+	@: $(if $(shell command -v cc 2>/dev/null),,$(error a C compiler is missing, Rust links with it: install gcc or clang, on Debian and Ubuntu with apt install build-essential))
+
+# Stamps: what is up to date is not done again.
+$(VENV)/bin/python: | tools
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.wheel: $(SOURCES) $(VENV)/bin/python | tools
+	rm -rf dist
+	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+	$(BIN)/python -m pip install --no-deps --force-reinstall dist/azpy-*.whl
+	@touch $@
+
+$(VENV)/.train: $(VENV)/.wheel
+	wheel=$$(echo dist/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[cpu,train]"
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.wheel
+	wheel=$$(echo dist/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[dev]"
+	@touch $@

@@ -1,0 +1,75 @@
+"""AlphaZero self-play at the speed of the hardware.
+
+A Rust core grows many search trees at once; an evaluator answers whole batches of their leaves.
+
+    >>> import azpy
+    >>> state = azpy.make_game("tic_tac_toe")
+    >>> result = azpy.Search(azpy.UniformEvaluator(), simulations=200).run(state)
+    >>> int(result.visits.sum())
+    200
+
+Importing `azpy` loads numpy and the core, never torch or onnxruntime.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from azpy._core import (
+    CHANCE,
+    TERMINAL,
+    CoreError,
+    EvaluatorError,
+    GameError,
+    GameRecord,
+    ReplayBuffer,
+    RolloutEvaluator,
+    Search,
+    SearchResult,
+    SelfPlay,
+    State,
+    UniformEvaluator,
+    VectorSearch,
+    __version__,
+    list_games,
+    make_game,
+)
+from azpy.evaluator import Evaluator
+from azpy.game import Game
+
+if TYPE_CHECKING:
+    from azpy.onnx import OnnxEvaluator
+
+__all__ = [
+    "CHANCE",
+    "TERMINAL",
+    "CoreError",
+    "Evaluator",
+    "EvaluatorError",
+    "Game",
+    "GameError",
+    "GameRecord",
+    "OnnxEvaluator",
+    "ReplayBuffer",
+    "RolloutEvaluator",
+    "Search",
+    "SearchResult",
+    "SelfPlay",
+    "State",
+    "UniformEvaluator",
+    "VectorSearch",
+    "__version__",
+    "list_games",
+    "make_game",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The one name that needs ONNX Runtime is looked up when it is asked for.
+    if name == "OnnxEvaluator":
+        from azpy.onnx import OnnxEvaluator
+
+        return OnnxEvaluator
+    raise AttributeError(f"module 'azpy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

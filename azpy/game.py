@@ -1,0 +1,107 @@
+"""The base class of games written in Python.
+
+The contract is that of the games in Rust, searched by the same core: slower, but with the same visits. A game knows
+nothing of search or networks.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Game"]
+
+
+class Game(ABC):
+    """One position of a game for two players: zero sum, perfect information, turns in any order, dice allowed.
+
+    The object is the position: `play` changes it in place and `clone` copies it. Set the three attributes on the
+    class, or on the instance where they depend on a board size; they stay fixed during a game. An exception raised in
+    any method reaches the caller of the search as itself; a broken promise (no legal action at a player's turn, a
+    game longer than `max_plies`) is an `azpy.GameError`.
+
+    Attributes:
+        num_actions: size of the policy A; actions are 0 to A - 1.
+        obs_shape: (C, H, W) of an observation; flat features are (F, 1, 1).
+        max_plies: upper bound on the plies of a game, chance outcomes counted.
+
+    Example:
+        Take one or two counters from a heap; who takes the last one wins.
+
+        >>> import numpy as np
+        >>> import azpy
+        >>> class Countdown(azpy.Game):
+        ...     num_actions, obs_shape, max_plies = 2, (1, 1, 1), 20
+        ...
+        ...     def __init__(self, heap=20, player=0):
+        ...         self.heap, self.player = heap, player
+        ...
+        ...     def turn(self):
+        ...         return self.player if self.heap else azpy.TERMINAL
+        ...
+        ...     def legal_actions(self):
+        ...         return [0, 1] if self.heap > 1 else [0]
+        ...
+        ...     def play(self, action):
+        ...         self.heap -= action + 1
+        ...         self.player = 1 - self.player
+        ...
+        ...     def clone(self):
+        ...         return Countdown(self.heap, self.player)
+        ...
+        ...     def outcome(self):
+        ...         return 1.0 if self.player == 1 else -1.0
+        ...
+        ...     def encode(self):
+        ...         return np.full((1, 1, 1), self.heap / 20, np.float32)
+        ...
+        ...     def key(self):
+        ...         return 2 * self.heap + self.player
+        >>> result = azpy.Search(azpy.UniformEvaluator(), simulations=400).run(Countdown(5))
+        >>> result.action  # leave three
+        1
+    """
+
+    num_actions: int
+    obs_shape: tuple[int, int, int]
+    max_plies: int
+
+    @abstractmethod
+    def turn(self) -> int:
+        """Whose turn it is: 0, 1, `azpy.CHANCE`, or `azpy.TERMINAL` when the game is over."""
+
+    @abstractmethod
+    def legal_actions(self) -> list[int]:
+        """The legal actions, ascending and never empty. Asked at a player's turn only."""
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """(outcome, probability) of a roll, ascending; the probabilities sum to 1. Asked at `azpy.CHANCE` only."""
+        return []
+
+    @abstractmethod
+    def play(self, action: int) -> None:
+        """Plays a legal action, or takes a chance outcome, in place."""
+
+    @abstractmethod
+    def clone(self) -> Self:
+        """An independent copy: playing on it leaves this position as it is."""
+
+    @abstractmethod
+    def outcome(self) -> float:
+        """The result for player 0, in [-1, 1]: 1 a win, -1 a loss. Asked at `azpy.TERMINAL` only."""
+
+    @abstractmethod
+    def encode(self) -> NDArray[np.float32]:
+        """The observation, float32 of `obs_shape`, seen by the player to move. Asked at a player's turn only."""
+
+    @abstractmethod
+    def key(self) -> int:
+        """The position's number, in [0, 2**128): equal keys must mean equal `encode`, `legal_actions` and future."""
+
+    def action_name(self, action: int) -> str:
+        """What a person calls the action at this position."""
+        return str(action)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}(key={self.key()})"
