@@ -108,6 +108,8 @@ pub struct RoundStats {
 pub struct Rounds<G> {
     workers: Workers,
     cache: Option<Arc<Cache>>,
+    /// What each evaluator calls its network, this round.
+    networks: Vec<Option<u64>>,
     states: Vec<G>,
     streams: Vec<u64>,
     offsets: Vec<u32>,
@@ -128,6 +130,7 @@ impl<G: Game> Rounds<G> {
         Self {
             workers,
             cache,
+            networks: Vec::new(),
             states: Vec::new(),
             streams: Vec::new(),
             offsets: Vec::new(),
@@ -182,8 +185,9 @@ impl<G: Game> Rounds<G> {
         let since = |start: Option<Instant>| start.map_or(Duration::ZERO, |start| start.elapsed());
         let begun = now(self.timed);
         let mut waited = Duration::ZERO;
-        let networks: Vec<Option<u64>> = evaluators.iter().map(Evaluator::network).collect();
-        let cache = self.cache.clone();
+        self.networks.clear();
+        self.networks.extend(evaluators.iter().map(Evaluator::network));
+        let Self { cache, networks, .. } = &*self;
         let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
         self.workers.for_each(searches, |search| search.gather(cache_for(search.network)));
         if let Some((search, fault)) =
@@ -201,7 +205,7 @@ impl<G: Game> Rounds<G> {
         self.values.clear();
         for (network, evaluator) in evaluators.iter_mut().enumerate() {
             let first = self.states.len();
-            self.collect(searches, network, networks[network].is_some());
+            self.collect(searches, network, self.networks[network].is_some());
             if self.states.len() == first {
                 continue;
             }
@@ -210,6 +214,8 @@ impl<G: Game> Rounds<G> {
             waited += since(asked);
         }
 
+        let Self { cache, networks, .. } = &*self;
+        let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
         let replies = Replies { offsets: &self.offsets, logits: &self.logits, values: &self.values };
         self.workers.for_each(searches, |search| search.apply(replies, cache_for(search.network)));
         self.stats.evaluating += waited;
