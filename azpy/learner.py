@@ -33,7 +33,7 @@ class Batches(Protocol):
     def sample(
         self, rows: int, *, seed: int, root_value_weight: float = 0.0, symmetries: bool = True
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
-        """observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B] (player to move)."""
+        """Draws observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B] (player to move)."""
         ...
 
 

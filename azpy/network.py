@@ -91,7 +91,7 @@ class Network(nn.Module):
         self._start_near_zero()
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """observations [B, C, H, W] -> raw logits [B, A], values [B] in (-1, 1) for the player to move."""
+        """Maps observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move."""
         features = self.trunk(observations)
         return self.policy(features), torch.tanh(self.value(features)).squeeze(1)
 
@@ -205,7 +205,8 @@ def _export(network: Network) -> Any:
         raise MissingPackageError(f'{error.name} is not installed: pip install "azpy[train]"') from error
     finally:
         network.train(was_training)
-    assert program is not None  # None only for an export to a file
+    if program is None:
+        raise ModelError("torch exported no graph")
     proto = program.model_proto
     # Notes on where each node came from: they name files of this machine and mean nothing to a reader of the model.
     graph = proto.graph

@@ -9,6 +9,7 @@ import copy
 import hashlib
 import os
 import threading
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -124,15 +125,14 @@ def _read(model: str | os.PathLike[str] | bytes) -> bytes:
     if isinstance(model, bytes):
         return model
     try:
-        with open(model, "rb") as file:
-            return file.read()
+        return Path(model).read_bytes()
     except OSError as error:
         raise ModelError(f"model {os.fspath(model)} cannot be read: {error.strerror or error}") from error
 
 
 def _open_session(data: bytes, threads: int, name: str) -> Any:
     try:
-        import onnxruntime as ort  # type: ignore[import-untyped]
+        import onnxruntime as ort
     except ImportError as error:
         raise MissingPackageError('onnxruntime is not installed: pip install "azpy[cpu]"') from error
     options = ort.SessionOptions()

@@ -227,7 +227,7 @@ class RunFolder:
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         """Adds one line to metrics.jsonl."""
-        with storage.disk_errors(self.path), open(self._metrics, "ab", buffering=0) as file:
+        with storage.disk_errors(self.path), self._metrics.open("ab", buffering=0) as file:
             storage.append(file, (json.dumps(dict(row), allow_nan=False) + "\n").encode())
 
     def metrics(self) -> list[dict[str, Any]]:

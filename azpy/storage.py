@@ -79,7 +79,7 @@ def sync_folder(path: Path) -> None:
 
 def write_synced(path: Path, data: bytes) -> None:
     """Writes a file and waits until the device has it."""
-    with open(path, "wb") as file:
+    with path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -131,7 +131,7 @@ class Journal:
         data = path.read_bytes()
         good = self._parse(data)
         self.dropped = len(data) - good
-        self._file = open(path, "r+b", buffering=0)  # noqa: SIM115 (open until close)
+        self._file = path.open("r+b", buffering=0)
         if self.dropped:
             self._file.truncate(good)
             os.fsync(self._file.fileno())

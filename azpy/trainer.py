@@ -21,10 +21,10 @@ from azpy import _core
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.budget import Budget
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
-from azpy.positions import make_position
 from azpy.learner import Learner, use_all_cores
 from azpy.network import check_parity, to_onnx
 from azpy.onnx import OnnxEvaluator
+from azpy.positions import make_position
 from azpy.runs import RunFolder
 from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.window import Window, positions_of
