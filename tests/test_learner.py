@@ -53,7 +53,9 @@ def test_the_policy_loss_is_the_cross_entropy_over_legal_actions() -> None:
     logits = torch.tensor([[1.0, 2.0, 5.0]])
     legal, target = torch.tensor([[True, True, False]]), torch.tensor([[0.25, 0.75, 0.0]])
     priors = np.exp([1.0, 2.0]) / np.exp([1.0, 2.0]).sum()
-    assert float(policy_loss(logits, legal, target)) == pytest.approx(-(0.25 * np.log(priors[0]) + 0.75 * np.log(priors[1])))
+    assert float(policy_loss(logits, legal, target)) == pytest.approx(
+        -(0.25 * np.log(priors[0]) + 0.75 * np.log(priors[1]))
+    )
 
 
 def test_fitting_learns_and_the_averaged_weights_learn_with_it() -> None:
