@@ -1,6 +1,6 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, final
 
 import numpy as np

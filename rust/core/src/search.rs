@@ -429,7 +429,6 @@ impl<G: Game> Search<G> {
                 Ok(Descent::Terminal(value)) => {
                     self.tree.ascend(&self.paths[start as usize..], value);
                     self.paths.truncate(start as usize);
-                    self.states.pop();
                     self.remaining -= 1;
                     self.stats.simulations += 1;
                     self.stats.terminals += 1;
@@ -437,7 +436,6 @@ impl<G: Game> Search<G> {
                 }
                 Ok(Descent::Collision) => {
                     self.collided.push(start..self.paths.len() as u32);
-                    self.states.pop();
                     self.stats.collisions += 1;
                 }
                 Ok(Descent::Leaf(player)) => {
@@ -452,11 +450,10 @@ impl<G: Game> Search<G> {
         }
     }
 
-    /// Walks from the root to where the tree ends, marking the way. Pushes the path to `paths` and the position it
-    /// ends in to `states`.
+    /// Walks from the root to where the tree ends, marking the way. Pushes the path to `paths` and the position of a
+    /// leaf to `states`.
     fn descend(&mut self) -> Result<Descent, GameFault> {
-        self.states.push(self.root.clone());
-        let state = self.states.last_mut().expect("just pushed");
+        let mut state = self.root.clone();
         let max_plies = state.max_plies();
         let start = self.paths.len();
         let mut id = ROOT;
@@ -489,6 +486,7 @@ impl<G: Game> Search<G> {
                         }
                         Turn::Player(player) => {
                             self.tree.set_kind(id, Kind::Pending);
+                            self.states.push(state);
                             return Ok(Descent::Leaf(player));
                         }
                         Turn::Chance => {}
@@ -534,7 +532,7 @@ impl<G: Game> Search<G> {
         player: Player,
         cache: Option<(&Cache, u64)>,
     ) -> Result<(), GameFault> {
-        let state = self.states.last().expect("a descent leaves its position");
+        let state = self.states.last().expect("a leaf leaves its position");
         let legal_start = self.legal.len() as u32;
         state.legal_actions(&mut self.scratch_actions);
         self.legal.extend_from_slice(&self.scratch_actions);
@@ -813,10 +811,10 @@ fn best_child<const IN_FLIGHT: bool>(
         let known = visits + lost;
         // Without a branch, and with the two divisions side by side, this is twice as fast. An untried child has
         // 0 / tiny = 0 for its first term.
-        let above = [child.value_sum - lost, scale * f64::from(child.prior)];
+        let above = [child.value_sum - lost, f64::from(child.prior)];
         let below = [known.max(f64::MIN_POSITIVE), 1.0 + visits + in_flight];
         let [q, u] = [above[0] / below[0], above[1] / below[1]];
-        let score = q + if known > 0.0 { 0.0 } else { fpu } + u;
+        let score = q + if known > 0.0 { 0.0 } else { fpu } + scale * u;
         if score > best_score {
             (best, best_score) = (index, score);
         }
@@ -828,6 +826,11 @@ fn best_child<const IN_FLIGHT: bool>(
 fn softmax(logits: &[f32], priors: &mut Vec<f32>) {
     priors.clear();
     let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    if logits.iter().all(|&logit| logit == highest) {
+        // What the lines below would give, without the exponentials: uniform and rollout evaluators end here.
+        priors.resize(logits.len(), 1.0 / logits.len() as f32);
+        return;
+    }
     let mut sum = 0.0;
     priors.extend(logits.iter().map(|&logit| {
         let weight = (logit - highest).exp();

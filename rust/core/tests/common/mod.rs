@@ -169,7 +169,7 @@ impl<G: Game> Naive<G> {
                 let score = |(_, prior, child): &Edge<G>| {
                     let visits = child.as_ref().map_or(0.0, |child| f64::from(child.n));
                     let q = child.as_ref().map_or(fpu, |child| sign * child.w0 / visits);
-                    q + c * n.sqrt() * f64::from(*prior) / (1.0 + visits)
+                    q + c * n.sqrt() * (f64::from(*prior) / (1.0 + visits))
                 };
                 let scores: Vec<f64> = self.children.iter().map(score).collect();
                 let best = (0..scores.len())

@@ -1,0 +1,101 @@
+"""How much of a run is done: the clock, the learning-rate schedule, and what to keep free for the end.
+
+A timed run should end on time, its last match included, so the costs of fitting and of matches are measured as the
+run goes and kept free when it plays. Decides only about time; knows nothing of games.
+"""
+
+import math
+import time
+from typing import Any
+
+from azpy.settings import Settings
+
+__all__ = ["Budget"]
+
+_MATCH_SHARE = 0.1  # of a timed run: as much at most for the matches on the way as for the last one
+_LEAST_RATE = 0.05
+_RATES = ("fit_seconds_per_position", "match_seconds_per_game", "iteration_seconds")
+
+
+class Budget:
+    """Time and iterations of one run, resumed parts included."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._seconds = math.inf if settings.minutes is None else settings.minutes * 60
+        self._begin = time.monotonic()
+        self._match_seconds = 0.0
+        self._measured = dict.fromkeys(_RATES, 0.0)
+
+    def state(self) -> dict[str, Any]:
+        """What `load` needs to go on."""
+        return {"elapsed_seconds": self.elapsed(), "match_seconds": self._match_seconds} | self._measured
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Goes on from `state`."""
+        self.advance_to(float(state["elapsed_seconds"]))
+        self._match_seconds = float(state["match_seconds"])
+        self._measured = {name: float(state[name]) for name in _RATES}
+
+    def advance_to(self, seconds: float) -> None:
+        """Counts at least `seconds` as spent."""
+        self._begin -= max(0.0, seconds - self.elapsed())
+
+    def elapsed(self) -> float:
+        """Seconds since the run began, without the time between its parts."""
+        return time.monotonic() - self._begin
+
+    def rate(self, iterations_done: float) -> float:
+        """Factor of the learning rate: full for the first half of the run, then down in a line to a twentieth.
+
+        Args:
+            iterations_done: with the part of the iteration at hand.
+        """
+        total = self._settings.iterations
+        progress = max(self.elapsed() / self._seconds, iterations_done / total if total else 0.0)
+        if self._settings.deterministic:
+            progress = iterations_done / total if total else 0.0
+        return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - progress)))
+
+    def is_over(self, iteration: int) -> bool:
+        """True when another iteration would not fit."""
+        if self._settings.iterations is not None and iteration >= self._settings.iterations:
+            return True
+        least = 0.25 * self._measured["iteration_seconds"]
+        return self._left() <= self._final_match_seconds() + least
+
+    def may_play(self, positions: int) -> bool:
+        """False when what is left is needed to fit this iteration's `positions` and for the last match."""
+        fit = self._measured["fit_seconds_per_position"] * positions
+        return self._left() > self._final_match_seconds() + fit
+
+    def match_is_due(self, iteration: int) -> bool:
+        """True every few iterations, unless matches have had their share of the time."""
+        spent = self._match_seconds > _MATCH_SHARE * self.elapsed()
+        return iteration % self._settings.match_every == 0 and not (spent and math.isfinite(self._seconds))
+
+    def final_match_games(self) -> int:
+        """Games of the last match against each opponent: fewer if they would take more than their share."""
+        games, cost = self._settings.final_match_games, self._measured["match_seconds_per_game"]
+        if cost > 0 and math.isfinite(self._seconds):
+            games = min(games, int(_MATCH_SHARE * self._seconds / cost))
+        return max(2, games - games % 2)
+
+    def note_iteration(self, seconds: float, fit_seconds: float, positions: int) -> None:
+        """Remembers what an iteration took."""
+        self._measured["iteration_seconds"] = seconds
+        self._measured["fit_seconds_per_position"] = fit_seconds / max(positions, 1)
+
+    def note_match(self, seconds: float, games: int) -> None:
+        """Remembers what a match took; `games` are those against each opponent."""
+        self._match_seconds += seconds
+        self._measured["match_seconds_per_game"] = seconds / games
+
+    def _left(self) -> float:
+        return self._seconds - self.elapsed()
+
+    def _final_match_seconds(self) -> float:
+        if not math.isfinite(self._seconds):
+            return 0.0
+        cost = self._measured["match_seconds_per_game"]
+        return cost * self.final_match_games() if cost > 0 else _MATCH_SHARE * self._seconds

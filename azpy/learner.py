@@ -1,0 +1,191 @@
+"""Fitting the network to replayed positions: losses, AdamW, averaged weights, and their exact saving.
+
+Two networks of one shape: `network` takes the gradient steps, `averaged` follows it as a running mean and is the one
+that is exported and plays. Everything random is keyed by (seed, step), so there is no generator state to save.
+Knows nothing of games, files or ONNX.
+"""
+
+import copy
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from azpy.errors import ModelError
+from azpy.network import Network, load_arrays, to_arrays
+
+__all__ = ["Batches", "Learner", "Losses", "policy_loss", "use_all_cores"]
+
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+_AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
+_GRADIENT_NORM = 4.0
+_WARM_UP_STEPS = 50
+
+
+class Batches(Protocol):
+    """What `ReplayBuffer` offers to learning."""
+
+    def sample(
+        self, rows: int, *, seed: int, root_value_weight: float = 0.0, symmetries: bool = True
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
+        """Draws observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B] (player to move)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Of one step.
+
+    Attributes:
+        policy: cross-entropy over the legal actions, in nats.
+        value: squared error of the value.
+    """
+
+    policy: float
+    value: float
+
+
+class Learner:
+    """A network being trained.
+
+    Args:
+        obs_shape: (C, H, W).
+        num_actions: A.
+        spec: see `Network`.
+        learning_rate: peak rate of AdamW.
+        weight_decay: of AdamW.
+        seed: fixes the initial weights and every batch.
+    """
+
+    def __init__(
+        self,
+        obs_shape: tuple[int, int, int],
+        num_actions: int,
+        spec: str,
+        *,
+        learning_rate: float = 2e-3,
+        weight_decay: float = 1e-4,
+        seed: int = 0,
+    ) -> None:
+        self._rate = learning_rate
+        self._seed = seed
+        self.steps = 0
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = Network(obs_shape, num_actions, spec)
+        self.network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.averaged = copy.deepcopy(network).eval()
+        self._parameters = dict(self.network.named_parameters())
+        self._optimizer = torch.optim.AdamW(
+            self._parameters.values(), lr=learning_rate, weight_decay=weight_decay, fused=True
+        )
+
+    def fit(
+        self,
+        batches: Batches,
+        steps: int,
+        *,
+        batch_size: int,
+        root_value_weight: float,
+        schedule: Callable[[float], float] = lambda done: 1.0,
+    ) -> Iterator[Losses]:
+        """Takes gradient steps; yields the losses of each.
+
+        Args:
+            batches: where training batches are drawn from.
+            steps: how many.
+            batch_size: rows of a batch.
+            root_value_weight: share of the root's value in the value target; the rest is the outcome.
+            schedule: factor of the learning rate, given the share of these steps that is done.
+        """
+        self.network.train()
+        for index in range(steps):
+            observations, legal, policy, value = batches.sample(
+                batch_size, seed=self._batch_seed(), root_value_weight=root_value_weight
+            )
+            warm_up = min(1.0, (self.steps + 1) / _WARM_UP_STEPS)
+            for group in self._optimizer.param_groups:
+                group["lr"] = self._rate * warm_up * schedule(index / steps)
+            rows = torch.from_numpy(observations).contiguous(memory_format=torch.channels_last)
+            logits, values = self.network(rows)
+            policy_part = policy_loss(logits, torch.from_numpy(legal), torch.from_numpy(policy))
+            value_part = nn.functional.mse_loss(values, torch.from_numpy(value))
+            self._optimizer.zero_grad()
+            torch.autograd.backward(policy_part + value_part)
+            nn.utils.clip_grad_norm_(self._parameters.values(), _GRADIENT_NORM)
+            self._optimizer.step()
+            self.steps += 1
+            self._average()
+            yield Losses(policy_part.item(), value_part.item())
+
+    def _batch_seed(self) -> int:
+        return int(np.random.SeedSequence([self._seed, self.steps]).generate_state(1, np.uint64)[0])
+
+    def _average(self) -> None:
+        """A running mean that forgets its start quickly; batch norm's statistics are averaged with the weights."""
+        decay = min(_AVERAGE_DECAY, (1 + self.steps) / (10 + self.steps))
+        mine, other = self.averaged.state_dict(), self.network.state_dict()
+        floating = [name for name, tensor in mine.items() if tensor.is_floating_point()]
+        torch._foreach_lerp_([mine[name] for name in floating], [other[name] for name in floating], 1 - decay)
+
+    def model_arrays(self) -> dict[str, NDArray[Any]]:
+        """The averaged weights: the model."""
+        return to_arrays(self.averaged)
+
+    def optimizer_arrays(self) -> dict[str, NDArray[Any]]:
+        """The weights being trained and AdamW's moments: with the model, all that training needs to go on."""
+        arrays = {f"network.{name}": array for name, array in to_arrays(self.network).items()}
+        for name, parameter in self._parameters.items():
+            state = self._optimizer.state.get(parameter, {})
+            for moment in _MOMENTS:
+                tensor = state.get(moment, torch.zeros_like(parameter))
+                arrays[f"{moment}.{name}"] = tensor.detach().contiguous().numpy().copy()
+        arrays["steps"] = np.array(self.steps, np.int64)
+        return arrays
+
+    def load(self, model: dict[str, NDArray[Any]], optimizer: dict[str, NDArray[Any]]) -> None:
+        """Goes on from what `model_arrays` and `optimizer_arrays` gave.
+
+        Raises:
+            ModelError: they are of another network.
+        """
+        load_arrays(self.averaged, model)
+        load_arrays(self.network, _with_prefix(optimizer, "network."))
+        moments = {moment: _with_prefix(optimizer, f"{moment}.") for moment in _MOMENTS}
+        if "steps" not in optimizer or any(set(part) != set(self._parameters) for part in moments.values()):
+            raise ModelError("the saved optimizer is of another network")
+        self.steps = int(optimizer["steps"])
+        for name, parameter in self._parameters.items():
+            state: dict[str, Tensor] = {"step": torch.tensor(float(self.steps))}
+            for moment, arrays in moments.items():
+                state[moment] = torch.empty_like(parameter).copy_(torch.from_numpy(arrays[name].copy()))
+            self._optimizer.state[parameter] = state
+
+
+def policy_loss(logits: Tensor, legal: Tensor, target: Tensor) -> Tensor:
+    """Mean cross-entropy over the legal actions; an illegal action's logit gets exactly no gradient.
+
+    Args:
+        logits: [B, A] raw.
+        legal: [B, A] bool.
+        target: [B, A], sums to 1 a row, 0 where illegal.
+    """
+    # Finite, as 0 * -inf is NaN, and so low that exp gives exactly 0.
+    masked = logits.masked_fill(~legal, -1e9)
+    return -(target * torch.log_softmax(masked, dim=1)).sum(dim=1).mean()
+
+
+def use_all_cores() -> int:
+    """Lets torch use every core this process may run on; returns how many."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    torch.set_num_threads(cores)
+    return cores
+
+
+def _with_prefix(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

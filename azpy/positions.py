@@ -1,0 +1,98 @@
+"""Games by name, and one view of a position whether it is written in Rust or in Python.
+
+A *spec* is what a user types: `connect_four`, `connect_four(width=5,height=4)`, or `module:Class` for a game
+written in Python as an `azpy.Game`. Knows nothing of search, networks or files.
+"""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy import _core
+from azpy.errors import SettingsError
+
+__all__ = ["Position", "is_terminal", "make_position", "observation_of", "turn_of"]
+
+Position = Any  # a `State`, or an `azpy.Game` written in Python
+
+_SPEC = re.compile(r"(?P<name>\w+)(?:\((?P<params>[^()]*)\))?")
+
+
+def make_position(spec: str) -> Position:
+    """The start position of the game that `spec` names.
+
+    Args:
+        spec: `NAME`, `NAME(key=int,...)`, or `module:Class` (looked up in the current directory first).
+
+    Returns:
+        A `State`, or an instance of the Python class.
+
+    Raises:
+        SettingsError: no such game or parameter, or a class that cannot be imported or made.
+    """
+    if ":" in spec:
+        return _python_game(spec)
+    match = _SPEC.fullmatch(spec.replace(" ", ""))
+    if match is None:
+        raise SettingsError(f"game {spec!r} is not of the form NAME, NAME(key=1,key=2) or module:Class")
+    name, params = match["name"], _parameters(spec, match["params"])
+    known = _core.list_games()
+    if name not in known:
+        raise SettingsError(f"unknown game {name!r}: expected one of {', '.join(sorted(known))}, or module:Class")
+    unknown = [key for key in params if key not in known[name]]
+    if unknown:
+        expected = ", ".join(known[name]) or "none"
+        raise SettingsError(f"game {name!r} has no parameter {unknown[0]!r}: its parameters are {expected}")
+    try:
+        return _core.make_game(name, **params)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise SettingsError(f"game {spec!r}: {error}") from error
+
+
+def _parameters(spec: str, text: str | None) -> dict[str, int]:
+    params: dict[str, int] = {}
+    for item in filter(None, (text or "").split(",")):
+        key, _, value = item.partition("=")
+        try:
+            params[key] = int(value)
+        except ValueError:
+            raise SettingsError(f"game {spec!r}: expected key=whole number, got {item!r}") from None
+    return params
+
+
+def _python_game(spec: str) -> Position:
+    module_name, _, class_name = spec.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+        game = getattr(module, class_name)()
+    except Exception as error:  # the user's own module: whatever it raises is about that file
+        raise SettingsError(f"game {spec!r} cannot be made: {type(error).__name__}: {error}") from error
+    missing = [name for name in ("num_actions", "obs_shape", "max_plies", "turn", "play") if not hasattr(game, name)]
+    if missing:
+        raise SettingsError(f"game {spec!r} is no azpy.Game: it has no {missing[0]!r}")
+    return game
+
+
+def turn_of(position: Position) -> int:
+    """0 or 1 for the player to move, `azpy.CHANCE` or `azpy.TERMINAL`."""
+    turn = position.turn
+    return cast(int, turn() if callable(turn) else turn)
+
+
+def is_terminal(position: Position) -> bool:
+    """True once the game is over."""
+    return turn_of(position) == _core.TERMINAL
+
+
+def observation_of(position: Position) -> NDArray[np.float32]:
+    """[C, H, W] float32, as seen by the player to move."""
+    encode = getattr(position, "observation", None) or position.encode
+    return np.asarray(encode(), dtype=np.float32)

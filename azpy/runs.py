@@ -1,0 +1,321 @@
+"""The run folder: everything a training run must not lose, and nothing a reader needs azpy to open.
+
+    config.toml           settings of the run, rewritten at each start
+    games/journal.bin     games of the iteration in play, one checksummed frame a game
+    games/NNNNNN.npz      games of iteration N, sealed, in order of game id (see `storage.pack_games`)
+    checkpoints/NNNNNN/   model.safetensors optimizer.safetensors state.json model.onnx manifest.json (sha256)
+    metrics.jsonl         one object a line
+
+Invariant: a file or folder under its final name is whole, so a process killed at any moment leaves at worst a torn
+last frame and temporary files, which the next one clears away. Nothing is pickled. Knows nothing of networks:
+weights come and go as dictionaries of arrays.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy import storage
+from azpy._core import GameRecord
+from azpy.errors import MissingPackageError, RunError
+
+__all__ = ["Checkpoint", "RunFolder", "read_checkpoint"]
+
+CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
+Setting = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One saved generation, read and verified whole.
+
+    Attributes:
+        path: its folder.
+        model: weights and statistics by name.
+        optimizer: the optimizer's arrays by name.
+        state: what state.json holds.
+        onnx: the exported model.
+    """
+
+    path: Path
+    model: dict[str, NDArray[Any]]
+    optimizer: dict[str, NDArray[Any]]
+    state: dict[str, Any]
+    onnx: bytes
+
+
+class RunFolder:
+    """A run folder, held by this process until `close`.
+
+    Opening it clears what a killed process left behind; `notices` says what was found, in plain sentences.
+
+    Args:
+        path: made if it is not there.
+        settings: written to config.toml.
+        fixed: names of settings that must be what they were when the run began.
+
+    Raises:
+        RunError: the folder is in use, holds something else or another run, is damaged, or cannot be written.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], settings: Mapping[str, Setting | None], fixed: Iterable[str] = ()
+    ) -> None:
+        self.path = Path(path)
+        self.notices: list[str] = []
+        self._journal: storage.Journal | None = None
+        self._games = self.path / "games"
+        self._checkpoints = self.path / "checkpoints"
+        self._metrics = self.path / "metrics.jsonl"
+        with storage.disk_errors(self.path):
+            self._lock = storage.lock_folder(self.path)
+        try:
+            self._open(settings, fixed)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, settings: Mapping[str, Setting | None], fixed: Iterable[str]) -> None:
+        config = self.path / "config.toml"
+        if config.exists():
+            _check_same_run(self.path, _read_config(config), settings, fixed)
+        elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
+            raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
+        with storage.disk_errors(self.path):
+            self._games.mkdir(exist_ok=True)
+            self._checkpoints.mkdir(exist_ok=True)
+            self._clear_temporary_files()
+            storage.write_atomically(config, _toml(settings).encode())
+            self._journal = storage.Journal(self._games / "journal.bin")
+            self._drop_sealed_games()
+        if self._journal.dropped:
+            self.notices.append(f"dropped {self._journal.dropped} bytes of a torn game at the end of the journal")
+
+    def close(self) -> None:
+        """Flushes the journal and lets go of the folder."""
+        if self._journal is not None:
+            self._journal.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Games
+
+    @property
+    def journal(self) -> list[GameRecord]:
+        """Games of the iteration in play, in the order in which they ended."""
+        return self._open_journal().records
+
+    def append(self, record: GameRecord) -> None:
+        """Adds a finished game to the journal; it survives the process from here on."""
+        with storage.disk_errors(self.path):
+            self._open_journal().append(record)
+
+    def seal(self, iteration: int) -> list[GameRecord]:
+        """Turns the journal into the sealed games of `iteration`.
+
+        Returns:
+            The games, in order of game id.
+        """
+        journal = self._open_journal()
+        records = sorted(journal.records, key=lambda record: record.game_id)
+        with storage.disk_errors(self.path):
+            storage.write_atomically(self._sealed(iteration), storage.pack_games(records))
+            journal.clear()
+        return records
+
+    def sealed_iterations(self) -> list[int]:
+        """Iterations whose games are sealed, ascending."""
+        return _numbers(self._games, r"(\d{6})\.npz")
+
+    def sealed_games(self, iteration: int) -> list[GameRecord]:
+        """Games of a sealed iteration, in order of game id.
+
+        Raises:
+            RunError: the file is damaged.
+        """
+        return storage.unpack_games(self._sealed(iteration))
+
+    def _sealed(self, iteration: int) -> Path:
+        return self._games / f"{iteration:06d}.npz"
+
+    def _drop_sealed_games(self) -> None:
+        """Empties a journal whose games were sealed just before the process was killed."""
+        sealed, journal = self.sealed_iterations(), self._open_journal()
+        if sealed and journal.records:
+            last = {record.game_id for record in self.sealed_games(sealed[-1])}
+            if any(record.game_id in last for record in journal.records):
+                journal.clear()
+
+    def _open_journal(self) -> storage.Journal:
+        if self._journal is None:
+            raise RunError(f"{self.path} is closed")
+        return self._journal
+
+    # Checkpoints
+
+    def checkpoints(self) -> list[int]:
+        """Iterations that have a checkpoint, ascending."""
+        return _numbers(self._checkpoints, r"(\d{6})")
+
+    def save_checkpoint(
+        self,
+        iteration: int,
+        *,
+        model: Mapping[str, NDArray[Any]],
+        optimizer: Mapping[str, NDArray[Any]],
+        state: Mapping[str, Any],
+        onnx: bytes,
+    ) -> Path:
+        """Writes a checkpoint; all of it is there, or none of it.
+
+        Returns:
+            Its folder.
+        """
+        files = {
+            "model.safetensors": _safetensors().save(_contiguous(model)),
+            "optimizer.safetensors": _safetensors().save(_contiguous(optimizer)),
+            "state.json": (json.dumps(dict(state), indent=1, allow_nan=False) + "\n").encode(),
+            "model.onnx": onnx,
+        }
+        manifest = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        files["manifest.json"] = (json.dumps(manifest, indent=1) + "\n").encode()
+        final = self._checkpoints / f"{iteration:06d}"
+        temporary = self._checkpoints / f"{storage.TEMPORARY}{iteration:06d}"
+        with storage.disk_errors(self.path, cleanup=lambda: shutil.rmtree(temporary, ignore_errors=True)):
+            temporary.mkdir()
+            for name, data in files.items():
+                storage.write_synced(temporary / name, data)
+            storage.sync_folder(temporary)
+            temporary.rename(final)
+            storage.sync_folder(self._checkpoints)
+        return final
+
+    def load_checkpoint(self, iteration: int) -> Checkpoint:
+        """Reads a checkpoint and compares every file with the manifest.
+
+        Raises:
+            RunError: a file is missing or differs.
+        """
+        return read_checkpoint(self._checkpoints / f"{iteration:06d}")
+
+    def prune_checkpoints(self, keep: Callable[[int], bool]) -> None:
+        """Deletes the checkpoints of all iterations for which `keep` is false."""
+        for iteration in self.checkpoints():
+            if not keep(iteration):
+                doomed = self._checkpoints / f"{storage.TEMPORARY}old-{iteration:06d}"
+                (self._checkpoints / f"{iteration:06d}").rename(doomed)
+                shutil.rmtree(doomed, ignore_errors=True)
+
+    # Metrics
+
+    def append_metrics(self, row: Mapping[str, Any]) -> None:
+        """Adds one line to metrics.jsonl."""
+        with storage.disk_errors(self.path), self._metrics.open("ab", buffering=0) as file:
+            storage.append(file, (json.dumps(dict(row), allow_nan=False) + "\n").encode())
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """All whole lines of metrics.jsonl."""
+        if not self._metrics.exists():
+            return []
+        lines = self._metrics.read_bytes().split(b"\n")[:-1]
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise RunError(f"{self._metrics} is damaged: {error}") from error
+
+    def trim_metrics(self, last_iteration: int) -> None:
+        """Drops a torn last line, and the rows of iterations that will be done again."""
+        rows = [row for row in self.metrics() if row.get("iteration", 0) <= last_iteration]
+        with storage.disk_errors(self.path):
+            storage.write_atomically(self._metrics, "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+    def _clear_temporary_files(self) -> None:
+        for folder in (self.path, self._games, self._checkpoints):
+            for entry in folder.glob(f"{storage.TEMPORARY}*"):
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Reads a checkpoint folder and compares every file with its manifest.
+
+    Raises:
+        RunError: a file is missing or differs.
+    """
+
+    def damaged(why: str) -> RunError:
+        return RunError(f"{path} is damaged: {why}; delete that folder to go on from the checkpoint before it")
+
+    try:
+        manifest = json.loads((path / "manifest.json").read_bytes())
+        files = {name: (path / name).read_bytes() for name in CHECKPOINT_FILES}
+    except FileNotFoundError as error:
+        raise damaged(f"{Path(error.filename).name} is missing") from error
+    except (OSError, ValueError) as error:
+        raise damaged(str(error)) from error
+    for name, data in files.items():
+        if not isinstance(manifest, dict) or hashlib.sha256(data).hexdigest() != manifest.get(name):
+            raise damaged(f"{name} differs from manifest.json")
+    return Checkpoint(
+        path=path,
+        model=_safetensors().load(files["model.safetensors"]),
+        optimizer=_safetensors().load(files["optimizer.safetensors"]),
+        state=json.loads(files["state.json"]),
+        onnx=files["model.onnx"],
+    )
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.numpy
+    except ImportError as error:
+        raise MissingPackageError('safetensors is not installed: pip install "azpy[train]"') from error
+    return safetensors.numpy
+
+
+def _contiguous(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name: np.array(array, order="C") for name, array in arrays.items()}
+
+
+def _numbers(folder: Path, pattern: str) -> list[int]:
+    matches = (re.fullmatch(pattern, entry.name) for entry in folder.iterdir())
+    return sorted(int(match[1]) for match in matches if match)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+
+
+def _toml(settings: Mapping[str, Setting | None]) -> str:
+    """One `key = value` a line; a JSON string is a TOML string, and None is left out."""
+    values = {name: value for name, value in settings.items() if value is not None}
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
+
+
+def _check_same_run(
+    path: Path, old: Mapping[str, Any], new: Mapping[str, Setting | None], fixed: Iterable[str]
+) -> None:
+    for name in fixed:
+        if old.get(name) != new.get(name):
+            raise RunError(
+                f"{path} holds a run with {name} {old.get(name)!r}, asked for {new.get(name)!r}: choose another folder"
+            )

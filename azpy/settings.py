@@ -1,0 +1,104 @@
+"""What a training run is told: one frozen record, refused as a whole if a part cannot be.
+
+Field, command-line flag and key in config.toml share one name. Knows nothing of how a run is carried out.
+"""
+
+import math
+from dataclasses import dataclass
+
+from azpy.errors import SettingsError
+
+__all__ = ["FIXED_SETTINGS", "Settings", "auto_eval_batch"]
+
+FIXED_SETTINGS = ("game", "network", "seed", "deterministic")  # what a run cannot change when it goes on
+_CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A training run. Without `iterations` and `minutes` it goes on until it is interrupted.
+
+    Attributes:
+        game: a spec, see `positions.make_position`.
+        network: see `Network`.
+        eval_batch: leaves of one tree in a call of the network.
+        simulations: a move, in self-play and in matches.
+        slots: games in play, over all pipelines.
+        pipelines: threads of self-play; while one waits for the network, the others' trees grow.
+        games_per_iteration: games between two generations.
+        iterations: of the whole run.
+        minutes: of the whole run, resumed parts included.
+        seed: fixes weights, games and batches.
+        deterministic: an iteration is a fixed range of games, all played by one model; refuses `minutes`.
+        c_puct: weight of the prior.
+        root_noise: share of Dirichlet noise in the root's prior, in self-play.
+        temperature_plies: plies at the start of a game whose action is drawn by visits.
+        opening_plies: upper limit of random plies before a self-play game.
+        match_opening_plies: random plies before each pair of match games.
+        learning_rate: peak of AdamW's, see `Trainer._schedule`.
+        weight_decay: of AdamW.
+        batch_size: rows of a training batch.
+        passes: how often a new position is drawn for training, on average.
+        root_value_weight: share of the root's value in the value target.
+        window_min: positions kept before old ones are let go.
+        window_share: share of all positions kept once that is more.
+        window_max: positions kept at most.
+        match_every: iterations between two matches.
+        match_games: games a match, of one opponent.
+        final_match_games: the same, for the last match.
+    """
+
+    game: str
+    network: str = "5x64"
+    eval_batch: int = 8
+    simulations: int = 100
+    slots: int = 128
+    pipelines: int = 2
+    games_per_iteration: int = 256
+    iterations: int | None = None
+    minutes: float | None = None
+    seed: int = 0
+    deterministic: bool = False
+    c_puct: float = 1.5
+    root_noise: float = 0.25
+    temperature_plies: int = 30
+    opening_plies: int = 0
+    match_opening_plies: int = 4
+    learning_rate: float = 2e-3
+    weight_decay: float = 1e-4
+    batch_size: int = 256
+    passes: float = 4.0
+    root_value_weight: float = 0.25
+    window_min: int = 20_000
+    window_share: float = 0.5
+    window_max: int = 1_000_000
+    match_every: int = 5
+    match_games: int = 40
+    final_match_games: int = 200
+
+    def __post_init__(self) -> None:
+        """Refuses what cannot be run."""
+        counts = ("eval_batch", "simulations", "slots", "pipelines", "games_per_iteration", "batch_size", "match_every")
+        for name in (*counts, "iterations"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SettingsError(f"{name} must be at least 1, got {value}")
+        if self.slots < self.pipelines:
+            raise SettingsError(f"slots must be at least the {self.pipelines} pipelines, got {self.slots}")
+        if self.minutes is not None and not (math.isfinite(self.minutes) and self.minutes > 0):
+            raise SettingsError(f"minutes must be more than 0, got {self.minutes}")
+        if self.deterministic and self.minutes is not None:
+            raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
+        for name in ("match_games", "final_match_games"):
+            if getattr(self, name) < 2 or getattr(self, name) % 2:
+                raise SettingsError(f"{name} must be an even number, got {getattr(self, name)}")
+
+    @property
+    def device_batch(self) -> int:
+        """Rows of a full batch: leaves of one tree times slots of one pipeline."""
+        return self.eval_batch * -(-self.slots // self.pipelines)
+
+
+def auto_eval_batch(slots: int, pipelines: int) -> int:
+    """The fewest leaves of one tree that fill the device's batch."""
+    return max(1, math.ceil(_CPU_BATCH * pipelines / max(slots, 1)))

@@ -1,0 +1,238 @@
+"""Files that are whole or not there: atomic writes, the journal of games, sealed games.
+
+Invariant: whatever moment the process is killed at, or the disk fills at, a file under its final name is whole and a
+journal is good up to its last whole frame. Knows what a game record's bytes are, but not what a run is.
+"""
+
+import errno
+import fcntl
+import io
+import os
+import struct
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from azpy._core import GameRecord
+from azpy.errors import RunError
+
+__all__ = [
+    "TEMPORARY",
+    "Journal",
+    "append",
+    "disk_errors",
+    "lock_folder",
+    "pack_games",
+    "sync_folder",
+    "unpack_games",
+    "write_atomically",
+    "write_synced",
+]
+
+TEMPORARY = ".tmp-"  # how the name of an unfinished file or folder begins
+_MAGIC = b"azpyjrn1"
+_FRAME = struct.Struct("<II")  # length of the payload, its crc32
+_SYNC_SECONDS = 0.5  # a killed process loses no game; a power cut at most those of this long
+
+
+@contextmanager
+def disk_errors(path: Path, cleanup: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Turns an `OSError` into a `RunError` about `path`, after `cleanup`."""
+    try:
+        yield
+    except OSError as error:
+        cleanup()
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            text = f"no space left on the device of {path}: what was saved before is intact; free some and run again"
+        else:
+            text = f"{error.filename or path} cannot be used: {error.strerror or error}"
+        raise RunError(text) from error
+
+
+def lock_folder(path: Path) -> int:
+    """Makes `path` if needed and holds it for this process; returns the descriptor whose closing lets go."""
+    path.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise RunError(f"{path} is in use by another process") from None
+    return descriptor
+
+
+def sync_folder(path: Path) -> None:
+    """Makes the names in a folder survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """Writes a file and waits until the device has it."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replaces `path` by `data`: afterwards it is either all new or all old."""
+    temporary = path.with_name(TEMPORARY + path.name)
+    try:
+        write_synced(temporary, data)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def append(file: IO[bytes], data: bytes) -> None:
+    """Appends all of `data` to an unbuffered file, or nothing of it."""
+    start, rest = file.tell(), memoryview(data)
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+    except OSError:
+        file.truncate(start)
+        file.seek(start)
+        raise
+
+
+class Journal:
+    """An append-only file of framed game records, and its records in memory.
+
+    Args:
+        path: made if it is not there.
+
+    Attributes:
+        records: the games, in the order in which they were appended.
+        dropped: bytes of a torn last frame, cut off when the file was opened.
+
+    Raises:
+        RunError: the file is damaged elsewhere than at its end.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.records: list[GameRecord] = []
+        if not path.exists():
+            write_atomically(path, _MAGIC)
+        data = path.read_bytes()
+        good = self._parse(data)
+        self.dropped = len(data) - good
+        self._file = path.open("r+b", buffering=0)
+        if self.dropped:
+            self._file.truncate(good)
+            os.fsync(self._file.fileno())
+        self._file.seek(good)
+        self._synced = time.monotonic()
+
+    def _parse(self, data: bytes) -> int:
+        """Reads all whole frames; returns where they end.
+
+        A bad frame at the end is what a killed process leaves. A bad frame before a good one is damage.
+        """
+        if data[: len(_MAGIC)] != _MAGIC:
+            raise RunError(f"{self._path} is damaged: it does not begin with {_MAGIC.decode()}")
+        offset = len(_MAGIC)
+        while (payload := _frame_at(data, offset)) is not None:
+            try:
+                self.records.append(GameRecord.from_bytes(payload))
+            except ValueError as error:
+                raise RunError(f"{self._path} is damaged at byte {offset}: {error}") from error
+            offset += _FRAME.size + len(payload)
+        if len(data) - offset >= _FRAME.size:
+            length, _ = _FRAME.unpack_from(data, offset)
+            if _frame_at(data, offset + _FRAME.size + length) is not None:
+                raise RunError(f"{self._path} is damaged at byte {offset}: a game's checksum does not hold")
+        return offset
+
+    def append(self, record: GameRecord) -> None:
+        """Adds a game, or raises `OSError` and leaves the file as it was."""
+        payload = record.to_bytes()
+        append(self._file, _FRAME.pack(len(payload), zlib.crc32(payload)) + payload)
+        self.records.append(record)
+        if time.monotonic() - self._synced > _SYNC_SECONDS:
+            self.sync()
+
+    def sync(self) -> None:
+        """Waits until the device has every game."""
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+    def clear(self) -> None:
+        """Forgets all games."""
+        self._file.truncate(len(_MAGIC))
+        self._file.seek(len(_MAGIC))
+        self.sync()
+        self.records = []
+
+    def close(self) -> None:
+        """Syncs and closes the file."""
+        if not self._file.closed:
+            self.sync()
+            self._file.close()
+
+
+def _frame_at(data: bytes, offset: int) -> bytes | None:
+    """The payload of a whole frame, or None. An empty payload is none: a power cut can leave zeros."""
+    if len(data) - offset < _FRAME.size:
+        return None
+    length, crc = _FRAME.unpack_from(data, offset)
+    payload = data[offset + _FRAME.size : offset + _FRAME.size + length]
+    return payload if length and len(payload) == length and zlib.crc32(payload) == crc else None
+
+
+def pack_games(records: Sequence[GameRecord]) -> bytes:
+    """An npz file of games.
+
+    `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it) are the games; for
+    readers without azpy there are also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0) and `length`
+    (int32 [N], plies).
+    """
+    payloads = [record.to_bytes() for record in records]
+    buffer = io.BytesIO()
+    np.savez_compressed(
+        buffer,
+        payload=np.frombuffer(b"".join(payloads), np.uint8),
+        offsets=np.cumsum([0, *map(len, payloads)], dtype=np.int64),
+        game_id=np.array([record.game_id for record in records], np.int64),
+        outcome=np.array([record.outcome for record in records], np.float32),
+        length=np.array([len(record) for record in records], np.int32),
+    )
+    return buffer.getvalue()
+
+
+def unpack_games(path: Path) -> list[GameRecord]:
+    """Reads what `pack_games` made.
+
+    Raises:
+        RunError: the file is missing or damaged; every array in it carries a checksum.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if (member := archive.testzip()) is not None:
+                raise ValueError(f"the checksum of {member} does not hold")
+        with np.load(path, allow_pickle=False) as arrays:
+            payload = arrays["payload"].tobytes()
+            offsets = arrays["offsets"].tolist()
+            ids = arrays["game_id"].tolist()
+        records = [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
+        if [record.game_id for record in records] != ids or offsets[-1] != len(payload):
+            raise ValueError("its arrays disagree")
+    except FileNotFoundError:
+        raise RunError(f"{path} is missing") from None
+    except Exception as error:  # a flipped byte shows itself in many ways
+        raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error
+    return records

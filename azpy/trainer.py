@@ -1,0 +1,315 @@
+"""The loop: self-play -> fit -> export with a parity check -> swap, with a match now and then, until time is up.
+
+Each iteration plays games with the newest model, seals them, takes gradient steps on a window of recent positions,
+checks the exported model against the network, saves a checkpoint and hands the model to self-play. Self-play and
+fitting take turns: on one machine they would only take cores from each other.
+
+`Trainer.run` yields events and decides nothing about how they are shown. What is done is in the run folder; a new
+`Trainer` on the same folder goes on from there.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy import _core
+from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
+from azpy.budget import Budget
+from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
+from azpy.learner import Learner, use_all_cores
+from azpy.network import check_parity, to_onnx
+from azpy.onnx import OnnxEvaluator
+from azpy.positions import make_position
+from azpy.runs import RunFolder
+from azpy.settings import FIXED_SETTINGS, Settings
+from azpy.window import Window, positions_of
+
+__all__ = ["Trainer"]
+
+_EVENT_SECONDS = 0.2  # how often a long stage reports
+_PARITY_ROWS = 64
+_KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
+_OPPONENTS: dict[str, Callable[[], Player]] = {
+    "random": RandomPlayer,
+    "mcts-100": lambda: mcts(100),
+    "mcts-1000": lambda: mcts(1000),
+}
+
+
+class Trainer:
+    """One training run on one machine.
+
+    Args:
+        settings: of the run.
+        path: the run folder; made, or gone on with.
+
+    Raises:
+        RunError: the folder is in use, damaged, or of another run.
+        SettingsError: no such game.
+
+    Example:
+        >>> with Trainer(Settings("tictactoe", network="2x16", iterations=1), "runs/t") as trainer:  # doctest: +SKIP
+        ...     for event in trainer.run():
+        ...         print(event)
+    """
+
+    def __init__(self, settings: Settings, path: str | os.PathLike[str]) -> None:
+        self._settings = settings
+        self._budget = Budget(settings)
+        self._start = make_position(settings.game)
+        self._cores = use_all_cores()
+        self._learner = Learner(
+            self._start.obs_shape,
+            self._start.num_actions,
+            settings.network,
+            learning_rate=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            seed=settings.seed,
+        )
+        self._window = Window(settings.window_min, settings.window_share, settings.window_max)
+        self._iteration = 0
+        self._next_game = 0
+        self._model: bytes | None = None
+        self._evaluator: OnnxEvaluator | None = None
+        self._self_play: _core.SelfPlay | None = None
+        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS)
+        try:
+            self._resume()
+        except BaseException:
+            self._run.close()
+            raise
+
+    def close(self) -> None:
+        """Stops self-play and lets go of the run folder; finished games stay in its journal."""
+        if self._self_play is not None:
+            self._self_play.close()
+            self._self_play = None
+        self._run.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self) -> Iterator[Event]:
+        """Trains until the budget is spent; every finished iteration leaves a checkpoint.
+
+        Yields:
+            What happens, in order. An interruption at any point loses at most the games in play and the gradient
+            steps since the last checkpoint.
+        """
+        parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
+        path, notices = str(self._run.path), tuple(self._run.notices)
+        yield Started(path, self._settings, parameters, self._iteration, self._budget.elapsed(), notices)
+        over = self._budget.is_over(self._iteration)
+        if self._iteration and (over or self._budget.match_is_due(self._iteration)):
+            yield from self._match(over)  # what an interruption cut short
+        while not over:
+            yield from self._iterate(self._iteration + 1)
+            over = self._budget.is_over(self._iteration)
+            if over or self._budget.match_is_due(self._iteration):
+                yield from self._match(over)
+        yield Finished(path, self._iteration, self._budget.elapsed())
+
+    def _iterate(self, iteration: int) -> Iterator[Event]:
+        begin = self._budget.elapsed()
+        if self._evaluator is None:
+            self._publish(self._some_observations())
+        metrics: dict[str, float] = {}
+        if iteration in self._run.sealed_iterations():  # played before an interruption, but not fitted
+            games = self._run.sealed_games(iteration)
+        else:
+            yield from self._play(iteration, metrics)
+            games = self._run.seal(iteration)
+        self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
+        positions = self._window.add(games)
+        metrics |= {"games": len(games), "positions": positions, "window": self._window.positions}
+        fit_begin = self._budget.elapsed()
+        yield from self._fit(iteration, positions, metrics)
+        now = self._budget.elapsed()
+        self._budget.note_iteration(now - begin, now - fit_begin, positions)
+        self._iteration = iteration
+        metrics |= {"fit_seconds": now - fit_begin, "seconds": now}
+        self._run.append_metrics({"kind": "iteration", "iteration": iteration} | metrics)
+        yield Saved(iteration, self._save(), metrics)
+
+    def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[Event]:
+        """Self-play until the journal holds the iteration's games, or, with one game at least, time is up."""
+        target = self._settings.games_per_iteration
+        known = {record.game_id for record in self._run.journal}
+        positions = sum(positions_of(record) for record in self._run.journal)
+        if len(known) >= target:
+            return
+        play = self._open_self_play(known)
+        before, begin, reported = dict(play.stats), time.monotonic(), 0.0
+        while len(known) < target and (not known or self._budget.may_play(positions)):
+            record = next(play)
+            if record.game_id in known:  # a deterministic run plays from the first missing game on
+                continue
+            self._run.append(record)
+            known.add(record.game_id)
+            positions += positions_of(record)
+            now = time.monotonic()
+            if now - reported > _EVENT_SECONDS or len(known) == target:
+                reported = now
+                metrics.update(_rates(before, play.stats, now - begin))
+                yield Played(iteration, len(known), metrics)
+        if self._settings.deterministic:
+            play.close()
+            self._self_play = None
+        else:
+            play.pause()
+
+    def _open_self_play(self, known: set[int]) -> _core.SelfPlay:
+        """Self-play that goes on, or, in a deterministic run, that of exactly this iteration's games."""
+        settings = self._settings
+        if self._self_play is not None:
+            self._self_play.resume()
+            return self._self_play
+        first, games = max([self._next_game, *(game + 1 for game in known)]), None
+        if settings.deterministic:
+            end = self._next_game + settings.games_per_iteration
+            first = next(game for game in range(self._next_game, end) if game not in known)
+            games = end - first
+        self._self_play = _core.SelfPlay(
+            self._start,
+            self._evaluator,
+            slots=settings.slots,
+            pipelines=settings.pipelines,
+            eval_batch=settings.eval_batch,
+            simulations=settings.simulations,
+            c_puct=settings.c_puct,
+            root_noise=settings.root_noise,
+            temperature_plies=settings.temperature_plies,
+            opening_plies=settings.opening_plies,
+            seed=settings.seed,
+            first_game=first,
+            games=games,
+        )
+        return self._self_play
+
+    def _fit(self, iteration: int, positions: int, metrics: dict[str, float]) -> Iterator[Event]:
+        """Gradient steps in proportion to the new positions, then the new model."""
+        settings = self._settings
+        steps = max(1, round(positions * settings.passes / settings.batch_size))
+        buffer = self._window.buffer(self._start)
+        losses = self._learner.fit(
+            buffer,
+            steps,
+            batch_size=settings.batch_size,
+            root_value_weight=settings.root_value_weight,
+            schedule=lambda done: self._budget.rate(iteration - 1 + done),
+        )
+        policy = value = reported = 0.0
+        for taken, loss in enumerate(losses, start=1):
+            policy += (loss.policy - policy) / taken
+            value += (loss.value - value) / taken
+            if time.monotonic() - reported > _EVENT_SECONDS or taken == steps:
+                reported = time.monotonic()
+                yield Fitted(iteration, taken, steps, policy, value)
+        observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
+        difference = self._publish(observations)
+        metrics |= {"steps": steps, "policy_loss": policy, "value_loss": value, "parity": difference}
+
+    def _publish(self, observations: NDArray[np.float32]) -> float:
+        """Exports the averaged weights, checks the model against them, and makes it the one that plays."""
+        model = to_onnx(self._learner.averaged)
+        evaluator = OnnxEvaluator(model, game=self._start)
+        difference = check_parity(self._learner.averaged, evaluator, observations)
+        self._model, self._evaluator = model, evaluator
+        if self._self_play is not None:
+            self._self_play.swap(evaluator)
+        return difference
+
+    def _some_observations(self) -> NDArray[np.float32]:
+        rng = np.random.default_rng(self._settings.seed)
+        return rng.random((_PARITY_ROWS, *self._start.obs_shape), dtype=np.float32)
+
+    def _match(self, last: bool) -> Iterator[Event]:
+        """The newest model against each opponent it has not met yet, on the same openings every time."""
+        settings, begin = self._settings, self._budget.elapsed()
+        games = self._budget.final_match_games() if last else settings.match_games
+        evaluator = OnnxEvaluator(self._model or b"", game=self._start, threads=self._cores)
+        player = SearchPlayer(evaluator, settings.simulations, c_puct=settings.c_puct)
+        rows = self._run.metrics()
+        met = {row["opponent"] for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
+        for opponent in [name for name in _OPPONENTS if name not in met]:
+            result = play_match(
+                lambda: make_position(settings.game),
+                player,
+                _OPPONENTS[opponent](),
+                games,
+                seed=settings.seed,
+                opening_plies=settings.match_opening_plies,
+            )
+            low, high = result.interval
+            row = {"kind": "match", "iteration": self._iteration, "opponent": opponent, "score": result.score}
+            row |= {"low": low, "high": high, "wins": result.wins, "draws": result.draws, "losses": result.losses}
+            row |= {"simulations": settings.simulations, "seconds": self._budget.elapsed()}
+            self._run.append_metrics(row)
+            yield Matched(self._iteration, opponent, result)
+        if not met:
+            self._budget.note_match(self._budget.elapsed() - begin, games)
+
+    def _save(self) -> str:
+        state = {"iteration": self._iteration, "next_game": self._next_game, "positions": self._window.seen}
+        path = self._run.save_checkpoint(
+            self._iteration,
+            model=self._learner.model_arrays(),
+            optimizer=self._learner.optimizer_arrays(),
+            state=state | {"budget": self._budget.state()},
+            onnx=self._model or b"",
+        )
+        newest = self._iteration - _KEEP_NEWEST
+        self._run.prune_checkpoints(lambda iteration: iteration > newest or iteration % _KEEP_EVERY == 0)
+        return str(path)
+
+    def _resume(self) -> None:
+        """Goes on from the newest checkpoint, if there is one."""
+        checkpoints, sealed = self._run.checkpoints(), self._run.sealed_iterations()
+        if checkpoints:
+            checkpoint = self._run.load_checkpoint(checkpoints[-1])
+            self._iteration = checkpoints[-1]
+            self._learner.load(checkpoint.model, checkpoint.optimizer)
+            self._model = checkpoint.onnx
+            self._evaluator = OnnxEvaluator(checkpoint.onnx, game=self._start)
+            self._budget.load(checkpoint.state["budget"])
+            self._next_game = int(checkpoint.state["next_game"])
+            self._refill_window(int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration])
+        self._run.trim_metrics(self._iteration)
+        for row in self._run.metrics()[-1:]:
+            self._budget.advance_to(float(row.get("seconds", 0.0)))
+
+    def _refill_window(self, seen: int, sealed: list[int]) -> None:
+        """The games that the window held: newest files first, until there are enough."""
+        self._window.seen = seen
+        held: list[list[_core.GameRecord]] = []
+        positions = 0
+        for iteration in reversed(sealed):
+            if positions >= self._window.size:
+                break
+            held.append(self._run.sealed_games(iteration))
+            positions += sum(positions_of(record) for record in held[-1])
+        self._window.seen = seen - positions
+        self._window.add(record for records in reversed(held) for record in records)
+
+
+def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> dict[str, float]:
+    """Rates and shares of self-play between two readings of its totals."""
+    delta = {name: after[name] - before.get(name, 0.0) for name in after}
+    leaves = delta["evaluations"] + delta["cache_hits"]
+    return {
+        "play_seconds": seconds,
+        "games_per_second": delta["games"] / seconds,
+        "positions_per_second": delta["positions"] / seconds,
+        "simulations_per_second": delta["simulations"] / seconds,
+        "evaluations_per_second": delta["evaluations"] / seconds,
+        "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
+        "cache_hits": delta["cache_hits"] / max(leaves, 1.0),
+    }

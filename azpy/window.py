@@ -1,0 +1,68 @@
+"""The games that training draws from: recent ones, more of them as the run grows. No files, no torch."""
+
+from collections import deque
+from collections.abc import Iterable
+
+import numpy as np
+
+from azpy import _core
+from azpy.positions import Position
+
+__all__ = ["Window", "positions_of"]
+
+
+class Window:
+    """A sliding window over a run's games.
+
+    It holds the newest games with at least `max(minimum, share * positions seen)` positions, `maximum` at most.
+
+    Args:
+        minimum: positions kept before old ones are let go.
+        share: share of all positions kept once that is more.
+        maximum: positions kept at most.
+
+    Attributes:
+        seen: positions added since the run began.
+        positions: positions held.
+    """
+
+    def __init__(self, minimum: int, share: float, maximum: int) -> None:
+        self._minimum = minimum
+        self._share = share
+        self._maximum = maximum
+        self._records: deque[_core.GameRecord] = deque()
+        self.seen = 0
+        self.positions = 0
+
+    @property
+    def size(self) -> int:
+        """Positions to hold."""
+        return min(max(self._minimum, int(self._share * self.seen)), self._maximum)
+
+    def add(self, records: Iterable[_core.GameRecord]) -> int:
+        """Takes in games, oldest first, and lets go of what no longer fits.
+
+        Returns:
+            How many positions they have.
+        """
+        added = 0
+        for record in records:
+            self._records.append(record)
+            added += positions_of(record)
+        self.seen += added
+        self.positions += added
+        while self._records and self.positions - positions_of(self._records[0]) >= self.size:
+            self.positions -= positions_of(self._records.popleft())
+        return added
+
+    def buffer(self, start: Position) -> _core.ReplayBuffer:
+        """A replay buffer of exactly these games, so that batches depend on nothing that came before."""
+        buffer = _core.ReplayBuffer(start, max_positions=max(self.positions, 1))
+        for record in self._records:
+            buffer.add(record)
+        return buffer
+
+
+def positions_of(record: _core.GameRecord) -> int:
+    """Searched positions: those that training draws."""
+    return int(np.count_nonzero(record.flags & 1))

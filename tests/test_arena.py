@@ -1,0 +1,137 @@
+"""Matches: fair by construction, counted right, and repeatable."""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy.arena import MatchResult, RandomPlayer, SearchPlayer, elo, mcts, play_match
+from azpy.errors import SettingsError
+from azpy.positions import make_position
+
+
+def tictactoe() -> azpy.State:
+    return azpy.make_game("tictactoe")
+
+
+class FirstLegal:
+    """Plays the lowest legal action, and notes what it saw."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, int]] = []
+
+    def select_actions(self, states: Sequence[Any], seed: int) -> list[int]:
+        self.seen += [(state.turn, state.key()) for state in states]
+        return [state.legal_actions()[0] for state in states]
+
+
+class Perfect:
+    """Solves tic-tac-toe."""
+
+    def select_actions(self, states: Sequence[Any], seed: int) -> list[int]:
+        return [self._best(state) for state in states]
+
+    def _best(self, state: Any) -> int:
+        board = tuple(int(mine + 2 * theirs) for mine, theirs in zip(*state.observation().reshape(2, 9), strict=True))
+        return int(max(state.legal_actions(), key=lambda action: -_solve(_after(board, action))))
+
+
+Board = tuple[int, ...]
+LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+
+
+def _after(board: Board, action: int) -> Board:
+    """The board seen by the other player: 1 is the player to move, 2 the other."""
+    swapped = [(0, 2, 1)[cell] for cell in board]
+    swapped[action] = 2
+    return tuple(swapped)
+
+
+@cache
+def _solve(board: Board) -> int:
+    if any(all(board[cell] == 2 for cell in line) for line in LINES):
+        return -1
+    empty = [cell for cell in range(9) if not board[cell]]
+    return max((-_solve(_after(board, cell)) for cell in empty), default=0)
+
+
+def test_the_score_and_its_interval_are_wilson_s() -> None:
+    result = MatchResult(wins=90, draws=0, losses=10, first=(50, 0, 0))
+    assert (result.games, result.score) == (100, 0.9)
+    # Wilson, 90 of 100: 0.8256 to 0.9448 (statsmodels.stats.proportion.proportion_confint).
+    assert result.interval == pytest.approx((0.82563, 0.94478), abs=1e-5)
+    assert MatchResult(200, 0, 0, (100, 0, 0)).interval == pytest.approx((0.98115, 1.0), abs=1e-5)
+    assert MatchResult(1, 2, 1, (0, 1, 0)).score == 0.5
+
+
+def test_elo_is_the_logistic_model_s_and_stays_finite() -> None:
+    assert elo(0.5) == 0
+    assert elo(10 / 11) == pytest.approx(400)
+    assert MatchResult(3, 0, 1, (2, 0, 0)).elo == pytest.approx(elo(0.75))
+    assert math.isfinite(MatchResult(10, 0, 0, (5, 0, 0)).elo)
+    assert MatchResult(0, 0, 10, (0, 0, 5)).elo == pytest.approx(-MatchResult(10, 0, 0, (5, 0, 0)).elo)
+
+
+def test_a_player_scores_exactly_half_against_itself() -> None:
+    result = play_match(tictactoe, FirstLegal(), FirstLegal(), games=60, seed=5, opening_plies=2)
+    assert result.score == 0.5
+    assert result.wins == result.losses > 0
+
+
+def test_each_opening_is_played_from_both_seats() -> None:
+    player, rival = FirstLegal(), FirstLegal()
+    play_match(tictactoe, player, rival, games=20, seed=1, opening_plies=2)
+    start = [key for turn, key in player.seen[:10]]
+    assert sorted(start) == sorted(key for turn, key in rival.seen[:10])
+    assert len(set(start)) > 3
+    assert {turn for turn, _ in player.seen} == {0, 1}
+
+
+def test_a_perfect_player_never_loses() -> None:
+    result = play_match(tictactoe, Perfect(), RandomPlayer(), games=100, seed=2, opening_plies=0)
+    assert result.losses == 0
+    assert result.score > 0.9
+    mirrored = play_match(tictactoe, RandomPlayer(), Perfect(), games=100, seed=2, opening_plies=0)
+    assert mirrored.wins == 0
+
+
+def test_search_beats_random_and_more_search_does_not_lose_to_perfect_play() -> None:
+    few = play_match(tictactoe, mcts(50), RandomPlayer(), games=60, seed=3, opening_plies=1)
+    assert few.score > 0.8
+    many = play_match(tictactoe, mcts(3000), Perfect(), games=20, seed=3, opening_plies=0)
+    assert many.score == 0.5
+    uniform = SearchPlayer(azpy.UniformEvaluator(), 200)
+    assert play_match(tictactoe, uniform, RandomPlayer(), games=60, seed=3, opening_plies=1).score > 0.8
+
+
+def test_the_same_seed_is_the_same_match() -> None:
+    def play(seed: int) -> MatchResult:
+        return play_match(tictactoe, mcts(20), RandomPlayer(), games=40, seed=seed, opening_plies=1)
+
+    assert play(1) == play(1)
+    assert len({play(seed) for seed in range(5)}) > 1
+
+
+def test_both_games_of_a_pair_see_the_same_dice() -> None:
+    class ByPosition:
+        """Decides by the position alone: with the same dice both games of a pair are the same game."""
+
+        def select_actions(self, states: Sequence[Any], seed: int) -> list[int]:
+            return [state.legal_actions()[state.key() // 7 % len(state.legal_actions())] for state in states]
+
+    result = play_match(lambda: make_position("pig"), ByPosition(), ByPosition(), games=60, seed=4, opening_plies=0)
+    wins, _, losses = result.first
+    assert (wins, losses) == (result.losses - losses, result.wins - wins)
+    assert min(wins, losses) > 0
+
+
+def test_a_match_that_cannot_be_paired_is_refused() -> None:
+    with pytest.raises(SettingsError, match="even number of games, got 3"):
+        play_match(tictactoe, RandomPlayer(), RandomPlayer(), games=3)
+    with pytest.raises(SettingsError, match="opening_plies 9 ends the game"):
+        play_match(tictactoe, RandomPlayer(), RandomPlayer(), games=2, opening_plies=9)
+    with pytest.raises(SettingsError, match="simulations must be at least 1, got 0"):
+        mcts(0)

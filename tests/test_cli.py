@@ -1,0 +1,133 @@
+"""az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from azpy.cli.train import main, settings_from
+from azpy.errors import SettingsError
+
+TINY = [
+    *("--network", "1x8", "--simulations", "8", "--slots", "8", "--eval-batch", "2"),
+    *("--games-per-iteration", "10", "--match-games", "2"),
+]
+
+
+def az_train(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "azpy.cli.train", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def test_a_small_run_prints_what_a_user_needs(tmp_path: Path) -> None:
+    done = az_train("tictactoe", *TINY, "--iterations", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for text in (
+        "run folder runs/tictactoe",
+        "eval batch 2 x 4 slots per pipeline = device batch 8 (2 pipelines), 8 simulations a move",
+        "iteration 1: 10 games",
+        "simulations/s",
+        "evaluations/s",
+        "% full",
+        "cache hits",
+        "policy loss",
+        "value loss",
+        "against random",
+        "against mcts-1000",
+        "done: 2 iterations",
+    ):
+        assert text in done.stdout
+    assert "\x1b" not in done.stdout
+    again = az_train("tictactoe", *TINY, "--iterations", "3", cwd=tmp_path)
+    assert "going on after iteration 2" in again.stdout
+    assert "iteration 3: 10 games" in again.stdout
+
+
+def test_a_python_game_is_trained_from_the_current_folder(tmp_path: Path) -> None:
+    from test_positions import HEAP
+
+    (tmp_path / "heap_game.py").write_text(HEAP)
+    done = az_train("heap_game:Heap", *TINY, "--iterations", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs/heap_game-Heap/checkpoints/000001/model.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["chequers"], "unknown game 'chequers'"),
+        (["connect_four(width=99)"], "width"),
+        (["tictactoe", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
+        (["tictactoe", "--eval-batch", "lots"], "eval_batch must be a whole number or auto, got 'lots'"),
+        (["tictactoe", "--network", "big"], "network 'big' is not of the form"),
+        (["tictactoe", "--minutes", "0"], "minutes must be more than 0"),
+        (["tictactoe", "--minutes", "soon"], "--minutes"),
+        (["tictactoe", "--frobnicate"], "--frobnicate"),
+        ([], "game"),
+        (["tictactoe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
+        (["tictactoe", "--out", "occupied/file"], "occupied/file"),
+        (["tictactoe", "--out", "/proc/nowhere"], "/proc/nowhere"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "occupied").mkdir()
+    (tmp_path / "occupied/file").write_text("")
+    assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert text in output.err
+    assert output.err.startswith("az-train: ")
+    assert output.err.count("\n") == 1
+
+
+def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(tmp_path: Path) -> None:
+    command = ["tictactoe", *TINY, "--out", "run"]
+    assert az_train(*command, "--iterations", "1", cwd=tmp_path).returncode == 0
+    damaged = tmp_path / "run/checkpoints/000001/model.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    before = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*") if path.name != "config.toml")
+    done = az_train(*command, "--iterations", "2", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("az-train: run/checkpoints/000001 is damaged: model.safetensors differs")
+    assert done.stderr.count("\n") == 1
+    after = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*") if path.name != "config.toml")
+    assert after == before
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "azpy.cli.train", "tictactoe", *TINY]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert process.stdout is not None
+    while "iteration 2" not in process.stdout.readline():
+        assert process.poll() is None
+    os.kill(process.pid, signal.SIGINT)
+    output, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors == ""
+    assert f"Go on with: az-train tictactoe {' '.join(TINY)}" in output
+    again = az_train("tictactoe", *TINY, "--iterations", "3", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "going on after iteration" in again.stdout
+
+
+def test_without_torch_it_says_what_to_install(tmp_path: Path) -> None:
+    script = "import sys; sys.modules['torch'] = None; from azpy.cli.train import main; sys.exit(main(['tictactoe']))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert done.stderr == 'az-train: torch is not installed: pip install "azpy[cpu,train]"\n'
+
+
+def test_flags_beat_presets_and_presets_beat_defaults() -> None:
+    preset, out = settings_from(["connect_four(width=5,height=4)"])
+    assert preset.network != settings_from(["pig"])[0].network
+    assert out == "runs/connect_four-width-5-height-4"
+    given, out = settings_from(["connect_four", "--network", "3x32", "--eval-batch", "auto", "--out", "x"])
+    assert (given.network, given.eval_batch, out) == ("3x32", 1, "x")
+    with pytest.raises(SettingsError):
+        settings_from(["connect_four", "--iterations", "1.5"])

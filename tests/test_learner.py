@@ -1,0 +1,107 @@
+"""Fitting: the losses push where they should and nowhere else, and training goes on exactly where it was saved."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from azpy.errors import ModelError
+from azpy.learner import Learner, policy_loss
+
+Batch = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]
+
+
+class Planted:
+    """Batches whose right answer is known: play the cell where plane 0 is highest; the value is plane 1's corner."""
+
+    def sample(self, rows: int, *, seed: int, root_value_weight: float = 0.0, symmetries: bool = True) -> Batch:
+        rng = np.random.default_rng(seed)
+        observations = rng.random((rows, 2, 3, 3), dtype=np.float32)
+        legal = rng.random((rows, 9)) < 0.7
+        legal[np.arange(rows), rng.integers(9, size=rows)] = True
+        best = np.where(legal, observations[:, 0].reshape(rows, 9), -1).argmax(1)
+        policy = np.eye(9, dtype=np.float32)[best]
+        return observations, legal, policy, np.sign(observations[:, 1, 0, 0] - 0.5).astype(np.float32)
+
+
+def learner(seed: int = 0, spec: str = "1x16") -> Learner:
+    return Learner((2, 3, 3), 9, spec, learning_rate=5e-3, seed=seed)
+
+
+def fit(trainee: Learner, steps: int) -> list[float]:
+    losses = trainee.fit(Planted(), steps, batch_size=64, root_value_weight=0.0)
+    return [loss.policy + loss.value for loss in losses]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4, -1e4])
+def test_illegal_actions_get_exactly_no_gradient(scale: float) -> None:
+    _, legal, target, _ = Planted().sample(32, seed=0)
+    logits = torch.randn(32, 9, generator=torch.Generator().manual_seed(0))
+    logits[~torch.from_numpy(legal)] += scale
+    logits.requires_grad_()
+    loss = policy_loss(logits, torch.from_numpy(legal), torch.from_numpy(target))
+    torch.autograd.backward(loss)
+    assert logits.grad is not None
+    gradient = logits.grad.numpy()
+    assert np.isfinite(float(loss.detach()))
+    assert (gradient[~legal] == 0).all()
+    several = legal.sum(1) > 1
+    assert (gradient[legal & several[:, None]] != 0).all()
+
+
+def test_the_policy_loss_is_the_cross_entropy_over_legal_actions() -> None:
+    logits = torch.tensor([[1.0, 2.0, 5.0]])
+    legal, target = torch.tensor([[True, True, False]]), torch.tensor([[0.25, 0.75, 0.0]])
+    priors = np.exp([1.0, 2.0]) / np.exp([1.0, 2.0]).sum()
+    assert float(policy_loss(logits, legal, target)) == pytest.approx(
+        -(0.25 * np.log(priors[0]) + 0.75 * np.log(priors[1]))
+    )
+
+
+def test_fitting_learns_and_the_averaged_weights_learn_with_it() -> None:
+    trainee = learner()
+    losses = fit(trainee, 250)
+    assert np.mean(losses[-20:]) < 0.4 * np.mean(losses[:5])
+    observations, legal, policy, value = Planted().sample(500, seed=10**6)
+    with torch.no_grad():
+        logits, values = trainee.averaged(torch.from_numpy(observations))
+    chosen = np.where(legal, logits.numpy(), -np.inf).argmax(1)
+    assert (chosen == policy.argmax(1)).mean() > 0.8
+    assert (np.sign(values.numpy()) == value).mean() > 0.9
+
+
+def test_the_same_seed_gives_the_same_weights() -> None:
+    first, second, third = learner(), learner(), learner(seed=1)
+    assert fit(first, 10) == fit(second, 10) != fit(third, 10)
+
+
+def test_training_goes_on_exactly_where_it_was_saved() -> None:
+    straight, broken = learner(), learner()
+    fit(straight, 10)
+    fit(broken, 10)
+    resumed = learner()
+    resumed.load(broken.model_arrays(), broken.optimizer_arrays())
+    assert fit(resumed, 10) == fit(straight, 10)
+    for name, array in straight.model_arrays().items():
+        np.testing.assert_array_equal(array, resumed.model_arrays()[name])
+    for name, array in straight.optimizer_arrays().items():
+        np.testing.assert_array_equal(array, resumed.optimizer_arrays()[name])
+
+
+def test_what_another_network_saved_is_refused() -> None:
+    saved = learner(spec="2x16")
+    with pytest.raises(ModelError, match="of another network"):
+        learner().load(saved.model_arrays(), saved.optimizer_arrays())
+    mine = learner()
+    short = {name: array for name, array in mine.optimizer_arrays().items() if not name.startswith("exp_avg_sq")}
+    with pytest.raises(ModelError, match="of another network"):
+        mine.load(mine.model_arrays(), short)
+
+
+def test_the_schedule_scales_every_step() -> None:
+    frozen, free = learner(), learner()
+    fit(free, 3)
+    list(frozen.fit(Planted(), 3, batch_size=64, root_value_weight=0.0, schedule=lambda done: 0.0))
+    for name, parameter in frozen.network.named_parameters():
+        torch.testing.assert_close(parameter, learner().network.get_parameter(name), rtol=0, atol=0)
+        assert not torch.equal(parameter, free.network.get_parameter(name)) or parameter.abs().max() == 0

@@ -1,0 +1,95 @@
+"""A game is what the user types: a name, a name with parameters, or a Python class."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import azpy
+from azpy.errors import SettingsError
+from azpy.positions import is_terminal, make_position, observation_of, turn_of
+
+HEAP = """
+import numpy as np
+import azpy
+
+class Heap(azpy.Game):
+    num_actions, obs_shape, max_plies = 2, (1, 1, 1), 20
+
+    def __init__(self, heap=7, player=0):
+        self.heap, self.player = heap, player
+    def turn(self):
+        return self.player if self.heap else azpy.TERMINAL
+    def legal_actions(self):
+        return [0, 1] if self.heap > 1 else [0]
+    def play(self, action):
+        self.heap -= action + 1
+        self.player = 1 - self.player
+    def clone(self):
+        return Heap(self.heap, self.player)
+    def outcome(self):
+        return 1.0 if self.player == 1 else -1.0
+    def encode(self):
+        return np.full((1, 1, 1), self.heap / 20, np.float32)
+    def key(self):
+        return 2 * self.heap + self.player
+
+class Broken:
+    def __init__(self):
+        raise RuntimeError("no board today")
+"""
+
+
+@pytest.fixture
+def heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "heap_game.py").write_text(HEAP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "heap_game", raising=False)
+    return "heap_game:Heap"
+
+
+def test_a_name_with_parameters_makes_that_board() -> None:
+    assert make_position("connect_four").obs_shape[1:] == (6, 7)
+    assert make_position("connect_four(width=5, height=4)").obs_shape[1:] == (4, 5)
+    assert make_position("connect_four()").num_actions == 7
+
+
+def test_a_python_class_is_found_in_the_current_folder(heap: str) -> None:
+    position = make_position(heap)
+    assert turn_of(position) == 0
+    assert not is_terminal(position)
+    assert observation_of(position).shape == (1, 1, 1)
+    state = make_position("tictactoe")
+    assert turn_of(state) == 0
+    assert observation_of(state).shape == state.obs_shape
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ("nope", "unknown game 'nope': expected one of"),
+        ("connect_four(depth=3)", "no parameter 'depth': its parameters are"),
+        ("connect_four(width)", "expected key=whole number, got 'width'"),
+        ("connect_four(width=wide)", "expected key=whole number, got 'width=wide'"),
+        ("connect_four(width=0)", "connect_four(width=0)"),
+        ("connect_four(", "is not of the form"),
+        ("", "is not of the form"),
+        ("heap_game:Nobody", "has no attribute 'Nobody'"),
+        ("heap_game:Broken", "no board today"),
+        ("no_such_module:Game", "No module named 'no_such_module'"),
+        ("collections:OrderedDict", "is no azpy.Game"),
+    ],
+)
+@pytest.mark.usefixtures("heap")
+def test_what_is_no_game_is_refused_in_one_line(spec: str, text: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        make_position(spec)
+    assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("heap")
+def test_every_shipped_game_can_be_named() -> None:
+    for name in azpy.list_games():
+        assert make_position(name).num_actions > 0

@@ -1,0 +1,343 @@
+"""The run folder: a process killed, a disk full or a byte flipped at any moment loses nothing that was finished."""
+
+import errno
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from azpy import storage
+from azpy.errors import RunError
+from azpy.runs import RunFolder
+
+SETTINGS: dict[str, Any] = {"game": "tictactoe", "network": "1x8", "minutes": None, "rate": 0.002, "seed": 3}
+
+
+def play(games: int, first: int = 0) -> list[azpy.GameRecord]:
+    with azpy.SelfPlay(
+        "tictactoe", azpy.UniformEvaluator(), slots=4, simulations=8, seed=1, first_game=first, games=games
+    ) as self_play:
+        return list(self_play)
+
+
+def folder(path: Path, **settings: Any) -> RunFolder:
+    return RunFolder(path / "run", SETTINGS | settings, fixed=("game", "network"))
+
+
+def save(run: RunFolder, iteration: int, value: float = 1.0) -> Path:
+    arrays: dict[str, Any] = {"weight": np.full((3, 2), value, np.float32), "count": np.array(7, np.int64)}
+    state = {"iteration": iteration}
+    return run.save_checkpoint(iteration, model=arrays, optimizer=arrays, state=state, onnx=b"model" * 100)
+
+
+def payloads(records: list[azpy.GameRecord]) -> list[bytes]:
+    return [record.to_bytes() for record in records]
+
+
+def test_games_survive_without_closing(tmp_path: Path) -> None:
+    games = play(6)
+    run = folder(tmp_path)
+    for game in games:
+        run.append(game)
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / "run", copy)  # what a killed process leaves
+    with RunFolder(copy, SETTINGS) as again:
+        assert payloads(again.journal) == payloads(games)
+        assert again.notices == []
+    run.close()
+
+
+@pytest.mark.parametrize("missing", [1, 7, 30])
+def test_a_torn_game_is_dropped_and_said(tmp_path: Path, missing: int) -> None:
+    games = play(5)
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+    journal = tmp_path / "run/games/journal.bin"
+    journal.write_bytes(journal.read_bytes()[:-missing])
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games[:-1])
+        assert "torn game" in run.notices[0]
+        run.append(games[4])
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
+        assert run.notices == []
+
+
+def test_zeros_after_a_power_cut_are_no_games(tmp_path: Path) -> None:
+    games = play(2)
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+    with (tmp_path / "run/games/journal.bin").open("ab") as file:
+        file.write(bytes(4096))
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
+
+
+def test_damage_inside_the_journal_is_refused_by_name(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        for game in play(5):
+            run.append(game)
+    journal = tmp_path / "run/games/journal.bin"
+    data = bytearray(journal.read_bytes())
+    data[40] ^= 1
+    journal.write_bytes(data)
+    with pytest.raises(RunError, match=r"journal\.bin is damaged at byte 8"):
+        folder(tmp_path)
+    assert journal.read_bytes() == data
+
+
+def test_sealing_moves_the_games_in_order_of_id(tmp_path: Path) -> None:
+    games = play(8)
+    with folder(tmp_path) as run:
+        for game in reversed(games):
+            run.append(game)
+        sealed = run.seal(1)
+        assert run.journal == []
+        run.append(play(1, first=8)[0])
+    by_id = sorted(games, key=lambda game: game.game_id)
+    with folder(tmp_path) as run:
+        assert payloads(run.sealed_games(1)) == payloads(sealed) == payloads(by_id)
+        assert [game.game_id for game in run.journal] == [8]
+        assert run.sealed_iterations() == [1]
+    with np.load(tmp_path / "run/games/000001.npz", allow_pickle=False) as arrays:
+        assert arrays["game_id"].tolist() == [game.game_id for game in by_id]
+        assert arrays["outcome"].tolist() == [game.outcome for game in by_id]
+        assert arrays["length"].tolist() == [len(game) for game in by_id]
+
+
+def test_a_kill_between_sealing_and_clearing_does_not_double_the_games(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        for game in play(4):
+            run.append(game)
+        journal = tmp_path / "run/games/journal.bin"
+        before = journal.read_bytes()
+        run.seal(1)
+    journal.write_bytes(before)
+    with folder(tmp_path) as run:
+        assert run.journal == []
+        assert len(run.sealed_games(1)) == 4
+
+
+def test_a_flipped_byte_in_sealed_games_is_refused_by_name(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        for game in play(10):
+            run.append(game)
+        expected = payloads(run.seal(1))
+    path = tmp_path / "run/games/000001.npz"
+    data = path.read_bytes()
+    refused = 0
+    for position in random.Random(0).sample(range(len(data)), 300):
+        path.write_bytes(data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1 :])
+        try:
+            found = payloads(storage.unpack_games(path))
+        except RunError as error:
+            found = []
+            refused += "000001.npz is damaged" in str(error)
+        # Whole in spite of the flip: a byte that says nothing about the games, such as a file time.
+        assert found in ([], expected)
+    assert refused > 200
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "optimizer.safetensors", "state.json", "model.onnx", "manifest.json"]
+)
+def test_a_damaged_checkpoint_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    with folder(tmp_path) as run:
+        path = save(run, 1)
+        whole = (path / name).read_bytes()
+        middle = len(whole) // 2
+        (path / name).write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+        with pytest.raises(RunError, match="checkpoints/000001 is damaged"):
+            run.load_checkpoint(1)
+        (path / name).write_bytes(whole[:-10])
+        with pytest.raises(RunError, match="checkpoints/000001 is damaged"):
+            run.load_checkpoint(1)
+        (path / name).unlink()
+        with pytest.raises(RunError, match=f"{re.escape(name)} is missing"):
+            run.load_checkpoint(1)
+
+
+def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        save(run, 1, value=0.5)
+        save(run, 2, value=0.25)
+    with folder(tmp_path) as run:
+        assert run.checkpoints() == [1, 2]
+        checkpoint = run.load_checkpoint(2)
+    assert checkpoint.state == {"iteration": 2}
+    assert checkpoint.onnx == b"model" * 100
+    np.testing.assert_array_equal(checkpoint.model["weight"], np.full((3, 2), 0.25, np.float32))
+    assert checkpoint.optimizer["count"].shape == ()
+
+
+def test_old_checkpoints_are_pruned_whole(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        for iteration in range(1, 6):
+            save(run, iteration)
+        run.prune_checkpoints(lambda iteration: iteration in (2, 5))
+        assert run.checkpoints() == [2, 5]
+        assert {entry.name for entry in (tmp_path / "run/checkpoints").iterdir()} == {"000002", "000005"}
+
+
+def test_what_a_killed_process_left_half_done_is_cleared_away(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        save(run, 1)
+    half = [tmp_path / "run/checkpoints/.tmp-000002", tmp_path / "run/games/.tmp-000002.npz"]
+    half[0].mkdir()
+    (half[0] / "model.safetensors").write_bytes(b"half")
+    half[1].write_bytes(b"half")
+    with folder(tmp_path) as run:
+        assert run.checkpoints() == [1]
+        assert not any(path.exists() for path in half)
+
+
+class FullDisk:
+    """Fails like a full disk after some bytes: what fits is written."""
+
+    def __init__(self, file: Any, room: int) -> None:
+        self._file = file
+        self._room = room
+
+    def write(self, data: bytes) -> int:
+        part = bytes(data)[: self._room]
+        if not part:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._room -= len(part)
+        return int(self._file.write(part))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def test_a_disk_that_fills_up_under_a_game_keeps_the_games_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    games = play(3)
+    with folder(tmp_path) as run:
+        run.append(games[0])
+        journal = run._journal
+        assert journal is not None
+        file = journal._file
+        monkeypatch.setattr(journal, "_file", FullDisk(file, room=20))
+        with pytest.raises(RunError, match="no space left") as caught:
+            run.append(games[1])
+        assert "\n" not in str(caught.value)
+        monkeypatch.setattr(journal, "_file", file)
+        run.append(games[2])  # someone made room
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads([games[0], games[2]])
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 3, 5])
+def test_a_disk_that_fills_up_under_a_checkpoint_keeps_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
+) -> None:
+    written, real = 0, storage.write_synced
+
+    def write(path: Path, data: bytes) -> None:
+        nonlocal written
+        written += 1
+        if written == fails_at:
+            path.write_bytes(data[:10])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(path, data)
+
+    with folder(tmp_path) as run:
+        save(run, 1)
+        monkeypatch.setattr(storage, "write_synced", write)
+        with pytest.raises(RunError, match="no space left"):
+            save(run, 2)
+        assert run.checkpoints() == [1]
+        assert [entry.name for entry in (tmp_path / "run/checkpoints").iterdir()] == ["000001"]
+        assert run.load_checkpoint(1).state == {"iteration": 1}
+
+
+def test_a_disk_that_fills_up_under_sealing_keeps_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    games = play(3)
+
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+        with monkeypatch.context() as patch:
+            patch.setattr(storage, "write_synced", full)
+            with pytest.raises(RunError, match="no space left"):
+                run.seal(1)
+        assert len(run.seal(1)) == 3
+
+
+def test_metrics_are_whole_lines_of_iterations_that_are_done(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        for iteration in (1, 2, 3):
+            run.append_metrics({"iteration": iteration, "loss": 0.5})
+    path = tmp_path / "run/metrics.jsonl"
+    with path.open("a") as file:
+        file.write('{"iteration": 4, "lo')
+    with folder(tmp_path) as run:
+        run.trim_metrics(2)
+        run.append_metrics({"iteration": 3, "loss": 0.25})
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(row["iteration"], row["loss"]) for row in rows] == [(1, 0.5), (2, 0.5), (3, 0.25)]
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    script = f"from azpy.runs import RunFolder; RunFolder({str(tmp_path / 'run')!r}, {{}})"
+    command = [sys.executable, "-c", script]
+    with folder(tmp_path):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "is in use by another process" in done.stderr
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/thesis.txt").write_text("years of work")
+    with pytest.raises(RunError, match="is no run folder"):
+        folder(tmp_path)
+    assert [entry.name for entry in (tmp_path / "run").iterdir()] == ["thesis.txt"]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="file"):
+        RunFolder(tmp_path / "file", SETTINGS)
+
+
+def test_another_run_s_folder_is_refused_and_other_settings_may_change(tmp_path: Path) -> None:
+    with folder(tmp_path):
+        pass
+    with folder(tmp_path, minutes=5.0, rate=0.001):
+        pass
+    assert 'game = "tictactoe"\n' in (tmp_path / "run/config.toml").read_text()
+    assert "minutes = 5.0\n" in (tmp_path / "run/config.toml").read_text()
+    with pytest.raises(RunError, match="holds a run with network '1x8', asked for '2x8'"):
+        folder(tmp_path, network="2x8")
+    (tmp_path / "run/config.toml").write_text("game = ")
+    with pytest.raises(RunError, match=r"config\.toml is damaged"):
+        folder(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(RunError, match="Permission denied"):
+        folder(tmp_path)
+    tmp_path.chmod(0o700)
+
+
+def test_nothing_is_pickled() -> None:
+    sources = [path.read_text() for path in Path(azpy.__file__).parent.rglob("*.py")]
+    assert len(sources) > 10
+    forbidden = re.compile(r"import pickle|torch\.(load|save)\(|allow_pickle=True|joblib|import shelve")
+    assert not [match for text in sources for match in forbidden.findall(text)]

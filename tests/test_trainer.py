@@ -1,0 +1,345 @@
+"""The loop: it learns, it goes on where it stopped, and nothing that was finished is lost."""
+
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from azpy.budget import Budget
+from azpy.errors import ModelError, RunError, SettingsError
+from azpy.events import Finished, Fitted, Matched, Played, Saved, Started
+from azpy.runs import RunFolder, read_checkpoint
+from azpy.settings import Settings, auto_eval_batch
+from azpy.trainer import Trainer
+
+SMALL: dict[str, Any] = {
+    "game": "tictactoe",
+    "network": "1x16",
+    "eval_batch": 2,
+    "simulations": 12,
+    "slots": 8,
+    "games_per_iteration": 20,
+    "iterations": 3,
+    "match_opening_plies": 1,
+    "match_every": 100,
+    "match_games": 4,
+    "final_match_games": 4,
+}
+
+
+def settings(**changes: Any) -> Settings:
+    return Settings(**(SMALL | changes))
+
+
+def run(path: Path, **changes: Any) -> list[Any]:
+    with Trainer(settings(**changes), path) as trainer:
+        return list(trainer.run())
+
+
+def run_until(path: Path, iteration: int, **changes: Any) -> None:
+    """Runs until the checkpoint of `iteration` is written, then goes away."""
+    with Trainer(settings(**changes), path) as trainer:
+        for event in trainer.run():
+            if isinstance(event, Saved) and event.iteration == iteration:
+                return
+
+
+def same_weights(first: Path, second: Path, iteration: int) -> bool:
+    one, other = (read_checkpoint(path / f"checkpoints/{iteration:06d}") for path in (first, second))
+    same = [
+        np.array_equal(left[name], right[name])
+        for left, right in ((one.model, other.model), (one.optimizer, other.optimizer))
+        for name in left.keys() | right.keys()
+    ]
+    return all(same)
+
+
+def game_ids(path: Path) -> list[int]:
+    with RunFolder(path, {}) as folder:
+        return [game.game_id for i in folder.sealed_iterations() for game in folder.sealed_games(i)]
+
+
+def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) -> None:
+    events = run(tmp_path, match_every=2)
+    assert isinstance(events[0], Started)
+    assert isinstance(events[-1], Finished)
+    assert [event.iteration for event in events if isinstance(event, Saved)] == [1, 2, 3]
+    assert {type(event) for event in events} == {Started, Played, Fitted, Saved, Matched, Finished}
+    matches = [(event.iteration, event.opponent) for event in events if isinstance(event, Matched)]
+    opponents = ["random", "mcts-100", "mcts-1000"]
+    assert matches == [(2, name) for name in opponents] + [(3, name) for name in opponents]
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [row["iteration"] for row in rows if row["kind"] == "iteration"] == [1, 2, 3]
+    for row in rows:
+        if row["kind"] == "iteration":
+            assert row["games"] == 20
+            assert row["positions"] > 100
+            assert 0 < row["policy_loss"] < 3
+            assert row["simulations_per_second"] > 0
+            assert 0 <= row["cache_hits"] <= 1
+            assert 0 < row["batch_fill"] <= 1
+            assert row["parity"] < 1e-4
+    for iteration in (1, 2, 3):
+        model = tmp_path / f"checkpoints/{iteration:06d}/model.onnx"
+        azpy.OnnxEvaluator(model, game=azpy.make_game("tictactoe"))
+
+
+def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:
+    run(tmp_path, iterations=1)
+    before = (tmp_path / "metrics.jsonl").read_text()
+    events = run(tmp_path, iterations=1)
+    assert [type(event) for event in events] == [Started, Finished]
+    assert (tmp_path / "metrics.jsonl").read_text() == before
+
+
+def test_the_same_seed_is_the_same_run_bit_for_bit(tmp_path: Path) -> None:
+    run(tmp_path / "a", deterministic=True, iterations=2)
+    run(tmp_path / "b", deterministic=True, iterations=2, slots=5, pipelines=1)
+    assert same_weights(tmp_path / "a", tmp_path / "b", 2)
+    run(tmp_path / "c", deterministic=True, iterations=2, seed=1)
+    assert not same_weights(tmp_path / "a", tmp_path / "c", 2)
+
+
+def test_a_resumed_run_is_the_straight_run_bit_for_bit(tmp_path: Path) -> None:
+    # A small window, so that what is let go of must be the same too.
+    run(tmp_path / "straight", deterministic=True, window_min=150)
+    run_until(tmp_path / "parts", 1, deterministic=True, window_min=150)
+    run_until(tmp_path / "parts", 2, deterministic=True, window_min=150)
+    run(tmp_path / "parts", deterministic=True, window_min=150)
+    assert same_weights(tmp_path / "straight", tmp_path / "parts", 3)
+    assert game_ids(tmp_path / "straight") == game_ids(tmp_path / "parts") == list(range(60))
+
+
+def test_sealed_games_whose_checkpoint_is_missing_are_fitted_not_played_again(tmp_path: Path) -> None:
+    run(tmp_path / "straight", deterministic=True, iterations=2)
+    shutil.copytree(tmp_path / "straight", tmp_path / "killed")
+    shutil.rmtree(tmp_path / "killed/checkpoints/000002")
+    events = run(tmp_path / "killed", deterministic=True, iterations=2)
+    assert not [event for event in events if isinstance(event, Played)]
+    assert same_weights(tmp_path / "straight", tmp_path / "killed", 2)
+
+
+def test_finished_games_of_an_interrupted_iteration_are_kept(tmp_path: Path) -> None:
+    run(tmp_path / "straight", deterministic=True, iterations=1)
+    with Trainer(settings(deterministic=True, iterations=1), tmp_path / "parts") as trainer:
+        for event in trainer.run():
+            if isinstance(event, Played) and event.games >= 3:
+                break
+    with RunFolder(tmp_path / "parts", {}) as folder:
+        kept = len(folder.journal)
+    assert kept >= 3
+    events = run(tmp_path / "parts", deterministic=True, iterations=1)
+    assert next(event.games for event in events if isinstance(event, Played)) > kept
+    assert same_weights(tmp_path / "straight", tmp_path / "parts", 1)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_killed_run_goes_on(tmp_path: Path, deterministic: bool) -> None:
+    changes = {"iterations": 8, "deterministic": deterministic}
+    script = (
+        "import json, sys\nfrom azpy.settings import Settings\nfrom azpy.trainer import Trainer\n"
+        f"with Trainer(Settings(**{SMALL | changes!r}), {str(tmp_path / 'run')!r}) as trainer:\n"
+        "    for event in trainer.run():\n        print(type(event).__name__, flush=True)\n"
+    )
+    for kills in range(3):
+        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        for _ in iter(process.stdout.readline, "Saved\n"):
+            assert process.poll() is None or kills > 0
+        time.sleep(0.05 * kills)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    saved = max(int(path.name) for path in (tmp_path / "run/checkpoints").iterdir() if path.name.isdigit())
+    assert saved >= 3
+    events = run(tmp_path / "run", **changes)
+    assert events[0].iteration >= 3
+    assert events[-1].iteration == 8
+    ids = game_ids(tmp_path / "run")
+    assert len(ids) == len(set(ids)) == 160
+    if deterministic:
+        run(tmp_path / "straight", **changes)
+        assert same_weights(tmp_path / "straight", tmp_path / "run", 8)
+
+
+def test_a_damaged_checkpoint_is_refused_and_the_one_before_goes_on(tmp_path: Path) -> None:
+    run(tmp_path, deterministic=True, iterations=2)
+    model = tmp_path / "checkpoints/000002/model.onnx"
+    data = bytearray(model.read_bytes())
+    data[len(data) // 2] ^= 1
+    model.write_bytes(data)
+    with pytest.raises(RunError, match=r"checkpoints/000002 is damaged: model\.onnx differs"):
+        Trainer(settings(deterministic=True, iterations=2), tmp_path)
+    shutil.rmtree(model.parent)
+    assert run(tmp_path, deterministic=True, iterations=2)[0].iteration == 1
+
+
+def test_another_game_s_folder_is_refused(tmp_path: Path) -> None:
+    run_until(tmp_path, 1)
+    with pytest.raises(RunError, match="holds a run with game 'tictactoe'"):
+        Trainer(settings(game="connect_four"), tmp_path)
+    with pytest.raises(SettingsError, match="unknown game 'go_fish'"):
+        Trainer(settings(game="go_fish"), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_wrong_export_does_not_get_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import azpy.trainer
+
+    exported: list[bytes] = []
+
+    def stale(network: Any) -> bytes:
+        exported.append(azpy.network.to_onnx(network))
+        return exported[0]
+
+    monkeypatch.setattr(azpy.trainer, "to_onnx", stale)
+    with pytest.raises(ModelError, match="differs from the network"):
+        run(tmp_path)
+    with RunFolder(tmp_path, {}) as folder:
+        assert folder.checkpoints() == []
+        assert folder.sealed_iterations() == [1]
+
+
+def test_training_makes_a_player_that_beats_the_untrained_one(tmp_path: Path) -> None:
+    changes = {"games_per_iteration": 100, "iterations": 6, "simulations": 25, "final_match_games": 60}
+    events = run(tmp_path, **changes)
+    losses = [
+        event.metrics["policy_loss"] + event.metrics["value_loss"] for event in events if isinstance(event, Saved)
+    ]
+    assert losses[-1] < losses[0]
+    scores = {event.opponent: event.result.score for event in events if isinstance(event, Matched)}
+    assert scores["random"] > 0.85
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"eval_batch": 0}, "eval_batch must be at least 1, got 0"),
+        ({"simulations": 0}, "simulations must be at least 1, got 0"),
+        ({"slots": 1}, "slots must be at least the 2 pipelines, got 1"),
+        ({"iterations": 0}, "iterations must be at least 1, got 0"),
+        ({"minutes": 0.0}, "minutes must be more than 0, got 0.0"),
+        ({"minutes": float("nan")}, "minutes must be more than 0, got nan"),
+        ({"minutes": 1.0, "deterministic": True}, "cannot depend on the clock"),
+        ({"match_games": 5}, "match_games must be an even number, got 5"),
+    ],
+)
+def test_settings_that_cannot_be_run_are_refused(change: dict[str, Any], text: str) -> None:
+    with pytest.raises(SettingsError, match=text):
+        settings(**change)
+
+
+def test_auto_takes_the_fewest_leaves_that_fill_a_batch() -> None:
+    assert auto_eval_batch(slots=128, pipelines=2) == 1
+    assert auto_eval_batch(slots=16, pipelines=2) == 8
+    assert auto_eval_batch(slots=3, pipelines=1) == 22
+
+
+class Clock:
+    """A clock that tests set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr("azpy.budget.time.monotonic", lambda: self.now)
+
+
+def test_a_timed_run_keeps_time_free_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    budget = Budget(settings(minutes=10.0, iterations=None, match_every=5, final_match_games=200))
+    assert not budget.is_over(0)
+    clock.now += 20
+    budget.note_iteration(seconds=20.0, fit_seconds=8.0, positions=4000)
+    clock.now += 10
+    budget.note_match(seconds=10.0, games=100)
+    assert budget.final_match_games() == 200
+    clock.now = 1000 + 600 - 20 - 8 - 1  # the last match takes 20 s, fitting 4,000 positions 8 s
+    assert budget.may_play(4000)
+    clock.now += 2
+    assert not budget.may_play(4000)
+    assert budget.may_play(3000)
+    clock.now = 1000 + 600 - 24
+    assert budget.is_over(9)
+    budget.note_match(seconds=100.0, games=100)
+    assert budget.final_match_games() == 60  # a tenth of the run
+
+
+def test_matches_on_the_way_take_no_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    budget = Budget(settings(minutes=10.0, iterations=None, match_every=5))
+    clock.now += 100
+    assert budget.match_is_due(5)
+    assert not budget.match_is_due(6)
+    budget.note_match(seconds=20.0, games=40)
+    assert not budget.match_is_due(10)
+    clock.now += 150
+    assert budget.match_is_due(10)
+
+
+def test_elapsed_time_goes_on_over_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    first = Budget(settings(minutes=10.0, iterations=None))
+    clock.now += 90
+    state = json.loads(json.dumps(first.state()))
+    clock.now += 10_000
+    second = Budget(settings(minutes=10.0, iterations=None))
+    second.load(state)
+    clock.now += 10
+    assert second.elapsed() == pytest.approx(100)
+    second.advance_to(50)
+    assert second.elapsed() == pytest.approx(100)
+
+
+def test_the_learning_rate_falls_in_the_second_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    budget = Budget(settings(iterations=10))
+    assert [budget.rate(done) for done in (0, 5, 7.5, 10)] == pytest.approx([1, 1, 0.5, 0.05])
+    timed = Budget(settings(iterations=None, minutes=1.0))
+    clock.now += 45
+    assert timed.rate(3) == pytest.approx(0.5)
+    endless = Budget(settings(iterations=None))
+    clock.now += 10**6
+    assert endless.rate(1000) == 1
+    assert not endless.is_over(1000)
+
+
+@pytest.mark.slow
+def test_a_timed_run_ends_on_time(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    events = run(tmp_path, iterations=None, minutes=0.5, games_per_iteration=200, match_every=2)
+    seconds = time.monotonic() - begin
+    assert 20 < seconds < 36
+    last = events[-1].iteration
+    assert [event.opponent for event in events if isinstance(event, Matched) and event.iteration == last]
+
+
+def test_every_setting_is_in_the_folder(tmp_path: Path) -> None:
+    import tomllib
+
+    run_until(tmp_path, 1)
+    config = tomllib.loads((tmp_path / "config.toml").read_text())
+    expected = {name: value for name, value in dataclasses.asdict(settings()).items() if value is not None}
+    assert config == expected
+
+
+def test_an_interrupt_in_the_middle_loses_no_finished_game(tmp_path: Path) -> None:
+    def interrupt() -> None:
+        with Trainer(settings(), tmp_path) as trainer:
+            for event in trainer.run():
+                if isinstance(event, Played):
+                    os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    with RunFolder(tmp_path, {}) as folder:
+        assert len(folder.journal) + sum(len(folder.sealed_games(i)) for i in folder.sealed_iterations()) > 0
+        assert folder.notices == []
