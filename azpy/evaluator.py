@@ -21,14 +21,16 @@ class Evaluator(Protocol):
     differs from call to call. Row i of the reply may depend on row i of the observations alone; where it has the same
     bits in any batch, searches and self-play repeat exactly.
 
-    A search calls one evaluator from one thread at a time. `azpy.SelfPlay` has one thread a pipeline: an evaluator
-    with a `fork` is forked for each, one without must allow calls from several threads at once.
+    A search calls its evaluator from one thread at a time. `azpy.SelfPlay` has a thread for each pipeline: an
+    evaluator with a `fork` is forked for every pipeline but the first, and one without is shared, one call at a time.
 
-    Optional attributes, looked up once:
+    Optional attributes, looked up when a search or self-play is made:
 
     * ``fork() -> Evaluator``: an evaluator of its own for another thread.
-    * ``network_id: int``: a nonzero 64-bit hash of the network's weights. Without it no answer outlives its batch in
-      the cache; with it, equal positions are asked once until the network changes.
+    * ``input_buffer(rows) -> array``: memory to fill instead of the search's own, C-contiguous float32
+      [rows, C, H, W]; asked for before each batch and handed back as its `observations`.
+    * ``network_id: int``: a nonzero 64-bit hash of the network's weights. Without it no answer is kept; with it, equal
+      positions are asked once as long as the network is the same.
 
     Example:
         >>> import numpy as np
@@ -54,6 +56,6 @@ class Evaluator(Protocol):
 
         Returns:
             ``(logits, values)``: raw logits [B, A] float32, not yet softmaxed, those of illegal actions ignored; and
-            values [B] float32 in [-1, 1], 1 where the player to move wins.
+            values [B] or [B, 1] float32 in [-1, 1], 1 where the player to move wins.
         """
         ...

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 import azpy
 from oracles import (
     Answers,
+    Constant,
     Countdown,
     Hashed,
     Position,
@@ -63,6 +64,13 @@ def test_visits_equal_recursive_puct_when_its_dice_fall_the_same(game: str, sett
             expected = Puct(answers, **settings, roll=replayed(wrapped.rolls)).run(position, simulations)
             assert searched == expected, f"{position}, {simulations}"
             assert visits(position, evaluator, simulations, seed=seed, **settings) == expected
+
+
+@pytest.mark.parametrize("game", PLAIN)
+def test_ties_go_to_the_lowest_action(game: str) -> None:
+    answers = Answers(Constant(game_starts()[game].num_actions))  # every action alike until values tell them apart
+    for _, position in random_positions(game_starts()[game], 4, seed=6, longest=12):
+        assert visits(position, azpy.UniformEvaluator(), 300) == Puct(answers).run(position, 300)
 
 
 @pytest.mark.parametrize("eval_batch", [1, 4])

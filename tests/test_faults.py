@@ -209,9 +209,8 @@ NONSENSE: dict[str, azpy.Game] = {
     "a roll without outcomes": broken(turn=lambda: azpy.CHANCE),
     "an observation of another shape": broken(encode=lambda: np.zeros((4, 2, 1), np.float32)),
     "no observation": broken(encode=lambda: None),
-    "an observation that is not finite": broken(encode=lambda: np.full((4, 1, 1), np.nan, np.float32)),
     "a clone that is none": broken(clone=lambda: None),
-    "an endless game": broken(play=lambda action: None),
+    "an endless game": broken(play=lambda action: None, legal_actions=lambda: [0]),
 }
 
 
@@ -273,18 +272,18 @@ USELESS: dict[str, tuple[Callable[[int], Any], str]] = {
     "infinite value": (lambda n: (zeros(n, 7), with_one(zeros(n), -np.inf)), "inf"),
     "value above 1": (lambda n: (zeros(n, 7), with_one(zeros(n), 1.5)), r"1\.5"),
     "value below -1": (lambda n: (zeros(n, 7), with_one(zeros(n), -1.5)), r"-1\.5"),
-    "too many actions": (lambda n: (zeros(n, 8), zeros(n)), r"8\D+7"),
+    "too many actions": (lambda n: (zeros(n, 8), zeros(n)), r"8\].*7\]"),
     "too few rows": (lambda n: (zeros(n - 1, 7), zeros(n)), "shape"),
     "too many rows": (lambda n: (zeros(n + 1, 7), zeros(n + 1)), "shape"),
     "flat logits": (lambda n: (zeros(n * 7), zeros(n)), "(?i)dimension|shape"),
-    "a column of values": (lambda n: (zeros(n, 7), zeros(n, 1)), "(?i)dimension|shape"),
+    "two columns of values": (lambda n: (zeros(n, 7), zeros(n, 2)), "shape"),
     "too few values": (lambda n: (zeros(n, 7), zeros(n - 1)), "shape"),
     "float64 logits": (lambda n: (zeros(n, 7, dtype=np.float64), zeros(n)), "float64"),
     "float64 values": (lambda n: (zeros(n, 7), zeros(n, dtype=np.float64)), "float64"),
     "float16 logits": (lambda n: (zeros(n, 7, dtype=np.float16), zeros(n)), "float16"),
     "whole numbers": (lambda n: (zeros(n, 7, dtype=np.int64), zeros(n)), "int64"),
     "nothing": (lambda n: None, "None"),
-    "logits alone": (lambda n: zeros(n, 7), ""),
+    "logits alone": (lambda n: zeros(n, 7), "tuple"),
     "three arrays": (lambda n: (zeros(n, 7), zeros(n), zeros(n)), "3"),
     "lists": (lambda n: ([[0.0] * 7] * n, [0.0] * n), "list"),
 }
@@ -306,7 +305,7 @@ def test_an_object_that_is_no_evaluator_is_refused_at_once() -> None:
 
 def test_fortran_order_and_strides_mean_the_same_as_c_order() -> None:
     class Ordered(Hashed):
-        order: Callable[[Any], Any] = staticmethod(np.ascontiguousarray)
+        order: Callable[[Any], Any]
 
         def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
             logits, values = super().evaluate_batch(observations)

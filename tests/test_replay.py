@@ -159,7 +159,7 @@ def test_records_survive_being_written_and_read(game: str) -> None:
 def test_damaged_records_are_refused_and_never_crash() -> None:
     data = records("tic_tac_toe", 1)[0].to_bytes()
     for length in range(len(data)):
-        with pytest.raises(ValueError, match=""):
+        with pytest.raises(ValueError, match="record"):
             azpy.GameRecord.from_bytes(data[:length])
     buffer = azpy.ReplayBuffer("tic_tac_toe")
     for index in range(len(data)):
@@ -176,7 +176,7 @@ def test_damaged_records_are_refused_and_never_crash() -> None:
 
 def test_records_of_another_game_are_refused() -> None:
     buffer = azpy.ReplayBuffer("tic_tac_toe")
-    with pytest.raises(ValueError, match=""):
+    with pytest.raises(ValueError, match="connect_four"):
         buffer.add(records("connect_four", 1)[0])
     assert (buffer.num_games, buffer.num_positions) == (0, 0)
 

@@ -156,7 +156,7 @@ def test_statistics_add_up() -> None:
         stats = games.stats
     searched = sum(int((record.flags & SEARCHED).sum()) for record in records)
     assert stats["games"] == 20
-    assert stats["positions"] == sum(len(record) for record in records)
+    assert stats["plies"] == sum(len(record) for record in records)
     assert stats["simulations"] == 30 * searched
     assert stats["batches"] == len(evaluator.batches)
     assert stats["rows"] == sum(evaluator.batches) <= stats["rows_capacity"]
