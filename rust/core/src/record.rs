@@ -64,7 +64,10 @@ impl GameRecord {
     /// Number of plies that can be learned from.
     #[must_use]
     pub fn samples(&self) -> usize {
-        self.plies.iter().filter(|ply| ply.flags & SEARCHED != 0).count()
+        self.plies
+            .iter()
+            .filter(|ply| ply.flags & SEARCHED != 0)
+            .count()
     }
 
     /// Plays the record again from `start` and refuses one that the rules do not bear out.
@@ -92,7 +95,10 @@ impl GameRecord {
                 }
             };
             if player != ply.player {
-                return Err(format!("ply {index} is said to be by player {}, the rules say {player}", ply.player));
+                return Err(format!(
+                    "ply {index} is said to be by player {}, the rules say {player}",
+                    ply.player
+                ));
             }
             if ply.flags & SEARCHED != 0 {
                 if player >= 0 {
@@ -100,13 +106,19 @@ impl GameRecord {
                 }
                 let range = self.range(index);
                 if player < 0 || self.legal[range.clone()] != legal {
-                    return Err(format!("the legal actions stored for ply {index} are not those of the rules"));
+                    return Err(format!(
+                        "the legal actions stored for ply {index} are not those of the rules"
+                    ));
                 }
                 if self.visits[range].iter().all(|&visits| visits == 0) {
-                    return Err(format!("ply {index} is said to be searched, but has no visits"));
+                    return Err(format!(
+                        "ply {index} is said to be searched, but has no visits"
+                    ));
                 }
             }
-            state.try_play(ply.action).map_err(|error| format!("ply {index}: {error}"))?;
+            state
+                .try_play(ply.action)
+                .map_err(|error| format!("ply {index}: {error}"))?;
         }
         let outcome = match state.turn() {
             Turn::Terminal if !self.capped => state.outcome(),
@@ -117,7 +129,10 @@ impl GameRecord {
         if outcome.0.to_bits() == self.outcome.to_bits() || outcome.0 == self.outcome {
             Ok(())
         } else {
-            Err(format!("its outcome is said to be {}, the rules say {}", self.outcome, outcome.0))
+            Err(format!(
+                "its outcome is said to be {}, the rules say {}",
+                self.outcome, outcome.0
+            ))
         }
     }
 
@@ -141,7 +156,9 @@ impl GameRecord {
             out.extend(ply.root_value.to_le_bytes());
             out.extend(ply.network.to_le_bytes());
         }
-        self.offsets.iter().for_each(|x| out.extend(x.to_le_bytes()));
+        self.offsets
+            .iter()
+            .for_each(|x| out.extend(x.to_le_bytes()));
         self.legal.iter().for_each(|x| out.extend(x.to_le_bytes()));
         self.visits.iter().for_each(|x| out.extend(x.to_le_bytes()));
         self.priors.iter().for_each(|x| out.extend(x.to_le_bytes()));
@@ -156,7 +173,9 @@ impl GameRecord {
         let mut reader = Reader(bytes);
         let format = reader.u32()?;
         if format != FORMAT {
-            return Err(format!("a game record of format {format}, expected {FORMAT}"));
+            return Err(format!(
+                "a game record of format {format}, expected {FORMAT}"
+            ));
         }
         let name_len = reader.u32()? as usize;
         let game = String::from_utf8(reader.take(name_len)?.to_vec())
@@ -168,7 +187,10 @@ impl GameRecord {
         let (num_plies, num_legal) = (reader.u32()? as usize, reader.u32()? as usize);
         let needed = num_plies as u64 * 22 + 4 + num_legal as u64 * 12;
         if needed != reader.0.len() as u64 {
-            return Err(format!("a game record with {} bytes of plies, expected {needed}", reader.0.len()));
+            return Err(format!(
+                "a game record with {} bytes of plies, expected {needed}",
+                reader.0.len()
+            ));
         }
         let mut plies = Vec::with_capacity(num_plies);
         for _ in 0..num_plies {
@@ -180,12 +202,27 @@ impl GameRecord {
                 network: reader.u64()?,
             });
         }
-        let mut words = |count: usize| (0..count).map(|_| reader.u32()).collect::<Result<Vec<_>, _>>();
+        let mut words = |count: usize| {
+            (0..count)
+                .map(|_| reader.u32())
+                .collect::<Result<Vec<_>, _>>()
+        };
         let offsets = words(num_plies + 1)?;
         let legal = words(num_legal)?;
         let visits = words(num_legal)?;
         let priors = words(num_legal)?.into_iter().map(f32::from_bits).collect();
-        Ok(Self { game, game_id, seed, outcome, capped, plies, offsets, legal, visits, priors })
+        Ok(Self {
+            game,
+            game_id,
+            seed,
+            outcome,
+            capped,
+            plies,
+            offsets,
+            legal,
+            visits,
+            priors,
+        })
     }
 }
 
@@ -193,7 +230,10 @@ struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], String> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or("a game record that ends too soon")?;
+        let (taken, rest) = self
+            .0
+            .split_at_checked(count)
+            .ok_or("a game record that ends too soon")?;
         self.0 = rest;
         Ok(taken)
     }

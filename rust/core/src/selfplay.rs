@@ -158,7 +158,10 @@ where
             changed: Condvar::new(),
             _game: std::marker::PhantomData,
         });
-        let mut selfplay = Self { shared, threads: Vec::new() };
+        let mut selfplay = Self {
+            shared,
+            threads: Vec::new(),
+        };
         for (index, evaluator) in evaluators.into_iter().enumerate() {
             // The first pipelines have one slot more where they do not divide evenly.
             let slots = layout.slots / pipelines + usize::from(index < layout.slots % pipelines);
@@ -177,7 +180,12 @@ where
                 .name(format!("azpy-pipeline-{index}"))
                 .spawn(move || {
                     let mut pipeline = Some(pipeline);
-                    inside(&mut || pipeline.take().into_iter().for_each(|pipeline| pipeline.run(&shared, slots)));
+                    inside(&mut || {
+                        pipeline
+                            .take()
+                            .into_iter()
+                            .for_each(|pipeline| pipeline.run(&shared, slots))
+                    });
                 })
                 .map_err(|error| format!("cannot start a pipeline thread: {error}"))?;
             selfplay.threads.push(thread);
@@ -205,7 +213,12 @@ where
             if state.running == 0 || left.is_zero() {
                 return Ok(None);
             }
-            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self
+                .shared
+                .changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -230,7 +243,9 @@ where
         let mut state = self.shared.lock();
         if evaluators.len() != state.next.len() {
             let (given, pipelines) = (evaluators.len(), state.next.len());
-            return Err(SelfPlayError::Swap(format!("{given} evaluators for {pipelines} pipelines")));
+            return Err(SelfPlayError::Swap(format!(
+                "{given} evaluators for {pipelines} pipelines"
+            )));
         }
         state.next = evaluators.into_iter().map(Some).collect();
         self.shared.changed.notify_all();
@@ -250,7 +265,12 @@ where
             if left.is_zero() {
                 return false;
             }
-            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self
+                .shared
+                .changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -316,7 +336,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().cloned();
                 let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-                Some(SelfPlayError::Panic(text.unwrap_or_else(|| "a panic without a text".into())))
+                Some(SelfPlayError::Panic(
+                    text.unwrap_or_else(|| "a panic without a text".into()),
+                ))
             }
         };
         let mut state = shared.lock();
@@ -331,7 +353,10 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     fn play(&mut self, shared: &Shared<E, G>, slots: usize) -> Result<(), SearchError<E::Error>> {
         self.refill(shared, slots);
         while !self.searches.is_empty() {
-            self.rounds.run(&mut self.searches, std::slice::from_mut(&mut self.evaluator))?;
+            self.rounds.run(
+                &mut self.searches,
+                std::slice::from_mut(&mut self.evaluator),
+            )?;
             let network = self.evaluator.network().unwrap_or(0);
             let config = &self.config;
             let mut slots_in_play: Vec<_> = self.searches.iter_mut().zip(&mut self.games).collect();
@@ -339,15 +364,21 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             for (search, _) in slots_in_play.iter().filter(|(search, _)| search.is_done()) {
                 searched.add(search.stats());
             }
-            self.rounds.workers().for_each(&mut slots_in_play, |(search, game)| {
-                // Games end and begin here; a search that is not done has nothing to be told.
-                if search.is_done() {
-                    finish_move(search, game, config, network);
-                    begin_move(search, game, config, network);
-                }
-            });
+            self.rounds
+                .workers()
+                .for_each(&mut slots_in_play, |(search, game)| {
+                    // Games end and begin here; a search that is not done has nothing to be told.
+                    if search.is_done() {
+                        finish_move(search, game, config, network);
+                        begin_move(search, game, config, network);
+                    }
+                });
             let mut over = Vec::new();
-            for index in (0..self.games.len()).rev().filter(|&index| self.games[index].over).collect::<Vec<_>>() {
+            for index in (0..self.games.len())
+                .rev()
+                .filter(|&index| self.games[index].over)
+                .collect::<Vec<_>>()
+            {
                 self.searches.swap_remove(index);
                 over.push(self.games.swap_remove(index).record);
             }
@@ -380,12 +411,21 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                     offsets: vec![0],
                     ..GameRecord::default()
                 },
-                opening: if opening == 0 { 0 } else { stream.below(opening + 1) },
+                opening: if opening == 0 {
+                    0
+                } else {
+                    stream.below(opening + 1)
+                },
                 network: 0,
                 over: false,
             };
             let mut search = Search::new(self.start.clone(), self.config.search, 0);
-            begin_move(&mut search, &mut game, &self.config, self.evaluator.network().unwrap_or(0));
+            begin_move(
+                &mut search,
+                &mut game,
+                &self.config,
+                self.evaluator.network().unwrap_or(0),
+            );
             // A game without a single search (over at once, or all opening) still counts.
             if game.over {
                 self.hand_over(shared, vec![game.record], &SearchStats::default());
@@ -397,12 +437,20 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     }
 
     /// Hands finished games over, waits where it has to, takes a new evaluator. Says whether to go on.
-    fn hand_over(&mut self, shared: &Shared<E, G>, over: Vec<GameRecord>, searched: &SearchStats) -> bool {
+    fn hand_over(
+        &mut self,
+        shared: &Shared<E, G>,
+        over: Vec<GameRecord>,
+        searched: &SearchStats,
+    ) -> bool {
         let mut state = shared.lock();
         let rounds = std::mem::take(&mut self.rounds.stats);
         let stats = &mut state.stats;
         stats.games += over.len() as u64;
-        stats.positions += over.iter().map(|record| record.samples() as u64).sum::<u64>();
+        stats.positions += over
+            .iter()
+            .map(|record| record.samples() as u64)
+            .sum::<u64>();
         stats.search.add(searched);
         stats.rounds.add(&rounds);
         if !over.is_empty() {
@@ -420,27 +468,43 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             if !state.paused && state.finished.len() < state.room {
                 return true;
             }
-            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = shared
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 /// Plays the action that a finished search leads to, and notes it.
-fn finish_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &SelfPlayConfig, network: u64) {
+fn finish_move<G: Game>(
+    search: &mut Search<G>,
+    game: &mut GameInPlay,
+    config: &SelfPlayConfig,
+    network: u64,
+) {
     let Turn::Player(player) = search.root().turn() else {
         return;
     };
     let record = &mut game.record;
     let ply = record.plies.len();
     let result = search.result();
-    let temperature = if ply < config.temperature_plies { config.temperature } else { config.temperature_final };
+    let temperature = if ply < config.temperature_plies {
+        config.temperature
+    } else {
+        config.temperature_final
+    };
     // Not the search's own stream: that one's position depends on what the search met.
     let mut stream = stream_for(config.seed, record.game_id, ply as u64 | 1 << 63);
     let Some(chosen) = choose(&result, temperature, &mut stream) else {
         return;
     };
     let action = result.actions[chosen];
-    let mixed = if network == game.network { 0 } else { MIXED_NETWORKS };
+    let mixed = if network == game.network {
+        0
+    } else {
+        MIXED_NETWORKS
+    };
     record.plies.push(Ply {
         action,
         player: player.index() as i8,
@@ -456,7 +520,12 @@ fn finish_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &
 }
 
 /// Rolls dice and plays openings up to the next search, and begins it; or ends the game.
-fn begin_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &SelfPlayConfig, network: u64) {
+fn begin_move<G: Game>(
+    search: &mut Search<G>,
+    game: &mut GameInPlay,
+    config: &SelfPlayConfig,
+    network: u64,
+) {
     let (mut legal, mut outcomes) = (Vec::new(), Vec::new());
     loop {
         let record = &mut game.record;
@@ -464,7 +533,11 @@ fn begin_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &S
         let turn = search.root().turn();
         if turn == Turn::Terminal || ply >= config.max_plies {
             record.capped = turn != Turn::Terminal;
-            record.outcome = if record.capped { 0.0 } else { search.root().outcome().0 };
+            record.outcome = if record.capped {
+                0.0
+            } else {
+                search.root().outcome().0
+            };
             game.over = true;
             return;
         }
@@ -481,12 +554,18 @@ fn begin_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &S
             }
             Turn::Player(_) => {
                 game.network = network;
-                search.begin(config.simulations, stream).expect("it is a player's turn");
+                search
+                    .begin(config.simulations, stream)
+                    .expect("it is a player's turn");
                 return;
             }
             Turn::Chance => {
                 search.root().chance_outcomes(&mut outcomes);
-                let drawn = stream.weighted(outcomes.iter().map(|&(_, probability)| f64::from(probability)));
+                let drawn = stream.weighted(
+                    outcomes
+                        .iter()
+                        .map(|&(_, probability)| f64::from(probability)),
+                );
                 let Some(&(outcome, _)) = outcomes.get(drawn) else {
                     record.capped = true;
                     game.over = true;
@@ -496,7 +575,13 @@ fn begin_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &S
             }
             Turn::Terminal => unreachable!("handled above"),
         };
-        record.plies.push(Ply { action, player, flags: 0, root_value: 0.0, network: 0 });
+        record.plies.push(Ply {
+            action,
+            player,
+            flags: 0,
+            root_value: 0.0,
+            network: 0,
+        });
         record.offsets.push(record.legal.len() as u32);
         advance(search, action, config.tree_reuse);
     }
@@ -516,7 +601,10 @@ fn advance<G: Game>(search: &mut Search<G>, action: u32, reuse: bool) {
 /// priors. Temperature 0 takes the search's own choice.
 #[must_use]
 pub fn choose(result: &SearchResult, temperature: f64, stream: &mut Stream) -> Option<usize> {
-    let best = result.actions.iter().position(|&action| Some(action) == result.action)?;
+    let best = result
+        .actions
+        .iter()
+        .position(|&action| Some(action) == result.action)?;
     if temperature <= 0.0 {
         return Some(best);
     }
@@ -529,7 +617,11 @@ pub fn choose(result: &SearchResult, temperature: f64, stream: &mut Stream) -> O
 pub fn sharpen(result: &SearchResult, temperature: f64) -> Vec<f64> {
     let visited = result.visits.iter().any(|&visits| visits > 0);
     let mass = |index: usize| {
-        if visited { f64::from(result.visits[index]) } else { f64::from(result.priors[index]) }
+        if visited {
+            f64::from(result.visits[index])
+        } else {
+            f64::from(result.priors[index])
+        }
     };
     let most = (0..result.actions.len()).map(mass).fold(0.0, f64::max);
     let weights: Vec<f64> = (0..result.actions.len())

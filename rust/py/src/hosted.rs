@@ -30,7 +30,11 @@ impl Fault {
 
     /// Keeps the first error.
     pub(crate) fn set(&self, error: PyErr) {
-        self.0.1.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.0
+            .1
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
         self.0.0.store(true, Ordering::Release);
     }
 
@@ -103,7 +107,11 @@ pub(crate) trait AnyState: Send + Sync {
     fn to_python(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>>;
 
     /// A batch of searches of these states, all of this state's game.
-    fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>>;
+    fn batch(
+        &self,
+        states: &[&dyn AnyState],
+        settings: BatchSettings,
+    ) -> PyResult<Box<dyn AnyBatch>>;
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
     fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay>;
 }
@@ -114,7 +122,10 @@ pub(crate) struct Typed<G>(pub(crate) G);
 
 /// The position inside, if it is of game `G`.
 pub(crate) fn downcast<G: Hosted>(state: &dyn AnyState) -> Option<&G> {
-    state.as_any().downcast_ref::<Typed<G>>().map(|typed| &typed.0)
+    state
+        .as_any()
+        .downcast_ref::<Typed<G>>()
+        .map(|typed| &typed.0)
 }
 
 impl<G: Hosted> AnyState for Typed<G> {
@@ -184,7 +195,11 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn to_python(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>> {
         self.0.to_python(py)
     }
-    fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>> {
+    fn batch(
+        &self,
+        states: &[&dyn AnyState],
+        settings: BatchSettings,
+    ) -> PyResult<Box<dyn AnyBatch>> {
         Ok(Box::new(Batch::<G>::new(states, settings)?))
     }
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>> {

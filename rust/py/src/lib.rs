@@ -47,7 +47,10 @@ mod _core {
         module.add("TERMINAL", crate::state::TERMINAL)?;
         // Threads that would call into an interpreter that is no longer there must be gone before it goes.
         let close_all = pyo3::wrap_pyfunction!(crate::selfplay::close_all, module)?;
-        module.py().import("atexit")?.call_method1("register", (close_all,))?;
+        module
+            .py()
+            .import("atexit")?
+            .call_method1("register", (close_all,))?;
         Ok(())
     }
 }

@@ -34,14 +34,25 @@ impl PyGame {
         let class = object.get_type().name()?.to_string();
         let number = |name: &str| -> PyResult<usize> {
             let value = object.getattr(name)?;
-            value.extract::<usize>().ok().filter(|&number| number > 0).ok_or_else(|| {
-                GameError::new_err(format!("{class}.{name} must be a whole number above 0, got {value}"))
-            })
+            value
+                .extract::<usize>()
+                .ok()
+                .filter(|&number| number > 0)
+                .ok_or_else(|| {
+                    GameError::new_err(format!(
+                        "{class}.{name} must be a whole number above 0, got {value}"
+                    ))
+                })
         };
         let shape = object.getattr("obs_shape")?;
-        let obs_shape = shape.extract::<[usize; 3]>().ok().filter(|shape| shape.iter().all(|&size| size > 0));
+        let obs_shape = shape
+            .extract::<[usize; 3]>()
+            .ok()
+            .filter(|shape| shape.iter().all(|&size| size > 0));
         let obs_shape = obs_shape.ok_or_else(|| {
-            GameError::new_err(format!("{class}.obs_shape must be (C, H, W), all above 0, got {shape}"))
+            GameError::new_err(format!(
+                "{class}.obs_shape must be (C, H, W), all above 0, got {shape}"
+            ))
         })?;
         let info = Info {
             num_actions: number("num_actions")?,
@@ -50,7 +61,10 @@ impl PyGame {
             fault: Fault::default(),
             name: class,
         };
-        Ok(Self { object: object.call_method0("clone")?.unbind(), info: Arc::new(info) })
+        Ok(Self {
+            object: object.call_method0("clone")?.unbind(),
+            info: Arc::new(info),
+        })
     }
 
     /// The class's name.
@@ -72,16 +86,24 @@ impl PyGame {
     }
 
     fn wrong<T>(&self, method: &str, got: &str, expected: &str) -> PyResult<T> {
-        Err(GameError::new_err(format!("{}.{method}() gave {got}, expected {expected}", self.info.name)))
+        Err(GameError::new_err(format!(
+            "{}.{method}() gave {got}, expected {expected}",
+            self.info.name
+        )))
     }
 }
 
 impl Clone for PyGame {
     fn clone(&self) -> Self {
-        let copy = self.ask(None, |object| Ok(Some(object.call_method0("clone")?.unbind())));
+        let copy = self.ask(None, |object| {
+            Ok(Some(object.call_method0("clone")?.unbind()))
+        });
         // After a failure any object will do: it is never asked again.
         let object = copy.unwrap_or_else(|| Python::attach(|py| self.object.clone_ref(py)));
-        Self { object, info: self.info.clone() }
+        Self {
+            object,
+            info: self.info.clone(),
+        }
     }
 }
 
@@ -116,7 +138,11 @@ impl Game for PyGame {
                 Ok(1) => Ok(Turn::Player(Player::One)),
                 Ok(CHANCE) => Ok(Turn::Chance),
                 Ok(TERMINAL) => Ok(Turn::Terminal),
-                _ => self.wrong("turn", &reply.repr()?.to_string(), "0, 1, azpy.CHANCE or azpy.TERMINAL"),
+                _ => self.wrong(
+                    "turn",
+                    &reply.repr()?.to_string(),
+                    "0, 1, azpy.CHANCE or azpy.TERMINAL",
+                ),
             }
         })
     }
@@ -125,7 +151,10 @@ impl Game for PyGame {
         // After a failure one action stands in for the reply: a player's turn without any would be reported instead.
         *out = self.ask(vec![0], |object| {
             let reply = object.call_method0("legal_actions")?;
-            let expected = format!("a list of ascending actions in 0..{}, not empty", self.info.num_actions);
+            let expected = format!(
+                "a list of ascending actions in 0..{}, not empty",
+                self.info.num_actions
+            );
             let fine = |actions: &Vec<i64>| {
                 !actions.is_empty()
                     && actions.windows(2).all(|pair| pair[0] < pair[1])
@@ -140,7 +169,9 @@ impl Game for PyGame {
     }
 
     fn play(&mut self, action: Action) {
-        self.ask((), |object| object.call_method1("play", (action,)).map(drop));
+        self.ask((), |object| {
+            object.call_method1("play", (action,)).map(drop)
+        });
     }
 
     fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
@@ -166,9 +197,17 @@ impl Game for PyGame {
     fn outcome(&self) -> Value {
         self.ask(Value(0.0), |object| {
             let reply = object.call_method0("outcome")?;
-            match reply.extract::<f32>().ok().filter(|value| value.abs() <= 1.0) {
+            match reply
+                .extract::<f32>()
+                .ok()
+                .filter(|value| value.abs() <= 1.0)
+            {
                 Some(value) => Ok(Value(value)),
-                None => self.wrong("outcome", &reply.repr()?.to_string(), "a number in [-1, 1], for player 0"),
+                None => self.wrong(
+                    "outcome",
+                    &reply.repr()?.to_string(),
+                    "a number in [-1, 1], for player 0",
+                ),
             }
         })
     }
@@ -205,13 +244,19 @@ impl Game for PyGame {
             let reply = object.call_method0("key")?;
             match reply.extract::<u128>() {
                 Ok(key) => Ok(key),
-                Err(_) => self.wrong("key", &reply.repr()?.to_string(), "a whole number in [0, 2**128)"),
+                Err(_) => self.wrong(
+                    "key",
+                    &reply.repr()?.to_string(),
+                    "a whole number in [0, 2**128)",
+                ),
             }
         })
     }
 
     fn action_name(&self, action: Action) -> String {
-        self.ask(action.to_string(), |object| object.call_method1("action_name", (action,))?.extract())
+        self.ask(action.to_string(), |object| {
+            object.call_method1("action_name", (action,))?.extract()
+        })
     }
 
     fn render(&self) -> String {

@@ -41,11 +41,24 @@ pub(crate) struct Playing<G: Hosted> {
 
 impl<G: Hosted> Playing<G> {
     pub(crate) fn start(start: &G, settings: SelfPlaySettings) -> PyResult<Self> {
-        let threads = if start.fault().is_some() { 1 } else { settings.threads };
+        let threads = if start.fault().is_some() {
+            1
+        } else {
+            settings.threads
+        };
         let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
-        let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
+        let SelfPlaySettings {
+            config,
+            layout,
+            evaluators,
+            cache,
+            ..
+        } = settings;
         let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
-        Ok(Self { core: core.map_err(PyRuntimeError::new_err)?, fault: start.fault().cloned() })
+        Ok(Self {
+            core: core.map_err(PyRuntimeError::new_err)?,
+            fault: start.fault().cloned(),
+        })
     }
 }
 
@@ -137,16 +150,24 @@ impl SelfPlay {
                 "self-play called from inside an evaluator, which it may be waiting for",
             ));
         }
-        Ok(self.live.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        Ok(self
+            .live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone())
     }
 
     fn open(&self) -> PyResult<Arc<dyn AnySelfPlay>> {
-        self.playing()?.ok_or_else(|| PyValueError::new_err("this self-play is closed"))
+        self.playing()?
+            .ok_or_else(|| PyValueError::new_err("this self-play is closed"))
     }
 }
 
 /// Repeats `step`, without the GIL, until it gives something; looks for Ctrl-C in between.
-fn wait<T: Send>(py: Python<'_>, mut step: impl FnMut() -> PyResult<Option<T>> + Send) -> PyResult<T> {
+fn wait<T: Send>(
+    py: Python<'_>,
+    mut step: impl FnMut() -> PyResult<Option<T>> + Send,
+) -> PyResult<T> {
     loop {
         if let Some(done) = py.detach(&mut step)? {
             return Ok(done);
@@ -209,16 +230,23 @@ impl SelfPlay {
         )?;
         let simulations = settings::simulations(simulations)?;
         if simulations == 0 {
-            return Err(PyValueError::new_err("simulations must be at least 1 in self-play, got 0"));
+            return Err(PyValueError::new_err(
+                "simulations must be at least 1 in self-play, got 0",
+            ));
         }
         if pipelines == 0 || slots < pipelines {
             return Err(PyValueError::new_err(format!(
                 "expected at least 1 pipeline and a slot for each, got {pipelines} pipelines and {slots} slots"
             )));
         }
-        for (name, value) in [("temperature", temperature), ("temperature_final", temperature_final)] {
+        for (name, value) in [
+            ("temperature", temperature),
+            ("temperature_final", temperature_final),
+        ] {
             if !(value.is_finite() && value >= 0.0) {
-                return Err(PyValueError::new_err(format!("{name} must be a number >= 0, got {value}")));
+                return Err(PyValueError::new_err(format!(
+                    "{name} must be a number >= 0, got {value}"
+                )));
             }
         }
         let max_plies = match max_plies {
@@ -244,7 +272,12 @@ impl SelfPlay {
             seed,
             game: spec,
         };
-        let layout = Layout { slots, first_game, games, inside: attached_once };
+        let layout = Layout {
+            slots,
+            first_game,
+            games,
+            inside: attached_once,
+        };
         let evaluators = AnyEvaluator::for_pipelines(evaluator, pipelines)?;
         let settings = SelfPlaySettings {
             config,
@@ -257,7 +290,10 @@ impl SelfPlay {
         let mut all = PLAYING.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|other| other.strong_count() > 0);
         all.push(Arc::downgrade(&playing));
-        Ok(Self { live: Mutex::new(Some(playing)), pipelines })
+        Ok(Self {
+            live: Mutex::new(Some(playing)),
+            pipelines,
+        })
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -275,7 +311,9 @@ impl SelfPlay {
             None if playing.is_over() => Ok(Some(None)),
             None => Ok(None),
         })?;
-        record.map(|record| GameRecord(Arc::new(record))).ok_or_else(|| PyStopIteration::new_err(()))
+        record
+            .map(|record| GameRecord(Arc::new(record)))
+            .ok_or_else(|| PyStopIteration::new_err(()))
     }
 
     /// Changes to another evaluator between rounds, and returns when every pipeline has: nothing is sent to the old one
@@ -311,7 +349,11 @@ impl SelfPlay {
             std::thread::sleep(Duration::from_millis(1));
             Ok(playing.is_stopped().then_some(()))
         });
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let live = self
+            .live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         py.detach(move || drop((playing, live)));
         stopped
     }
@@ -352,7 +394,11 @@ impl SelfPlay {
 
 impl Drop for SelfPlay {
     fn drop(&mut self) {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let live = self
+            .live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         // Its threads may need the interpreter to end.
         if live.is_some() && Python::try_attach(|py| py.detach(|| drop(live))).is_none() {}
     }
