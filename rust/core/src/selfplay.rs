@@ -78,8 +78,8 @@ pub enum SelfPlayError<E> {
 pub struct SelfPlayStats {
     /// Finished games.
     pub games: u64,
-    /// Plies played in finished games.
-    pub plies: u64,
+    /// Searched plies of finished games.
+    pub positions: u64,
     /// Over finished moves.
     pub search: SearchStats,
     /// Over finished rounds.
@@ -447,9 +447,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         let rounds = std::mem::take(&mut self.rounds.stats);
         let stats = &mut state.stats;
         stats.games += over.len() as u64;
-        stats.plies += over
+        stats.positions += over
             .iter()
-            .map(|record| record.plies.len() as u64)
+            .map(|record| record.samples() as u64)
             .sum::<u64>();
         stats.search.add(searched);
         stats.rounds.add(&rounds);

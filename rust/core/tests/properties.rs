@@ -56,7 +56,8 @@ impl<G: Game> Evaluator<G> for Network {
                 &batch.actions[range.clone()],
                 &mut batch.logits[range],
             );
-            batch.values[row] = PovValue(value * if self.id.is_multiple_of(2) { 1.0 } else { -1.0 });
+            batch.values[row] =
+                PovValue(value * if self.id.is_multiple_of(2) { 1.0 } else { -1.0 });
         }
         Ok(())
     }

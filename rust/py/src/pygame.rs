@@ -229,9 +229,12 @@ impl Game for PyGame {
                 return self.wrong("encode", &format!("shape {:?}", array.shape()), &expected);
             }
             let array = array.readonly();
-            row.iter_mut()
-                .zip(array.as_array())
-                .for_each(|(to, &from)| *to = from);
+            for (to, &from) in row.iter_mut().zip(array.as_array()) {
+                if !from.is_finite() {
+                    return self.wrong("encode", &format!("the number {from}"), "finite numbers");
+                }
+                *to = from;
+            }
             Ok(())
         });
     }

@@ -367,7 +367,7 @@ impl SelfPlay {
         self.close(py)
     }
 
-    /// Totals since the start: games and plies (of finished games); simulations, evaluations, cache_hits, terminals
+    /// Totals since the start: games and positions (searched, of finished games); simulations, evaluations, cache_hits, terminals
     /// (of finished moves); batches, rows, rows_capacity (rows, had every tree found eval_batch leaves), shared (leaves
     /// that shared a row with an equal one); seconds_evaluating and seconds_growing, summed over the pipelines.
     #[getter]
@@ -376,7 +376,7 @@ impl SelfPlay {
         let stats = py.detach(|| playing.stats());
         let dict = PyDict::new(py);
         dict.set_item("games", stats.games)?;
-        dict.set_item("plies", stats.plies)?;
+        dict.set_item("positions", stats.positions)?;
         dict.set_item("simulations", stats.search.simulations)?;
         dict.set_item("evaluations", stats.search.evaluations)?;
         dict.set_item("cache_hits", stats.search.cache_hits)?;
