@@ -253,6 +253,6 @@ class SelfPlay:
     def __exit__(self, *args: object) -> None: ...
     @property
     def stats(self) -> dict[str, float]:
-        """Totals since the start: games, plies, simulations, evaluations, cache_hits, terminals, collisions, batches,
-        rows, rows_capacity (what the batches could have held), shared (leaves that took the row of an equal one),
-        seconds_evaluating, seconds_growing (summed over pipelines)."""
+        """Totals since the start: games, positions (searched, of finished games), simulations, evaluations, cache_hits,
+        terminals, collisions, batches, rows, rows_capacity (what the batches could have held), shared (leaves that
+        took the row of an equal one), seconds_evaluating, seconds_growing (summed over pipelines)."""
