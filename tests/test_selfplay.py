@@ -95,7 +95,11 @@ def test_games_are_the_same_for_any_threads_slots_pipelines_and_cache(game: str)
         for layout in LAYOUTS
     ]
     assert all(games == found[0] for games in found)
-    assert contents(play(STARTS[game], Hashed(actions, network_id=9), 24, seed=4, eval_batch=4)) != found[0]
+
+
+def test_another_seed_is_other_games() -> None:
+    found = [[record.actions.tolist() for record in play("connect_four", Hashed(7), 8, seed=seed)] for seed in (1, 2)]
+    assert all(game not in found[1] for game in found[0])
 
 
 def test_a_range_of_games_is_part_of_the_whole() -> None:
