@@ -18,7 +18,7 @@ from azpy.settings import Settings, auto_eval_batch
 # Settings that suit a game; a flag given on the command line wins.
 PRESETS: dict[str, dict[str, Any]] = {
     "connect_four": {"network": "5x64", "temperature_plies": 12, "opening_plies": 4},
-    "tictactoe": {
+    "tic_tac_toe": {
         "network": "2x32",
         "simulations": 50,
         "games_per_iteration": 500,
