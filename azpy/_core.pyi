@@ -1,10 +1,30 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
+
+__all__ = [
+    "CHANCE",
+    "TERMINAL",
+    "CoreError",
+    "EvaluatorError",
+    "GameError",
+    "GameRecord",
+    "ReplayBuffer",
+    "RolloutEvaluator",
+    "Search",
+    "SearchResult",
+    "SelfPlay",
+    "State",
+    "UniformEvaluator",
+    "VectorSearch",
+    "__version__",
+    "list_games",
+    "make_game",
+]
 
 __version__: str
 CHANCE: int
@@ -19,11 +39,13 @@ class EvaluatorError(ValueError):
 class GameError(ValueError):
     """A game that breaks its contract: no legal action at a player's turn, more plies than `max_plies`, ..."""
 
+@type_check_only
 class Evaluator(Protocol):
     def evaluate_batch(
         self, observations: NDArray[np.float32], /
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]: ...
 
+@type_check_only
 class GameLike(Protocol):
     """What `azpy.Game` declares."""
 
@@ -101,7 +123,7 @@ class Search:
         eval_batch: int = 8,
         c_puct: float = 1.5,
         c_puct_base: float | None = None,
-        fpu: str | float = "zero",
+        fpu: str | float = ...,
         virtual_loss: float = 1.0,
         max_collisions: int | None = None,
         root_noise: float | tuple[float | None, float] | None = None,
@@ -122,7 +144,7 @@ class VectorSearch:
         eval_batch: int = 8,
         c_puct: float = 1.5,
         c_puct_base: float | None = None,
-        fpu: str | float = "zero",
+        fpu: str | float = ...,
         virtual_loss: float = 1.0,
         max_collisions: int | None = None,
         root_noise: float | tuple[float | None, float] | None = None,
@@ -205,10 +227,10 @@ class SelfPlay:
         simulations: int = 100,
         c_puct: float = 1.5,
         c_puct_base: float | None = None,
-        fpu: str | float = "zero",
+        fpu: str | float = ...,
         virtual_loss: float = 1.0,
         max_collisions: int | None = None,
-        root_noise: float | tuple[float | None, float] | None = 0.25,
+        root_noise: float | tuple[float | None, float] | None = ...,
         temperature: float = 1.0,
         temperature_plies: int = 30,
         temperature_final: float = 0.0,
@@ -231,6 +253,6 @@ class SelfPlay:
     def __exit__(self, *args: object) -> None: ...
     @property
     def stats(self) -> dict[str, float]:
-        """Totals since the start: games, plies, simulations, evaluations, cache_hits, terminals, collisions, batches,
-        rows, rows_capacity (what the batches could have held), shared (leaves that took the row of an equal one),
-        seconds_evaluating, seconds_growing (summed over pipelines)."""
+        """Totals since the start: games, positions (searched, of finished games), simulations, evaluations, cache_hits,
+        terminals, collisions, batches, rows, rows_capacity (what the batches could have held), shared (leaves that
+        took the row of an equal one), seconds_evaluating, seconds_growing (summed over pipelines)."""

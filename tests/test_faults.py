@@ -209,6 +209,7 @@ NONSENSE: dict[str, azpy.Game] = {
     "a roll without outcomes": broken(turn=lambda: azpy.CHANCE),
     "an observation of another shape": broken(encode=lambda: np.zeros((4, 2, 1), np.float32)),
     "no observation": broken(encode=lambda: None),
+    "an observation that is not finite": broken(encode=lambda: np.full((4, 1, 1), np.nan, np.float32)),
     "a clone that is none": broken(clone=lambda: None),
     "an endless game": broken(play=lambda action: None, legal_actions=lambda: [0]),
 }

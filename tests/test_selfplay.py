@@ -156,7 +156,7 @@ def test_statistics_add_up() -> None:
         stats = games.stats
     searched = sum(int((record.flags & SEARCHED).sum()) for record in records)
     assert stats["games"] == 20
-    assert stats["plies"] == sum(len(record) for record in records)
+    assert stats["positions"] == searched
     assert stats["simulations"] == 30 * searched
     assert stats["batches"] == len(evaluator.batches)
     assert stats["rows"] == sum(evaluator.batches) <= stats["rows_capacity"]
@@ -241,10 +241,11 @@ def test_each_pipeline_gets_a_fork_of_its_own() -> None:
 
         def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
             self.threads.add(threading.get_ident())
+            time.sleep(0.001)  # no pipeline plays all games before another has begun
             return super().evaluate_batch(observations)
 
     evaluator = Forks()
-    play("tic_tac_toe", evaluator, 40, pipelines=3, slots=12)
+    play("tic_tac_toe", evaluator, 100, pipelines=3, slots=12)
     used = [one for one in (evaluator, *evaluator.forks) if one.batches]
     assert len(used) == 3
     assert all(len(one.threads) == 1 for one in used)
@@ -288,42 +289,35 @@ class Device(Hashed):
         self.seconds_a_row = seconds_a_row
 
     def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
-        logits, values = np.zeros((len(observations), 7), np.float32), np.zeros(len(observations), np.float32)
+        rows = len(observations)
         with self.lock:
-            self.batches.append(len(observations))
-            time.sleep(self.seconds_a_row * len(observations))
-        # Cheap, and still another answer for another position.
-        logits += observations[:, 0].sum(axis=1) - observations[:, 1].sum(axis=1) * np.float32(0.5)
-        values += np.tanh(logits @ np.arange(-3, 4, dtype=np.float32))
-        return logits, values
+            self.batches.append(rows)
+            # Cheap, the same bits in any batch, and different for different positions.
+            values = (observations[:, 0, :, 3] - observations[:, 1, :, 3]).sum(axis=1) / np.float32(8)
+            time.sleep(self.seconds_a_row * rows)
+            return np.zeros((rows, 7), np.float32), values
 
 
 def timed(pipelines: int, device: Device) -> tuple[float, dict[str, float], list[bytes]]:
+    settings: dict[str, Any] = {"slots": 256, "simulations": 300, "eval_batch": 16, "threads": 1, "seed": 1}
     began = time.monotonic()
-    settings: dict[str, Any] = {
-        "slots": 256,
-        "simulations": 64,
-        "eval_batch": 16,
-        "threads": 1,
-        "cache_positions": 0,
-        "seed": 1,
-    }
-    with azpy.SelfPlay("connect_four", device, games=256, pipelines=pipelines, **settings) as games:
-        records = sorted(games, key=lambda record: record.game_id)
+    with azpy.SelfPlay("connect_four", device, games=256, pipelines=pipelines, cache_positions=0, **settings) as games:
+        records = list(games)
         stats = games.stats
-    return time.monotonic() - began, stats, contents(records)
+    seconds = time.monotonic() - began
+    return seconds, stats, contents(sorted(records, key=lambda record: record.game_id))
 
 
-def test_trees_grow_while_the_device_works() -> None:
-    # Without a second pipeline a step takes host + device; with one, little more than the longer of the two.
+def test_a_step_takes_the_longer_of_host_and_device_and_not_their_sum() -> None:
     _, stats, _ = timed(1, Device(0.0))
-    seconds_a_row = stats["seconds_growing"] / stats["rows"]  # a device as fast as the host
+    seconds_a_row = stats["seconds_growing"] / stats["rows"]  # a device about as fast as the host
     ratios = list[float]()
-    for _ in range(4):  # what else runs on this machine can spoil one measurement
-        alone, _, games_alone = timed(1, Device(seconds_a_row))
+    for _ in range(5):  # what else runs on this machine can spoil one measurement
+        alone, stats, games_alone = timed(1, Device(seconds_a_row))
         overlapped, _, games_overlapped = timed(2, Device(seconds_a_row))
         assert games_alone == games_overlapped
-        ratios.append(overlapped / alone)
-        if ratios[-1] < 0.75:
+        device = stats["seconds_evaluating"]
+        ratios.append(overlapped / max(device, alone - device))
+        if ratios[-1] < 1.3:  # the sum is almost twice the longer
             return
-    pytest.fail(f"two pipelines took {ratios} of the time of one; 0.5 is the least possible")
+    pytest.fail(f"two pipelines took {ratios} times the longer of host and device")
