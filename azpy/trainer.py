@@ -308,7 +308,7 @@ def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: flo
     return {
         "play_seconds": seconds,
         "games_per_second": delta["games"] / seconds,
-        "plies_per_second": delta["plies"] / seconds,
+        "positions_per_second": delta["positions"] / seconds,
         "simulations_per_second": delta["simulations"] / seconds,
         "evaluations_per_second": delta["rows"] / seconds,
         "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
