@@ -21,7 +21,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "tic_tac_toe": {
         "network": "2x32",
         "simulations": 50,
-        "games_per_iteration": 500,
+        "games_per_iteration": 2000,
         "temperature_plies": 6,
         "opening_plies": 2,
         "match_opening_plies": 1,
