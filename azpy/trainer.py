@@ -302,13 +302,12 @@ class Trainer:
 
 def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> dict[str, float]:
     """Rates and shares of self-play between two readings of its totals; an evaluation is a row of a batch."""
-    delta = {name: after[name] - before[name] for name in after}
+    delta = {name: after[name] - before[name] for name in before}
     leaves = delta["evaluations"] + delta["cache_hits"]
     seconds = max(seconds, 1e-9)
     return {
         "play_seconds": seconds,
         "games_per_second": delta["games"] / seconds,
-        "plies_per_second": delta["plies"] / seconds,
         "simulations_per_second": delta["simulations"] / seconds,
         "evaluations_per_second": delta["rows"] / seconds,
         "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
