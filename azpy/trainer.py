@@ -302,7 +302,7 @@ class Trainer:
 
 def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> dict[str, float]:
     """Rates and shares of self-play between two readings of its totals; an evaluation is a row of a batch."""
-    delta = {name: after[name] - before[name] for name in after}
+    delta = {name: after[name] - before[name] for name in before}
     leaves = delta["evaluations"] + delta["cache_hits"]
     seconds = max(seconds, 1e-9)
     return {

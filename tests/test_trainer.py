@@ -90,10 +90,11 @@ def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) 
             assert row["games"] == 20
             assert row["positions"] > 100
             assert 0 < row["policy_loss"] < 3
-            assert row["simulations_per_second"] > 0
+            assert row["simulations_per_second"] >= 0  # games of so small an iteration may all have been ready
             assert 0 <= row["cache_hits"] <= 1
-            assert 0 < row["batch_fill"] <= 1
+            assert 0 <= row["batch_fill"] <= 1
             assert row["parity"] < 1e-4
+    assert rows[0]["simulations_per_second"] > rows[0]["evaluations_per_second"] > 0
     for iteration in (1, 2, 3):
         model = tmp_path / f"checkpoints/{iteration:06d}/model.onnx"
         azpy.OnnxEvaluator(model, game=azpy.make_game("tic_tac_toe"))
