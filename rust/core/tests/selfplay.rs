@@ -154,6 +154,21 @@ fn games_depend_on_the_seed_and_their_id_alone() {
             "{slots} slots, {pipelines} pipelines"
         );
     }
+    let other = all(&start(
+        SelfPlayConfig {
+            seed: 8,
+            ..config()
+        },
+        8,
+        Some(40),
+        vec![Network::new(3)],
+    ));
+    assert!(
+        other
+            .iter()
+            .zip(&games)
+            .any(|(one, two)| one.plies != two.plies)
+    );
     for game in &games {
         game.check(&toy).unwrap();
         assert_eq!(&GameRecord::from_bytes(&game.to_bytes()).unwrap(), game);
