@@ -53,7 +53,7 @@ class Trainer:
         SettingsError: no such game.
 
     Example:
-        >>> with Trainer(Settings("tictactoe", network="2x16", iterations=1), "runs/t") as trainer:  # doctest: +SKIP
+        >>> with Trainer(Settings("tic_tac_toe", network="2x16", iterations=1), "runs/t") as trainer:  # doctest: +SKIP
         ...     for event in trainer.run():
         ...         print(event)
     """
@@ -301,15 +301,16 @@ class Trainer:
 
 
 def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> dict[str, float]:
-    """Rates and shares of self-play between two readings of its totals."""
-    delta = {name: after[name] - before.get(name, 0.0) for name in after}
+    """Rates and shares of self-play between two readings of its totals; an evaluation is a row of a batch."""
+    delta = {name: after[name] - before[name] for name in before}
     leaves = delta["evaluations"] + delta["cache_hits"]
+    seconds = max(seconds, 1e-9)
     return {
         "play_seconds": seconds,
         "games_per_second": delta["games"] / seconds,
         "positions_per_second": delta["positions"] / seconds,
         "simulations_per_second": delta["simulations"] / seconds,
-        "evaluations_per_second": delta["evaluations"] / seconds,
+        "evaluations_per_second": delta["rows"] / seconds,
         "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
         "cache_hits": delta["cache_hits"] / max(leaves, 1.0),
     }

@@ -23,11 +23,11 @@ def az_train(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_small_run_prints_what_a_user_needs(tmp_path: Path) -> None:
-    done = az_train("tictactoe", *TINY, "--iterations", "2", cwd=tmp_path)
+    done = az_train("tic_tac_toe", *TINY, "--iterations", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     for text in (
-        "run folder runs/tictactoe",
+        "run folder runs/tic_tac_toe",
         "eval batch 2 x 4 slots per pipeline = device batch 8 (2 pipelines), 8 simulations a move",
         "iteration 1: 10 games",
         "simulations/s",
@@ -42,7 +42,7 @@ def test_a_small_run_prints_what_a_user_needs(tmp_path: Path) -> None:
     ):
         assert text in done.stdout
     assert "\x1b" not in done.stdout
-    again = az_train("tictactoe", *TINY, "--iterations", "3", cwd=tmp_path)
+    again = az_train("tic_tac_toe", *TINY, "--iterations", "3", cwd=tmp_path)
     assert "going on after iteration 2" in again.stdout
     assert "iteration 3: 10 games" in again.stdout
 
@@ -61,16 +61,16 @@ def test_a_python_game_is_trained_from_the_current_folder(tmp_path: Path) -> Non
     [
         (["chequers"], "unknown game 'chequers'"),
         (["connect_four(width=99)"], "width"),
-        (["tictactoe", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
-        (["tictactoe", "--eval-batch", "lots"], "eval_batch must be a whole number or auto, got 'lots'"),
-        (["tictactoe", "--network", "big"], "network 'big' is not of the form"),
-        (["tictactoe", "--minutes", "0"], "minutes must be more than 0"),
-        (["tictactoe", "--minutes", "soon"], "--minutes"),
-        (["tictactoe", "--frobnicate"], "--frobnicate"),
+        (["tic_tac_toe", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
+        (["tic_tac_toe", "--eval-batch", "lots"], "eval_batch must be a whole number or auto, got 'lots'"),
+        (["tic_tac_toe", "--network", "big"], "network 'big' is not of the form"),
+        (["tic_tac_toe", "--minutes", "0"], "minutes must be more than 0"),
+        (["tic_tac_toe", "--minutes", "soon"], "--minutes"),
+        (["tic_tac_toe", "--frobnicate"], "--frobnicate"),
         ([], "game"),
-        (["tictactoe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
-        (["tictactoe", "--out", "occupied/file"], "occupied/file"),
-        (["tictactoe", "--out", "/proc/nowhere"], "/proc/nowhere"),
+        (["tic_tac_toe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
+        (["tic_tac_toe", "--out", "occupied/file"], "occupied/file"),
+        (["tic_tac_toe", "--out", "/proc/nowhere"], "/proc/nowhere"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -87,7 +87,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
 
 def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(tmp_path: Path) -> None:
-    command = ["tictactoe", *TINY, "--out", "run"]
+    command = ["tic_tac_toe", *TINY, "--out", "run"]
     assert az_train(*command, "--iterations", "1", cwd=tmp_path).returncode == 0
     damaged = tmp_path / "run/checkpoints/000001/model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1])
@@ -101,7 +101,7 @@ def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(tmp_path: Path) 
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "azpy.cli.train", "tictactoe", *TINY]
+    command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", *TINY]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     assert process.stdout is not None
     while "iteration 2" not in process.stdout.readline():
@@ -110,14 +110,14 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     output, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert errors == ""
-    assert f"Go on with: az-train tictactoe {' '.join(TINY)}" in output
-    again = az_train("tictactoe", *TINY, "--iterations", "3", cwd=tmp_path)
+    assert f"Go on with: az-train tic_tac_toe {' '.join(TINY)}" in output
+    again = az_train("tic_tac_toe", *TINY, "--iterations", "3", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert "going on after iteration" in again.stdout
 
 
 def test_without_torch_it_says_what_to_install(tmp_path: Path) -> None:
-    script = "import sys; sys.modules['torch'] = None; from azpy.cli.train import main; sys.exit(main(['tictactoe']))"
+    script = "import sys; sys.modules['torch'] = None; from azpy.cli.train import main; sys.exit(main(['tic_tac_toe']))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 2
     assert done.stderr == 'az-train: torch is not installed: pip install "azpy[cpu,train]"\n'

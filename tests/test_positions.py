@@ -60,7 +60,7 @@ def test_a_python_class_is_found_in_the_current_folder(heap: str) -> None:
     assert turn_of(position) == 0
     assert not is_terminal(position)
     assert observation_of(position).shape == (1, 1, 1)
-    state = make_position("tictactoe")
+    state = make_position("tic_tac_toe")
     assert turn_of(state) == 0
     assert observation_of(state).shape == state.obs_shape
 

@@ -19,12 +19,12 @@ from azpy import storage
 from azpy.errors import RunError
 from azpy.runs import RunFolder
 
-SETTINGS: dict[str, Any] = {"game": "tictactoe", "network": "1x8", "minutes": None, "rate": 0.002, "seed": 3}
+SETTINGS: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "minutes": None, "rate": 0.002, "seed": 3}
 
 
 def play(games: int, first: int = 0) -> list[azpy.GameRecord]:
     with azpy.SelfPlay(
-        "tictactoe", azpy.UniformEvaluator(), slots=4, simulations=8, seed=1, first_game=first, games=games
+        "tic_tac_toe", azpy.UniformEvaluator(), slots=4, simulations=8, seed=1, first_game=first, games=games
     ) as self_play:
         return list(self_play)
 
@@ -319,7 +319,7 @@ def test_another_run_s_folder_is_refused_and_other_settings_may_change(tmp_path:
         pass
     with folder(tmp_path, minutes=5.0, rate=0.001):
         pass
-    assert 'game = "tictactoe"\n' in (tmp_path / "run/config.toml").read_text()
+    assert 'game = "tic_tac_toe"\n' in (tmp_path / "run/config.toml").read_text()
     assert "minutes = 5.0\n" in (tmp_path / "run/config.toml").read_text()
     with pytest.raises(RunError, match="holds a run with network '1x8', asked for '2x8'"):
         folder(tmp_path, network="2x8")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from azpy.settings import Settings, auto_eval_batch
 from azpy.trainer import Trainer
 
 SMALL: dict[str, Any] = {
-    "game": "tictactoe",
+    "game": "tic_tac_toe",
     "network": "1x16",
     "eval_batch": 2,
     "simulations": 12,
@@ -64,8 +65,12 @@ def same_weights(first: Path, second: Path, iteration: int) -> bool:
     return all(same)
 
 
+def opened(path: Path) -> RunFolder:
+    return RunFolder(path, tomllib.loads((path / "config.toml").read_text()))
+
+
 def game_ids(path: Path) -> list[int]:
-    with RunFolder(path, {}) as folder:
+    with opened(path) as folder:
         return [game.game_id for i in folder.sealed_iterations() for game in folder.sealed_games(i)]
 
 
@@ -85,13 +90,14 @@ def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) 
             assert row["games"] == 20
             assert row["positions"] > 100
             assert 0 < row["policy_loss"] < 3
-            assert row["simulations_per_second"] > 0
+            assert row["simulations_per_second"] >= 0  # games of so small an iteration may all have been ready
             assert 0 <= row["cache_hits"] <= 1
-            assert 0 < row["batch_fill"] <= 1
+            assert 0 <= row["batch_fill"] <= 1
             assert row["parity"] < 1e-4
+    assert rows[0]["simulations_per_second"] > rows[0]["evaluations_per_second"] > 0
     for iteration in (1, 2, 3):
         model = tmp_path / f"checkpoints/{iteration:06d}/model.onnx"
-        azpy.OnnxEvaluator(model, game=azpy.make_game("tictactoe"))
+        azpy.OnnxEvaluator(model, game=azpy.make_game("tic_tac_toe"))
 
 
 def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:
@@ -133,11 +139,11 @@ def test_finished_games_of_an_interrupted_iteration_are_kept(tmp_path: Path) -> 
     run(tmp_path / "straight", deterministic=True, iterations=1)
     with Trainer(settings(deterministic=True, iterations=1), tmp_path / "parts") as trainer:
         for event in trainer.run():
-            if isinstance(event, Played) and event.games >= 3:
+            if isinstance(event, Played):
                 break
-    with RunFolder(tmp_path / "parts", {}) as folder:
+    with opened(tmp_path / "parts") as folder:
         kept = len(folder.journal)
-    assert kept >= 3
+    assert 0 < kept < 20
     events = run(tmp_path / "parts", deterministic=True, iterations=1)
     assert next(event.games for event in events if isinstance(event, Played)) > kept
     assert same_weights(tmp_path / "straight", tmp_path / "parts", 1)
@@ -145,31 +151,31 @@ def test_finished_games_of_an_interrupted_iteration_are_kept(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_a_killed_run_goes_on(tmp_path: Path, deterministic: bool) -> None:
-    changes = {"iterations": 8, "deterministic": deterministic}
+    changes = {"iterations": 5, "deterministic": deterministic}
     script = (
         "import json, sys\nfrom azpy.settings import Settings\nfrom azpy.trainer import Trainer\n"
         f"with Trainer(Settings(**{SMALL | changes!r}), {str(tmp_path / 'run')!r}) as trainer:\n"
         "    for event in trainer.run():\n        print(type(event).__name__, flush=True)\n"
     )
-    for kills in range(3):
+    for kills in range(2):
         process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         for _ in iter(process.stdout.readline, "Saved\n"):
-            assert process.poll() is None or kills > 0
+            assert process.poll() is None
         time.sleep(0.05 * kills)
         process.kill()
         process.wait()
         process.stdout.close()
     saved = max(int(path.name) for path in (tmp_path / "run/checkpoints").iterdir() if path.name.isdigit())
-    assert saved >= 3
+    assert saved >= 2
     events = run(tmp_path / "run", **changes)
-    assert events[0].iteration >= 3
-    assert events[-1].iteration == 8
+    assert events[0].iteration >= 2
+    assert events[-1].iteration == 5
     ids = game_ids(tmp_path / "run")
-    assert len(ids) == len(set(ids)) == 160
+    assert len(ids) == len(set(ids)) == 100
     if deterministic:
         run(tmp_path / "straight", **changes)
-        assert same_weights(tmp_path / "straight", tmp_path / "run", 8)
+        assert same_weights(tmp_path / "straight", tmp_path / "run", 5)
 
 
 def test_a_damaged_checkpoint_is_refused_and_the_one_before_goes_on(tmp_path: Path) -> None:
@@ -186,7 +192,7 @@ def test_a_damaged_checkpoint_is_refused_and_the_one_before_goes_on(tmp_path: Pa
 
 def test_another_game_s_folder_is_refused(tmp_path: Path) -> None:
     run_until(tmp_path, 1)
-    with pytest.raises(RunError, match="holds a run with game 'tictactoe'"):
+    with pytest.raises(RunError, match="holds a run with game 'tic_tac_toe'"):
         Trainer(settings(game="connect_four"), tmp_path)
     with pytest.raises(SettingsError, match="unknown game 'go_fish'"):
         Trainer(settings(game="go_fish"), tmp_path / "other")
@@ -205,7 +211,7 @@ def test_a_wrong_export_does_not_get_to_play(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(azpy.trainer, "to_onnx", stale)
     with pytest.raises(ModelError, match="differs from the network"):
         run(tmp_path)
-    with RunFolder(tmp_path, {}) as folder:
+    with opened(tmp_path) as folder:
         assert folder.checkpoints() == []
         assert folder.sealed_iterations() == [1]
 
@@ -323,8 +329,6 @@ def test_a_timed_run_ends_on_time(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_in_the_folder(tmp_path: Path) -> None:
-    import tomllib
-
     run_until(tmp_path, 1)
     config = tomllib.loads((tmp_path / "config.toml").read_text())
     expected = {name: value for name, value in dataclasses.asdict(settings()).items() if value is not None}
@@ -340,6 +344,6 @@ def test_an_interrupt_in_the_middle_loses_no_finished_game(tmp_path: Path) -> No
 
     with pytest.raises(KeyboardInterrupt):
         interrupt()
-    with RunFolder(tmp_path, {}) as folder:
+    with opened(tmp_path) as folder:
         assert len(folder.journal) + sum(len(folder.sealed_games(i)) for i in folder.sealed_iterations()) > 0
         assert folder.notices == []

@@ -74,7 +74,7 @@ class Display:
         if self._live is None:
             print(text, flush=True)
         else:
-            self._live.console.print(text, markup=False, highlight=False)
+            self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _status(self, stage: str, text: str, done: float) -> None:
         if self._live is not None:

@@ -17,11 +17,11 @@ from azpy.settings import Settings, auto_eval_batch
 
 # Settings that suit a game; a flag given on the command line wins.
 PRESETS: dict[str, dict[str, Any]] = {
-    "connect_four": {"network": "5x64", "temperature_plies": 12, "opening_plies": 4},
-    "tictactoe": {
+    "connect_four": {"network": "4x32", "temperature_plies": 12, "opening_plies": 4},
+    "tic_tac_toe": {
         "network": "2x32",
         "simulations": 50,
-        "games_per_iteration": 500,
+        "games_per_iteration": 2000,
         "temperature_plies": 6,
         "opening_plies": 2,
         "match_opening_plies": 1,

@@ -460,13 +460,18 @@ impl<G: Game> Search<G> {
         // Whose view `value_sum` is in at this node.
         let mut chooser = Player::Zero;
         loop {
-            self.tree.mark(id);
             self.paths.push(id);
-            let child = match self.tree.node(id).kind {
+            let kind = self.tree.node(id).kind;
+            // Chosen before it is marked: the descent itself is not among those in flight.
+            let chosen = match kind {
+                Kind::Decision(player) => select(&self.tree, id, player, chooser, &self.config),
+                _ => ROOT,
+            };
+            self.tree.mark(id);
+            let child = match kind {
                 Kind::Decision(player) => {
-                    let child = select(&self.tree, id, player, chooser, &self.config);
                     chooser = player;
-                    child
+                    chosen
                 }
                 Kind::Chance => {
                     chooser = Player::Zero;
@@ -745,7 +750,7 @@ fn most_visited(children: &[Node]) -> Option<usize> {
 /// The child that maximises `Q + U`; ties go to the lowest action.
 ///
 /// For a child with n visits, value sum W seen by the player who chooses, prior P and f descents in flight, below a
-/// node with N visits and F in flight (this descent itself not counted):
+/// node with N visits and F in flight (this descent not yet counted):
 /// `Q = (W - v f) / (n + v f)`, `U = c P sqrt(N + F) / (1 + n + f)` (PUCT as in AlphaZero, Silver et al. 2018;
 /// virtual loss v as in Chaslot et al. 2008).
 #[inline]
@@ -758,7 +763,7 @@ fn select(
 ) -> NodeId {
     let node = tree.node(id);
     let children = tree.children(id);
-    let total = f64::from(node.visits + node.in_flight - 1);
+    let total = f64::from(node.visits + node.in_flight);
     let c = match config.c_puct_base {
         None => config.c_puct,
         Some(base) => config.c_puct + ((1.0 + total + base) / base).ln(),
@@ -783,38 +788,24 @@ fn select(
         }
     };
     let scale = c * total.sqrt();
-    let best = if total == f64::from(node.visits) {
-        // Nothing else in flight below: the same formula with f = 0, and nearly always so at eval batch 1.
-        best_child::<false>(children, scale, config.virtual_loss, fpu)
+    let best = if node.in_flight == 0 && node.visits < SMALL {
+        best_child_of_few(children, scale, fpu)
     } else {
-        best_child::<true>(children, scale, config.virtual_loss, fpu)
+        best_child(children, scale, config.virtual_loss, fpu)
     };
     node.first_child + best as NodeId
 }
 
-#[inline]
-fn best_child<const IN_FLIGHT: bool>(
-    children: &[Node],
-    scale: f64,
-    virtual_loss: f64,
-    fpu: f64,
-) -> usize {
+fn best_child(children: &[Node], scale: f64, virtual_loss: f64, fpu: f64) -> usize {
     let (mut best, mut best_score) = (0, f64::NEG_INFINITY);
     for (index, child) in children.iter().enumerate() {
-        let visits = f64::from(child.visits);
-        let in_flight = if IN_FLIGHT {
-            f64::from(child.in_flight)
-        } else {
-            0.0
-        };
+        let (visits, in_flight) = (f64::from(child.visits), f64::from(child.in_flight));
         let lost = virtual_loss * in_flight;
         let known = visits + lost;
-        // Without a branch, and with the two divisions side by side, this is twice as fast. An untried child has
-        // 0 / tiny = 0 for its first term.
-        let above = [child.value_sum - lost, f64::from(child.prior)];
-        let below = [known.max(f64::MIN_POSITIVE), 1.0 + visits + in_flight];
-        let [q, u] = [above[0] / below[0], above[1] / below[1]];
-        let score = q + if known > 0.0 { 0.0 } else { fpu } + scale * u;
+        // No branch, as it would be guessed wrong: an untried child has 0 / tiny = 0 for its first term.
+        let q = (child.value_sum - lost) / known.max(f64::MIN_POSITIVE);
+        let untried = if known > 0.0 { 0.0 } else { fpu };
+        let score = q + untried + scale * (f64::from(child.prior) / (1.0 + visits + in_flight));
         if score > best_score {
             (best, best_score) = (index, score);
         }
@@ -822,10 +813,42 @@ fn best_child<const IN_FLIGHT: bool>(
     best
 }
 
+/// As [`best_child`] where nothing is in flight and the parent has fewer than [`SMALL`] visits. The same formula, with
+/// the divisions looked up: they were half of the search's time (November 2026).
+fn best_child_of_few(children: &[Node], scale: f64, fpu: f64) -> usize {
+    let (mut best, mut best_score) = (0, f64::NEG_INFINITY);
+    for (index, child) in children.iter().enumerate() {
+        // Children have fewer visits than their parent; the mask spares the check of the index.
+        let visits = (child.visits & (SMALL - 1)) as usize;
+        let untried = if visits == 0 { fpu } else { 0.0 };
+        let q = child.value_sum * RECIPROCALS[visits] + untried;
+        let score = q + scale * (f64::from(child.prior) * RECIPROCALS[visits + 1]);
+        if score > best_score {
+            (best, best_score) = (index, score);
+        }
+    }
+    best
+}
+
+const SMALL: u32 = 1024;
+
+/// 1 / n, and 0 for 0: the value sum of an untried child is 0 too.
+static RECIPROCALS: [f64; SMALL as usize + 1] = {
+    let mut table = [0.0; SMALL as usize + 1];
+    let mut n = 1;
+    while n < table.len() {
+        table[n] = 1.0 / n as f64;
+        n += 1;
+    }
+    table
+};
+
 /// Priors from raw logits; all of them finite.
 fn softmax(logits: &[f32], priors: &mut Vec<f32>) {
     priors.clear();
-    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    // Not `f32::max`, which takes care of NaN: there is none.
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, larger);
     if logits.iter().all(|&logit| logit == highest) {
         // What the lines below would give, without the exponentials: uniform and rollout evaluators end here.
         priors.resize(logits.len(), 1.0 / logits.len() as f32);

@@ -102,8 +102,9 @@ struct State<Error, E> {
     /// Finished games that may wait before the pipelines do.
     room: usize,
     error: Option<SelfPlayError<Error>>,
-    /// Pipelines still at work.
+    /// Pipelines still at work, and how many of them wait.
     running: usize,
+    waiting: usize,
     /// Evaluators to change to, one a pipeline.
     next: Vec<Option<E>>,
     stats: SelfPlayStats,
@@ -152,6 +153,7 @@ where
                 room: layout.slots.max(64),
                 error: None,
                 running: pipelines,
+                waiting: 0,
                 next: (0..pipelines).map(|_| None).collect(),
                 stats: SelfPlayStats::default(),
             }),
@@ -235,6 +237,12 @@ where
         self.shared.changed.notify_all();
     }
 
+    /// Waits at most `patience` until no pipeline is in a round (after `pause(true)`).
+    #[must_use]
+    pub fn is_paused(&self, patience: Duration) -> bool {
+        self.wait_until(patience, |state| state.waiting == state.running)
+    }
+
     /// Leaves new evaluators for the pipelines, one each, to be taken between rounds.
     ///
     /// # Errors
@@ -255,10 +263,15 @@ where
     /// Waits at most `patience` until every pipeline has taken the evaluator of the last `swap`.
     #[must_use]
     pub fn is_swapped(&self, patience: Duration) -> bool {
+        self.wait_until(patience, |state| state.next.iter().all(Option::is_none))
+    }
+
+    /// Waits at most `patience` for something that the pipelines do; true at once when none is left to do it.
+    fn wait_until(&self, patience: Duration, done: impl Fn(&State<E::Error, E>) -> bool) -> bool {
         let until = Instant::now() + patience;
         let mut state = self.shared.lock();
         loop {
-            if state.running == 0 || state.next.iter().all(Option::is_none) {
+            if state.running == 0 || done(&state) {
                 return true;
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -468,10 +481,13 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             if !state.paused && state.finished.len() < state.room {
                 return true;
             }
+            state.waiting += 1;
+            shared.changed.notify_all();
             state = shared
                 .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
         }
     }
 }

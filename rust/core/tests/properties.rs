@@ -391,9 +391,16 @@ fn a_reused_root_has_what_it_inherited_and_what_was_asked_for_and_new_noise() {
                 .find(|child| child.action == action)
                 .unwrap()
                 .clone();
+            let chooser = search.root().turn();
             search.advance(action);
             let inherited = search.tree().node(ROOT).visits;
             assert_eq!(inherited, child.visits);
+            // What the chooser thought of the action is what the position is worth, seen by whoever moves now.
+            if let (Turn::Player(before), Turn::Player(now)) = (chooser, search.root().turn()) {
+                let mean = (child.value_sum / f64::from(child.visits)) as f32;
+                let seen = PovValue(mean).absolute(before).pov(now).0;
+                assert_eq!(search.result().value, seen);
+            }
             if search.root().turn() == Turn::Terminal {
                 break;
             }

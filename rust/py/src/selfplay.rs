@@ -26,6 +26,7 @@ pub(crate) trait AnySelfPlay: Send + Sync {
     fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>>;
     fn is_over(&self) -> bool;
     fn pause(&self, paused: bool);
+    fn is_paused(&self, patience: Duration) -> bool;
     fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()>;
     fn is_swapped(&self, patience: Duration) -> bool;
     fn stats(&self) -> SelfPlayStats;
@@ -74,6 +75,9 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     }
     fn pause(&self, paused: bool) {
         self.core.pause(paused);
+    }
+    fn is_paused(&self, patience: Duration) -> bool {
+        self.core.is_paused(patience)
     }
     fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()> {
         self.core.swap(evaluators).map_err(selfplay_error)
@@ -325,11 +329,11 @@ impl SelfPlay {
         wait(py, || Ok(playing.is_swapped(PATIENCE).then_some(())))
     }
 
-    /// Holds the pipelines at the end of their rounds; games in play stay as they are.
+    /// Holds the pipelines at the end of their rounds, and returns when all are there; games in play stay as they are.
     fn pause(&self, py: Python<'_>) -> PyResult<()> {
         let playing = self.open()?;
         py.detach(|| playing.pause(true));
-        Ok(())
+        wait(py, || Ok(playing.is_paused(PATIENCE).then_some(())))
     }
 
     /// Lets the pipelines go on.
