@@ -2,10 +2,7 @@
 //! many of them. Elements are plies, so criterion's `elem/s` is moves a second.
 //!
 //! `cargo bench -p azpy-games`, or with a game's name after `--`.
-#![allow(
-    missing_docs,
-    reason = "criterion's macros write public items without docs"
-)]
+#![allow(missing_docs, reason = "criterion's macros write public items without docs")]
 
 use std::hint::black_box;
 
@@ -83,12 +80,8 @@ fn bench_calls(c: &mut Criterion) {
             next.turn()
         });
     });
-    group.bench_function("legal_actions", |b| {
-        b.iter(|| black_box(&middle).legal_actions(black_box(&mut actions)))
-    });
-    group.bench_function("encode", |b| {
-        b.iter(|| black_box(&middle).encode(black_box(&mut row)))
-    });
+    group.bench_function("legal_actions", |b| b.iter(|| black_box(&middle).legal_actions(black_box(&mut actions))));
+    group.bench_function("encode", |b| b.iter(|| black_box(&middle).encode(black_box(&mut row))));
     group.bench_function("key", |b| b.iter(|| black_box(&middle).key()));
     group.finish();
 }
@@ -96,11 +89,7 @@ fn bench_calls(c: &mut Criterion) {
 fn bench_games(c: &mut Criterion) {
     bench_game(c, "tictactoe", &TicTacToe::new());
     bench_game(c, "connect_four", &ConnectFour::default());
-    bench_game(
-        c,
-        "connect_four_8x7x5",
-        &ConnectFour::new(8, 7, 5).expect("a board that fits"),
-    );
+    bench_game(c, "connect_four_8x7x5", &ConnectFour::new(8, 7, 5).expect("a board that fits"));
     bench_game(c, "pig", &Pig::default());
     bench_game(c, "dice_nim", &DiceNim::default());
 }

@@ -10,50 +10,27 @@ use azpy_core::search::{Search, SearchConfig};
 use azpy_games::{ConnectFour, TicTacToe};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-fn search<G: Game>(
-    criterion: &mut Criterion,
-    name: &str,
-    root: G,
-    eval_batch: usize,
-    simulations: u32,
-) {
-    let config = SearchConfig {
-        eval_batch,
-        ..SearchConfig::default()
-    };
+fn search<G: Game>(criterion: &mut Criterion, name: &str, root: G, eval_batch: usize, simulations: u32) {
+    let config = SearchConfig { eval_batch, ..SearchConfig::default() };
     let mut search = Search::new(root.clone(), config, 0);
     let mut rounds = Rounds::new(Workers::Serial, None);
     let mut once = || {
         search.reset(root.clone());
-        search
-            .begin(simulations, Stream::keyed(&[1]))
-            .expect("the start is a player's turn");
-        while rounds
-            .run(std::slice::from_mut(&mut search), &mut [Uniform])
-            .expect("nothing can fail")
-        {}
+        search.begin(simulations, Stream::keyed(&[1])).expect("the start is a player's turn");
+        while rounds.run(std::slice::from_mut(&mut search), &mut [Uniform]).expect("nothing can fail") {}
         search.result().visits.iter().sum::<u32>()
     };
     assert_eq!(once(), simulations);
     let mut group = criterion.benchmark_group("search");
     group.throughput(Throughput::Elements(u64::from(simulations)));
-    group.bench_function(
-        format!("{name}/{simulations} simulations/eval batch {eval_batch}"),
-        |b| b.iter(&mut once),
-    );
+    group.bench_function(format!("{name}/{simulations} simulations/eval batch {eval_batch}"), |b| b.iter(&mut once));
     group.finish();
 }
 
 fn searches(criterion: &mut Criterion) {
     let connect_four = ConnectFour::new(7, 6, 4).expect("the usual board");
     for (eval_batch, simulations) in [(1, 800), (8, 800), (1, 100_000)] {
-        search(
-            criterion,
-            "connect_four",
-            connect_four,
-            eval_batch,
-            simulations,
-        );
+        search(criterion, "connect_four", connect_four, eval_batch, simulations);
     }
     search(criterion, "tictactoe", TicTacToe::default(), 1, 800);
 }

@@ -1,5 +1,6 @@
 """Nothing hangs and nothing is swallowed: a fault reaches the caller as itself, in good time."""
 
+import copy
 import gc
 import signal
 import subprocess
@@ -467,3 +468,126 @@ def test_ctrl_c_ends_a_search(what: str) -> None:
         process.kill()
     assert float(text) - sent < 1.0  # 0.2 s on an idle machine
     assert process.returncode == 0
+
+
+class Burning(Countdown):
+    """Raises in one method once `fuse` calls have been made, over all its copies."""
+
+    def __init__(self, heap: int, method: str, fuse: list[int]) -> None:
+        super().__init__(heap)
+        self.method, self.fuse = method, fuse
+
+    def clone(self) -> "Burning":
+        twin = copy.copy(self)
+        twin.passes = list(self.passes)
+        return twin
+
+    def _burn(self, method: str) -> None:
+        if method == self.method:
+            self.fuse[0] -= 1
+            if self.fuse[0] < 0:
+                raise KeyError("burnt")
+
+    def play(self, action: int) -> None:
+        self._burn("play")
+        super().play(action)
+
+    def encode(self) -> NDArray[np.float32]:
+        self._burn("encode")
+        return super().encode()
+
+    def legal_actions(self) -> list[int]:
+        self._burn("legal_actions")
+        return super().legal_actions()
+
+
+@pytest.mark.parametrize("fuse", range(0, 60, 3))
+def test_an_exception_in_a_rollout_comes_as_itself(fuse: int) -> None:
+    with pytest.raises(KeyError, match="burnt"):
+        azpy.Search(azpy.RolloutEvaluator(), simulations=500).run(Burning(9, "play", [fuse]))
+
+
+def test_many_pipelines_that_fail_at_once_do_not_hang() -> None:
+    for _ in range(5):
+        with (
+            azpy.SelfPlay(Burning(12, "play", [400]), Hashed(3), slots=8, pipelines=4, simulations=20) as play,
+            pytest.raises(KeyError, match="burnt"),
+        ):
+            for _ in range(10_000):
+                next(play)
+
+
+def test_a_failed_game_leaves_no_answers_in_the_cache() -> None:
+    class Cached(Hashed):
+        network_id = 7
+
+    expected = azpy.Search(Cached(3), simulations=0).run(Countdown(9)).value
+    search = azpy.VectorSearch(
+        [Burning(8, "encode", [10**9]), Burning(9, "encode", [0])], Cached(3), cache_positions=1000
+    )
+    with pytest.raises(KeyError, match="burnt"):
+        search.run(0)
+    search.replace(1, Burning(9, "encode", [10**9]))
+    search.run(0)
+    assert search.root_values()[1] == expected
+
+
+def test_a_search_goes_on_after_an_exception_in_a_game() -> None:
+    fuse = [10]
+    search = azpy.Search(Hashed(3), simulations=100)
+    with pytest.raises(KeyError, match="burnt"):
+        search.run(Burning(9, "legal_actions", fuse))
+    fuse[0] = 10**9
+    assert search.run().visits.sum() == 100
+    fuse[0] = 0
+    with pytest.raises(KeyError, match="burnt"):
+        search.advance(0)
+
+
+def test_a_search_can_be_looked_at_after_its_root_moved() -> None:
+    search = azpy.VectorSearch([azpy.make_game("pig")], azpy.UniformEvaluator())
+    search.run(50)
+    search.advance([0])
+    assert search.action_probabilities().sum() == 0
+    assert search.select_actions().tolist() == [-1]
+    board = azpy.VectorSearch([azpy.make_game("tic_tac_toe")], azpy.UniformEvaluator())
+    board.run(9)
+    board.advance([0])
+    assert board.action_probabilities().sum() == pytest.approx(1)
+    assert len(board.results()[0].priors) == 8
+
+
+def test_self_play_that_is_collected_on_its_own_thread_ends() -> None:
+    class Collecting(Hashed):
+        calls = 0
+
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            Collecting.calls += 1
+            if Collecting.calls % 20 == 0:
+                gc.collect()
+            return super().evaluate_batch(observations)
+
+    for _ in range(3):
+        play = azpy.SelfPlay("tic_tac_toe", Collecting(9), slots=8, pipelines=2, simulations=10)
+        next(play)
+        cycle: list[Any] = [play]
+        cycle.append(cycle)
+        del play, cycle
+        time.sleep(0.1)
+    gc.collect()
+
+
+def test_games_of_different_sizes_are_not_mixed() -> None:
+    class Sized(Countdown):
+        def __init__(self, actions: int) -> None:
+            super().__init__(9)
+            self.num_actions = actions
+
+    with pytest.raises(TypeError, match="size"):
+        azpy.VectorSearch([Sized(2), Sized(3)], azpy.UniformEvaluator())
+
+
+@pytest.mark.parametrize("settings", [{"cache_positions": 2**63 + 1}, {"cache_positions": 10**12}, {"max_collisions": 10**9}])
+def test_sizes_that_no_machine_has_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="at most"):
+        azpy.Search(azpy.UniformEvaluator(), **settings).run(azpy.make_game("tic_tac_toe"))

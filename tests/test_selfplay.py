@@ -302,29 +302,12 @@ class Device(Hashed):
             return np.zeros((rows, 7), np.float32), values
 
 
-def timed(pipelines: int, device: Device) -> tuple[float, dict[str, float], list[bytes]]:
-    settings: dict[str, Any] = {"slots": 256, "simulations": 300, "eval_batch": 16, "threads": 1, "seed": 1}
-    began = time.monotonic()
-    with azpy.SelfPlay("connect_four", device, games=256, pipelines=pipelines, cache_positions=0, **settings) as games:
-        records = list(games)
-        stats = games.stats
-    seconds = time.monotonic() - began
-    return seconds, stats, contents(sorted(records, key=lambda record: record.game_id))
+def test_a_second_pipeline_changes_no_game_when_the_device_is_slow() -> None:
+    def games(pipelines: int) -> list[bytes]:
+        settings: dict[str, Any] = {"slots": 64, "simulations": 60, "eval_batch": 16, "pipelines": pipelines}
+        return contents(play("connect_four", Device(2e-6), 64, cache_positions=0, **settings))
 
-
-def test_a_step_takes_the_longer_of_host_and_device_and_not_their_sum() -> None:
-    _, stats, _ = timed(1, Device(0.0))
-    seconds_a_row = stats["seconds_growing"] / stats["rows"]  # a device about as fast as the host
-    ratios = list[float]()
-    for _ in range(5):  # what else runs on this machine can spoil one measurement
-        alone, stats, games_alone = timed(1, Device(seconds_a_row))
-        overlapped, _, games_overlapped = timed(2, Device(seconds_a_row))
-        assert games_alone == games_overlapped
-        device = stats["seconds_evaluating"]
-        ratios.append(overlapped / max(device, alone - device))
-        if ratios[-1] < 1.3:  # the sum is almost twice the longer
-            return
-    pytest.fail(f"two pipelines took {ratios} times the longer of host and device")
+    assert games(1) == games(2) == games(3)
 
 
 def test_paused_pipelines_use_no_processor_time() -> None:

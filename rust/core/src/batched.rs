@@ -56,27 +56,16 @@ impl Workers {
 
     /// Encodes states into consecutive rows.
     fn encode<G: Game>(&self, states: &[G], observations: &mut [f32]) {
-        let Some(row_len) = observations
-            .len()
-            .checked_div(states.len())
-            .filter(|&len| len > 0)
-        else {
+        let Some(row_len) = observations.len().checked_div(states.len()).filter(|&len| len > 0) else {
             return;
         };
         let rows = observations.chunks_exact_mut(row_len);
         match self {
             Self::Pool(pool) if states.len() >= 64 => pool.install(|| {
                 let rows = observations.par_chunks_exact_mut(row_len);
-                states
-                    .par_iter()
-                    .zip(rows)
-                    .with_min_len(32)
-                    .for_each(|(state, row)| state.encode(row));
+                states.par_iter().zip(rows).with_min_len(32).for_each(|(state, row)| state.encode(row));
             }),
-            _ => states
-                .iter()
-                .zip(rows)
-                .for_each(|(state, row)| state.encode(row)),
+            _ => states.iter().zip(rows).for_each(|(state, row)| state.encode(row)),
         }
     }
 }
@@ -211,18 +200,12 @@ impl<G: Game> Rounds<G> {
         let begun = now(self.timed);
         let mut waited = Duration::ZERO;
         self.networks.clear();
-        self.networks
-            .extend(evaluators.iter().map(Evaluator::network));
-        let Self {
-            cache, networks, ..
-        } = &*self;
+        self.networks.extend(evaluators.iter().map(Evaluator::network));
+        let Self { cache, networks, .. } = &*self;
         let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
-        self.workers
-            .for_each(searches, |search| search.gather(cache_for(search.network)));
-        if let Some((search, fault)) = searches
-            .iter()
-            .enumerate()
-            .find_map(|(index, search)| Some((index, search.fault()?.clone())))
+        self.workers.for_each(searches, |search| search.gather(cache_for(search.network)));
+        if let Some((search, fault)) =
+            searches.iter().enumerate().find_map(|(index, search)| Some((index, search.fault()?.clone())))
         {
             return Err(SearchError::Game { search, fault });
         }
@@ -245,18 +228,10 @@ impl<G: Game> Rounds<G> {
             waited += since(asked);
         }
 
-        let Self {
-            cache, networks, ..
-        } = &*self;
+        let Self { cache, networks, .. } = &*self;
         let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
-        let replies = Replies {
-            offsets: &self.offsets,
-            logits: &self.logits,
-            values: &self.values,
-        };
-        self.workers.for_each(searches, |search| {
-            search.apply(replies, cache_for(search.network))
-        });
+        let replies = Replies { offsets: &self.offsets, logits: &self.logits, values: &self.values };
+        self.workers.for_each(searches, |search| search.apply(replies, cache_for(search.network)));
         self.stats.evaluating += waited;
         self.stats.growing += since(begun).saturating_sub(waited);
         Ok(searches.iter().any(|search| !search.is_done()))
@@ -265,10 +240,7 @@ impl<G: Game> Rounds<G> {
     /// Gives every leaf of this network's searches a row.
     fn collect(&mut self, searches: &mut [Search<G>], network: usize, share: bool) {
         self.seen.clear();
-        for search in searches
-            .iter_mut()
-            .filter(|search| search.network == network)
-        {
+        for search in searches.iter_mut().filter(|search| search.network == network) {
             if search.states.is_empty() {
                 continue;
             }
@@ -278,25 +250,17 @@ impl<G: Game> Rounds<G> {
                 if !matches!(leaf.answer, Answer::Row(_)) {
                     continue;
                 }
-                let state = states
-                    .next()
-                    .expect("a leaf without an answer has a position");
+                let state = states.next().expect("a leaf without an answer has a position");
                 let legal = &search.legal[leaf.legal.start as usize..leaf.legal.end as usize];
                 let row = self.states.len() as u32;
                 leaf.answer = Answer::Row(row);
                 if share {
                     // `gather` knows the key only where there is a cache.
-                    let key = if self.cache.is_some() {
-                        leaf.key
-                    } else {
-                        state.key()
-                    };
+                    let key = if self.cache.is_some() { leaf.key } else { state.key() };
                     let first = *self.seen.entry(key).or_insert(row) as usize;
                     // Equal keys with other legal actions are a game's mistake; it must not become a panic here.
                     let same = first < row as usize
-                        && self.actions
-                            [self.offsets[first] as usize..self.offsets[first + 1] as usize]
-                            == *legal;
+                        && self.actions[self.offsets[first] as usize..self.offsets[first + 1] as usize] == *legal;
                     if same {
                         leaf.answer = Answer::Row(first as u32);
                         self.stats.shared += 1;
@@ -312,11 +276,7 @@ impl<G: Game> Rounds<G> {
     }
 
     /// Has the rows from `first` on answered, and refuses answers that would poison a search.
-    fn evaluate<E: Evaluator<G>>(
-        &mut self,
-        first: usize,
-        evaluator: &mut E,
-    ) -> Result<(), SearchError<E::Error>> {
+    fn evaluate<E: Evaluator<G>>(&mut self, first: usize, evaluator: &mut E) -> Result<(), SearchError<E::Error>> {
         let rows = self.states.len() - first;
         let packed = self.offsets[first] as usize;
         // A row that is left unanswered must not pass for an answer.
@@ -327,10 +287,7 @@ impl<G: Game> Rounds<G> {
         let offsets = if packed == 0 {
             &self.offsets[first..]
         } else {
-            offsets = self.offsets[first..]
-                .iter()
-                .map(|offset| offset - packed as u32)
-                .collect();
+            offsets = self.offsets[first..].iter().map(|offset| offset - packed as u32).collect();
             &offsets
         };
         let workers = &self.workers;
@@ -358,14 +315,8 @@ impl<G: Game> Rounds<G> {
             }
             self.values[row].0 = value.clamp(-1.0, 1.0);
             let range = self.offsets[row] as usize..self.offsets[row + 1] as usize;
-            if let Some(bad) = self.logits[range.clone()]
-                .iter()
-                .position(|logit| !logit.is_finite())
-            {
-                let (logit, action) = (
-                    self.logits[range.start + bad],
-                    self.actions[range.start + bad],
-                );
+            if let Some(bad) = self.logits[range.clone()].iter().position(|logit| !logit.is_finite()) {
+                let (logit, action) = (self.logits[range.start + bad], self.actions[range.start + bad]);
                 let row = row - first;
                 return Err(SearchError::BadReply(format!(
                     "logit {logit} for the legal action {action} in row {row} of the evaluator's reply, expected a finite number"

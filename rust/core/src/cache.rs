@@ -11,6 +11,9 @@ use crate::rng::mix;
 /// Entries that compete for one place. Four: the usual compromise between a full table and a short scan.
 const WAYS: usize = 4;
 
+/// Locks, so that many threads seldom meet at one.
+const SHARDS: usize = 64;
+
 #[derive(Clone)]
 struct Entry {
     network: u64,
@@ -47,13 +50,8 @@ impl Cache {
     #[must_use]
     pub fn with_index_mask(positions: usize, index_mask: u64) -> Self {
         let places = positions.max(256).next_power_of_two();
-        let shards = 64.min(places / WAYS);
-        let buckets = places / WAYS / shards;
-        Self {
-            shards: (0..shards).map(|_| Mutex::default()).collect(),
-            buckets,
-            index_mask,
-        }
+        let buckets = places / WAYS / SHARDS;
+        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), buckets, index_mask }
     }
 
     fn place(&self, network: u64, position: u128) -> (usize, usize) {
@@ -65,33 +63,19 @@ impl Cache {
 
     fn lock(&self, shard: usize) -> std::sync::MutexGuard<'_, Shard> {
         // A panic cannot leave a shard half written: entries are replaced whole.
-        self.shards[shard]
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.shards[shard].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// The stored answer, if there is one with `num_legal` priors: appends the priors to `priors` and returns the
     /// value for the player to move.
-    pub fn get(
-        &self,
-        network: u64,
-        position: u128,
-        num_legal: usize,
-        priors: &mut Vec<f32>,
-    ) -> Option<PovValue> {
+    pub fn get(&self, network: u64, position: u128, num_legal: usize, priors: &mut Vec<f32>) -> Option<PovValue> {
         let (shard, first) = self.place(network, position);
         let mut shard = self.lock(shard);
         shard.clock = shard.clock.wrapping_add(1);
         let clock = shard.clock;
-        let entry = shard
-            .entries
-            .get_mut(first..first + WAYS)?
-            .iter_mut()
-            .flatten()
-            .find(|entry| {
-                entry.position == position
-                    && entry.network == network
-                    && entry.priors.len() == num_legal
+        let entry =
+            shard.entries.get_mut(first..first + WAYS)?.iter_mut().flatten().find(|entry| {
+                entry.position == position && entry.network == network && entry.priors.len() == num_legal
             })?;
         entry.last_used = clock;
         priors.extend_from_slice(&entry.priors);
@@ -108,30 +92,15 @@ impl Cache {
         }
         shard.clock = shard.clock.wrapping_add(1);
         let clock = shard.clock;
-        let entry = Entry {
-            network,
-            position,
-            value,
-            last_used: clock,
-            priors: priors.into(),
-        };
+        let entry = Entry { network, position, value, last_used: clock, priors: priors.into() };
         let ways = &mut shard.entries[first..first + WAYS];
         let same = |way: &Option<Entry>| {
-            way.as_ref()
-                .is_some_and(|entry| entry.position == position && entry.network == network)
+            way.as_ref().is_some_and(|entry| entry.position == position && entry.network == network)
         };
-        let index = ways
-            .iter()
-            .position(same)
-            .or_else(|| ways.iter().position(Option::is_none))
-            .unwrap_or_else(|| {
-                let age = |index: &usize| {
-                    ways[*index]
-                        .as_ref()
-                        .map_or(0, |entry| clock.wrapping_sub(entry.last_used))
-                };
-                (0..WAYS).max_by_key(age).expect("there are four ways")
-            });
+        let index = ways.iter().position(same).or_else(|| ways.iter().position(Option::is_none)).unwrap_or_else(|| {
+            let age = |index: &usize| ways[*index].as_ref().map_or(0, |entry| clock.wrapping_sub(entry.last_used));
+            (0..WAYS).max_by_key(age).expect("there are four ways")
+        });
         ways[index] = Some(entry);
     }
 }
@@ -167,10 +136,7 @@ mod tests {
                 found += 1;
             }
         }
-        assert!(
-            found > 0 && found <= 256 * WAYS,
-            "{found} answers kept in 256 buckets"
-        );
+        assert!(found > 0 && found <= 256 * WAYS, "{found} answers kept in 256 buckets");
     }
 
     #[test]

@@ -40,11 +40,7 @@ impl<G: Game> Batch<'_, G> {
     /// When `observations` has another length.
     pub fn fill(&self, rows: Range<usize>, observations: &mut [f32]) {
         let row_len: usize = self.states[0].obs_shape().iter().product();
-        assert_eq!(
-            observations.len(),
-            rows.len() * row_len,
-            "observations must hold exactly the rows asked for"
-        );
+        assert_eq!(observations.len(), rows.len() * row_len, "observations must hold exactly the rows asked for");
         (self.encode)(&self.states[rows], observations);
     }
 
@@ -84,12 +80,7 @@ pub trait RowEvaluator: Send {
     ///
     /// # Errors
     /// As for [`Evaluator::evaluate_batch`].
-    fn evaluate(
-        &mut self,
-        observation: &[f32],
-        legal: &[Action],
-        logits: &mut [f32],
-    ) -> Result<PovValue, Self::Error>;
+    fn evaluate(&mut self, observation: &[f32], legal: &[Action], logits: &mut [f32]) -> Result<PovValue, Self::Error>;
 }
 
 /// Makes a [`RowEvaluator`] answer batches.
@@ -101,10 +92,7 @@ pub struct RowByRow<E> {
 impl<E> RowByRow<E> {
     /// Wraps `inner`.
     pub fn new(inner: E) -> Self {
-        Self {
-            inner,
-            observation: Vec::new(),
-        }
+        Self { inner, observation: Vec::new() }
     }
 }
 
@@ -112,16 +100,12 @@ impl<G: Game, E: RowEvaluator> Evaluator<G> for RowByRow<E> {
     type Error = E::Error;
 
     fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error> {
-        self.observation
-            .resize(batch.states[0].obs_shape().iter().product(), 0.0);
+        self.observation.resize(batch.states[0].obs_shape().iter().product(), 0.0);
         for row in 0..batch.rows() {
             batch.fill(row..row + 1, &mut self.observation);
             let range = batch.range(row);
-            batch.values[row] = self.inner.evaluate(
-                &self.observation,
-                &batch.actions[range.clone()],
-                &mut batch.logits[range],
-            )?;
+            batch.values[row] =
+                self.inner.evaluate(&self.observation, &batch.actions[range.clone()], &mut batch.logits[range])?;
         }
         Ok(())
     }
@@ -156,8 +140,10 @@ impl<G: Game> Evaluator<G> for Rollout {
         let mut legal = Vec::new();
         let mut outcomes = Vec::new();
         for ((state, &stream), value) in batch.states.iter().zip(batch.streams).zip(batch.values) {
+            // A leaf is a player's turn, unless a game written in Python has failed since; its owner will say so.
             let Turn::Player(player) = state.turn() else {
-                unreachable!("a leaf is a player's turn")
+                *value = PovValue(0.0);
+                continue;
             };
             let mut state = state.clone();
             let mut stream = Stream::keyed(&[self.seed, stream]);

@@ -11,7 +11,8 @@ const FORMAT: u32 = 1;
 
 /// A searched ply: its policy target and value may be learned from.
 pub const SEARCHED: u8 = 1;
-/// The network was exchanged while the ply was searched.
+/// The network was exchanged while the ply was searched. (A tree kept from the ply before may rest on an older network
+/// still, whatever this says.)
 pub const MIXED_NETWORKS: u8 = 2;
 
 /// One ply of a game.
@@ -64,10 +65,7 @@ impl GameRecord {
     /// Number of plies that can be learned from.
     #[must_use]
     pub fn samples(&self) -> usize {
-        self.plies
-            .iter()
-            .filter(|ply| ply.flags & SEARCHED != 0)
-            .count()
+        self.plies.iter().filter(|ply| ply.flags & SEARCHED != 0).count()
     }
 
     /// Plays the record again from `start` and refuses one that the rules do not bear out.
@@ -95,10 +93,7 @@ impl GameRecord {
                 }
             };
             if player != ply.player {
-                return Err(format!(
-                    "ply {index} is said to be by player {}, the rules say {player}",
-                    ply.player
-                ));
+                return Err(format!("ply {index} is said to be by player {}, the rules say {player}", ply.player));
             }
             if ply.flags & SEARCHED != 0 {
                 if player >= 0 {
@@ -106,19 +101,17 @@ impl GameRecord {
                 }
                 let range = self.range(index);
                 if player < 0 || self.legal[range.clone()] != legal {
-                    return Err(format!(
-                        "the legal actions stored for ply {index} are not those of the rules"
-                    ));
+                    return Err(format!("the legal actions stored for ply {index} are not those of the rules"));
+                }
+                let number = |x: f32| x.is_finite() && x.abs() <= 1.0;
+                if !number(ply.root_value) || !self.priors[range.clone()].iter().all(|&prior| number(prior)) {
+                    return Err(format!("ply {index} has a value or prior that is none"));
                 }
                 if self.visits[range].iter().all(|&visits| visits == 0) {
-                    return Err(format!(
-                        "ply {index} is said to be searched, but has no visits"
-                    ));
+                    return Err(format!("ply {index} is said to be searched, but has no visits"));
                 }
             }
-            state
-                .try_play(ply.action)
-                .map_err(|error| format!("ply {index}: {error}"))?;
+            state.try_play(ply.action).map_err(|error| format!("ply {index}: {error}"))?;
         }
         let outcome = match state.turn() {
             Turn::Terminal if !self.capped => state.outcome(),
@@ -126,13 +119,10 @@ impl GameRecord {
             _ if self.capped => Value(0.0),
             _ => return Err("it stops before the end of the game".into()),
         };
-        if outcome.0.to_bits() == self.outcome.to_bits() || outcome.0 == self.outcome {
+        if outcome.0 == self.outcome {
             Ok(())
         } else {
-            Err(format!(
-                "its outcome is said to be {}, the rules say {}",
-                self.outcome, outcome.0
-            ))
+            Err(format!("its outcome is said to be {}, the rules say {}", self.outcome, outcome.0))
         }
     }
 
@@ -156,9 +146,7 @@ impl GameRecord {
             out.extend(ply.root_value.to_le_bytes());
             out.extend(ply.network.to_le_bytes());
         }
-        self.offsets
-            .iter()
-            .for_each(|x| out.extend(x.to_le_bytes()));
+        self.offsets.iter().for_each(|x| out.extend(x.to_le_bytes()));
         self.legal.iter().for_each(|x| out.extend(x.to_le_bytes()));
         self.visits.iter().for_each(|x| out.extend(x.to_le_bytes()));
         self.priors.iter().for_each(|x| out.extend(x.to_le_bytes()));
@@ -173,9 +161,7 @@ impl GameRecord {
         let mut reader = Reader(bytes);
         let format = reader.u32()?;
         if format != FORMAT {
-            return Err(format!(
-                "a game record of format {format}, expected {FORMAT}"
-            ));
+            return Err(format!("a game record of format {format}, expected {FORMAT}"));
         }
         let name_len = reader.u32()? as usize;
         let game = String::from_utf8(reader.take(name_len)?.to_vec())
@@ -187,10 +173,7 @@ impl GameRecord {
         let (num_plies, num_legal) = (reader.u32()? as usize, reader.u32()? as usize);
         let needed = num_plies as u64 * 22 + 4 + num_legal as u64 * 12;
         if needed != reader.0.len() as u64 {
-            return Err(format!(
-                "a game record with {} bytes of plies, expected {needed}",
-                reader.0.len()
-            ));
+            return Err(format!("a game record with {} bytes of plies, expected {needed}", reader.0.len()));
         }
         let mut plies = Vec::with_capacity(num_plies);
         for _ in 0..num_plies {
@@ -202,27 +185,12 @@ impl GameRecord {
                 network: reader.u64()?,
             });
         }
-        let mut words = |count: usize| {
-            (0..count)
-                .map(|_| reader.u32())
-                .collect::<Result<Vec<_>, _>>()
-        };
+        let mut words = |count: usize| (0..count).map(|_| reader.u32()).collect::<Result<Vec<_>, _>>();
         let offsets = words(num_plies + 1)?;
         let legal = words(num_legal)?;
         let visits = words(num_legal)?;
         let priors = words(num_legal)?.into_iter().map(f32::from_bits).collect();
-        Ok(Self {
-            game,
-            game_id,
-            seed,
-            outcome,
-            capped,
-            plies,
-            offsets,
-            legal,
-            visits,
-            priors,
-        })
+        Ok(Self { game, game_id, seed, outcome, capped, plies, offsets, legal, visits, priors })
     }
 }
 
@@ -230,10 +198,7 @@ struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], String> {
-        let (taken, rest) = self
-            .0
-            .split_at_checked(count)
-            .ok_or("a game record that ends too soon")?;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or("a game record that ends too soon")?;
         self.0 = rest;
         Ok(taken)
     }

@@ -45,12 +45,7 @@ pub struct ReplayBuffer<G> {
 impl<G: Game> ReplayBuffer<G> {
     /// A buffer of games from `start` that keeps at most about `max_samples` samples (one game at least).
     pub fn new(start: G, max_samples: usize) -> Self {
-        Self {
-            start,
-            max_samples,
-            games: VecDeque::new(),
-            added: 0,
-        }
+        Self { start, max_samples, games: VecDeque::new(), added: 0 }
     }
 
     /// The position that all its games begin from.
@@ -85,9 +80,7 @@ impl<G: Game> ReplayBuffer<G> {
     /// Samples held.
     #[must_use]
     pub fn num_samples(&self) -> usize {
-        self.games
-            .front()
-            .map_or(0, |(first, _)| (self.added - first) as usize)
+        self.games.front().map_or(0, |(first, _)| (self.added - first) as usize)
     }
 
     /// Draws a batch.
@@ -95,10 +88,7 @@ impl<G: Game> ReplayBuffer<G> {
     /// # Panics
     /// When the buffer is empty, or the arrays do not fit each other.
     pub fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) {
-        let (actions, row_len) = (
-            self.start.num_actions(),
-            self.start.obs_shape().iter().product(),
-        );
+        let (actions, row_len) = (self.start.num_actions(), self.start.obs_shape().iter().product());
         let mut rows: Vec<_> = samples
             .observations
             .chunks_exact_mut(row_len)
@@ -107,35 +97,19 @@ impl<G: Game> ReplayBuffer<G> {
             .zip(samples.values)
             .enumerate()
             .collect();
-        workers.for_each(
-            &mut rows,
-            |(row, (((observation, legal), policy), value))| {
-                let mut stream = Stream::keyed(&[draw.seed, *row as u64]);
-                let (record, ply) = self.pick(stream.below(self.num_samples()));
-                self.fill(
-                    record,
-                    ply,
-                    draw,
-                    &mut stream,
-                    observation,
-                    legal,
-                    policy,
-                    value,
-                );
-            },
-        );
+        workers.for_each(&mut rows, |(row, (((observation, legal), policy), value))| {
+            let mut stream = Stream::keyed(&[draw.seed, *row as u64]);
+            let (record, ply) = self.pick(stream.below(self.num_samples()));
+            self.fill(record, ply, draw, &mut stream, observation, legal, policy, value);
+        });
     }
 
     /// The `index`-th sample held, oldest first.
     fn pick(&self, index: usize) -> (&GameRecord, usize) {
         let wanted = self.games[0].0 + index as u64;
-        let (first, record) =
-            &self.games[self.games.partition_point(|(first, _)| *first <= wanted) - 1];
-        let mut searched =
-            (0..record.plies.len()).filter(|&ply| record.plies[ply].flags & SEARCHED != 0);
-        let ply = searched
-            .nth((wanted - first) as usize)
-            .expect("the game has as many samples as were counted");
+        let (first, record) = &self.games[self.games.partition_point(|(first, _)| *first <= wanted) - 1];
+        let mut searched = (0..record.plies.len()).filter(|&ply| record.plies[ply].flags & SEARCHED != 0);
+        let ply = searched.nth((wanted - first) as usize).expect("the game has as many samples as were counted");
         (record, ply)
     }
 
@@ -152,14 +126,8 @@ impl<G: Game> ReplayBuffer<G> {
         value: &mut f32,
     ) {
         let mut state = self.start.clone();
-        record.plies[..ply]
-            .iter()
-            .for_each(|earlier| state.play(earlier.action));
-        let symmetry = if draw.symmetries {
-            stream.below(state.num_symmetries())
-        } else {
-            0
-        };
+        record.plies[..ply].iter().for_each(|earlier| state.play(earlier.action));
+        let symmetry = if draw.symmetries { stream.below(state.num_symmetries()) } else { 0 };
         if symmetry == 0 {
             state.encode(observation);
         } else {
@@ -170,22 +138,14 @@ impl<G: Game> ReplayBuffer<G> {
         legal.fill(false);
         policy.fill(0.0);
         let range = record.range(ply);
-        let total: f64 = record.visits[range.clone()]
-            .iter()
-            .map(|&visits| f64::from(visits))
-            .sum();
+        let total: f64 = record.visits[range.clone()].iter().map(|&visits| f64::from(visits)).sum();
         for index in range {
             let action = state.symmetric_action(symmetry, record.legal[index]) as usize;
             legal[action] = true;
             policy[action] = (f64::from(record.visits[index]) / total) as f32;
         }
-        let player = if record.plies[ply].player == 0 {
-            Player::Zero
-        } else {
-            Player::One
-        };
+        let player = if record.plies[ply].player == 0 { Player::Zero } else { Player::One };
         let outcome = Value(record.outcome).pov(player).0;
-        *value = (1.0 - draw.root_value_weight) * outcome
-            + draw.root_value_weight * record.plies[ply].root_value;
+        *value = (1.0 - draw.root_value_weight) * outcome + draw.root_value_weight * record.plies[ply].root_value;
     }
 }

@@ -12,7 +12,7 @@ use crate::rng::{Stream, mix};
 use crate::tree::{Kind, Node, NodeId, ROOT, Tree};
 
 /// Simulations that end in known positions before `gather` comes up for air, so that interrupts are seen.
-const GATHER_AT_MOST: u32 = 4096;
+const GATHER_AT_MOST: u64 = 4096;
 
 /// What an action that was never tried is worth to the player who chooses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,41 +77,29 @@ impl SearchConfig {
         let positive = |x: f64| x.is_finite() && x > 0.0;
         let fail = |what: String| Err(what);
         if self.eval_batch == 0 || self.eval_batch > 1 << 16 {
-            return fail(format!(
-                "eval_batch must be between 1 and 65536, got {}",
-                self.eval_batch
-            ));
+            return fail(format!("eval_batch must be between 1 and 65536, got {}", self.eval_batch));
+        }
+        if self.max_collisions > 1 << 16 {
+            return fail(format!("max_collisions must be at most 65536, got {}", self.max_collisions));
         }
         if !(self.c_puct.is_finite() && self.c_puct >= 0.0) {
             return fail(format!("c_puct must be a number >= 0, got {}", self.c_puct));
         }
         if self.c_puct_base.is_some_and(|base| !positive(base)) {
-            return fail(format!(
-                "c_puct_base must be a number > 0 or None, got {:?}",
-                self.c_puct_base
-            ));
+            return fail(format!("c_puct_base must be a number > 0 or None, got {:?}", self.c_puct_base));
         }
         if matches!(self.fpu, Fpu::Reduction(x) if !x.is_finite()) {
             return fail("fpu must be \"zero\", \"parent\" or a finite reduction".into());
         }
         if !(self.virtual_loss.is_finite() && self.virtual_loss >= 0.0) {
-            return fail(format!(
-                "virtual_loss must be a number >= 0, got {}",
-                self.virtual_loss
-            ));
+            return fail(format!("virtual_loss must be a number >= 0, got {}", self.virtual_loss));
         }
         if let Some(noise) = self.root_noise {
             if !(0.0..=1.0).contains(&noise.fraction) {
-                return fail(format!(
-                    "the fraction of root_noise must be in [0, 1], got {}",
-                    noise.fraction
-                ));
+                return fail(format!("the fraction of root_noise must be in [0, 1], got {}", noise.fraction));
             }
             if noise.alpha.is_some_and(|alpha| !positive(alpha)) {
-                return fail(format!(
-                    "the alpha of root_noise must be a number > 0, got {:?}",
-                    noise.alpha
-                ));
+                return fail(format!("the alpha of root_noise must be a number > 0, got {:?}", noise.alpha));
             }
         }
         Ok(())
@@ -125,9 +113,7 @@ pub enum GameFault {
     #[error("the position is at a chance turn; play one of its chance outcomes before searching")]
     ChanceRoot,
     /// A player to move without a legal action.
-    #[error(
-        "legal_actions gave no action at a player's turn; expected at least one, or a terminal position:\n{0}"
-    )]
+    #[error("legal_actions gave no action at a player's turn; expected at least one, or a terminal position:\n{0}")]
     NoLegalActions(String),
     /// More than a node can hold.
     #[error("{0} legal actions in one position; at most 65,535 are possible")]
@@ -141,14 +127,10 @@ pub enum GameFault {
         num_actions: usize,
     },
     /// A chance turn without a usable distribution.
-    #[error(
-        "chance_outcomes gave no outcomes with positive probabilities that sum to 1 (they sum to {0})"
-    )]
+    #[error("chance_outcomes gave no outcomes with positive probabilities that sum to 1 (they sum to {0})")]
     BadChance(String),
     /// The game goes on for longer than it said.
-    #[error(
-        "a line of play from the root is longer than max_plies ({0}); the game promised to end by then"
-    )]
+    #[error("a line of play from the root is longer than max_plies ({0}); the game promised to end by then")]
     TooLong(usize),
     /// Node indices are 32 bits.
     #[error("the tree is full (4 billion nodes)")]
@@ -214,7 +196,7 @@ impl SearchStats {
 }
 
 /// What a search found. All vectors are `[L]`, one entry a legal action, ascending by action.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchResult {
     /// The legal actions; empty at a finished game.
     pub actions: Vec<Action>,
@@ -225,7 +207,7 @@ pub struct SearchResult {
     /// Mean value of each for the player to move; 0 for an action without visits.
     pub q: Vec<f32>,
     /// Mean value of the root for the player to move, its own evaluation included; at a finished game the outcome
-    /// for player 0.
+    /// for player 0, and at a chance turn (after `advance`) the mean value for player 0.
     pub value: f32,
     /// Most visits, then higher prior, then lower action.
     pub action: Option<Action>,
@@ -336,7 +318,9 @@ impl<G: Game> Search<G> {
         self.abandon();
         self.root.play(action);
         self.tree.keep_subtree(action);
+        // Noise was on the old root's children only: these are clean.
         self.clean_priors.clear();
+        self.clean_priors.extend(self.tree.children(ROOT).iter().map(|child| child.prior));
         self.noised = false;
     }
 
@@ -382,41 +366,31 @@ impl<G: Game> Search<G> {
     /// Gathers one round's leaves. Finished games go up at once. Where the cache answers every leaf they go up too and
     /// another round begins: such a tree waits for nobody.
     pub(crate) fn gather(&mut self, cache: Option<(&Cache, u64)>) {
-        let mut budget = GATHER_AT_MOST;
-        while !self.is_done() && self.fault.is_none() && budget > 0 {
-            self.gather_round(cache, &mut budget);
+        let before = self.stats.simulations;
+        while !self.is_done() && self.fault.is_none() && self.stats.simulations - before < GATHER_AT_MOST {
+            self.gather_round(cache);
             if !self.states.is_empty() {
                 return;
             }
-            self.apply(
-                Replies {
-                    offsets: &[],
-                    logits: &[],
-                    values: &[],
-                },
-                None,
-            );
+            self.apply(Replies { offsets: &[], logits: &[], values: &[] }, None);
         }
     }
 
-    fn gather_round(&mut self, cache: Option<(&Cache, u64)>, budget: &mut u32) {
+    fn gather_round(&mut self, cache: Option<(&Cache, u64)>) {
         self.stats.rounds += 1;
         // A root without children can give one leaf, itself.
         let root_is_due = self.root_is_due();
-        let wanted = if root_is_due {
-            1
-        } else {
-            self.config.eval_batch
-        };
+        let wanted = if root_is_due { 1 } else { self.config.eval_batch };
         // While a leaf waits, other descents shun it. Endgames can have thousands of finished games to visit: were they
         // free, they would take the visits that the waiting leaf deserves, so they count once a leaf waits.
         let mut terminals = 0;
+        // A round may be cut short while no leaf waits: that changes nothing, the next one goes on from the same tree.
+        let until = self.stats.simulations + GATHER_AT_MOST;
         while self.leaves.len() + terminals < wanted
             && (root_is_due || (self.leaves.len() as u64) < u64::from(self.remaining))
             && self.collided.len() < self.config.max_collisions.max(1)
-            && *budget > 0
+            && (!self.leaves.is_empty() || self.stats.simulations < until)
         {
-            *budget -= 1;
             let start = self.paths.len() as u32;
             match self.descend() {
                 Err(fault) => {
@@ -476,9 +450,7 @@ impl<G: Game> Search<G> {
                 Kind::Chance => {
                     chooser = Player::Zero;
                     let children = self.tree.children(id);
-                    let drawn = self
-                        .stream
-                        .weighted(children.iter().map(|child| f64::from(child.prior)));
+                    let drawn = self.stream.weighted(children.iter().map(|child| f64::from(child.prior)));
                     self.tree.node(id).first_child + drawn as NodeId
                 }
                 Kind::Terminal => return Ok(Descent::Terminal(state.outcome())),
@@ -511,16 +483,9 @@ impl<G: Game> Search<G> {
                         self.scratch_actions.push(outcome);
                         self.scratch_priors.push(probability);
                     }
-                    self.tree.expand(
-                        id,
-                        Kind::Chance,
-                        &self.scratch_actions,
-                        &self.scratch_priors,
-                    );
+                    self.tree.expand(id, Kind::Chance, &self.scratch_actions, &self.scratch_priors);
                     chooser = Player::Zero;
-                    let drawn = self
-                        .stream
-                        .weighted(self.scratch_priors.iter().map(|&p| f64::from(p)));
+                    let drawn = self.stream.weighted(self.scratch_priors.iter().map(|&p| f64::from(p)));
                     self.tree.node(id).first_child + drawn as NodeId
                 }
             };
@@ -531,34 +496,19 @@ impl<G: Game> Search<G> {
 
     /// Notes the leaf that a descent ended in. Its position is the last of `states`; it stays there unless the cache
     /// has the answer.
-    fn add_leaf(
-        &mut self,
-        path: Range<u32>,
-        player: Player,
-        cache: Option<(&Cache, u64)>,
-    ) -> Result<(), GameFault> {
+    fn add_leaf(&mut self, path: Range<u32>, player: Player, cache: Option<(&Cache, u64)>) -> Result<(), GameFault> {
         let state = self.states.last().expect("a leaf leaves its position");
         let legal_start = self.legal.len() as u32;
         state.legal_actions(&mut self.scratch_actions);
         self.legal.extend_from_slice(&self.scratch_actions);
         let legal = &self.scratch_actions;
-        debug_assert!(
-            legal.windows(2).all(|pair| pair[0] < pair[1]),
-            "legal actions must ascend: {legal:?}"
-        );
+        debug_assert!(legal.windows(2).all(|pair| pair[0] < pair[1]), "legal actions must ascend: {legal:?}");
         let num_actions = state.num_actions();
         let fault = match legal.last() {
             None => Some(GameFault::NoLegalActions(state.render())),
-            Some(_) if legal.len() > usize::from(u16::MAX) => {
-                Some(GameFault::TooManyLegalActions(legal.len()))
-            }
-            Some(&action) if action as usize >= num_actions => Some(GameFault::OutsidePolicy {
-                action,
-                num_actions,
-            }),
-            Some(_) if path.len() > state.max_plies() + 1 => {
-                Some(GameFault::TooLong(state.max_plies()))
-            }
+            Some(_) if legal.len() > usize::from(u16::MAX) => Some(GameFault::TooManyLegalActions(legal.len())),
+            Some(&action) if action as usize >= num_actions => Some(GameFault::OutsidePolicy { action, num_actions }),
+            Some(_) if path.len() > state.max_plies() + 1 => Some(GameFault::TooLong(state.max_plies())),
             Some(_) if self.tree.is_full() => Some(GameFault::TreeFull),
             Some(_) => None,
         };
@@ -594,16 +544,11 @@ impl<G: Game> Search<G> {
             let leaf = self.leaves[index].clone();
             let legal = leaf.legal.start as usize..leaf.legal.end as usize;
             let path = leaf.path.start as usize..leaf.path.end as usize;
-            let id = *self.paths[path.clone()]
-                .last()
-                .expect("a path has its root");
+            let id = *self.paths[path.clone()].last().expect("a path has its root");
             let value = match leaf.answer {
                 Answer::Row(row) => {
                     let first = replies.offsets[row as usize] as usize;
-                    softmax(
-                        &replies.logits[first..first + legal.len()],
-                        &mut self.scratch_priors,
-                    );
+                    softmax(&replies.logits[first..first + legal.len()], &mut self.scratch_priors);
                     let value = replies.values[row as usize];
                     if let Some((cache, network)) = cache {
                         cache.put(network, leaf.key, &self.scratch_priors, value);
@@ -614,26 +559,19 @@ impl<G: Game> Search<G> {
                 Answer::Cached { priors, value } => {
                     let first = priors as usize;
                     self.scratch_priors.clear();
-                    self.scratch_priors
-                        .extend_from_slice(&self.hit_priors[first..first + legal.len()]);
+                    self.scratch_priors.extend_from_slice(&self.hit_priors[first..first + legal.len()]);
                     self.stats.cache_hits += 1;
                     value
                 }
             };
-            self.tree.expand(
-                id,
-                Kind::Decision(leaf.player),
-                &self.legal[legal],
-                &self.scratch_priors,
-            );
+            self.tree.expand(id, Kind::Decision(leaf.player), &self.legal[legal], &self.scratch_priors);
             if path.len() > 1 {
                 self.remaining -= 1;
                 self.stats.simulations += 1;
             } else {
                 self.start_root();
             }
-            self.tree
-                .ascend(&self.paths[path], value.absolute(leaf.player));
+            self.tree.ascend(&self.paths[path], value.absolute(leaf.player));
         }
         self.leaves.clear();
         self.forget_round();
@@ -642,8 +580,7 @@ impl<G: Game> Search<G> {
     /// Takes back everything in flight.
     pub(crate) fn abandon(&mut self) {
         for leaf in self.leaves.drain(..) {
-            self.tree
-                .release(&self.paths[leaf.path.start as usize..leaf.path.end as usize]);
+            self.tree.release(&self.paths[leaf.path.start as usize..leaf.path.end as usize]);
         }
         self.forget_round();
         self.remaining = 0;
@@ -651,8 +588,7 @@ impl<G: Game> Search<G> {
 
     fn forget_round(&mut self) {
         for path in self.collided.drain(..) {
-            self.tree
-                .release(&self.paths[path.start as usize..path.end as usize]);
+            self.tree.release(&self.paths[path.start as usize..path.end as usize]);
         }
         self.paths.clear();
         self.legal.clear();
@@ -668,8 +604,7 @@ impl<G: Game> Search<G> {
         }
         self.noised = true;
         self.clean_priors.clear();
-        self.clean_priors
-            .extend(children.iter().map(|child| child.prior));
+        self.clean_priors.extend(children.iter().map(|child| child.prior));
         let Some(noise) = self.config.root_noise else {
             return;
         };
@@ -685,30 +620,14 @@ impl<G: Game> Search<G> {
     /// What is known so far.
     #[must_use]
     pub fn result(&self) -> SearchResult {
-        let player = match self.root.turn() {
-            Turn::Player(player) => player,
-            Turn::Terminal => {
-                return SearchResult {
-                    actions: Vec::new(),
-                    visits: Vec::new(),
-                    priors: Vec::new(),
-                    q: Vec::new(),
-                    value: self.root.outcome().0,
-                    action: None,
-                    principal_variation: Vec::new(),
-                };
-            }
-            Turn::Chance => Player::Zero,
-        };
         let root = self.tree.node(ROOT);
-        let children = self.tree.children(ROOT);
-        let mean = |node: &Node| {
-            if node.visits == 0 {
-                0.0
-            } else {
-                node.value_sum / f64::from(node.visits)
-            }
+        let mean = |node: &Node| if node.visits == 0 { 0.0 } else { node.value_sum / f64::from(node.visits) };
+        let Turn::Player(player) = self.root.turn() else {
+            let over = self.root.turn() == Turn::Terminal;
+            let value = if over { self.root.outcome().0 } else { mean(root) as f32 };
+            return SearchResult { value, ..SearchResult::default() };
         };
+        let children = self.tree.children(ROOT);
         let mut principal_variation = Vec::new();
         let mut id = ROOT;
         while let Kind::Decision(_) = self.tree.node(id).kind {
@@ -736,15 +655,8 @@ impl<G: Game> Search<G> {
 
 /// Most visits, then higher prior, then lower action.
 fn most_visited(children: &[Node]) -> Option<usize> {
-    let better =
-        |a: &Node, b: &Node| a.visits > b.visits || (a.visits == b.visits && a.prior > b.prior);
-    (0..children.len()).reduce(|best, index| {
-        if better(&children[index], &children[best]) {
-            index
-        } else {
-            best
-        }
-    })
+    let better = |a: &Node, b: &Node| a.visits > b.visits || (a.visits == b.visits && a.prior > b.prior);
+    (0..children.len()).reduce(|best, index| if better(&children[index], &children[best]) { index } else { best })
 }
 
 /// The child that maximises `Q + U`; ties go to the lowest action.
@@ -754,13 +666,7 @@ fn most_visited(children: &[Node]) -> Option<usize> {
 /// `Q = (W - v f) / (n + v f)`, `U = c P sqrt(N + F) / (1 + n + f)` (PUCT as in AlphaZero, Silver et al. 2018;
 /// virtual loss v as in Chaslot et al. 2008).
 #[inline]
-fn select(
-    tree: &Tree,
-    id: NodeId,
-    player: Player,
-    chooser: Player,
-    config: &SearchConfig,
-) -> NodeId {
+fn select(tree: &Tree, id: NodeId, player: Player, chooser: Player, config: &SearchConfig) -> NodeId {
     let node = tree.node(id);
     let children = tree.children(id);
     let total = f64::from(node.visits + node.in_flight);
@@ -776,15 +682,8 @@ fn select(
         Fpu::Zero => 0.0,
         Fpu::Parent => parent_q(),
         Fpu::Reduction(reduction) => {
-            let tried = children
-                .iter()
-                .filter(|child| child.visits + child.in_flight > 0);
-            parent_q()
-                - reduction
-                    * tried
-                        .map(|child| f64::from(child.prior))
-                        .sum::<f64>()
-                        .sqrt()
+            let tried = children.iter().filter(|child| child.visits + child.in_flight > 0);
+            parent_q() - reduction * tried.map(|child| f64::from(child.prior)).sum::<f64>().sqrt()
         }
     };
     let scale = c * total.sqrt();
@@ -865,17 +764,13 @@ fn softmax(logits: &[f32], priors: &mut Vec<f32>) {
     priors.iter_mut().for_each(|prior| *prior *= scale);
 }
 
-fn check_chance(outcomes: &[(Action, f32)]) -> Result<(), GameFault> {
+pub(crate) fn check_chance(outcomes: &[(Action, f32)]) -> Result<(), GameFault> {
     let sum: f32 = outcomes.iter().map(|&(_, probability)| probability).sum();
     let fine = outcomes.iter().all(|&(_, p)| p >= 0.0) && (sum - 1.0).abs() < 1e-3;
     if outcomes.len() > usize::from(u16::MAX) {
         return Err(GameFault::TooManyLegalActions(outcomes.len()));
     }
-    if fine {
-        Ok(())
-    } else {
-        Err(GameFault::BadChance(format!("{sum}")))
-    }
+    if fine { Ok(()) } else { Err(GameFault::BadChance(format!("{sum}"))) }
 }
 
 /// The seed of a search that belongs to a game's ply, or to a tree of a batch.

@@ -22,7 +22,7 @@ use crate::evaluator::Evaluator;
 use crate::game::{Game, Turn};
 use crate::record::{GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
 use crate::rng::Stream;
-use crate::search::{Search, SearchConfig, SearchResult, SearchStats, stream_for};
+use crate::search::{GameFault, Search, SearchConfig, SearchResult, SearchStats, check_chance, stream_for};
 
 /// How games are played.
 #[derive(Clone, Debug)]
@@ -41,8 +41,9 @@ pub struct SelfPlayConfig {
     pub opening_plies: usize,
     /// Whether a move's search begins with what the last one found below the action played.
     pub tree_reuse: bool,
-    /// A game still going on after this many plies is a draw and marked as capped.
-    pub max_plies: usize,
+    /// A game still going on after this many plies is a draw and marked as capped. Without a cap a game that goes on
+    /// for longer than it promised is an error.
+    pub max_plies: Option<usize>,
     /// Of the run.
     pub seed: u64,
     /// What records say the game is.
@@ -107,6 +108,8 @@ struct State<Error, E> {
     waiting: usize,
     /// Evaluators to change to, one a pipeline.
     next: Vec<Option<E>>,
+    /// Pipelines that have ended: they take no evaluator any more.
+    ended: Vec<bool>,
     stats: SelfPlayStats,
 }
 
@@ -155,15 +158,13 @@ where
                 running: pipelines,
                 waiting: 0,
                 next: (0..pipelines).map(|_| None).collect(),
+                ended: vec![false; pipelines],
                 stats: SelfPlayStats::default(),
             }),
             changed: Condvar::new(),
             _game: std::marker::PhantomData,
         });
-        let mut selfplay = Self {
-            shared,
-            threads: Vec::new(),
-        };
+        let mut selfplay = Self { shared, threads: Vec::new() };
         for (index, evaluator) in evaluators.into_iter().enumerate() {
             // The first pipelines have one slot more where they do not divide evenly.
             let slots = layout.slots / pipelines + usize::from(index < layout.slots % pipelines);
@@ -182,12 +183,7 @@ where
                 .name(format!("azpy-pipeline-{index}"))
                 .spawn(move || {
                     let mut pipeline = Some(pipeline);
-                    inside(&mut || {
-                        pipeline
-                            .take()
-                            .into_iter()
-                            .for_each(|pipeline| pipeline.run(&shared, slots))
-                    });
+                    inside(&mut || pipeline.take().into_iter().for_each(|pipeline| pipeline.run(&shared, slots)));
                 })
                 .map_err(|error| format!("cannot start a pipeline thread: {error}"))?;
             selfplay.threads.push(thread);
@@ -215,12 +211,7 @@ where
             if state.running == 0 || left.is_zero() {
                 return Ok(None);
             }
-            state = self
-                .shared
-                .changed
-                .wait_timeout(state, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -251,9 +242,7 @@ where
         let mut state = self.shared.lock();
         if evaluators.len() != state.next.len() {
             let (given, pipelines) = (evaluators.len(), state.next.len());
-            return Err(SelfPlayError::Swap(format!(
-                "{given} evaluators for {pipelines} pipelines"
-            )));
+            return Err(SelfPlayError::Swap(format!("{given} evaluators for {pipelines} pipelines")));
         }
         state.next = evaluators.into_iter().map(Some).collect();
         self.shared.changed.notify_all();
@@ -263,7 +252,10 @@ where
     /// Waits at most `patience` until every pipeline has taken the evaluator of the last `swap`.
     #[must_use]
     pub fn is_swapped(&self, patience: Duration) -> bool {
-        self.wait_until(patience, |state| state.next.iter().all(Option::is_none))
+        self.wait_until(patience, |state| {
+            let mut pipelines = state.next.iter().zip(&state.ended);
+            pipelines.all(|(next, ended)| next.is_none() || *ended)
+        })
     }
 
     /// Waits at most `patience` for something that the pipelines do; true at once when none is left to do it.
@@ -278,12 +270,7 @@ where
             if left.is_zero() {
                 return false;
             }
-            state = self
-                .shared
-                .changed
-                .wait_timeout(state, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -310,12 +297,9 @@ impl<E: Evaluator<G> + 'static, G: Game> Drop for SelfPlay<E, G>
 where
     E::Error: 'static,
 {
+    /// Tells the pipelines to stop and does not wait: this may be one of their own threads, or hold what they need.
     fn drop(&mut self) {
         self.stop();
-        for thread in self.threads.drain(..) {
-            // A pipeline catches its own panics.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -327,6 +311,7 @@ struct GameInPlay {
     /// The network that began this move's search.
     network: u64,
     over: bool,
+    fault: Option<GameFault>,
 }
 
 struct Pipeline<E, G: Game> {
@@ -342,6 +327,7 @@ struct Pipeline<E, G: Game> {
 
 impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     fn run(mut self, shared: &Shared<E, G>, slots: usize) {
+        let index = self.index;
         let outcome = catch_unwind(AssertUnwindSafe(|| self.play(shared, slots)));
         let error = match outcome {
             Ok(Ok(())) => None,
@@ -349,13 +335,12 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().cloned();
                 let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-                Some(SelfPlayError::Panic(
-                    text.unwrap_or_else(|| "a panic without a text".into()),
-                ))
+                Some(SelfPlayError::Panic(text.unwrap_or_else(|| "a panic without a text".into())))
             }
         };
         let mut state = shared.lock();
         state.running -= 1;
+        state.ended[index] = true;
         if let Some(error) = error {
             state.stop = true;
             state.error.get_or_insert(error);
@@ -366,10 +351,8 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     fn play(&mut self, shared: &Shared<E, G>, slots: usize) -> Result<(), SearchError<E::Error>> {
         self.refill(shared, slots);
         while !self.searches.is_empty() {
-            self.rounds.run(
-                &mut self.searches,
-                std::slice::from_mut(&mut self.evaluator),
-            )?;
+            self.check()?;
+            self.rounds.run(&mut self.searches, std::slice::from_mut(&mut self.evaluator))?;
             let network = self.evaluator.network().unwrap_or(0);
             let config = &self.config;
             let mut slots_in_play: Vec<_> = self.searches.iter_mut().zip(&mut self.games).collect();
@@ -377,21 +360,16 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             for (search, _) in slots_in_play.iter().filter(|(search, _)| search.is_done()) {
                 searched.add(search.stats());
             }
-            self.rounds
-                .workers()
-                .for_each(&mut slots_in_play, |(search, game)| {
-                    // Games end and begin here; a search that is not done has nothing to be told.
-                    if search.is_done() {
-                        finish_move(search, game, config, network);
-                        begin_move(search, game, config, network);
-                    }
-                });
+            self.rounds.workers().for_each(&mut slots_in_play, |(search, game)| {
+                // Games end and begin here; a search that is not done has nothing to be told.
+                if search.is_done() {
+                    finish_move(search, game, config, network);
+                    begin_move(search, game, config, network);
+                }
+            });
+            self.check()?;
             let mut over = Vec::new();
-            for index in (0..self.games.len())
-                .rev()
-                .filter(|&index| self.games[index].over)
-                .collect::<Vec<_>>()
-            {
+            for index in (0..self.games.len()).rev().filter(|&index| self.games[index].over).collect::<Vec<_>>() {
                 self.searches.swap_remove(index);
                 over.push(self.games.swap_remove(index).record);
             }
@@ -401,6 +379,12 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             self.refill(shared, slots);
         }
         Ok(())
+    }
+
+    /// Whether every game keeps its promises.
+    fn check(&self) -> Result<(), SearchError<E::Error>> {
+        let fault = self.games.iter().enumerate().find_map(|(slot, game)| Some((slot, game.fault.clone()?)));
+        fault.map_or(Ok(()), |(search, fault)| Err(SearchError::Game { search, fault }))
     }
 
     /// Begins games until every slot has one or none is left to begin.
@@ -424,21 +408,13 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                     offsets: vec![0],
                     ..GameRecord::default()
                 },
-                opening: if opening == 0 {
-                    0
-                } else {
-                    stream.below(opening + 1)
-                },
+                opening: if opening == 0 { 0 } else { stream.below(opening.saturating_add(1)) },
                 network: 0,
                 over: false,
+                fault: None,
             };
             let mut search = Search::new(self.start.clone(), self.config.search, 0);
-            begin_move(
-                &mut search,
-                &mut game,
-                &self.config,
-                self.evaluator.network().unwrap_or(0),
-            );
+            begin_move(&mut search, &mut game, &self.config, self.evaluator.network().unwrap_or(0));
             // A game without a single search (over at once, or all opening) still counts.
             if game.over {
                 self.hand_over(shared, vec![game.record], &SearchStats::default());
@@ -450,20 +426,12 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     }
 
     /// Hands finished games over, waits where it has to, takes a new evaluator. Says whether to go on.
-    fn hand_over(
-        &mut self,
-        shared: &Shared<E, G>,
-        over: Vec<GameRecord>,
-        searched: &SearchStats,
-    ) -> bool {
+    fn hand_over(&mut self, shared: &Shared<E, G>, over: Vec<GameRecord>, searched: &SearchStats) -> bool {
         let mut state = shared.lock();
         let rounds = std::mem::take(&mut self.rounds.stats);
         let stats = &mut state.stats;
         stats.games += over.len() as u64;
-        stats.positions += over
-            .iter()
-            .map(|record| record.samples() as u64)
-            .sum::<u64>();
+        stats.positions += over.iter().map(|record| record.samples() as u64).sum::<u64>();
         stats.search.add(searched);
         stats.rounds.add(&rounds);
         if !over.is_empty() {
@@ -487,43 +455,27 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 state.waiting += 1;
                 shared.changed.notify_all();
             }
-            state = shared
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 /// Plays the action that a finished search leads to, and notes it.
-fn finish_move<G: Game>(
-    search: &mut Search<G>,
-    game: &mut GameInPlay,
-    config: &SelfPlayConfig,
-    network: u64,
-) {
+fn finish_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &SelfPlayConfig, network: u64) {
     let Turn::Player(player) = search.root().turn() else {
         return;
     };
     let record = &mut game.record;
     let ply = record.plies.len();
     let result = search.result();
-    let temperature = if ply < config.temperature_plies {
-        config.temperature
-    } else {
-        config.temperature_final
-    };
+    let temperature = if ply < config.temperature_plies { config.temperature } else { config.temperature_final };
     // Not the search's own stream: that one's position depends on what the search met.
     let mut stream = stream_for(config.seed, record.game_id, ply as u64 | 1 << 63);
     let Some(chosen) = choose(&result, temperature, &mut stream) else {
         return;
     };
     let action = result.actions[chosen];
-    let mixed = if network == game.network {
-        0
-    } else {
-        MIXED_NETWORKS
-    };
+    let mixed = if network == game.network { 0 } else { MIXED_NETWORKS };
     record.plies.push(Ply {
         action,
         player: player.index() as i8,
@@ -539,24 +491,19 @@ fn finish_move<G: Game>(
 }
 
 /// Rolls dice and plays openings up to the next search, and begins it; or ends the game.
-fn begin_move<G: Game>(
-    search: &mut Search<G>,
-    game: &mut GameInPlay,
-    config: &SelfPlayConfig,
-    network: u64,
-) {
+fn begin_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &SelfPlayConfig, network: u64) {
     let (mut legal, mut outcomes) = (Vec::new(), Vec::new());
     loop {
         let record = &mut game.record;
         let ply = record.plies.len();
         let turn = search.root().turn();
-        if turn == Turn::Terminal || ply >= config.max_plies {
+        if turn != Turn::Terminal && ply > search.root().max_plies() {
+            game.fault = Some(GameFault::TooLong(search.root().max_plies()));
+            return;
+        }
+        if turn == Turn::Terminal || config.max_plies.is_some_and(|cap| ply >= cap) {
             record.capped = turn != Turn::Terminal;
-            record.outcome = if record.capped {
-                0.0
-            } else {
-                search.root().outcome().0
-            };
+            record.outcome = if record.capped { 0.0 } else { search.root().outcome().0 };
             game.over = true;
             return;
         }
@@ -573,34 +520,22 @@ fn begin_move<G: Game>(
             }
             Turn::Player(_) => {
                 game.network = network;
-                search
-                    .begin(config.simulations, stream)
-                    .expect("it is a player's turn");
+                search.begin(config.simulations, stream).expect("it is a player's turn");
                 return;
             }
             Turn::Chance => {
                 search.root().chance_outcomes(&mut outcomes);
-                let drawn = stream.weighted(
-                    outcomes
-                        .iter()
-                        .map(|&(_, probability)| f64::from(probability)),
-                );
-                let Some(&(outcome, _)) = outcomes.get(drawn) else {
-                    record.capped = true;
-                    game.over = true;
+                if let Err(fault) = check_chance(&outcomes) {
+                    game.fault = Some(fault);
                     return;
-                };
+                }
+                let drawn = stream.weighted(outcomes.iter().map(|&(_, probability)| f64::from(probability)));
+                let outcome = outcomes[drawn].0;
                 (outcome, -1)
             }
             Turn::Terminal => unreachable!("handled above"),
         };
-        record.plies.push(Ply {
-            action,
-            player,
-            flags: 0,
-            root_value: 0.0,
-            network: 0,
-        });
+        record.plies.push(Ply { action, player, flags: 0, root_value: 0.0, network: 0 });
         record.offsets.push(record.legal.len() as u32);
         advance(search, action, config.tree_reuse);
     }
@@ -620,10 +555,7 @@ fn advance<G: Game>(search: &mut Search<G>, action: u32, reuse: bool) {
 /// priors. Temperature 0 takes the search's own choice.
 #[must_use]
 pub fn choose(result: &SearchResult, temperature: f64, stream: &mut Stream) -> Option<usize> {
-    let best = result
-        .actions
-        .iter()
-        .position(|&action| Some(action) == result.action)?;
+    let best = result.actions.iter().position(|&action| Some(action) == result.action)?;
     if temperature <= 0.0 {
         return Some(best);
     }
@@ -636,11 +568,7 @@ pub fn choose(result: &SearchResult, temperature: f64, stream: &mut Stream) -> O
 pub fn sharpen(result: &SearchResult, temperature: f64) -> Vec<f64> {
     let visited = result.visits.iter().any(|&visits| visits > 0);
     let mass = |index: usize| {
-        if visited {
-            f64::from(result.visits[index])
-        } else {
-            f64::from(result.priors[index])
-        }
+        if visited { f64::from(result.visits[index]) } else { f64::from(result.priors[index]) }
     };
     let most = (0..result.actions.len()).map(mass).fold(0.0, f64::max);
     let weights: Vec<f64> = (0..result.actions.len())

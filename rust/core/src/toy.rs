@@ -38,11 +38,7 @@ impl Toy {
         let mut positions = Vec::new();
         let mut rest = text.trim();
         parse_position(&mut rest, &mut positions)?;
-        if rest.trim().is_empty() {
-            Ok(Self::over(positions))
-        } else {
-            Err(format!("left over: {rest:?}"))
-        }
+        if rest.trim().is_empty() { Ok(Self::over(positions)) } else { Err(format!("left over: {rest:?}")) }
     }
 
     /// Countdown from `n`: take 1 or 2 in turn, who takes the last one wins. Action a takes a + 1.
@@ -55,16 +51,8 @@ impl Toy {
                 Player::Zero => 1.0,
                 Player::One => -1.0,
             };
-            let turn = if left == 0 {
-                Turn::Terminal
-            } else {
-                Turn::Player(player)
-            };
-            positions.push(Position {
-                turn,
-                children: Vec::new(),
-                outcome,
-            });
+            let turn = if left == 0 { Turn::Terminal } else { Turn::Player(player) };
+            positions.push(Position { turn, children: Vec::new(), outcome });
             for take in 1..=left.min(2) {
                 let child = add(left - take, player.opponent(), positions);
                 positions[at as usize].children.push((child, 0.0));
@@ -79,16 +67,8 @@ impl Toy {
     #[must_use]
     pub fn chain(plies: u32) -> Self {
         let position = |at| Position {
-            turn: if at == plies {
-                Turn::Terminal
-            } else {
-                Turn::Player(Player::Zero)
-            },
-            children: if at == plies {
-                Vec::new()
-            } else {
-                vec![(at + 1, 0.0)]
-            },
+            turn: if at == plies { Turn::Terminal } else { Turn::Player(Player::Zero) },
+            children: if at == plies { Vec::new() } else { vec![(at + 1, 0.0)] },
             outcome: 1.0,
         };
         Self::over((0..=plies).map(position).collect())
@@ -98,13 +78,7 @@ impl Toy {
     #[must_use]
     pub fn random(seed: u64, depth: u32, rolls: bool) -> Self {
         let mut positions = Vec::new();
-        fn add(
-            stream: &mut Stream,
-            depth: u32,
-            root: bool,
-            rolls: bool,
-            positions: &mut Vec<Position>,
-        ) -> u32 {
+        fn add(stream: &mut Stream, depth: u32, root: bool, rolls: bool, positions: &mut Vec<Position>) -> u32 {
             let at = positions.len() as u32;
             let outcome = (stream.unit() * 2.0 - 1.0) as f32;
             let turn = match stream.below(8) {
@@ -114,31 +88,19 @@ impl Toy {
                 _ => Turn::Player(Player::One),
             };
             let turn = if depth == 0 { Turn::Terminal } else { turn };
-            positions.push(Position {
-                turn,
-                children: Vec::new(),
-                outcome,
-            });
+            positions.push(Position { turn, children: Vec::new(), outcome });
             if turn != Turn::Terminal {
                 let width = 1 + stream.below(4);
                 let weights: Vec<f64> = (0..width).map(|_| 0.1 + stream.unit()).collect();
                 let total: f64 = weights.iter().sum();
                 for weight in weights {
                     let child = add(stream, depth - 1, false, rolls, positions);
-                    positions[at as usize]
-                        .children
-                        .push((child, (weight / total) as f32));
+                    positions[at as usize].children.push((child, (weight / total) as f32));
                 }
             }
             at
         }
-        add(
-            &mut Stream::keyed(&[seed]),
-            depth,
-            true,
-            rolls,
-            &mut positions,
-        );
+        add(&mut Stream::keyed(&[seed]), depth, true, rolls, &mut positions);
         Self::over(positions)
     }
 
@@ -157,24 +119,13 @@ impl Toy {
     }
 
     fn over(positions: Vec<Position>) -> Self {
-        let num_actions = positions
-            .iter()
-            .map(|position| position.children.len())
-            .max()
-            .unwrap_or(1)
-            .max(1);
+        let num_actions = positions.iter().map(|position| position.children.len()).max().unwrap_or(1).max(1);
         let tree = positions.iter().fold(0, |hash, position| {
-            position.children.iter().fold(
-                mix(hash ^ u64::from(position.outcome.to_bits())),
-                |hash, child| mix(hash ^ u64::from(child.0) ^ u64::from(child.1.to_bits()) << 32),
-            ) ^ position.children.len() as u64
+            position.children.iter().fold(mix(hash ^ u64::from(position.outcome.to_bits())), |hash, child| {
+                mix(hash ^ u64::from(child.0) ^ u64::from(child.1.to_bits()) << 32)
+            }) ^ position.children.len() as u64
         });
-        Self {
-            positions: Arc::new(positions),
-            at: 0,
-            num_actions,
-            tree,
-        }
+        Self { positions: Arc::new(positions), at: 0, num_actions, tree }
     }
 
     fn here(&self) -> &Position {
@@ -184,20 +135,12 @@ impl Toy {
     /// Exact value for player 0 under best play.
     #[must_use]
     pub fn exact(&self) -> f64 {
-        let values = self
-            .here()
-            .children
-            .iter()
-            .map(|&(at, p)| (Self { at, ..self.clone() }.exact(), f64::from(p)));
+        let values = self.here().children.iter().map(|&(at, p)| (Self { at, ..self.clone() }.exact(), f64::from(p)));
         match self.here().turn {
             Turn::Terminal => f64::from(self.here().outcome),
             Turn::Chance => values.map(|(value, probability)| value * probability).sum(),
-            Turn::Player(Player::Zero) => values
-                .map(|(value, _)| value)
-                .fold(f64::NEG_INFINITY, f64::max),
-            Turn::Player(Player::One) => {
-                values.map(|(value, _)| value).fold(f64::INFINITY, f64::min)
-            }
+            Turn::Player(Player::Zero) => values.map(|(value, _)| value).fold(f64::NEG_INFINITY, f64::max),
+            Turn::Player(Player::One) => values.map(|(value, _)| value).fold(f64::INFINITY, f64::min),
         }
     }
 }
@@ -205,11 +148,7 @@ impl Toy {
 fn parse_position(rest: &mut &str, positions: &mut Vec<Position>) -> Result<u32, String> {
     let at = positions.len() as u32;
     *rest = rest.trim_start();
-    let opens = |turn| Position {
-        turn,
-        children: Vec::new(),
-        outcome: 0.0,
-    };
+    let opens = |turn| Position { turn, children: Vec::new(), outcome: 0.0 };
     let inner = match (rest.get(..2), rest.chars().next()) {
         (Some("0("), _) => Some(Turn::Player(Player::Zero)),
         (Some("1("), _) => Some(Turn::Player(Player::One)),
@@ -223,16 +162,10 @@ fn parse_position(rest: &mut &str, positions: &mut Vec<Position>) -> Result<u32,
             "+" => 1.0,
             "-" => -1.0,
             "=" => 0.0,
-            number => number
-                .parse()
-                .map_err(|_| format!("expected +, -, = or a number, got {number:?}"))?,
+            number => number.parse().map_err(|_| format!("expected +, -, = or a number, got {number:?}"))?,
         };
         *rest = &rest[end..];
-        positions.push(Position {
-            turn: Turn::Terminal,
-            children: Vec::new(),
-            outcome,
-        });
+        positions.push(Position { turn: Turn::Terminal, children: Vec::new(), outcome });
         return Ok(at);
     };
     positions.push(opens(turn));
@@ -245,13 +178,8 @@ fn parse_position(rest: &mut &str, positions: &mut Vec<Position>) -> Result<u32,
         }
         let mut weight = 0.0;
         if turn == Turn::Chance {
-            let (number, after) = rest
-                .split_once(':')
-                .ok_or_else(|| format!("expected weight: at {rest:?}"))?;
-            weight = number
-                .trim()
-                .parse()
-                .map_err(|_| format!("expected a weight, got {number:?}"))?;
+            let (number, after) = rest.split_once(':').ok_or_else(|| format!("expected weight: at {rest:?}"))?;
+            weight = number.trim().parse().map_err(|_| format!("expected a weight, got {number:?}"))?;
             *rest = after;
         }
         let child = parse_position(rest, positions)?;
@@ -262,9 +190,7 @@ fn parse_position(rest: &mut &str, positions: &mut Vec<Position>) -> Result<u32,
         return Err("a turn needs at least one child".into());
     }
     let total: f32 = children.iter().map(|&(_, weight)| weight).sum();
-    children
-        .iter_mut()
-        .for_each(|(_, weight)| *weight /= total.max(f32::MIN_POSITIVE));
+    children.iter_mut().for_each(|(_, weight)| *weight /= total.max(f32::MIN_POSITIVE));
     Ok(at)
 }
 
@@ -296,13 +222,7 @@ impl Game for Toy {
 
     fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
         out.clear();
-        out.extend(
-            self.here()
-                .children
-                .iter()
-                .enumerate()
-                .map(|(index, &(_, p))| (index as Action, p)),
-        );
+        out.extend(self.here().children.iter().enumerate().map(|(index, &(_, p))| (index as Action, p)));
     }
 
     fn outcome(&self) -> Value {
@@ -322,12 +242,7 @@ impl Game for Toy {
     }
 
     fn render(&self) -> String {
-        format!(
-            "position {} of {}, {}",
-            self.at,
-            self.positions.len(),
-            self.turn()
-        )
+        format!("position {} of {}, {}", self.at, self.positions.len(), self.turn())
     }
 }
 
@@ -338,10 +253,7 @@ mod tests {
     #[test]
     fn a_tree_reads_as_written() {
         let mut toy = Toy::parse("0(+ 1(- =) ?(1:+ 3:-) 0.25)").unwrap();
-        assert_eq!(
-            (toy.turn(), toy.num_actions()),
-            (Turn::Player(Player::Zero), 4)
-        );
+        assert_eq!((toy.turn(), toy.num_actions()), (Turn::Player(Player::Zero), 4));
         toy.play(2);
         let mut outcomes = Vec::new();
         toy.chance_outcomes(&mut outcomes);
@@ -356,10 +268,7 @@ mod tests {
     #[test]
     fn countdown_is_lost_from_multiples_of_three() {
         for n in 1..12 {
-            assert_eq!(
-                Toy::countdown(n).exact(),
-                if n % 3 == 0 { -1.0 } else { 1.0 }
-            );
+            assert_eq!(Toy::countdown(n).exact(), if n % 3 == 0 { -1.0 } else { 1.0 });
         }
     }
 }

@@ -85,10 +85,7 @@ pub struct Tree {
 
 impl Default for Tree {
     fn default() -> Self {
-        Self {
-            nodes: vec![Node::new(0, 1.0)],
-            spare: Vec::new(),
-        }
+        Self { nodes: vec![Node::new(0, 1.0)], spare: Vec::new() }
     }
 }
 
@@ -156,21 +153,11 @@ impl Tree {
             // Doubling wastes up to half of a large tree; past a million nodes (32 MB) a quarter is enough, since
             // the allocator moves pages of this size rather than copies them.
             let capacity = self.nodes.capacity();
-            let grown = if capacity < 1 << 20 {
-                capacity * 2
-            } else {
-                capacity + capacity / 4
-            };
-            self.nodes
-                .reserve_exact(grown.max(needed) - self.nodes.len());
+            let grown = if capacity < 1 << 20 { capacity * 2 } else { capacity + capacity / 4 };
+            self.nodes.reserve_exact(grown.max(needed) - self.nodes.len());
         }
         let first_child = self.nodes.len() as NodeId;
-        self.nodes.extend(
-            actions
-                .iter()
-                .zip(priors)
-                .map(|(&action, &prior)| Node::new(action, prior)),
-        );
+        self.nodes.extend(actions.iter().zip(priors).map(|(&action, &prior)| Node::new(action, prior)));
         let node = &mut self.nodes[id as usize];
         node.kind = kind;
         node.first_child = first_child;
@@ -215,11 +202,7 @@ impl Tree {
     /// is cleared. Nothing may be in flight.
     pub fn keep_subtree(&mut self, action: Action) {
         let chooser = self.nodes[0].kind;
-        let Some(index) = self
-            .children(ROOT)
-            .iter()
-            .position(|child| child.action == action)
-        else {
+        let Some(index) = self.children(ROOT).iter().position(|child| child.action == action) else {
             self.clear();
             return;
         };
@@ -233,10 +216,7 @@ impl Tree {
         // Breadth first: the part of `new` not yet looked at is the queue.
         let mut next = 0;
         while next < new.len() {
-            let (first, count) = (
-                new[next].first_child as usize,
-                usize::from(new[next].num_children),
-            );
+            let (first, count) = (new[next].first_child as usize, usize::from(new[next].num_children));
             new[next].first_child = new.len() as NodeId;
             new.extend_from_slice(&old[first..first + count]);
             next += 1;
@@ -265,23 +245,14 @@ mod tests {
             tree.mark(id);
         }
         tree.ascend(&[ROOT, 1], Value(0.3));
-        let before = (
-            tree.node(ROOT).value_sum.to_bits(),
-            tree.node(1).value_sum.to_bits(),
-        );
+        let before = (tree.node(ROOT).value_sum.to_bits(), tree.node(1).value_sum.to_bits());
         assert_eq!(tree.node(1).value_sum, -f64::from(0.3_f32));
         for _ in 0..1_000_000 {
             tree.mark(ROOT);
             tree.mark(1);
             tree.release(&[ROOT, 1]);
         }
-        assert_eq!(
-            before,
-            (
-                tree.node(ROOT).value_sum.to_bits(),
-                tree.node(1).value_sum.to_bits()
-            )
-        );
+        assert_eq!(before, (tree.node(ROOT).value_sum.to_bits(), tree.node(1).value_sum.to_bits()));
         assert!(tree.nodes().iter().all(|node| node.in_flight == 0));
     }
 
@@ -294,26 +265,12 @@ mod tests {
         for id in [ROOT, 2] {
             tree.mark(id);
         }
-        tree.expand(
-            2,
-            Kind::Decision(Player::Zero),
-            &[1, 4, 6],
-            &[0.2, 0.3, 0.5],
-        );
+        tree.expand(2, Kind::Decision(Player::Zero), &[1, 4, 6], &[0.2, 0.3, 0.5]);
         tree.ascend(&[ROOT, 2], Value(-0.25));
         tree.keep_subtree(5);
         assert_eq!(tree.nodes().len(), 4);
-        assert_eq!(
-            (tree.node(ROOT).visits, tree.node(ROOT).value_sum),
-            (1, -0.25)
-        );
-        assert_eq!(
-            tree.children(ROOT)
-                .iter()
-                .map(|child| child.action)
-                .collect::<Vec<_>>(),
-            [1, 4, 6]
-        );
+        assert_eq!((tree.node(ROOT).visits, tree.node(ROOT).value_sum), (1, -0.25));
+        assert_eq!(tree.children(ROOT).iter().map(|child| child.action).collect::<Vec<_>>(), [1, 4, 6]);
         tree.keep_subtree(9);
         assert_eq!((tree.nodes().len(), tree.node(ROOT).kind), (1, Kind::New));
     }

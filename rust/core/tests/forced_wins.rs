@@ -8,14 +8,8 @@ use azpy_core::toy::Toy;
 use common::run;
 
 fn countdown(n: u32, simulations: u32, eval_batch: usize) -> Vec<u32> {
-    let config = SearchConfig {
-        eval_batch,
-        c_puct: 1.5,
-        ..SearchConfig::default()
-    };
-    run(&Toy::countdown(n), config, simulations, 0, &mut Uniform)
-        .result()
-        .visits
+    let config = SearchConfig { eval_batch, c_puct: 1.5, ..SearchConfig::default() };
+    run(&Toy::countdown(n), config, simulations, 0, &mut Uniform).result().visits
 }
 
 /// (start, winning action: take 1 is action 0, visits it must get)
@@ -33,10 +27,7 @@ fn countdown_is_won_with_many_leaves_at_a_time() {
     for (n, winning, _) in COUNTDOWN {
         for (simulations, eval_batch) in [(400, 8), (6400, 64)] {
             let visits = countdown(n, simulations, eval_batch);
-            assert!(
-                visits[winning] >= 2 * visits[1 - winning],
-                "from {n}: {visits:?}"
-            );
+            assert!(visits[winning] >= 2 * visits[1 - winning], "from {n}: {visits:?}");
         }
     }
 }
@@ -58,23 +49,9 @@ fn double_turns_passes_and_dice_are_won_too() {
         ("1(-0.2 ?(1:- 1:+))", 0),
     ] {
         for (simulations, eval_batch) in [(400, 1), (800, 8), (6400, 64)] {
-            let config = SearchConfig {
-                eval_batch,
-                ..SearchConfig::default()
-            };
-            let visits = run(
-                &Toy::parse(text).unwrap(),
-                config,
-                simulations,
-                1,
-                &mut Uniform,
-            )
-            .result()
-            .visits;
-            assert!(
-                visits[winning] >= 2 * visits[1 - winning],
-                "{text} at batch {eval_batch}: {visits:?}"
-            );
+            let config = SearchConfig { eval_batch, ..SearchConfig::default() };
+            let visits = run(&Toy::parse(text).unwrap(), config, simulations, 1, &mut Uniform).result().visits;
+            assert!(visits[winning] >= 2 * visits[1 - winning], "{text} at batch {eval_batch}: {visits:?}");
         }
     }
 }

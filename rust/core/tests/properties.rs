@@ -25,12 +25,7 @@ struct Network {
 
 impl Network {
     fn new(id: u64) -> Self {
-        Self {
-            id,
-            rows: 0,
-            calls: 0,
-            fail_at: u64::MAX,
-        }
+        Self { id, rows: 0, calls: 0, fail_at: u64::MAX }
     }
 }
 
@@ -46,18 +41,10 @@ impl<G: Game> Evaluator<G> for Network {
         batch.fill(0..batch.rows(), &mut observations);
         for (row, observation) in observations.chunks(row_len).enumerate() {
             self.rows += 1;
-            assert!(
-                matches!(batch.states[row].turn(), Turn::Player(_)),
-                "only players' turns are evaluated"
-            );
+            assert!(matches!(batch.states[row].turn(), Turn::Player(_)), "only players' turns are evaluated");
             let range = batch.range(row);
-            let value = hashed_answer(
-                observation,
-                &batch.actions[range.clone()],
-                &mut batch.logits[range],
-            );
-            batch.values[row] =
-                PovValue(value * if self.id.is_multiple_of(2) { 1.0 } else { -1.0 });
+            let value = hashed_answer(observation, &batch.actions[range.clone()], &mut batch.logits[range]);
+            batch.values[row] = PovValue(value * if self.id.is_multiple_of(2) { 1.0 } else { -1.0 });
         }
         Ok(())
     }
@@ -72,19 +59,13 @@ fn every_number_of_simulations_is_counted_exactly_at_every_batch_size() {
         let toy = Toy::random(seed, 6, true);
         for simulations in 0..=40 {
             for eval_batch in 1..=17 {
-                let config = SearchConfig {
-                    eval_batch,
-                    ..SearchConfig::default()
-                };
+                let config = SearchConfig { eval_batch, ..SearchConfig::default() };
                 let search = run(&toy, config, simulations, 0, &mut hashed());
                 assert_eq!(search.result().visits.iter().sum::<u32>(), simulations);
                 assert_eq!(search.tree().node(ROOT).visits, 1 + simulations);
                 let stats = search.stats();
                 assert_eq!(stats.simulations, u64::from(simulations));
-                assert_eq!(
-                    stats.evaluations + stats.terminals,
-                    u64::from(simulations) + 1
-                );
+                assert_eq!(stats.evaluations + stats.terminals, u64::from(simulations) + 1);
             }
         }
     }
@@ -92,32 +73,20 @@ fn every_number_of_simulations_is_counted_exactly_at_every_batch_size() {
 
 #[test]
 fn a_batch_far_larger_than_the_leaves_there_are_ends() {
-    let config = SearchConfig {
-        eval_batch: 64,
-        ..SearchConfig::default()
-    };
+    let config = SearchConfig { eval_batch: 64, ..SearchConfig::default() };
     let search = run(&Toy::chain(50), config, 100, 0, &mut Uniform);
     assert_eq!(search.result().visits, [100]);
-    assert_eq!(
-        search.result().value,
-        (50.0 / 101.0_f32).max(search.result().value)
-    );
+    assert_eq!(search.result().value, (50.0 / 101.0_f32).max(search.result().value));
 }
 
 #[test]
 fn a_line_of_100_000_plies_is_searched_without_recursion() {
-    let config = SearchConfig {
-        eval_batch: 1,
-        ..SearchConfig::default()
-    };
+    let config = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
     let chain = Toy::chain(100_000);
     let mut search = Search::new(chain, config, 0);
     search.begin(3_000, Stream::keyed(&[])).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds
-        .run(std::slice::from_mut(&mut search), &mut [Uniform])
-        .unwrap()
-    {}
+    while rounds.run(std::slice::from_mut(&mut search), &mut [Uniform]).unwrap() {}
     assert_eq!(search.result().principal_variation.len(), 3_000);
 }
 
@@ -126,19 +95,9 @@ fn a_finished_root_needs_no_evaluator_and_a_roll_is_refused() {
     let mut search = Search::new(Toy::parse("-").unwrap(), SearchConfig::default(), 0);
     search.begin(100, Stream::keyed(&[])).unwrap();
     assert!(search.is_done());
-    assert_eq!(
-        (search.result().value, search.result().action),
-        (-1.0, None)
-    );
-    let mut search = Search::new(
-        Toy::parse("?(1:+ 1:-)").unwrap(),
-        SearchConfig::default(),
-        0,
-    );
-    assert_eq!(
-        search.begin(1, Stream::keyed(&[])),
-        Err(GameFault::ChanceRoot)
-    );
+    assert_eq!((search.result().value, search.result().action), (-1.0, None));
+    let mut search = Search::new(Toy::parse("?(1:+ 1:-)").unwrap(), SearchConfig::default(), 0);
+    assert_eq!(search.begin(1, Stream::keyed(&[])), Err(GameFault::ChanceRoot));
 }
 
 #[test]
@@ -146,8 +105,7 @@ fn no_simulations_give_the_networks_own_opinion() {
     let toy = Toy::random(5, 5, false);
     let result = run(&toy, SearchConfig::default(), 0, 0, &mut hashed()).result();
     assert!(result.visits.iter().all(|&n| n == 0));
-    let best =
-        (0..result.priors.len()).max_by(|&a, &b| result.priors[a].total_cmp(&result.priors[b]));
+    let best = (0..result.priors.len()).max_by(|&a, &b| result.priors[a].total_cmp(&result.priors[b]));
     assert_eq!(result.action, best.map(|index| result.actions[index]));
     assert!(result.value != 0.0);
 }
@@ -155,16 +113,12 @@ fn no_simulations_give_the_networks_own_opinion() {
 #[test]
 fn an_evaluators_error_comes_back_and_leaves_nothing_in_flight() {
     for fail_at in 0..6 {
-        let mut searches: Vec<_> = (0..9)
-            .map(|seed| Search::new(Toy::random(seed, 6, true), SearchConfig::default(), 0))
-            .collect();
+        let mut searches: Vec<_> =
+            (0..9).map(|seed| Search::new(Toy::random(seed, 6, true), SearchConfig::default(), 0)).collect();
         for search in &mut searches {
             search.begin(300, Stream::keyed(&[])).unwrap();
         }
-        let mut network = Network {
-            fail_at,
-            ..Network::new(2)
-        };
+        let mut network = Network { fail_at, ..Network::new(2) };
         let mut rounds = Rounds::new(Workers::new(2).unwrap(), None);
         let error = loop {
             match rounds.run(&mut searches, std::slice::from_mut(&mut network)) {
@@ -180,13 +134,7 @@ fn an_evaluators_error_comes_back_and_leaves_nothing_in_flight() {
         for search in &mut searches {
             let before = search.tree().node(ROOT).visits.max(1);
             search.begin(50, Stream::keyed(&[])).unwrap();
-            while rounds
-                .run(
-                    std::slice::from_mut(search),
-                    std::slice::from_mut(&mut network),
-                )
-                .unwrap()
-            {}
+            while rounds.run(std::slice::from_mut(search), std::slice::from_mut(&mut network)).unwrap() {}
             assert_eq!(search.tree().node(ROOT).visits, before + 50);
             check_tree(search);
         }
@@ -215,8 +163,7 @@ fn numbers_that_are_none_are_refused_and_named() {
     ] {
         let mut search = Search::new(toy.clone(), SearchConfig::default(), 0);
         search.begin(10, Stream::keyed(&[])).unwrap();
-        let error = Rounds::new(Workers::Serial, None)
-            .run(std::slice::from_mut(&mut search), &mut [Bad(logit, value)]);
+        let error = Rounds::new(Workers::Serial, None).run(std::slice::from_mut(&mut search), &mut [Bad(logit, value)]);
         let text = error.unwrap_err().to_string();
         assert!(text.contains(named), "{text}");
         check_tree(&search);
@@ -225,10 +172,7 @@ fn numbers_that_are_none_are_refused_and_named() {
         let mut search = Search::new(toy.clone(), SearchConfig::default(), 0);
         search.begin(10, Stream::keyed(&[])).unwrap();
         let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds
-            .run(std::slice::from_mut(&mut search), &mut [Bad(logit, 0.0)])
-            .unwrap()
-        {}
+        while rounds.run(std::slice::from_mut(&mut search), &mut [Bad(logit, 0.0)]).unwrap() {}
         check_tree(&search);
     }
 }
@@ -238,10 +182,7 @@ fn the_cache_changes_no_visit_and_saves_evaluations() {
     let searches = |cache: Option<usize>, threads: usize, mask: u64| {
         let mut searches: Vec<_> = (0..24)
             .map(|index| {
-                let config = SearchConfig {
-                    c_puct: 1.0 + 0.1 * index as f64,
-                    ..SearchConfig::default()
-                };
+                let config = SearchConfig { c_puct: 1.0 + 0.1 * index as f64, ..SearchConfig::default() };
                 Search::new(Toy::random(index % 6, 7, index % 2 == 0), config, 0)
             })
             .collect();
@@ -249,64 +190,63 @@ fn the_cache_changes_no_visit_and_saves_evaluations() {
         let mut rounds = Rounds::new(Workers::new(threads).unwrap(), cache);
         let mut network = Network::new(4);
         for (index, search) in searches.iter_mut().enumerate() {
-            search
-                .begin(150 + 10 * (index as u32 % 5), Stream::keyed(&[9]))
-                .unwrap();
+            search.begin(150 + 10 * (index as u32 % 5), Stream::keyed(&[9])).unwrap();
         }
-        while rounds
-            .run(&mut searches, std::slice::from_mut(&mut network))
-            .unwrap()
-        {}
+        while rounds.run(&mut searches, std::slice::from_mut(&mut network)).unwrap() {}
         searches.iter().for_each(check_tree);
-        (
-            searches
-                .iter()
-                .map(|search| search.tree().nodes().to_vec())
-                .collect::<Vec<_>>(),
-            network.rows,
-        )
+        (searches.iter().map(|search| search.tree().nodes().to_vec()).collect::<Vec<_>>(), network.rows)
     };
     let bits = |trees: &[Vec<azpy_core::tree::Node>]| -> Vec<(u32, u64)> {
-        trees
-            .iter()
-            .flatten()
-            .map(|node| (node.visits, node.value_sum.to_bits()))
-            .collect()
+        trees.iter().flatten().map(|node| (node.visits, node.value_sum.to_bits())).collect()
     };
     let (plain, rows) = searches(None, 1, u64::MAX);
-    for (positions, threads, mask) in [
-        (100_000, 1, u64::MAX),
-        (100_000, 4, u64::MAX),
-        (4096, 2, 0xFF),
-        (256, 2, 0),
-    ] {
+    for (positions, threads, mask) in [(100_000, 1, u64::MAX), (100_000, 4, u64::MAX), (4096, 2, 0xFF), (256, 2, 0)] {
         let (cached, fewer) = searches(Some(positions), threads, mask);
         assert_eq!(bits(&plain), bits(&cached));
-        assert!(if positions > 1000 {
-            fewer < rows
-        } else {
-            fewer <= rows
-        });
+        assert!(if positions > 1000 { fewer < rows } else { fewer <= rows });
     }
 }
 
 #[test]
+fn a_warm_cache_changes_no_visit_of_a_long_search() {
+    let cache = Arc::new(Cache::new(1 << 16));
+    let visits = |cache: Option<Arc<Cache>>| {
+        let mut search = Search::new(Toy::random(3, 9, true), SearchConfig::default(), 0);
+        search.begin(20_000, Stream::keyed(&[1])).unwrap();
+        let mut rounds = Rounds::new(Workers::Serial, cache);
+        while rounds.run(std::slice::from_mut(&mut search), &mut [Network::new(4)]).unwrap() {}
+        search.tree().nodes().iter().map(|node| (node.visits, node.value_sum.to_bits())).collect::<Vec<_>>()
+    };
+    let plain = visits(None);
+    for _ in 0..2 {
+        assert!(visits(Some(cache.clone())) == plain);
+    }
+}
+
+#[test]
+fn a_root_moved_along_can_be_looked_at_before_it_is_searched() {
+    let toy = Toy::parse("0(1(+ -) ?(1:+ 3:1(- =)))").unwrap();
+    let mut search = run(&toy, SearchConfig::default(), 200, 0, &mut hashed());
+    let mut other = search.clone();
+    search.advance(0);
+    let result = search.result();
+    assert_eq!((result.actions.len(), result.priors.len()), (2, 2));
+    other.advance(1);
+    let result = other.result();
+    assert_eq!((result.actions.len(), result.action), (0, None));
+    assert!(result.value.abs() <= 1.0);
+}
+
+#[test]
 fn each_position_is_evaluated_once_with_a_cache() {
-    let mut searches: Vec<_> = (0..16)
-        .map(|_| Search::new(Toy::random(11, 7, true), SearchConfig::default(), 0))
-        .collect();
+    let mut searches: Vec<_> =
+        (0..16).map(|_| Search::new(Toy::random(11, 7, true), SearchConfig::default(), 0)).collect();
     for (index, search) in searches.iter_mut().enumerate() {
         search.begin(400, Stream::keyed(&[index as u64])).unwrap();
     }
-    let mut rounds = Rounds::new(
-        Workers::new(2).unwrap(),
-        Some(Arc::new(Cache::new(1 << 16))),
-    );
+    let mut rounds = Rounds::new(Workers::new(2).unwrap(), Some(Arc::new(Cache::new(1 << 16))));
     let mut network = Network::new(4);
-    while rounds
-        .run(&mut searches, std::slice::from_mut(&mut network))
-        .unwrap()
-    {}
+    while rounds.run(&mut searches, std::slice::from_mut(&mut network)).unwrap() {}
     let mut distinct = std::collections::HashSet::new();
     for search in &searches {
         visit(search.root(), search.tree(), ROOT, &mut distinct);
@@ -314,12 +254,7 @@ fn each_position_is_evaluated_once_with_a_cache() {
     assert_eq!(network.rows, distinct.len() as u64);
 }
 
-fn visit(
-    state: &Toy,
-    tree: &azpy_core::tree::Tree,
-    id: u32,
-    distinct: &mut std::collections::HashSet<u128>,
-) {
+fn visit(state: &Toy, tree: &azpy_core::tree::Tree, id: u32, distinct: &mut std::collections::HashSet<u128>) {
     if matches!(tree.node(id).kind, azpy_core::tree::Kind::Decision(_)) {
         distinct.insert(state.key());
     }
@@ -327,12 +262,7 @@ fn visit(
         if child.visits > 0 {
             let mut next = state.clone();
             next.play(child.action);
-            visit(
-                &next,
-                tree,
-                tree.node(id).first_child + index as u32,
-                distinct,
-            );
+            visit(&next, tree, tree.node(id).first_child + index as u32, distinct);
         }
     }
 }
@@ -344,18 +274,11 @@ fn each_search_is_answered_by_its_own_network() {
         let mut search = Search::new(Toy::random(seed, 6, true), config, 0);
         search.begin(120, Stream::keyed(&[])).unwrap();
         let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds
-            .run(
-                std::slice::from_mut(&mut search),
-                &mut [Network::new(network as u64)],
-            )
-            .unwrap()
-        {}
+        while rounds.run(std::slice::from_mut(&mut search), &mut [Network::new(network as u64)]).unwrap() {}
         search.result()
     };
-    let mut searches: Vec<_> = (0..12)
-        .map(|seed| Search::new(Toy::random(seed as u64, 6, true), config, seed % 3))
-        .collect();
+    let mut searches: Vec<_> =
+        (0..12).map(|seed| Search::new(Toy::random(seed as u64, 6, true), config, seed % 3)).collect();
     for search in &mut searches {
         search.begin(120, Stream::keyed(&[])).unwrap();
     }
@@ -371,26 +294,14 @@ fn each_search_is_answered_by_its_own_network() {
 
 #[test]
 fn a_reused_root_has_what_it_inherited_and_what_was_asked_for_and_new_noise() {
-    let noise = RootNoise {
-        alpha: Some(0.5),
-        fraction: 0.25,
-    };
-    let config = SearchConfig {
-        root_noise: Some(noise),
-        ..SearchConfig::default()
-    };
+    let noise = RootNoise { alpha: Some(0.5), fraction: 0.25 };
+    let config = SearchConfig { root_noise: Some(noise), ..SearchConfig::default() };
     for seed in 0..30 {
         let toy = Toy::random(seed, 8, false);
         let mut search = run(&toy, config, 300, seed, &mut hashed());
         let memory = search.tree().memory_bytes();
         while let Some(action) = search.result().action {
-            let child = search
-                .tree()
-                .children(ROOT)
-                .iter()
-                .find(|child| child.action == action)
-                .unwrap()
-                .clone();
+            let child = search.tree().children(ROOT).iter().find(|child| child.action == action).unwrap().clone();
             let chooser = search.root().turn();
             search.advance(action);
             let inherited = search.tree().node(ROOT).visits;
@@ -406,23 +317,13 @@ fn a_reused_root_has_what_it_inherited_and_what_was_asked_for_and_new_noise() {
             }
             search.begin(100, Stream::keyed(&[seed, 1])).unwrap();
             let mut rounds = Rounds::new(Workers::Serial, None);
-            while rounds
-                .run(std::slice::from_mut(&mut search), &mut [hashed()])
-                .unwrap()
-            {}
+            while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
             assert_eq!(search.tree().node(ROOT).visits, inherited.max(1) + 100);
             check_tree(&search);
             // The clean priors are the network's: the noise of no move is left in them.
-            let clean = run(search.root(), SearchConfig::default(), 0, 0, &mut hashed())
-                .result()
-                .priors;
+            let clean = run(search.root(), SearchConfig::default(), 0, 0, &mut hashed()).result().priors;
             assert_eq!(search.result().priors, clean);
-            let noised: Vec<f32> = search
-                .tree()
-                .children(ROOT)
-                .iter()
-                .map(|child| child.prior)
-                .collect();
+            let noised: Vec<f32> = search.tree().children(ROOT).iter().map(|child| child.prior).collect();
             assert!(clean.len() == 1 || noised != clean);
         }
         assert!(search.tree().memory_bytes() <= 4 * memory.max(1 << 12));
@@ -494,14 +395,7 @@ fn a_game_that_breaks_its_promises_is_named_and_never_hangs() {
         ("endless turns", "longer than max_plies"),
     ] {
         for eval_batch in [1, 8] {
-            let mut search = Search::new(
-                Broken(what, 0),
-                SearchConfig {
-                    eval_batch,
-                    ..SearchConfig::default()
-                },
-                0,
-            );
+            let mut search = Search::new(Broken(what, 0), SearchConfig { eval_batch, ..SearchConfig::default() }, 0);
             search.begin(100, Stream::keyed(&[])).unwrap();
             let mut rounds = Rounds::new(Workers::Serial, None);
             let error = loop {

@@ -10,7 +10,7 @@ use azpy_core::batched::{SearchError, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::game::{Game, PovValue};
-use azpy_core::record::GameRecord;
+use azpy_core::record::{GameRecord, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::search::{RootNoise, SearchConfig};
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig, SelfPlayError};
@@ -29,13 +29,7 @@ struct Network {
 
 impl Network {
     fn new(id: u64) -> Self {
-        Self {
-            id,
-            calls: Arc::default(),
-            sleep: Duration::ZERO,
-            fail: Arc::default(),
-            panics: false,
-        }
+        Self { id, calls: Arc::default(), sleep: Duration::ZERO, fail: Arc::default(), panics: false }
     }
 }
 
@@ -52,11 +46,7 @@ impl<G: Game> Evaluator<G> for Network {
         for row in 0..batch.rows() {
             batch.fill(row..row + 1, &mut observation);
             let range = batch.range(row);
-            let value = hashed_answer(
-                &observation,
-                &batch.actions[range.clone()],
-                &mut batch.logits[range],
-            );
+            let value = hashed_answer(&observation, &batch.actions[range.clone()], &mut batch.logits[range]);
             batch.values[row] = PovValue(value);
         }
         Ok(())
@@ -67,50 +57,25 @@ impl<G: Game> Evaluator<G> for Network {
 }
 
 fn config() -> SelfPlayConfig {
-    let root_noise = Some(RootNoise {
-        alpha: None,
-        fraction: 0.25,
-    });
+    let root_noise = Some(RootNoise { alpha: None, fraction: 0.25 });
     SelfPlayConfig {
-        search: SearchConfig {
-            root_noise,
-            eval_batch: 4,
-            ..SearchConfig::default()
-        },
+        search: SearchConfig { root_noise, eval_batch: 4, ..SearchConfig::default() },
         simulations: 30,
         temperature: 1.0,
         temperature_plies: 4,
         temperature_final: 0.3,
         opening_plies: 2,
         tree_reuse: true,
-        max_plies: 1000,
+        max_plies: None,
         seed: 7,
         game: "toy".into(),
     }
 }
 
-fn start(
-    config: SelfPlayConfig,
-    slots: usize,
-    games: Option<u64>,
-    networks: Vec<Network>,
-) -> SelfPlay<Network, Toy> {
-    let layout = Layout {
-        slots,
-        first_game: 5,
-        games,
-        inside: |body| body(),
-    };
+fn start(config: SelfPlayConfig, slots: usize, games: Option<u64>, networks: Vec<Network>) -> SelfPlay<Network, Toy> {
+    let layout = Layout { slots, first_game: 5, games, inside: |body| body() };
     let workers = Workers::new(2).unwrap();
-    SelfPlay::start(
-        &Toy::random(12, 12, true),
-        config,
-        &layout,
-        networks,
-        &workers,
-        None,
-    )
-    .unwrap()
+    SelfPlay::start(&Toy::random(12, 12, true), config, &layout, networks, &workers, None).unwrap()
 }
 
 fn all(play: &SelfPlay<Network, Toy>) -> Vec<GameRecord> {
@@ -126,49 +91,20 @@ fn all(play: &SelfPlay<Network, Toy>) -> Vec<GameRecord> {
 fn games_depend_on_the_seed_and_their_id_alone() {
     let toy = Toy::random(12, 12, true);
     let play = |slots, pipelines, threads, cache: bool| {
-        let layout = Layout {
-            slots,
-            first_game: 5,
-            games: Some(40),
-            inside: |body| body(),
-        };
+        let layout = Layout { slots, first_game: 5, games: Some(40), inside: |body| body() };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
         let networks = vec![Network::new(3); pipelines];
         let workers = Workers::new(threads).unwrap();
         all(&SelfPlay::start(&toy, config(), &layout, networks, &workers, cache).unwrap())
     };
     let games = play(8, 1, 1, false);
-    assert_eq!(
-        games.iter().map(|game| game.game_id).collect::<Vec<_>>(),
-        (5..45).collect::<Vec<_>>()
-    );
+    assert_eq!(games.iter().map(|game| game.game_id).collect::<Vec<_>>(), (5..45).collect::<Vec<_>>());
     assert!(games.iter().any(|game| game.plies != games[0].plies));
-    for (slots, pipelines, threads, cache) in [
-        (1, 1, 1, false),
-        (7, 2, 2, true),
-        (64, 3, 8, true),
-        (40, 2, 4, false),
-    ] {
-        assert!(
-            play(slots, pipelines, threads, cache) == games,
-            "{slots} slots, {pipelines} pipelines"
-        );
+    for (slots, pipelines, threads, cache) in [(1, 1, 1, false), (7, 2, 2, true), (64, 3, 8, true), (40, 2, 4, false)] {
+        assert!(play(slots, pipelines, threads, cache) == games, "{slots} slots, {pipelines} pipelines");
     }
-    let other = all(&start(
-        SelfPlayConfig {
-            seed: 8,
-            ..config()
-        },
-        8,
-        Some(40),
-        vec![Network::new(3)],
-    ));
-    assert!(
-        other
-            .iter()
-            .zip(&games)
-            .any(|(one, two)| one.plies != two.plies)
-    );
+    let other = all(&start(SelfPlayConfig { seed: 8, ..config() }, 8, Some(40), vec![Network::new(3)]));
+    assert!(other.iter().zip(&games).any(|(one, two)| one.plies != two.plies));
     for game in &games {
         game.check(&toy).unwrap();
         assert_eq!(&GameRecord::from_bytes(&game.to_bytes()).unwrap(), game);
@@ -177,16 +113,8 @@ fn games_depend_on_the_seed_and_their_id_alone() {
 
 #[test]
 fn a_second_pipeline_changes_no_game_when_the_device_is_slow() {
-    let network = Network {
-        sleep: Duration::from_millis(4),
-        ..Network::new(1)
-    };
-    let play = start(
-        config(),
-        16,
-        Some(30),
-        vec![network.clone(), network.clone()],
-    );
+    let network = Network { sleep: Duration::from_millis(4), ..Network::new(1) };
+    let play = start(config(), 16, Some(30), vec![network.clone(), network.clone()]);
     let two = all(&play);
     let play = start(config(), 16, Some(30), vec![network]);
     assert!(all(&play) == two);
@@ -204,27 +132,13 @@ fn a_failing_evaluator_ends_the_run_with_its_own_error() {
             break error;
         }
     };
-    assert!(matches!(
-        error,
-        SelfPlayError::Search(SearchError::Evaluator("asked to fail"))
-    ));
+    assert!(matches!(error, SelfPlayError::Search(SearchError::Evaluator("asked to fail"))));
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
 fn a_panic_is_an_error_not_a_hang() {
-    let play = start(
-        config(),
-        4,
-        None,
-        vec![
-            Network {
-                panics: true,
-                ..Network::new(1)
-            },
-            Network::new(1),
-        ],
-    );
+    let play = start(config(), 4, None, vec![Network { panics: true, ..Network::new(1) }, Network::new(1)]);
     let error = loop {
         if let Err(error) = play.next(Duration::from_secs(5)) {
             break error;
@@ -252,16 +166,19 @@ fn nothing_is_sent_to_the_old_network_after_a_swap() {
 }
 
 #[test]
+fn a_swap_waits_for_no_pipeline_that_has_ended() {
+    let network = Network::new(1);
+    let play = start(config(), 4, Some(1), vec![network.clone(), network.clone(), network.clone()]);
+    play.pause(true);
+    play.swap(vec![network.clone(), network.clone(), network]).unwrap();
+    assert!(play.is_swapped(Duration::from_secs(5)));
+    play.pause(false);
+    assert_eq!(all(&play).len(), 1);
+}
+
+#[test]
 fn a_game_cut_short_is_a_marked_draw() {
-    let play = start(
-        SelfPlayConfig {
-            max_plies: 3,
-            ..config()
-        },
-        4,
-        Some(40),
-        vec![Network::new(1)],
-    );
+    let play = start(SelfPlayConfig { max_plies: Some(3), ..config() }, 4, Some(40), vec![Network::new(1)]);
     let games = all(&play);
     assert!(games.iter().any(|game| game.capped));
     for game in games {
@@ -283,25 +200,15 @@ fn the_replay_buffer_draws_what_the_records_say() {
     let toy = Toy::random(12, 12, true);
     let games = all(&start(config(), 8, Some(30), vec![Network::new(1)]));
     let mut buffer = ReplayBuffer::new(toy.clone(), 40);
-    games
-        .iter()
-        .for_each(|game| buffer.add(game.clone()).unwrap());
+    games.iter().for_each(|game| buffer.add(game.clone()).unwrap());
     assert!(buffer.num_samples() >= 40 || buffer.num_games() == 30);
     assert!(buffer.num_games() < 30, "old games make room");
     let (rows, actions) = (64, toy.num_actions());
     let (mut observations, mut legal) = (vec![f32::NAN; rows * 3], vec![true; rows * actions]);
     let (mut policies, mut values) = (vec![f32::NAN; rows * actions], vec![f32::NAN; rows]);
-    let draw = Draw {
-        seed: 1,
-        root_value_weight: 0.5,
-        symmetries: true,
-    };
-    let samples = Samples {
-        observations: &mut observations,
-        legal: &mut legal,
-        policies: &mut policies,
-        values: &mut values,
-    };
+    let draw = Draw { seed: 1, root_value_weight: 0.5, symmetries: true };
+    let samples =
+        Samples { observations: &mut observations, legal: &mut legal, policies: &mut policies, values: &mut values };
     buffer.sample(draw, samples, &Workers::new(2).unwrap());
     for policy in policies.chunks(actions) {
         assert!((policy.iter().sum::<f32>() - 1.0).abs() < 1e-5);
@@ -310,6 +217,12 @@ fn the_replay_buffer_draws_what_the_records_say() {
     let mut broken = games[0].clone();
     broken.outcome += 0.5;
     assert!(buffer.add(broken).unwrap_err().contains("outcome"));
+    for number in [f32::NAN, f32::INFINITY, 2.0] {
+        let mut broken = games.iter().find(|game| game.samples() > 0).unwrap().clone();
+        let searched = broken.plies.iter().position(|ply| ply.flags & SEARCHED != 0).unwrap();
+        broken.plies[searched].root_value = number;
+        assert!(buffer.add(broken).unwrap_err().contains("value"));
+    }
 }
 
 #[test]

@@ -75,9 +75,7 @@ impl ConnectFour {
     /// reach or that the first stone would.
     pub fn new(width: usize, height: usize, k: usize) -> Result<Self, String> {
         if width == 0 || height == 0 {
-            return Err(format!(
-                "a board needs at least one column and one row, got {width} x {height}"
-            ));
+            return Err(format!("a board needs at least one column and one row, got {width} x {height}"));
         }
         // A column takes one spare bit; saturating, so that absurd sizes are refused and do not wrap around.
         let bits = width.saturating_mul(height.saturating_add(1));
@@ -96,15 +94,7 @@ impl ConnectFour {
     }
 
     fn empty(width: u8, height: u8, k: u8) -> Self {
-        Self {
-            stones: [0; 2],
-            width,
-            height,
-            k,
-            left: width * height,
-            mover: Player::Zero,
-            status: Status::Playing,
-        }
+        Self { stones: [0; 2], width, height, k, left: width * height, mover: Player::Zero, status: Status::Playing }
     }
 
     /// Columns of the board.
@@ -130,9 +120,7 @@ impl ConnectFour {
     pub fn stone(&self, column: usize, row: usize) -> Option<Player> {
         debug_assert!(column < self.width() && row < self.height());
         let bit = column * usize::from(self.stride()) + self.height() - 1 - row;
-        [Player::Zero, Player::One]
-            .into_iter()
-            .find(|player| self.stones[player.index()] >> bit & 1 == 1)
+        [Player::Zero, Player::One].into_iter().find(|player| self.stones[player.index()] >> bit & 1 == 1)
     }
 
     /// Bits from a cell to its right neighbour.
@@ -154,15 +142,11 @@ impl ConnectFour {
         let (across, upright) = (self.k <= self.width, self.k <= self.height);
         if k == 4 && across && upright {
             // The usual case by itself, so that the compiler unrolls it.
-            return [1, stride - 1, stride, stride + 1]
-                .into_iter()
-                .any(|step| has_run(stones, step, 4));
+            return [1, stride - 1, stride, stride + 1].into_iter().any(|step| has_run(stones, step, 4));
         }
         (upright && has_run(stones, 1, k))
             || (across && has_run(stones, stride, k))
-            || (across
-                && upright
-                && (has_run(stones, stride - 1, k) || has_run(stones, stride + 1, k)))
+            || (across && upright && (has_run(stones, stride - 1, k) || has_run(stones, stride + 1, k)))
     }
 }
 
@@ -219,9 +203,7 @@ impl Game for ConnectFour {
         // The carry of the addition runs through the column's stones and stops in its lowest empty cell.
         let stone = (occupied + bottom) & !occupied;
         debug_assert!(self.status == Status::Playing && (action as usize) < self.width());
-        debug_assert!(
-            occupied >> (action * u32::from(self.stride()) + u32::from(self.height) - 1) & 1 == 0
-        );
+        debug_assert!(occupied >> (action * u32::from(self.stride()) + u32::from(self.height) - 1) & 1 == 0);
         let stones = &mut self.stones[self.mover.index()];
         *stones |= stone;
         let stones = *stones;
@@ -246,10 +228,7 @@ impl Game for ConnectFour {
     fn encode(&self, row: &mut [f32]) {
         let (width, height) = (self.width(), self.height());
         row.fill(0.0);
-        for (plane, player) in row
-            .chunks_exact_mut(width * height)
-            .zip([self.mover, self.mover.opponent()])
-        {
+        for (plane, player) in row.chunks_exact_mut(width * height).zip([self.mover, self.mover.opponent()]) {
             let mut stones = self.stones[player.index()];
             for column in 0..width {
                 // Only the stones are visited: boards are mostly empty.
@@ -269,8 +248,7 @@ impl Game for ConnectFour {
         // A column as bits from its bottom: one a stone (whose it is), then a 1 that marks the height. Exact in W * (H + 1)
         // bits; the turn follows from the number of stones.
         let stride = u32::from(self.stride());
-        let bottoms =
-            (0..u32::from(self.width)).fold(0_u64, |bits, column| bits | 1 << (column * stride));
+        let bottoms = (0..u32::from(self.width)).fold(0_u64, |bits, column| bits | 1 << (column * stride));
         let low = (self.occupied() + bottoms) | self.stones[0];
         let high = u64::from(self.width) | u64::from(self.height) << 8 | u64::from(self.k) << 16;
         spread(Tag::ConnectFour, high, low)
@@ -283,11 +261,7 @@ impl Game for ConnectFour {
 
     #[inline]
     fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
-        if symmetry == 0 {
-            action
-        } else {
-            Action::from(self.width) - 1 - action
-        }
+        if symmetry == 0 { action } else { Action::from(self.width) - 1 - action }
     }
 
     fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
@@ -307,12 +281,7 @@ impl Game for ConnectFour {
         // Wide boards need two places a column.
         let places = if self.width > 9 { 2 } else { 1 };
         let line = |cells: Vec<String>| {
-            cells
-                .into_iter()
-                .map(|cell| format!("{cell:>places$}"))
-                .collect::<Vec<_>>()
-                .join(" ")
-                + "\n"
+            cells.into_iter().map(|cell| format!("{cell:>places$}")).collect::<Vec<_>>().join(" ") + "\n"
         };
         let mut board = String::new();
         for row in 0..self.height() {
@@ -326,11 +295,7 @@ impl Game for ConnectFour {
                     .collect(),
             );
         }
-        board += &line(
-            (1..=self.width())
-                .map(|number| number.to_string())
-                .collect(),
-        );
+        board += &line((1..=self.width()).map(|number| number.to_string()).collect());
         board.trim_end().to_owned()
     }
 }

@@ -58,12 +58,7 @@ impl DiceNim {
     }
 
     fn start(heap: u16) -> Self {
-        Self {
-            start: heap,
-            heap,
-            roll: None,
-            mover: Player::Zero,
-        }
+        Self { start: heap, heap, roll: None, mover: Player::Zero }
     }
 
     /// Counters left.
@@ -161,11 +156,6 @@ impl Game for DiceNim {
 
     fn render(&self) -> String {
         let roll = self.roll.map_or("none".to_owned(), |roll| roll.to_string());
-        format!(
-            "player {}, heap {} of {}, roll {roll}",
-            self.mover.index(),
-            self.heap,
-            self.start
-        )
+        format!("player {}, heap {} of {}, roll {roll}", self.mover.index(), self.heap, self.start)
     }
 }

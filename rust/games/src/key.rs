@@ -16,10 +16,7 @@ pub(crate) enum Tag {
 /// The key of the position that `high` (its top byte free) and `low` describe in full.
 #[inline]
 pub(crate) fn spread(tag: Tag, high: u64, low: u64) -> u128 {
-    debug_assert!(
-        high >> 56 == 0,
-        "the top byte of {high:#x} is the game's tag"
-    );
+    debug_assert!(high >> 56 == 0, "the top byte of {high:#x} is the game's tag");
     let low = mix(low);
     // Both halves depend on `low`; xor with a known word keeps the map invertible.
     let high = mix((high | (tag as u64) << 56) ^ low);

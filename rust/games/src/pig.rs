@@ -81,29 +81,16 @@ impl Pig {
     /// If the target is not from 1 to 1,000 or the plies not from 1 to 65,535.
     pub fn with_max_plies(target: usize, max_plies: usize) -> Result<Self, String> {
         if !(1..=MAX_TARGET).contains(&target) {
-            return Err(format!(
-                "the target must be from 1 to {MAX_TARGET}, got {target}"
-            ));
+            return Err(format!("the target must be from 1 to {MAX_TARGET}, got {target}"));
         }
         match u16::try_from(max_plies) {
             Ok(max_plies) if max_plies > 0 => Ok(Self::start(target as u16, max_plies)),
-            _ => Err(format!(
-                "max_plies must be from 1 to {}, got {max_plies}",
-                u16::MAX
-            )),
+            _ => Err(format!("max_plies must be from 1 to {}, got {max_plies}", u16::MAX)),
         }
     }
 
     fn start(target: u16, max_plies: u16) -> Self {
-        Self {
-            target,
-            max_plies,
-            plies: 0,
-            banks: [0; 2],
-            table: 0,
-            mover: Player::Zero,
-            rolling: false,
-        }
+        Self { target, max_plies, plies: 0, banks: [0; 2], table: 0, mover: Player::Zero, rolling: false }
     }
 
     /// The points that win.
@@ -227,8 +214,7 @@ impl Game for Pig {
             | u64::from(self.plies) << 32
             | u64::from(self.rolling) << 48
             | (self.mover.index() as u64) << 49;
-        let low =
-            u64::from(self.banks[0]) | u64::from(self.banks[1]) << 16 | u64::from(self.table) << 32;
+        let low = u64::from(self.banks[0]) | u64::from(self.banks[1]) << 16 | u64::from(self.table) << 32;
         spread(Tag::Pig, high, low)
     }
 
@@ -244,8 +230,7 @@ impl Game for Pig {
     }
 
     fn render(&self) -> String {
-        let marks =
-            [Player::Zero, Player::One].map(|player| if player == self.mover { '>' } else { ' ' });
+        let marks = [Player::Zero, Player::One].map(|player| if player == self.mover { '>' } else { ' ' });
         format!(
             "{} player 0: {} of {target}\n{} player 1: {} of {target}\ntable: {}{}, ply {} of {}",
             marks[0],

@@ -58,11 +58,7 @@ impl TicTacToe {
 
     /// Whose turn it is by the number of stones, whether or not the game is over.
     fn mover(&self) -> Player {
-        if self.occupied().count_ones().is_multiple_of(2) {
-            Player::Zero
-        } else {
-            Player::One
-        }
+        if self.occupied().count_ones().is_multiple_of(2) { Player::Zero } else { Player::One }
     }
 
     fn has_line(&self, player: Player) -> bool {
@@ -87,11 +83,7 @@ impl Game for TicTacToe {
     fn turn(&self) -> Turn {
         let mover = self.mover();
         // Only the last to move can have made a line.
-        if self.has_line(mover.opponent()) || self.occupied() == FULL {
-            Turn::Terminal
-        } else {
-            Turn::Player(mover)
-        }
+        if self.has_line(mover.opponent()) || self.occupied() == FULL { Turn::Terminal } else { Turn::Player(mover) }
     }
 
     fn legal_actions(&self, out: &mut Vec<Action>) {
@@ -155,12 +147,7 @@ impl Game for TicTacToe {
             (_, 1) => "o",
             _ => ".",
         };
-        let row = |row: usize| {
-            (0..SIZE)
-                .map(|column| cell(row * SIZE + column))
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
+        let row = |row: usize| (0..SIZE).map(|column| cell(row * SIZE + column)).collect::<Vec<_>>().join(" ");
         (0..SIZE).map(row).collect::<Vec<_>>().join("\n")
     }
 }

@@ -29,11 +29,7 @@ impl Facts {
             key: state.key(),
             turn,
             legal: if at_player { legal(state) } else { Vec::new() },
-            chance: if turn == Turn::Chance {
-                outcomes(state)
-            } else {
-                Vec::new()
-            },
+            chance: if turn == Turn::Chance { outcomes(state) } else { Vec::new() },
             observation: if at_player { encode(state) } else { Vec::new() },
             outcome: (turn == Turn::Terminal).then(|| state.outcome().0),
         }
@@ -51,11 +47,7 @@ fn conforms<G: Game>(starts: &[G], games: u64) {
     }
 }
 
-fn play_one<G: Game>(
-    start: &G,
-    random: &mut Random,
-    by_key: &mut HashMap<u128, (Facts, Vec<u128>)>,
-) {
+fn play_one<G: Game>(start: &G, random: &mut Random, by_key: &mut HashMap<u128, (Facts, Vec<u128>)>) {
     let mut state = start.clone();
     let mut mirrored = vec![start.clone(); start.num_symmetries()];
     let mut line = Vec::new();
@@ -68,47 +60,26 @@ fn play_one<G: Game>(
         }
 
         // Equal keys, equal positions: whatever can be asked, and the keys of all that can follow.
-        let followers = moves(&state)
-            .into_iter()
-            .map(|action| after(&state, action).key())
-            .collect();
-        let seen = by_key
-            .entry(facts.key)
-            .or_insert_with(|| (facts.clone(), Vec::clone(&followers)));
+        let followers = moves(&state).into_iter().map(|action| after(&state, action).key()).collect();
+        let seen = by_key.entry(facts.key).or_insert_with(|| (facts.clone(), Vec::clone(&followers)));
         assert_eq!(seen.0, facts, "one key for two positions, after {line:?}");
         assert_eq!(seen.1, followers, "one key for two futures, after {line:?}");
-        assert!(
-            !followers.contains(&facts.key),
-            "a ply leaves the key as it was, after {line:?}"
-        );
+        assert!(!followers.contains(&facts.key), "a ply leaves the key as it was, after {line:?}");
 
         if facts.turn == Turn::Terminal {
             return;
         }
-        assert!(
-            line.len() < start.max_plies(),
-            "goes on after {} plies: {line:?}",
-            start.max_plies()
-        );
+        assert!(line.len() < start.max_plies(), "goes on after {} plies: {line:?}", start.max_plies());
         let action = *random.choose(&moves(&state));
         for (symmetry, twin) in mirrored.iter_mut().enumerate() {
             let action = state.symmetric_action(symmetry, action);
-            twin.try_play(action)
-                .unwrap_or_else(|error| panic!("symmetry {symmetry}: {error}, after {line:?}"));
+            twin.try_play(action).unwrap_or_else(|error| panic!("symmetry {symmetry}: {error}, after {line:?}"));
         }
         // A clone lives its own life.
         let next = after(&state, action);
-        assert_eq!(
-            Facts::of(&state),
-            facts,
-            "playing {action} on a clone changed its origin, after {line:?}"
-        );
+        assert_eq!(Facts::of(&state), facts, "playing {action} on a clone changed its origin, after {line:?}");
         state.try_play(action).unwrap();
-        assert_eq!(
-            Facts::of(&state),
-            Facts::of(&next),
-            "play and try_play differ, after {line:?}"
-        );
+        assert_eq!(Facts::of(&state), Facts::of(&next), "play and try_play differ, after {line:?}");
         assert_eq!(state.num_actions(), start.num_actions());
         assert_eq!(state.obs_shape(), start.obs_shape());
         assert_eq!(state.max_plies(), start.max_plies());
@@ -121,62 +92,27 @@ fn check_position<G: Game>(state: &G, facts: &Facts, line: &[Action]) {
     match facts.turn {
         Turn::Player(_) => {
             assert!(!facts.legal.is_empty(), "no legal action after {line:?}");
-            assert!(
-                facts.legal.is_sorted_by(|a, b| a < b),
-                "{:?} after {line:?}",
-                facts.legal
-            );
+            assert!(facts.legal.is_sorted_by(|a, b| a < b), "{:?} after {line:?}", facts.legal);
             assert!((facts.legal[facts.legal.len() - 1] as usize) < state.num_actions());
-            assert!(
-                facts.observation.iter().all(|value| value.is_finite()),
-                "{facts:?} after {line:?}"
-            );
+            assert!(facts.observation.iter().all(|value| value.is_finite()), "{facts:?} after {line:?}");
             let mut row = vec![7.0; facts.observation.len()];
             state.encode(&mut row);
-            assert_eq!(
-                row, facts.observation,
-                "encode keeps old values, after {line:?}"
-            );
-            let mut names: Vec<_> = facts
-                .legal
-                .iter()
-                .map(|&action| state.action_name(action))
-                .collect();
+            assert_eq!(row, facts.observation, "encode keeps old values, after {line:?}");
+            let mut names: Vec<_> = facts.legal.iter().map(|&action| state.action_name(action)).collect();
             names.sort();
             names.dedup();
-            assert_eq!(
-                names.len(),
-                facts.legal.len(),
-                "two actions of one name, after {line:?}"
-            );
+            assert_eq!(names.len(), facts.legal.len(), "two actions of one name, after {line:?}");
         }
         Turn::Chance => {
-            assert!(
-                !facts.chance.is_empty(),
-                "a roll without outcomes after {line:?}"
-            );
-            assert!(
-                facts.chance.is_sorted_by(|a, b| a.0 < b.0),
-                "{:?} after {line:?}",
-                facts.chance
-            );
-            assert!(
-                facts.chance.iter().all(|&(_, p)| p > 0.0),
-                "{:?} after {line:?}",
-                facts.chance
-            );
+            assert!(!facts.chance.is_empty(), "a roll without outcomes after {line:?}");
+            assert!(facts.chance.is_sorted_by(|a, b| a.0 < b.0), "{:?} after {line:?}", facts.chance);
+            assert!(facts.chance.iter().all(|&(_, p)| p > 0.0), "{:?} after {line:?}", facts.chance);
             let sum: f32 = facts.chance.iter().map(|&(_, p)| p).sum();
-            assert!(
-                (sum - 1.0).abs() < 1e-6,
-                "probabilities sum to {sum} after {line:?}"
-            );
+            assert!((sum - 1.0).abs() < 1e-6, "probabilities sum to {sum} after {line:?}");
         }
         Turn::Terminal => {
             let outcome = facts.outcome.unwrap();
-            assert!(
-                (-1.0..=1.0).contains(&outcome),
-                "outcome {outcome} after {line:?}"
-            );
+            assert!((-1.0..=1.0).contains(&outcome), "outcome {outcome} after {line:?}");
         }
     }
 }
@@ -185,28 +121,15 @@ fn check_position<G: Game>(state: &G, facts: &Facts, line: &[Action]) {
 fn check_refusals<G: Game>(state: &G, facts: &Facts, line: &[Action]) {
     let offered = moves(state);
     let beyond = state.num_actions().max(offered.len()) as Action;
-    for action in (0..=beyond + 1)
-        .chain([Action::MAX])
-        .filter(|action| !offered.contains(action))
-    {
+    for action in (0..=beyond + 1).chain([Action::MAX]).filter(|action| !offered.contains(action)) {
         let expected = match facts.turn {
-            Turn::Player(_) => PlayError::Illegal {
-                action,
-                legal: offered.clone(),
-            },
-            Turn::Chance => PlayError::NoSuchOutcome {
-                action,
-                outcomes: offered.clone(),
-            },
+            Turn::Player(_) => PlayError::Illegal { action, legal: offered.clone() },
+            Turn::Chance => PlayError::NoSuchOutcome { action, outcomes: offered.clone() },
             Turn::Terminal => PlayError::Terminal(action),
         };
         let mut tried = state.clone();
         assert_eq!(tried.try_play(action), Err(expected), "after {line:?}");
-        assert_eq!(
-            Facts::of(&tried),
-            *facts,
-            "the refused {action} changed the position after {line:?}"
-        );
+        assert_eq!(Facts::of(&tried), *facts, "the refused {action} changed the position after {line:?}");
     }
 }
 
@@ -217,19 +140,11 @@ fn check_symmetry<G: Game>(symmetry: usize, state: &G, twin: &G, line: &[Action]
     assert_eq!(facts.turn, image.turn, "{at}");
     assert_eq!(facts.outcome, image.outcome, "{at}");
 
-    let mut legal: Vec<_> = facts
-        .legal
-        .iter()
-        .map(|&a| state.symmetric_action(symmetry, a))
-        .collect();
+    let mut legal: Vec<_> = facts.legal.iter().map(|&a| state.symmetric_action(symmetry, a)).collect();
     legal.sort_unstable();
     assert_eq!(legal, image.legal, "{at}");
 
-    let mut chance: Vec<_> = facts
-        .chance
-        .iter()
-        .map(|&(o, p)| (state.symmetric_action(symmetry, o), p))
-        .collect();
+    let mut chance: Vec<_> = facts.chance.iter().map(|&(o, p)| (state.symmetric_action(symmetry, o), p)).collect();
     chance.sort_by_key(|&(outcome, _)| outcome);
     assert_eq!(chance, image.chance, "{at}");
 
@@ -239,42 +154,26 @@ fn check_symmetry<G: Game>(symmetry: usize, state: &G, twin: &G, line: &[Action]
         assert_eq!(row, image.observation, "{at}");
     }
     if symmetry == 0 {
-        assert_eq!(
-            facts, image,
-            "symmetry 0 is not the identity, after {line:?}"
-        );
+        assert_eq!(facts, image, "symmetry 0 is not the identity, after {line:?}");
     }
 }
 
 /// Each symmetry permutes the actions and the observation, and another one undoes both.
 fn check_inverses<G: Game>(state: &G) {
     let actions: Vec<_> = (0..state.num_actions() as Action).collect();
-    let row: Vec<_> = (0..state.obs_shape().iter().product::<usize>())
-        .map(|i| i as f32)
-        .collect();
+    let row: Vec<_> = (0..state.obs_shape().iter().product::<usize>()).map(|i| i as f32).collect();
     let apply = |symmetry: usize, (actions, row): &(Vec<Action>, Vec<f32>)| {
         let mut out = vec![f32::NAN; row.len()];
         state.symmetric_observation(symmetry, row, &mut out);
-        (
-            actions
-                .iter()
-                .map(|&action| state.symmetric_action(symmetry, action))
-                .collect(),
-            out,
-        )
+        (actions.iter().map(|&action| state.symmetric_action(symmetry, action)).collect(), out)
     };
     let identity = (actions, row);
     assert_eq!(apply(0, &identity), identity);
-    let images: Vec<_> = (0..state.num_symmetries())
-        .map(|symmetry| apply(symmetry, &identity))
-        .collect();
+    let images: Vec<_> = (0..state.num_symmetries()).map(|symmetry| apply(symmetry, &identity)).collect();
     for (symmetry, image) in images.iter().enumerate() {
         let undone = (0..state.num_symmetries()).any(|inverse| apply(inverse, image) == identity);
         assert!(undone, "nothing undoes symmetry {symmetry}");
-        assert!(
-            !images[..symmetry].contains(image),
-            "symmetry {symmetry} is there twice"
-        );
+        assert!(!images[..symmetry].contains(image), "symmetry {symmetry} is there twice");
     }
 }
 
@@ -312,25 +211,12 @@ fn connect_four_conforms() {
 #[test]
 fn pig_conforms() {
     let cut = |target, plies| Pig::with_max_plies(target, plies).unwrap();
-    conforms(
-        &[
-            Pig::default(),
-            cut(1, 20),
-            cut(6, 9),
-            cut(6, 10),
-            cut(20, 60),
-            cut(100, 2000),
-        ],
-        40,
-    );
+    conforms(&[Pig::default(), cut(1, 20), cut(6, 9), cut(6, 10), cut(20, 60), cut(100, 2000)], 40);
 }
 
 #[test]
 fn dice_nim_conforms() {
-    conforms(
-        &[1, 2, 3, 4, 12, 30].map(|heap| DiceNim::new(heap).unwrap()),
-        100,
-    );
+    conforms(&[1, 2, 3, 4, 12, 30].map(|heap| DiceNim::new(heap).unwrap()), 100);
 }
 
 /// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.
@@ -341,11 +227,7 @@ fn check_two_planes<G: Game>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, 
             let [_, height, width] = state.obs_shape();
             let mut expected = vec![0.0; 2 * height * width];
             for &(owner, cell) in &stones {
-                expected[if owner == mover {
-                    cell
-                } else {
-                    height * width + cell
-                }] = 1.0;
+                expected[if owner == mover { cell } else { height * width + cell }] = 1.0;
             }
             assert_eq!(encode(&state), expected, "{}", state.render());
             let action = *random.choose(&legal(&state));
@@ -361,10 +243,7 @@ fn boards_are_seen_by_the_player_to_move() {
     for start in connect_fours() {
         check_two_planes(&start, |state, column, stones| {
             let width = state.width();
-            let in_column = stones
-                .iter()
-                .filter(|&&(_, cell)| cell % width == column as usize)
-                .count();
+            let in_column = stones.iter().filter(|&&(_, cell)| cell % width == column as usize).count();
             (state.height() - 1 - in_column) * width + column as usize
         });
     }
@@ -396,40 +275,17 @@ fn dice_nim_shows_the_roll() {
 #[test]
 fn sizes_that_make_no_sense_are_refused_with_the_reason() {
     let connect_four = |width, height, k| ConnectFour::new(width, height, k).unwrap_err();
-    assert_eq!(
-        connect_four(0, 6, 4),
-        "a board needs at least one column and one row, got 0 x 6"
-    );
-    assert_eq!(
-        connect_four(8, 8, 4),
-        "a board of 8 x 8 is too large: width * (height + 1) may be at most 64, got 72"
-    );
-    assert_eq!(
-        connect_four(7, 6, 8),
-        "k must be from 2 to the longer side of the board (7 for 7 x 6), got 8"
-    );
-    for (width, height, k) in [
-        (7, 0, 4),
-        (7, 6, 1),
-        (7, 6, 0),
-        (1, 1, 2),
-        (usize::MAX, usize::MAX, 4),
-        (2, usize::MAX, 2),
-    ] {
+    assert_eq!(connect_four(0, 6, 4), "a board needs at least one column and one row, got 0 x 6");
+    assert_eq!(connect_four(8, 8, 4), "a board of 8 x 8 is too large: width * (height + 1) may be at most 64, got 72");
+    assert_eq!(connect_four(7, 6, 8), "k must be from 2 to the longer side of the board (7 for 7 x 6), got 8");
+    for (width, height, k) in
+        [(7, 0, 4), (7, 6, 1), (7, 6, 0), (1, 1, 2), (usize::MAX, usize::MAX, 4), (2, usize::MAX, 2)]
+    {
         assert!(ConnectFour::new(width, height, k).is_err());
     }
-    assert_eq!(
-        Pig::new(0).unwrap_err(),
-        "the target must be from 1 to 1000, got 0"
-    );
-    assert_eq!(
-        Pig::with_max_plies(20, 0).unwrap_err(),
-        "max_plies must be from 1 to 65535, got 0"
-    );
+    assert_eq!(Pig::new(0).unwrap_err(), "the target must be from 1 to 1000, got 0");
+    assert_eq!(Pig::with_max_plies(20, 0).unwrap_err(), "max_plies must be from 1 to 65535, got 0");
     assert!(Pig::new(usize::MAX).is_err() && Pig::with_max_plies(20, 1 << 16).is_err());
-    assert_eq!(
-        DiceNim::new(0).unwrap_err(),
-        "the heap must be from 1 to 1000, got 0"
-    );
+    assert_eq!(DiceNim::new(0).unwrap_err(), "the heap must be from 1 to 1000, got 0");
     assert!(DiceNim::new(1001).is_err());
 }

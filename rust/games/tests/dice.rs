@@ -11,11 +11,7 @@ fn dice_nim_values(heap: usize) -> Vec<f64> {
     // An empty heap: the opponent has just taken the last counter.
     let mut values = vec![-1.0];
     for heap in 1..=heap {
-        let after_roll = |roll: usize| {
-            (1..=roll.min(heap))
-                .map(|take| -values[heap - take])
-                .fold(-1.0, f64::max)
-        };
+        let after_roll = |roll: usize| (1..=roll.min(heap)).map(|take| -values[heap - take]).fold(-1.0, f64::max);
         values.push((1..=3).map(after_roll).sum::<f64>() / 3.0);
     }
     values
@@ -30,10 +26,7 @@ fn dice_nim_has_the_values_of_its_recursion() {
     assert!((values[3] - 1.0 / 9.0).abs() < 1e-12);
     for (heap, value) in values.iter().enumerate().skip(1) {
         let found = Solver::default().value(&DiceNim::new(heap).unwrap());
-        assert!(
-            (found - value).abs() < 1e-9,
-            "heap {heap}: {found}, by recursion {value}"
-        );
+        assert!((found - value).abs() < 1e-9, "heap {heap}: {found}, by recursion {value}");
     }
     let last = DiceNim::new(1).unwrap();
     for roll in moves(&last) {
@@ -43,14 +36,9 @@ fn dice_nim_has_the_values_of_its_recursion() {
 
 /// Pig without a cap, by value iteration (Neller and Presser, "Optimal play of the dice game Pig", 2004): the value
 /// for the player to move by own bank, opponent's bank and points on the table.
-#[allow(
-    clippy::needless_range_loop,
-    reason = "both banks index the table twice, in both orders"
-)]
+#[allow(clippy::needless_range_loop, reason = "both banks index the table twice, in both orders")]
 fn pig_values(target: usize) -> Vec<Vec<Vec<f64>>> {
-    let mut values: Vec<Vec<Vec<f64>>> = (0..target)
-        .map(|own| vec![vec![0.0; target - own]; target])
-        .collect();
+    let mut values: Vec<Vec<Vec<f64>>> = (0..target).map(|own| vec![vec![0.0; target - own]; target]).collect();
     loop {
         let mut change = 0.0_f64;
         for own in 0..target {
@@ -60,8 +48,7 @@ fn pig_values(target: usize) -> Vec<Vec<Vec<f64>>> {
                         sum if sum >= target => 1.0,
                         _ => values[own][other][table + face],
                     };
-                    let mut best =
-                        (-values[other][own][0] + (2..=6).map(thrown).sum::<f64>()) / 6.0;
+                    let mut best = (-values[other][own][0] + (2..=6).map(thrown).sum::<f64>()) / 6.0;
                     if table > 0 {
                         best = best.max(-values[other][own + table][0]);
                     }
@@ -83,11 +70,7 @@ fn pig_has_the_values_of_value_iteration() {
     let start = Pig::with_max_plies(target, 150).unwrap();
     let mut solver = Solver::default();
     let found = solver.value(&start);
-    assert!(
-        (found - values[0][0][0]).abs() < 1e-3,
-        "{found}, without a cap {}",
-        values[0][0][0]
-    );
+    assert!((found - values[0][0][0]).abs() < 1e-3, "{found}, without a cap {}", values[0][0][0]);
 
     // Early in random games, where the cap is far: the value, and the choice where there is one.
     let mut choices = [0; 2];
@@ -95,10 +78,7 @@ fn pig_has_the_values_of_value_iteration() {
         let (mut state, mut random) = (start, Random(seed));
         for _ in 0..20 {
             if let Turn::Player(player) = state.turn() {
-                let (own, other) = (
-                    state.banks()[player.index()],
-                    state.banks()[player.opponent().index()],
-                );
+                let (own, other) = (state.banks()[player.index()], state.banks()[player.opponent().index()]);
                 let (action, value) = solver.best(&state, player);
                 let value = Value(value as f32).pov(player).0;
                 if own + state.table() == target {
@@ -106,11 +86,7 @@ fn pig_has_the_values_of_value_iteration() {
                     choices[pig::HOLD as usize] += 1;
                 } else {
                     let expected = values[own][other][state.table()] as f32;
-                    assert!(
-                        (value - expected).abs() < 1e-2,
-                        "{value}, without a cap {expected}: {}",
-                        state.render()
-                    );
+                    assert!((value - expected).abs() < 1e-2, "{value}, without a cap {expected}: {}", state.render());
                     assert_eq!(action, pig::ROLL, "{}", state.render());
                     choices[pig::ROLL as usize] += 1;
                 }
@@ -122,10 +98,7 @@ fn pig_has_the_values_of_value_iteration() {
             state.play(*random.choose(&moves));
         }
     }
-    assert!(
-        choices.iter().all(|&count| count > 10),
-        "roll and hold should both be best at times: {choices:?}"
-    );
+    assert!(choices.iter().all(|&count| count > 10), "roll and hold should both be best at times: {choices:?}");
 }
 
 #[test]
@@ -133,11 +106,7 @@ fn pig_cut_short_is_decided_by_the_banks() {
     // A one-point game: any face but a one wins at once; two throws each before the cap.
     let mut solver = Solver::default();
     let cut = |plies| Pig::with_max_plies(1, plies).unwrap();
-    assert_eq!(
-        solver.value(&cut(2)),
-        0.0,
-        "nothing can be banked in two plies"
-    );
+    assert_eq!(solver.value(&cut(2)), 0.0, "nothing can be banked in two plies");
     assert!((solver.value(&cut(3)) - 5.0 / 6.0).abs() < 1e-6);
     // Player 1 gets the dice after a one, but has two plies left of four, three of five.
     assert!((solver.value(&cut(4)) - 5.0 / 6.0).abs() < 1e-6);
@@ -147,10 +116,7 @@ fn pig_cut_short_is_decided_by_the_banks() {
     for action in [0, 1, 1, 0, 5, 1] {
         game.try_play(action).unwrap();
     }
-    assert_eq!(
-        (game.turn(), game.banks()),
-        (Turn::Player(Player::Zero), [2, 6])
-    );
+    assert_eq!((game.turn(), game.banks()), (Turn::Player(Player::Zero), [2, 6]));
     game.try_play(0).unwrap();
     assert_eq!((game.turn(), game.outcome()), (Turn::Terminal, Value(-1.0)));
 }
@@ -162,16 +128,9 @@ fn pig_to_twenty_is_won_by_rolling_on() {
     for (own, by_other) in values.iter().enumerate() {
         for (other, by_table) in by_other.iter().enumerate() {
             for (table, value) in by_table.iter().enumerate().skip(1) {
-                assert!(
-                    *value > -values[other][own + table][0],
-                    "hold at {own}, {other}, {table}"
-                );
+                assert!(*value > -values[other][own + table][0], "hold at {own}, {other}, {table}");
             }
         }
     }
-    assert!(
-        (values[0][0][0] - 0.231_117).abs() < 1e-6,
-        "{}",
-        values[0][0][0]
-    );
+    assert!((values[0][0][0] - 0.231_117).abs() < 1e-6, "{}", values[0][0][0]);
 }

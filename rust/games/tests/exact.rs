@@ -20,11 +20,7 @@ fn positions_by_ply<G: Game>(start: &G, depth: usize) -> Vec<usize> {
     for _ in 0..=depth {
         counts.push(layer.len());
         let mut seen = HashSet::new();
-        let next = layer.iter().flat_map(|state| {
-            moves(state)
-                .into_iter()
-                .map(move |action| after(state, action))
-        });
+        let next = layer.iter().flat_map(|state| moves(state).into_iter().map(move |action| after(state, action)));
         layer = next.filter(|state| seen.insert(state.key())).collect();
     }
     counts
@@ -38,57 +34,34 @@ fn tic_tac_toe_is_a_draw() {
     let mut solver = Solver::default();
     for action in legal(&corner) {
         let expected = if action == 4 { 0.0 } else { 1.0 };
-        assert_eq!(
-            solver.value(&after(&corner, action)),
-            expected,
-            "o plays {action}"
-        );
+        assert_eq!(solver.value(&after(&corner, action)), expected, "o plays {action}");
     }
 }
 
 #[test]
 fn tic_tac_toe_has_as_many_positions_and_games_as_counted_elsewhere() {
     // The often quoted 5,478 and 255,168: positions up to the end of the game, and orders of play.
-    assert_eq!(
-        positions_by_ply(&TicTacToe::new(), 9).iter().sum::<usize>(),
-        5_478
-    );
+    assert_eq!(positions_by_ply(&TicTacToe::new(), 9).iter().sum::<usize>(), 5_478);
     fn finished(state: &TicTacToe) -> u64 {
         if state.turn() == Turn::Terminal {
             return 1;
         }
-        legal(state)
-            .into_iter()
-            .map(|action| finished(&after(state, action)))
-            .sum()
+        legal(state).into_iter().map(|action| finished(&after(state, action))).sum()
     }
     assert_eq!(finished(&TicTacToe::new()), 255_168);
 }
 
 #[test]
 fn connect_four_perft() {
-    let counts: Vec<_> = (1..=8)
-        .map(|depth| perft(&ConnectFour::default(), depth))
-        .collect();
-    assert_eq!(
-        counts,
-        [7, 49, 343, 2_401, 16_807, 117_649, 823_536, 5_673_234]
-    );
+    let counts: Vec<_> = (1..=8).map(|depth| perft(&ConnectFour::default(), depth)).collect();
+    assert_eq!(counts, [7, 49, 343, 2_401, 16_807, 117_649, 823_536, 5_673_234]);
 }
 
 #[test]
 fn connect_four_has_as_many_positions_as_counted_elsewhere() {
     // OEIS A212693 (7x6 by ply) and John Tromp's count for 4x4.
-    assert_eq!(
-        positions_by_ply(&ConnectFour::default(), 7),
-        [1, 7, 49, 238, 1_120, 4_263, 16_422, 54_859]
-    );
-    assert_eq!(
-        positions_by_ply(&connect_four(4, 4, 4), 16)
-            .iter()
-            .sum::<usize>(),
-        161_029
-    );
+    assert_eq!(positions_by_ply(&ConnectFour::default(), 7), [1, 7, 49, 238, 1_120, 4_263, 16_422, 54_859]);
+    assert_eq!(positions_by_ply(&connect_four(4, 4, 4), 16).iter().sum::<usize>(), 161_029);
 }
 
 #[test]
@@ -106,16 +79,9 @@ fn small_connect_four_boards_have_the_values_of_a_naive_solver() {
         for &(width, height, k) in boards {
             let value = Solver::default().value(&connect_four(width, height, k));
             assert_eq!(value, expected, "{width} x {height}, {k} in a row");
-            let naive = NaiveConnectFour {
-                columns: vec![Vec::new(); width],
-                height,
-                k,
-            };
+            let naive = NaiveConnectFour { columns: vec![Vec::new(); width], height, k };
             let value = f64::from(naive.value(&mut HashMap::new()));
-            assert_eq!(
-                value, expected,
-                "{width} x {height}, {k} in a row, by the naive solver"
-            );
+            assert_eq!(value, expected, "{width} x {height}, {k} in a row, by the naive solver");
         }
     }
 }
@@ -134,14 +100,13 @@ impl NaiveConnectFour {
     }
 
     fn has_line(&self, player: Player) -> bool {
-        let cells = (0..self.columns.len() as isize)
-            .flat_map(|column| (0..self.height as isize).map(move |row| (column, row)));
+        let cells =
+            (0..self.columns.len() as isize).flat_map(|column| (0..self.height as isize).map(move |row| (column, row)));
         let directions = [(1, 0), (0, 1), (1, 1), (1, -1)];
         let own = |&(column, row): &(isize, isize)| self.at(column, row) == Some(player);
         cells.into_iter().filter(own).any(|(column, row)| {
             directions.iter().any(|(right, up)| {
-                (0..self.k as isize)
-                    .all(|i| self.at(column + i * right, row + i * up) == Some(player))
+                (0..self.k as isize).all(|i| self.at(column + i * right, row + i * up) == Some(player))
             })
         })
     }
@@ -157,26 +122,14 @@ impl NaiveConnectFour {
             return value;
         }
         let stones = self.columns.iter().map(Vec::len).sum::<usize>();
-        let mover = if stones.is_multiple_of(2) {
-            Player::Zero
-        } else {
-            Player::One
-        };
+        let mover = if stones.is_multiple_of(2) { Player::Zero } else { Player::One };
         let play = |column: Action| {
             let mut columns = self.columns.clone();
             columns[column as usize].push(mover);
-            -Self {
-                columns,
-                height: self.height,
-                k: self.k,
-            }
-            .value(known)
+            -Self { columns, height: self.height, k: self.k }.value(known)
         };
-        let value = if self.has_line(mover.opponent()) {
-            -1
-        } else {
-            self.legal().into_iter().map(play).max().unwrap_or(0)
-        };
+        let value =
+            if self.has_line(mover.opponent()) { -1 } else { self.legal().into_iter().map(play).max().unwrap_or(0) };
         known.insert(self.columns.clone(), value);
         value
     }
@@ -207,11 +160,7 @@ fn connect_four_agrees_with_a_scan_of_the_whole_board() {
     for game in 0..10_000 {
         let (width, height, k) = sizes[game % sizes.len()];
         let mut fast = connect_four(width, height, k);
-        let mut naive = NaiveConnectFour {
-            columns: vec![Vec::new(); width],
-            height,
-            k,
-        };
+        let mut naive = NaiveConnectFour { columns: vec![Vec::new(); width], height, k };
         let mut mover = Player::Zero;
         loop {
             assert_eq!(fast.turn(), Turn::Player(mover));
@@ -223,12 +172,7 @@ fn connect_four_agrees_with_a_scan_of_the_whole_board() {
             let won = naive.has_line(mover);
             if won || naive.legal().is_empty() {
                 let outcome = if won { Value(1.0).pov(mover).0 } else { 0.0 };
-                assert_eq!(
-                    (fast.turn(), fast.outcome()),
-                    (Turn::Terminal, Value(outcome)),
-                    "{}",
-                    fast.render()
-                );
+                assert_eq!((fast.turn(), fast.outcome()), (Turn::Terminal, Value(outcome)), "{}", fast.render());
                 ends[(outcome + 1.0) as usize] += 1;
                 break;
             }
@@ -236,15 +180,9 @@ fn connect_four_agrees_with_a_scan_of_the_whole_board() {
         }
         for (column, stones) in naive.columns.iter().enumerate() {
             for row in 0..height {
-                assert_eq!(
-                    fast.stone(column, height - 1 - row),
-                    stones.get(row).copied()
-                );
+                assert_eq!(fast.stone(column, height - 1 - row), stones.get(row).copied());
             }
         }
     }
-    assert!(
-        ends.iter().all(|&count| count > 500),
-        "the games are one-sided: {ends:?}"
-    );
+    assert!(ends.iter().all(|&count| count > 500), "the games are one-sided: {ends:?}");
 }

@@ -32,10 +32,8 @@ fn record<G: Game>(name: &str, start: &G, seed: u64) -> String {
                 writeln!(text, "legal: {}", legal.join(", ")).unwrap();
             }
             Turn::Chance => {
-                let outcomes: Vec<_> = outcomes(&state)
-                    .into_iter()
-                    .map(|(outcome, p)| format!("{} ({p:.4})", named(outcome)))
-                    .collect();
+                let outcomes: Vec<_> =
+                    outcomes(&state).into_iter().map(|(outcome, p)| format!("{} ({p:.4})", named(outcome))).collect();
                 writeln!(text, "outcomes: {}", outcomes.join(", ")).unwrap();
             }
             Turn::Terminal => {
@@ -51,24 +49,16 @@ fn record<G: Game>(name: &str, start: &G, seed: u64) -> String {
 }
 
 fn check<G: Game>(name: &str, start: &G, seed: u64) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/playthroughs")
-        .join(format!("{name}.txt"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/playthroughs").join(format!("{name}.txt"));
     let text = record(name, start, seed);
     if std::env::var_os("AZPY_WRITE_PLAYTHROUGHS").is_some() {
         std::fs::write(&path, &text).unwrap();
     }
-    let recorded = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let recorded = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     for (number, (now, then)) in text.lines().zip(recorded.lines()).enumerate() {
         assert_eq!(now, then, "line {} of {}", number + 1, path.display());
     }
-    assert_eq!(
-        text.lines().count(),
-        recorded.lines().count(),
-        "{} is longer or shorter",
-        path.display()
-    );
+    assert_eq!(text.lines().count(), recorded.lines().count(), "{} is longer or shorter", path.display());
 }
 
 #[test]
@@ -79,11 +69,7 @@ fn tic_tac_toe_plays_as_recorded() {
 #[test]
 fn connect_four_plays_as_recorded() {
     check("connect_four_7x6x4", &ConnectFour::default(), 2);
-    check(
-        "connect_four_10x4x3",
-        &ConnectFour::new(10, 4, 3).unwrap(),
-        6,
-    );
+    check("connect_four_10x4x3", &ConnectFour::new(10, 4, 3).unwrap(), 6);
 }
 
 #[test]

@@ -9,12 +9,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-create_exception!(
-    azpy._core,
-    CoreError,
-    PyRuntimeError,
-    "A bug in azpy itself: a panic in the core."
-);
+create_exception!(azpy._core, CoreError, PyRuntimeError, "A bug in azpy itself: a panic in the core.");
 create_exception!(
     azpy._core,
     EvaluatorError,
@@ -31,9 +26,7 @@ create_exception!(
 /// A panic's text as a `CoreError`. A `PanicException` is no `Exception`: `except Exception` would miss it.
 pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no text");
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
     CoreError::new_err(format!("azpy's core panicked: {text}; please report this"))
 }
 

@@ -79,6 +79,7 @@ impl AnyEvaluator {
     pub(crate) fn for_pipelines(
         object: &Bound<'_, PyAny>,
         pipelines: usize,
+        turns: &Arc<Mutex<()>>,
     ) -> PyResult<Vec<Self>> {
         let first = Self::new(object)?;
         let Self::Python(_) = first else {
@@ -91,10 +92,7 @@ impl AnyEvaluator {
             }
             return Ok(all);
         }
-        let turns = Arc::new(Mutex::new(()));
-        (0..pipelines)
-            .map(|_| Ok(Self::Python(PyEvaluator::new(object, Some(turns.clone()))?)))
-            .collect()
+        (0..pipelines).map(|_| Ok(Self::Python(PyEvaluator::new(object, Some(turns.clone()))?))).collect()
     }
 }
 
@@ -122,37 +120,19 @@ impl PyEvaluator {
             None => None,
             Some(id) if id.is_none() => None,
             Some(id) => Some(id.extract::<u64>().map_err(|_| {
-                PyValueError::new_err(format!(
-                    "network_id must be None or a whole number in [0, 2**64), got {id}"
-                ))
+                PyValueError::new_err(format!("network_id must be None or a whole number in [0, 2**64), got {id}"))
             })?),
         };
         let own_memory = object.hasattr("input_buffer")?;
-        Ok(Self {
-            object: object.clone().unbind(),
-            network,
-            own_memory,
-            memory: None,
-            turns,
-        })
+        Ok(Self { object: object.clone().unbind(), network, own_memory, memory: None, turns })
     }
 
     /// `[rows, C, H, W]` to fill: the evaluator's own memory, or ours.
-    fn memory<'py>(
-        &mut self,
-        py: Python<'py>,
-        rows: usize,
-        shape: [usize; 3],
-    ) -> PyResult<Bound<'py, PyArray4<f32>>> {
+    fn memory<'py>(&mut self, py: Python<'py>, rows: usize, shape: [usize; 3]) -> PyResult<Bound<'py, PyArray4<f32>>> {
         let wanted = [rows, shape[0], shape[1], shape[2]];
         if self.own_memory {
-            let given = self
-                .object
-                .bind(py)
-                .call_method1(intern!(py, "input_buffer"), (rows,))?;
-            let fits = |array: &Bound<'_, PyArray4<f32>>| {
-                array.shape() == wanted && array.is_c_contiguous()
-            };
+            let given = self.object.bind(py).call_method1(intern!(py, "input_buffer"), (rows,))?;
+            let fits = |array: &Bound<'_, PyArray4<f32>>| array.shape() == wanted && array.is_c_contiguous();
             return given.cast_into::<PyArray4<f32>>().ok().filter(fits).ok_or_else(|| {
                 EvaluatorError::new_err(format!(
                     "input_buffer({rows}) must give a C-contiguous float32 array of shape {wanted:?}"
@@ -165,8 +145,7 @@ impl PyEvaluator {
         };
         if !self.memory.as_ref().is_some_and(fits) {
             let capacity = rows.next_power_of_two();
-            let memory =
-                PyArray4::<f32>::zeros(py, [capacity, shape[0], shape[1], shape[2]], false);
+            let memory = PyArray4::<f32>::zeros(py, [capacity, shape[0], shape[1], shape[2]], false);
             self.memory = Some(memory.unbind());
         }
         let memory = self.memory.as_ref().expect("just made").bind(py);
@@ -179,34 +158,31 @@ impl PyEvaluator {
 
     fn evaluate<G: Hosted>(&mut self, batch: Batch<'_, G>) -> PyResult<()> {
         let turns = self.turns.clone();
-        let _turn = turns
-            .as_ref()
-            .map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
+        let _turn = turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
         Python::attach(|py| {
             let (rows, shape) = (batch.rows(), batch.states[0].obs_shape());
             let observations = self.memory(py, rows, shape)?;
             {
                 let mut memory = observations.try_readwrite().map_err(|error| {
-                    EvaluatorError::new_err(format!(
-                        "the memory for observations cannot be written: {error}"
-                    ))
+                    EvaluatorError::new_err(format!("the memory for observations cannot be written: {error}"))
                 })?;
                 let memory = memory.as_slice_mut()?;
                 py.detach(|| batch.fill(0..rows, memory));
             }
-            if let Some(fault) = batch.states[0].fault() {
-                fault.check()?;
-            }
+            check_faults(batch.states)?;
             let outer = EVALUATING.replace(true);
-            let reply = self
-                .object
-                .bind(py)
-                .call_method1(intern!(py, "evaluate_batch"), (observations,));
+            let reply = self.object.bind(py).call_method1(intern!(py, "evaluate_batch"), (observations,));
             EVALUATING.set(outer);
             take_reply(&reply?, batch)?;
             py.check_signals()
         })
     }
+}
+
+/// Nothing is asked, answered or cached for a position of a game that has failed. Roots fail each for itself.
+fn check_faults<G: Hosted>(states: &[G]) -> PyResult<()> {
+    // All states are of one game, and a game can fail or it cannot.
+    states.iter().map_while(Hosted::fault).try_for_each(crate::hosted::Fault::check)
 }
 
 /// Checks a reply and copies what belongs to legal actions.
@@ -217,14 +193,14 @@ fn take_reply<G: Hosted>(reply: &Bound<'_, PyAny>, batch: Batch<'_, G>) -> PyRes
         let got = reply.get_type().name()?;
         return Err(EvaluatorError::new_err(format!(
             "evaluate_batch must return a tuple (logits, values), got {got}{}",
-            reply
-                .len()
-                .map_or(String::new(), |len| format!(" of length {len}"))
+            reply.len().map_or(String::new(), |len| format!(" of length {len}"))
         )));
     };
     let logits = float32(&pair.get_item(0)?, "logits", &[&[rows, num_actions]])?;
     let values = float32(&pair.get_item(1)?, "values", &[&[rows], &[rows, 1]])?;
-    let (logits, values) = (logits.readonly(), values.readonly());
+    let borrowed = |error| EvaluatorError::new_err(format!("the evaluator's reply cannot be read: {error}"));
+    let logits = logits.try_readonly().map_err(borrowed)?;
+    let values = values.try_readonly().map_err(borrowed)?;
     let view = logits.as_array();
     // `as_slice` alone would also accept Fortran order and read it scrambled; `to_slice` of a view is C order or none.
     match view.to_slice() {
@@ -250,11 +226,7 @@ fn take_reply<G: Hosted>(reply: &Bound<'_, PyAny>, batch: Batch<'_, G>) -> PyRes
     Ok(())
 }
 
-fn float32<'py>(
-    object: &Bound<'py, PyAny>,
-    what: &str,
-    shapes: &[&[usize]],
-) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+fn float32<'py>(object: &Bound<'py, PyAny>, what: &str, shapes: &[&[usize]]) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
     let expected = format!("a numpy array of float32, shape {:?}", shapes[0]);
     let Ok(array) = object.cast::<PyArrayDyn<f32>>() else {
         let got = match object.getattr("dtype") {
@@ -278,9 +250,7 @@ impl<G: Hosted> Evaluator<G> for AnyEvaluator {
     type Error = PyErr;
 
     fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> PyResult<()> {
-        if let Some(fault) = batch.states[0].fault() {
-            fault.check()?;
-        }
+        check_faults(batch.states)?;
         let never = |error: Infallible| match error {};
         match self {
             Self::Uniform => Uniform.evaluate_batch(batch).map_err(never),

@@ -4,8 +4,7 @@
 //! door, from which the coarse sessions are made: a batch of searches, self-play, a replay buffer.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use azpy_core::cache::Cache;
 use azpy_core::game::{Action, Game, PlayError, Turn};
@@ -13,39 +12,31 @@ use azpy_core::search::SearchConfig;
 use azpy_core::selfplay::{Layout, SelfPlayConfig};
 use pyo3::prelude::*;
 
+use crate::batch::{AnyBatch, Batch};
 use crate::evaluators::AnyEvaluator;
 use crate::replay::{AnyReplay, Replay};
-use crate::search::{AnyBatch, Batch};
 use crate::selfplay::{AnySelfPlay, Playing};
 
-/// Where a game that can fail leaves its first error; all positions that come from one root share it.
+/// Where a game that can fail leaves its first error; all positions that come from one root share it. No lock: whoever
+/// leaves an error holds the GIL, and whoever looks may not.
 #[derive(Clone, Default)]
-pub(crate) struct Fault(Arc<(AtomicBool, Mutex<Option<PyErr>>)>);
+pub(crate) struct Fault(Arc<OnceLock<PyErr>>);
 
 impl Fault {
     /// Whether there is an error.
     pub(crate) fn is_set(&self) -> bool {
-        self.0.0.load(Ordering::Acquire)
+        self.0.get().is_some()
     }
 
     /// Keeps the first error.
     pub(crate) fn set(&self, error: PyErr) {
-        self.0
-            .1
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(error);
-        self.0.0.store(true, Ordering::Release);
+        // A second one is dropped: it followed from the first.
+        let _ = self.0.set(error);
     }
 
     /// The error, which stays where it is: several threads may have to be told.
     pub(crate) fn check(&self) -> PyResult<()> {
-        if !self.is_set() {
-            return Ok(());
-        }
-        let kept = self.0.1.lock().unwrap_or_else(PoisonError::into_inner);
-        // Cloning needs the interpreter, and nobody may wait for the lock while holding it: so the lock goes first.
-        match kept.as_ref() {
+        match self.0.get() {
             Some(error) => Err(Python::attach(|py| error.clone_ref(py))),
             None => Ok(()),
         }
@@ -57,6 +48,11 @@ pub(crate) trait Hosted: Game {
     /// Where its errors are, if it can fail. Such a game is touched by one thread at a time.
     fn fault(&self) -> Option<&Fault> {
         None
+    }
+
+    /// The same position without the error that its game met.
+    fn renewed(&self) -> Self {
+        self.clone()
     }
 
     /// The position as the Python object that it was given as, if it was.
@@ -107,11 +103,7 @@ pub(crate) trait AnyState: Send + Sync {
     fn to_python(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>>;
 
     /// A batch of searches of these states, all of this state's game.
-    fn batch(
-        &self,
-        states: &[&dyn AnyState],
-        settings: BatchSettings,
-    ) -> PyResult<Box<dyn AnyBatch>>;
+    fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>>;
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
     fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay>;
 }
@@ -122,10 +114,7 @@ pub(crate) struct Typed<G>(pub(crate) G);
 
 /// The position inside, if it is of game `G`.
 pub(crate) fn downcast<G: Hosted>(state: &dyn AnyState) -> Option<&G> {
-    state
-        .as_any()
-        .downcast_ref::<Typed<G>>()
-        .map(|typed| &typed.0)
+    state.as_any().downcast_ref::<Typed<G>>().map(|typed| &typed.0)
 }
 
 impl<G: Hosted> AnyState for Typed<G> {
@@ -195,11 +184,7 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn to_python(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>> {
         self.0.to_python(py)
     }
-    fn batch(
-        &self,
-        states: &[&dyn AnyState],
-        settings: BatchSettings,
-    ) -> PyResult<Box<dyn AnyBatch>> {
+    fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>> {
         Ok(Box::new(Batch::<G>::new(states, settings)?))
     }
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>> {

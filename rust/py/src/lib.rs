@@ -5,6 +5,7 @@
 //! Python classes. The core is compiled once a game; Python sees it through four small object-safe traits.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod errors;
 mod evaluators;
 mod hosted;
@@ -47,10 +48,7 @@ mod _core {
         module.add("TERMINAL", crate::state::TERMINAL)?;
         // Threads that would call into an interpreter that is no longer there must be gone before it goes.
         let close_all = pyo3::wrap_pyfunction!(crate::selfplay::close_all, module)?;
-        module
-            .py()
-            .import("atexit")?
-            .call_method1("register", (close_all,))?;
+        module.py().import("atexit")?.call_method1("register", (close_all,))?;
         Ok(())
     }
 }

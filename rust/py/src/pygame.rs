@@ -34,25 +34,14 @@ impl PyGame {
         let class = object.get_type().name()?.to_string();
         let number = |name: &str| -> PyResult<usize> {
             let value = object.getattr(name)?;
-            value
-                .extract::<usize>()
-                .ok()
-                .filter(|&number| number > 0)
-                .ok_or_else(|| {
-                    GameError::new_err(format!(
-                        "{class}.{name} must be a whole number above 0, got {value}"
-                    ))
-                })
+            value.extract::<usize>().ok().filter(|&number| number > 0).ok_or_else(|| {
+                GameError::new_err(format!("{class}.{name} must be a whole number above 0, got {value}"))
+            })
         };
         let shape = object.getattr("obs_shape")?;
-        let obs_shape = shape
-            .extract::<[usize; 3]>()
-            .ok()
-            .filter(|shape| shape.iter().all(|&size| size > 0));
+        let obs_shape = shape.extract::<[usize; 3]>().ok().filter(|shape| shape.iter().all(|&size| size > 0));
         let obs_shape = obs_shape.ok_or_else(|| {
-            GameError::new_err(format!(
-                "{class}.obs_shape must be (C, H, W), all above 0, got {shape}"
-            ))
+            GameError::new_err(format!("{class}.obs_shape must be (C, H, W), all above 0, got {shape}"))
         })?;
         let info = Info {
             num_actions: number("num_actions")?,
@@ -61,10 +50,7 @@ impl PyGame {
             fault: Fault::default(),
             name: class,
         };
-        Ok(Self {
-            object: object.call_method0("clone")?.unbind(),
-            info: Arc::new(info),
-        })
+        Ok(Self { object: object.call_method0("clone")?.unbind(), info: Arc::new(info) })
     }
 
     /// The class's name.
@@ -86,30 +72,35 @@ impl PyGame {
     }
 
     fn wrong<T>(&self, method: &str, got: &str, expected: &str) -> PyResult<T> {
-        Err(GameError::new_err(format!(
-            "{}.{method}() gave {got}, expected {expected}",
-            self.info.name
-        )))
+        Err(GameError::new_err(format!("{}.{method}() gave {got}, expected {expected}", self.info.name)))
     }
 }
 
 impl Clone for PyGame {
     fn clone(&self) -> Self {
-        let copy = self.ask(None, |object| {
-            Ok(Some(object.call_method0("clone")?.unbind()))
-        });
+        let copy = self.ask(None, |object| Ok(Some(object.call_method0("clone")?.unbind())));
         // After a failure any object will do: it is never asked again.
         let object = copy.unwrap_or_else(|| Python::attach(|py| self.object.clone_ref(py)));
-        Self {
-            object,
-            info: self.info.clone(),
-        }
+        Self { object, info: self.info.clone() }
     }
 }
 
 impl Hosted for PyGame {
     fn fault(&self) -> Option<&Fault> {
         Some(&self.info.fault)
+    }
+
+    fn renewed(&self) -> Self {
+        let Info { name, num_actions, obs_shape, max_plies, .. } = &*self.info;
+        let info = Info {
+            name: name.clone(),
+            num_actions: *num_actions,
+            obs_shape: *obs_shape,
+            max_plies: *max_plies,
+            fault: Fault::default(),
+        };
+        let object = Python::attach(|py| self.object.clone_ref(py));
+        Self { object, info: Arc::new(info) }
     }
 
     fn to_python(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>> {
@@ -138,11 +129,7 @@ impl Game for PyGame {
                 Ok(1) => Ok(Turn::Player(Player::One)),
                 Ok(CHANCE) => Ok(Turn::Chance),
                 Ok(TERMINAL) => Ok(Turn::Terminal),
-                _ => self.wrong(
-                    "turn",
-                    &reply.repr()?.to_string(),
-                    "0, 1, azpy.CHANCE or azpy.TERMINAL",
-                ),
+                _ => self.wrong("turn", &reply.repr()?.to_string(), "0, 1, azpy.CHANCE or azpy.TERMINAL"),
             }
         })
     }
@@ -151,10 +138,7 @@ impl Game for PyGame {
         // After a failure one action stands in for the reply: a player's turn without any would be reported instead.
         *out = self.ask(vec![0], |object| {
             let reply = object.call_method0("legal_actions")?;
-            let expected = format!(
-                "a list of ascending actions in 0..{}, not empty",
-                self.info.num_actions
-            );
+            let expected = format!("a list of ascending actions in 0..{}, not empty", self.info.num_actions);
             let fine = |actions: &Vec<i64>| {
                 !actions.is_empty()
                     && actions.windows(2).all(|pair| pair[0] < pair[1])
@@ -169,9 +153,7 @@ impl Game for PyGame {
     }
 
     fn play(&mut self, action: Action) {
-        self.ask((), |object| {
-            object.call_method1("play", (action,)).map(drop)
-        });
+        self.ask((), |object| object.call_method1("play", (action,)).map(drop));
     }
 
     fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
@@ -197,17 +179,9 @@ impl Game for PyGame {
     fn outcome(&self) -> Value {
         self.ask(Value(0.0), |object| {
             let reply = object.call_method0("outcome")?;
-            match reply
-                .extract::<f32>()
-                .ok()
-                .filter(|value| value.abs() <= 1.0)
-            {
+            match reply.extract::<f32>().ok().filter(|value| value.abs() <= 1.0) {
                 Some(value) => Ok(Value(value)),
-                None => self.wrong(
-                    "outcome",
-                    &reply.repr()?.to_string(),
-                    "a number in [-1, 1], for player 0",
-                ),
+                None => self.wrong("outcome", &reply.repr()?.to_string(), "a number in [-1, 1], for player 0"),
             }
         })
     }
@@ -228,7 +202,9 @@ impl Game for PyGame {
             if array.shape() != self.info.obs_shape {
                 return self.wrong("encode", &format!("shape {:?}", array.shape()), &expected);
             }
-            let array = array.readonly();
+            let array = array
+                .try_readonly()
+                .map_err(|error| GameError::new_err(format!("the array that encode() gave cannot be read: {error}")))?;
             for (to, &from) in row.iter_mut().zip(array.as_array()) {
                 if !from.is_finite() {
                     return self.wrong("encode", &format!("the number {from}"), "finite numbers");
@@ -244,19 +220,13 @@ impl Game for PyGame {
             let reply = object.call_method0("key")?;
             match reply.extract::<u128>() {
                 Ok(key) => Ok(key),
-                Err(_) => self.wrong(
-                    "key",
-                    &reply.repr()?.to_string(),
-                    "a whole number in [0, 2**128)",
-                ),
+                Err(_) => self.wrong("key", &reply.repr()?.to_string(), "a whole number in [0, 2**128)"),
             }
         })
     }
 
     fn action_name(&self, action: Action) -> String {
-        self.ask(action.to_string(), |object| {
-            object.call_method1("action_name", (action,))?.extract()
-        })
+        self.ask(action.to_string(), |object| object.call_method1("action_name", (action,))?.extract())
     }
 
     fn render(&self) -> String {

@@ -107,9 +107,7 @@ impl GameRecord {
     /// by `ReplayBuffer.add`.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
-        CoreRecord::from_bytes(data)
-            .map(|record| Self(Arc::new(record)))
-            .map_err(PyValueError::new_err)
+        CoreRecord::from_bytes(data).map(|record| Self(Arc::new(record))).map_err(PyValueError::new_err)
     }
 
     fn __len__(&self) -> usize {
@@ -117,16 +115,7 @@ impl GameRecord {
     }
 
     fn __repr__(&self) -> String {
-        let CoreRecord {
-            game,
-            game_id,
-            outcome,
-            plies,
-            ..
-        } = &*self.0;
-        format!(
-            "<azpy.GameRecord {game_id} of {game}, {} plies, outcome {outcome}>",
-            plies.len()
-        )
+        let CoreRecord { game, game_id, outcome, plies, .. } = &*self.0;
+        format!("<azpy.GameRecord {game_id} of {game}, {} plies, outcome {outcome}>", plies.len())
     }
 }

@@ -32,21 +32,9 @@ const GAMES: [Entry; 4] = [
         params: &[("width", 7), ("height", 6), ("k", 4)],
         make: |p| ConnectFour::new(p[0], p[1], p[2]).map(hosted),
     },
-    Entry {
-        name: "dice_nim",
-        params: &[("heap", 12)],
-        make: |p| DiceNim::new(p[0]).map(hosted),
-    },
-    Entry {
-        name: "pig",
-        params: &[("target", 20)],
-        make: |p| Pig::new(p[0]).map(hosted),
-    },
-    Entry {
-        name: "tic_tac_toe",
-        params: &[],
-        make: |_| Ok(hosted(TicTacToe::new())),
-    },
+    Entry { name: "dice_nim", params: &[("heap", 12)], make: |p| DiceNim::new(p[0]).map(hosted) },
+    Entry { name: "pig", params: &[("target", 20)], make: |p| Pig::new(p[0]).map(hosted) },
+    Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(hosted(TicTacToe::new())) },
 ];
 
 /// The games there are: name -> parameters with their defaults.
@@ -59,10 +47,7 @@ pub(crate) fn list_games(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let games = PyDict::new(py);
     for entry in &GAMES {
         let params = PyDict::new(py);
-        entry
-            .params
-            .iter()
-            .try_for_each(|(name, default)| params.set_item(name, default))?;
+        entry.params.iter().try_for_each(|(name, default)| params.set_item(name, default))?;
         games.set_item(entry.name, params)?;
     }
     Ok(games)
@@ -84,9 +69,7 @@ pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyRes
             let key: String = key.extract()?;
             let number = value.extract::<usize>();
             let number = number.map_err(|_| {
-                PyValueError::new_err(format!(
-                    "game parameter {key} must be a whole number >= 0, got {value}"
-                ))
+                PyValueError::new_err(format!("game parameter {key} must be a whole number >= 0, got {value}"))
             })?;
             given.push((key, number));
         }
@@ -100,62 +83,29 @@ pub(crate) fn make(spec: &str, mut given: Vec<(String, usize)>) -> Result<State,
         None => (spec.trim(), ""),
         Some((name, rest)) => {
             let inside = rest.trim_end().strip_suffix(')');
-            (
-                name.trim(),
-                inside.ok_or_else(|| format!("game {spec:?} lacks its closing parenthesis"))?,
-            )
+            (name.trim(), inside.ok_or_else(|| format!("game {spec:?} lacks its closing parenthesis"))?)
         }
     };
-    for part in inside
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-    {
-        let pair = part
-            .split_once('=')
-            .and_then(|(key, value)| Some((key.trim(), value.trim().parse().ok()?)));
-        let (key, value) = pair
-            .ok_or_else(|| format!("expected parameter=number in game {spec:?}, got {part:?}"))?;
+    for part in inside.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let pair = part.split_once('=').and_then(|(key, value)| Some((key.trim(), value.trim().parse().ok()?)));
+        let (key, value) = pair.ok_or_else(|| format!("expected parameter=number in game {spec:?}, got {part:?}"))?;
         given.push((key.to_string(), value));
     }
     let Some(entry) = GAMES.iter().find(|entry| entry.name == name) else {
         let names: Vec<_> = GAMES.iter().map(|entry| entry.name).collect();
-        return Err(format!(
-            "unknown game {name:?}; there are: {}",
-            names.join(", ")
-        ));
+        return Err(format!("unknown game {name:?}; there are: {}", names.join(", ")));
     };
     let mut values: Vec<usize> = entry.params.iter().map(|&(_, default)| default).collect();
     for (key, value) in given {
         let Some(index) = entry.params.iter().position(|&(name, _)| name == key) else {
             let names: Vec<_> = entry.params.iter().map(|&(name, _)| name).collect();
-            let known = if names.is_empty() {
-                "it has none".into()
-            } else {
-                format!("it has: {}", names.join(", "))
-            };
+            let known = if names.is_empty() { "it has none".into() } else { format!("it has: {}", names.join(", ")) };
             return Err(format!("{name} has no parameter {key:?}; {known}"));
         };
         values[index] = value;
     }
-    let plain = entry
-        .params
-        .iter()
-        .zip(&values)
-        .all(|((_, default), value)| default == value);
-    let listed: Vec<_> = entry
-        .params
-        .iter()
-        .zip(&values)
-        .map(|((name, _), value)| format!("{name}={value}"))
-        .collect();
-    let spec = if plain {
-        name.to_string()
-    } else {
-        format!("{name}({})", listed.join(","))
-    };
-    Ok(State {
-        spec,
-        inner: (entry.make)(&values)?,
-    })
+    let plain = entry.params.iter().zip(&values).all(|((_, default), value)| default == value);
+    let listed: Vec<_> = entry.params.iter().zip(&values).map(|((name, _), value)| format!("{name}={value}")).collect();
+    let spec = if plain { name.to_string() } else { format!("{name}({})", listed.join(",")) };
+    Ok(State { spec, inner: (entry.make)(&values)? })
 }

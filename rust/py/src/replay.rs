@@ -32,10 +32,7 @@ impl<G: Hosted> Replay<G> {
     }
 
     fn check(&self) -> PyResult<()> {
-        self.0
-            .start()
-            .fault()
-            .map_or(Ok(()), crate::hosted::Fault::check)
+        self.0.start().fault().map_or(Ok(()), crate::hosted::Fault::check)
     }
 }
 
@@ -44,9 +41,7 @@ impl<G: Hosted> AnyReplay for Replay<G> {
         let game_id = record.game_id;
         let outcome = self.0.add(record);
         self.check()?;
-        outcome.map_err(|text| {
-            PyValueError::new_err(format!("game {game_id} is not a game by the rules: {text}"))
-        })
+        outcome.map_err(|text| PyValueError::new_err(format!("game {game_id} is not a game by the rules: {text}")))
     }
     fn num_games(&self) -> usize {
         self.0.num_games()
@@ -56,11 +51,7 @@ impl<G: Hosted> AnyReplay for Replay<G> {
     }
     fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()> {
         let serial = Workers::Serial;
-        let workers = if self.0.start().fault().is_some() {
-            &serial
-        } else {
-            workers
-        };
+        let workers = if self.0.start().fault().is_some() { &serial } else { workers };
         self.0.sample(draw, samples, workers);
         self.check()
     }
@@ -90,12 +81,8 @@ impl ReplayBuffer {
 }
 
 /// observations, legal, policies, values
-type Arrays<'py> = (
-    Bound<'py, PyArray4<f32>>,
-    Bound<'py, PyArray2<bool>>,
-    Bound<'py, PyArray2<f32>>,
-    Bound<'py, PyArray1<f32>>,
-);
+type Arrays<'py> =
+    (Bound<'py, PyArray4<f32>>, Bound<'py, PyArray2<bool>>, Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f32>>);
 
 #[pymethods]
 impl ReplayBuffer {
@@ -104,27 +91,17 @@ impl ReplayBuffer {
     fn new(game: &Bound<'_, PyAny>, max_positions: usize) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
         if max_positions == 0 {
-            return Err(PyValueError::new_err(
-                "max_positions must be at least 1, got 0",
-            ));
+            return Err(PyValueError::new_err("max_positions must be at least 1, got 0"));
         }
         let workers = Workers::new(settings::threads(None)?).map_err(PyRuntimeError::new_err)?;
-        Ok(Self {
-            spec,
-            workers,
-            inner: Mutex::new(start.replay(max_positions)),
-            start,
-        })
+        Ok(Self { spec, workers, inner: Mutex::new(start.replay(max_positions)), start })
     }
 
     /// Checks a game against the rules and keeps it. Raises ValueError for one that the rules do not bear out.
     fn add(&self, py: Python<'_>, record: &GameRecord) -> PyResult<()> {
         if record.0.game != self.spec {
             let game = &record.0.game;
-            return Err(PyValueError::new_err(format!(
-                "a game of {game} in a buffer of {}",
-                self.spec
-            )));
+            return Err(PyValueError::new_err(format!("a game of {game} in a buffer of {}", self.spec)));
         }
         let record = CoreRecord::clone(&record.0);
         self.locked(py, |inner| caught(|| inner.add(record)))
@@ -162,11 +139,13 @@ impl ReplayBuffer {
         root_value_weight: f32,
         symmetries: bool,
     ) -> PyResult<Arrays<'py>> {
+        let row_len: usize = self.start.obs_shape().iter().product();
+        if rows.saturating_mul(row_len + self.start.num_actions()) > 1 << 32 {
+            return Err(PyValueError::new_err(format!("a batch of {rows} rows is too large")));
+        }
         if !(0.0..=1.0).contains(&root_value_weight) {
             let got = root_value_weight;
-            return Err(PyValueError::new_err(format!(
-                "root_value_weight must be in [0, 1], got {got}"
-            )));
+            return Err(PyValueError::new_err(format!("root_value_weight must be in [0, 1], got {got}")));
         }
         let ([c, h, w], actions) = (self.start.obs_shape(), self.start.num_actions());
         let observations = PyArray4::<f32>::zeros(py, [rows, c, h, w], false);
@@ -174,29 +153,18 @@ impl ReplayBuffer {
         let policies = PyArray2::<f32>::zeros(py, [rows, actions], false);
         let values = PyArray1::<f32>::zeros(py, [rows], false);
         {
-            let mut arrays = (
-                observations.readwrite(),
-                legal.readwrite(),
-                policies.readwrite(),
-                values.readwrite(),
-            );
+            let mut arrays = (observations.readwrite(), legal.readwrite(), policies.readwrite(), values.readwrite());
             let samples = Samples {
                 observations: arrays.0.as_slice_mut()?,
                 legal: arrays.1.as_slice_mut()?,
                 policies: arrays.2.as_slice_mut()?,
                 values: arrays.3.as_slice_mut()?,
             };
-            let draw = Draw {
-                seed,
-                root_value_weight,
-                symmetries,
-            };
+            let draw = Draw { seed, root_value_weight, symmetries };
             let workers = &self.workers;
             self.locked(py, |inner| {
                 if inner.num_samples() == 0 {
-                    return Err(PyValueError::new_err(
-                        "the replay buffer is empty: add games before drawing from it",
-                    ));
+                    return Err(PyValueError::new_err("the replay buffer is empty: add games before drawing from it"));
                 }
                 caught(|| inner.sample(draw, samples, workers))
             })?;

@@ -1,197 +1,21 @@
 //! `azpy.Search` and `azpy.VectorSearch`: one tree, and many that share each call of the evaluator.
 
-use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use azpy_core::batched::{RoundStats, Rounds, Workers};
-use azpy_core::game::Turn;
-use azpy_core::search::{
-    GameFault, SearchConfig, SearchResult as CoreResult, SearchStats, stream_for,
-};
+use azpy_core::search::{SearchConfig, SearchResult as CoreResult, SearchStats};
 use azpy_core::selfplay::{choose, sharpen};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{GameError, caught, search_error};
+use crate::batch::AnyBatch;
+use crate::errors::caught;
 use crate::evaluators::AnyEvaluator;
-use crate::hosted::{AnyState, BatchSettings, Hosted, Typed, downcast};
+use crate::hosted::{AnyState, BatchSettings};
 use crate::settings::{self, FpuSetting, NoiseSetting};
 use crate::state::{State, any_state};
-
-/// How long a search may go on before it looks for Ctrl-C.
-const SIGNALS_EVERY: Duration = Duration::from_millis(50);
-
-/// Searches of one game, whatever it is.
-pub(crate) trait AnyBatch: Send {
-    fn len(&self) -> usize;
-    fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()>;
-    fn run(&mut self, py: Python<'_>, simulations: u32) -> PyResult<()>;
-    fn result(&self, index: usize) -> CoreResult;
-    fn stats(&self, index: usize) -> (SearchStats, usize, usize);
-    fn rounds(&self) -> RoundStats;
-    fn advance(&mut self, index: usize, action: i64) -> PyResult<()>;
-    fn state(&self, index: usize) -> Box<dyn AnyState>;
-}
-
-/// The one implementation of [`AnyBatch`].
-pub(crate) struct Batch<G: Hosted> {
-    searches: Vec<azpy_core::search::Search<G>>,
-    evaluators: Vec<AnyEvaluator>,
-    rounds: Rounds<G>,
-    seed: u64,
-    /// Calls of `run` so far: each has draws of its own.
-    runs: u64,
-}
-
-impl<G: Hosted> Batch<G> {
-    pub(crate) fn new(states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Self> {
-        let roots: Option<Vec<&G>> = states.iter().map(|state| downcast::<G>(*state)).collect();
-        let roots = roots.ok_or_else(mixed_games)?;
-        let serial = roots.iter().any(|root| root.fault().is_some());
-        let threads = if serial { 1 } else { settings.threads };
-        let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
-        let searches = roots
-            .iter()
-            .zip(&settings.networks)
-            .map(|(&root, &network)| {
-                azpy_core::search::Search::new(root.clone(), settings.config, network)
-            })
-            .collect();
-        Ok(Self {
-            searches,
-            evaluators: settings.evaluators,
-            rounds: Rounds::new(workers, settings.cache),
-            seed: settings.seed,
-            runs: 0,
-        })
-    }
-
-    /// Rounds until all is done. Runs detached from the interpreter.
-    fn work(&mut self) -> PyResult<()> {
-        let mut looked = Instant::now();
-        let single = self.searches.len() == 1;
-        let mut rounds = 0_u64;
-        loop {
-            let outcome = self.rounds.run(&mut self.searches, &mut self.evaluators);
-            // A Python game's own error comes before whatever followed from it.
-            self.check()?;
-            if !outcome.map_err(search_error)? {
-                return Ok(());
-            }
-            rounds += 1;
-            // Reading the clock costs as much as a round of a single small tree.
-            if (!single || rounds.is_multiple_of(64)) && looked.elapsed() > SIGNALS_EVERY {
-                Python::attach(|py| py.check_signals())?;
-                looked = Instant::now();
-            }
-        }
-    }
-
-    fn check(&self) -> PyResult<()> {
-        let mut faults = self
-            .searches
-            .iter()
-            .filter_map(|search| search.root().fault());
-        faults.try_for_each(crate::hosted::Fault::check)
-    }
-}
-
-fn mixed_games() -> PyErr {
-    PyTypeError::new_err("the states of one search must all be of one game")
-}
-
-impl<G: Hosted> AnyBatch for Batch<G> {
-    fn len(&self) -> usize {
-        self.searches.len()
-    }
-
-    fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()> {
-        let root = downcast::<G>(state).ok_or_else(mixed_games)?;
-        self.searches[index].reset(root.clone());
-        Ok(())
-    }
-
-    fn run(&mut self, py: Python<'_>, simulations: u32) -> PyResult<()> {
-        let rolls = self
-            .searches
-            .iter()
-            .position(|search| search.root().turn() == Turn::Chance);
-        self.check()?;
-        if let Some(index) = rolls {
-            let which = if self.searches.len() == 1 {
-                String::new()
-            } else {
-                format!(" (state {index})")
-            };
-            return Err(GameError::new_err(format!(
-                "{}{which}",
-                GameFault::ChanceRoot
-            )));
-        }
-        for (index, search) in self.searches.iter_mut().enumerate() {
-            let stream = stream_for(self.seed, index as u64, self.runs);
-            search
-                .begin(simulations, stream)
-                .map_err(|fault| GameError::new_err(fault.to_string()))?;
-        }
-        self.runs += 1;
-        let outcome = py.detach(|| caught(|| self.work()));
-        if outcome.is_err() {
-            // A game that failed left positions in the trees that are none, a panic perhaps half a round: all trees
-            // begin again.
-            let spoilt = self.check().is_err()
-                || outcome
-                    .as_ref()
-                    .is_err_and(|error| error.is_instance_of::<crate::errors::CoreError>(py));
-            if spoilt {
-                for search in &mut self.searches {
-                    search.reset(search.root().clone());
-                }
-            }
-        }
-        outcome
-    }
-
-    fn result(&self, index: usize) -> CoreResult {
-        self.searches[index].result()
-    }
-
-    fn stats(&self, index: usize) -> (SearchStats, usize, usize) {
-        let search = &self.searches[index];
-        (
-            *search.stats(),
-            search.tree().nodes().len(),
-            search.tree().memory_bytes(),
-        )
-    }
-
-    fn rounds(&self) -> RoundStats {
-        self.rounds.stats
-    }
-
-    fn advance(&mut self, index: usize, action: i64) -> PyResult<()> {
-        // Checked on a copy, so that a refused action changes nothing.
-        let action = u32::try_from(action).unwrap_or(u32::MAX);
-        let search = &mut self.searches[index];
-        search
-            .root()
-            .clone()
-            .try_play(action)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        search.advance(action);
-        search
-            .root()
-            .fault()
-            .map_or(Ok(()), crate::hosted::Fault::check)
-    }
-
-    fn state(&self, index: usize) -> Box<dyn AnyState> {
-        Box::new(Typed(self.searches[index].root().clone()))
-    }
-}
 
 /// What a search found. Arrays are [L], one entry a legal action, ascending; values are for the player to move.
 #[pyclass(module = "azpy", frozen)]
@@ -208,19 +32,13 @@ impl SearchResult {
     /// int64 [L]: the legal actions; empty when the game is over.
     #[getter]
     fn actions<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        PyArray1::from_iter(
-            py,
-            self.inner.actions.iter().map(|&action| i64::from(action)),
-        )
+        PyArray1::from_iter(py, self.inner.actions.iter().map(|&action| i64::from(action)))
     }
 
     /// int64 [L]: simulations through each action.
     #[getter]
     fn visits<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        PyArray1::from_iter(
-            py,
-            self.inner.visits.iter().map(|&visits| i64::from(visits)),
-        )
+        PyArray1::from_iter(py, self.inner.visits.iter().map(|&visits| i64::from(visits)))
     }
 
     /// float32 [L]: the evaluator's priors, without root noise.
@@ -267,11 +85,7 @@ impl SearchResult {
     /// float32 [A]: probabilities proportional to visits^(1/temperature), 0 for illegal actions; temperature 0 is all
     /// on `action`. Without visits, to the priors.
     #[pyo3(signature = (temperature = 1.0))]
-    fn policy<'py>(
-        &self,
-        py: Python<'py>,
-        temperature: f64,
-    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+    fn policy<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let mut policy = vec![0.0; self.num_actions];
         fill_policy(&self.inner, check_temperature(temperature)?, &mut policy);
         Ok(policy.into_pyarray(py))
@@ -279,21 +93,10 @@ impl SearchResult {
 
     fn __repr__(&self) -> String {
         let Some(action) = self.inner.action else {
-            return format!(
-                "<azpy.SearchResult of a finished game, outcome {} for player 0>",
-                self.inner.value
-            );
+            return format!("<azpy.SearchResult of a finished game, outcome {} for player 0>", self.inner.value);
         };
-        let visits: u64 = self
-            .inner
-            .visits
-            .iter()
-            .map(|&visits| u64::from(visits))
-            .sum();
-        format!(
-            "<azpy.SearchResult action {action}, value {:.3}, {visits} visits>",
-            self.inner.value
-        )
+        let visits: u64 = self.inner.visits.iter().map(|&visits| u64::from(visits)).sum();
+        format!("<azpy.SearchResult action {action}, value {:.3}, {visits} visits>", self.inner.value)
     }
 }
 
@@ -312,9 +115,7 @@ fn check_temperature(temperature: f64) -> PyResult<f64> {
     if temperature.is_finite() && temperature >= 0.0 {
         return Ok(temperature);
     }
-    Err(PyValueError::new_err(format!(
-        "temperature must be a number >= 0, got {temperature}"
-    )))
+    Err(PyValueError::new_err(format!("temperature must be a number >= 0, got {temperature}")))
 }
 
 fn fill_policy(result: &CoreResult, temperature: f64, row: &mut [f32]) {
@@ -332,24 +133,21 @@ struct Session {
 impl Session {
     fn result(&self, index: usize) -> SearchResult {
         let (stats, nodes, memory) = self.batch.stats(index);
-        let num_actions = self.batch.state(index).num_actions();
-        SearchResult {
-            inner: self.batch.result(index),
-            num_actions,
-            stats,
-            nodes,
-            memory,
-        }
+        let num_actions = self.batch.num_actions();
+        SearchResult { inner: self.batch.result(index), num_actions, stats, nodes, memory }
     }
 }
 
 /// The lock of a search object, which is used by one thread at a time.
 fn exclusive<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
-    mutex.try_lock().map_err(|_| {
-        PyRuntimeError::new_err(
+    match mutex.try_lock() {
+        Ok(guard) => Ok(guard),
+        // A panic in a look at the results changes nothing there.
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(PyRuntimeError::new_err(
             "this search is already running (in another thread, or it called its own evaluator)",
-        )
-    })
+        )),
+    }
 }
 
 /// Search of one position.
@@ -439,23 +237,16 @@ impl Search {
         if let Some(state) = state {
             let (spec, state) = any_state(state)?;
             let fits = kept.as_ref().is_some_and(|session| session.spec == spec);
-            if !fits
-                || kept
-                    .as_mut()
-                    .is_some_and(|session| session.batch.replace(0, &*state).is_err())
-            {
+            if !fits || kept.as_mut().is_some_and(|session| session.batch.replace(0, &*state).is_err()) {
                 let settings = BatchSettings {
                     config: self.config,
                     networks: vec![0],
                     evaluators: vec![AnyEvaluator::new(self.evaluator.bind(py))?],
-                    cache: settings::cache(self.cache_positions),
+                    cache: settings::cache(self.cache_positions)?,
                     threads: 1,
                     seed: self.seed,
                 };
-                *kept = Some(Session {
-                    spec,
-                    batch: state.batch(&[&*state], settings)?,
-                });
+                *kept = Some(Session { spec, batch: state.batch(&[&*state], settings)? });
             }
         }
         let Some(session) = kept.as_mut() else {
@@ -464,7 +255,8 @@ impl Search {
             ));
         };
         session.batch.run(py, simulations)?;
-        Ok(session.result(0))
+        let result = session.result(0);
+        session.batch.check().map(|()| result)
     }
 
     /// Moves the root along an action or a chance outcome and keeps what the tree knows below it; `run()` goes on from
@@ -473,9 +265,7 @@ impl Search {
         let mut kept = exclusive(&self.session)?;
         match kept.as_mut() {
             Some(session) => session.batch.advance(0, action),
-            None => Err(PyValueError::new_err(
-                "advance() moves the root of a search, and none has been run yet",
-            )),
+            None => Err(PyValueError::new_err("advance() moves the root of a search, and none has been run yet")),
         }
     }
 }
@@ -532,16 +322,11 @@ impl VectorSearch {
             root_noise.as_ref(),
         )?;
         let evaluators: Vec<AnyEvaluator> = match evaluator.extract::<Vec<Bound<'_, PyAny>>>() {
-            Ok(several) => several
-                .iter()
-                .map(AnyEvaluator::new)
-                .collect::<PyResult<_>>()?,
+            Ok(several) => several.iter().map(AnyEvaluator::new).collect::<PyResult<_>>()?,
             Err(_) => vec![AnyEvaluator::new(evaluator)?],
         };
         let networks = networks.unwrap_or_else(|| vec![0; states.len()]);
-        if networks.len() != states.len()
-            || networks.iter().any(|&network| network >= evaluators.len())
-        {
+        if networks.len() != states.len() || networks.iter().any(|&network| network >= evaluators.len()) {
             return Err(PyValueError::new_err(format!(
                 "networks must name, for each of the {} states, one of the {} evaluators, got {networks:?}",
                 states.len(),
@@ -550,38 +335,17 @@ impl VectorSearch {
         }
         let states: Vec<_> = states.iter().map(any_state).collect::<PyResult<_>>()?;
         let Some((spec, first)) = states.first() else {
-            return Err(PyValueError::new_err(
-                "a search of no states at all; give at least one",
-            ));
+            return Err(PyValueError::new_err("a search of no states at all; give at least one"));
         };
         if let Some((other, _)) = states.iter().find(|(other, _)| other != spec) {
-            return Err(PyValueError::new_err(format!(
-                "states of different games: {spec} and {other}"
-            )));
+            return Err(PyValueError::new_err(format!("states of different games: {spec} and {other}")));
         }
         let all: Vec<&dyn AnyState> = states.iter().map(|(_, state)| &**state).collect();
-        let cache = settings::cache(cache_positions);
+        let cache = settings::cache(cache_positions)?;
         let threads = settings::threads(threads)?;
-        let batch = first.batch(
-            &all,
-            BatchSettings {
-                config,
-                networks,
-                evaluators,
-                cache,
-                threads,
-                seed,
-            },
-        )?;
+        let batch = first.batch(&all, BatchSettings { config, networks, evaluators, cache, threads, seed })?;
         let num_actions = first.num_actions();
-        Ok(Self {
-            seed,
-            num_actions,
-            session: Mutex::new(Session {
-                spec: spec.clone(),
-                batch,
-            }),
-        })
+        Ok(Self { seed, num_actions, session: Mutex::new(Session { spec: spec.clone(), batch }) })
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -590,74 +354,55 @@ impl VectorSearch {
 
     /// Adds simulations to every tree. On an exception nothing stays in flight, and `run` may be called again.
     fn run(&self, py: Python<'_>, simulations: i64) -> PyResult<()> {
-        exclusive(&self.session)?
-            .batch
-            .run(py, settings::simulations(simulations)?)
+        exclusive(&self.session)?.batch.run(py, settings::simulations(simulations)?)
     }
 
     /// What each search found, [B].
     fn results(&self) -> PyResult<Vec<SearchResult>> {
         let session = exclusive(&self.session)?;
-        Ok((0..session.batch.len())
-            .map(|index| session.result(index))
-            .collect())
+        let results = caught(|| Ok((0..session.batch.len()).map(|index| session.result(index)).collect()))?;
+        session.batch.check().map(|()| results)
     }
 
     /// float32 [B, A]: `SearchResult.policy` of every tree; a row of zeros where the game is over.
     #[pyo3(signature = (temperature = 1.0))]
-    fn action_probabilities<'py>(
-        &self,
-        py: Python<'py>,
-        temperature: f64,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    fn action_probabilities<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let temperature = check_temperature(temperature)?;
         let session = exclusive(&self.session)?;
         let mut policies = Array2::zeros((session.batch.len(), self.num_actions));
         for (index, mut row) in policies.rows_mut().into_iter().enumerate() {
-            fill_policy(
-                &session.batch.result(index),
-                temperature,
-                row.as_slice_mut().expect("rows are contiguous"),
-            );
+            fill_policy(&session.batch.result(index), temperature, row.as_slice_mut().expect("rows are contiguous"));
         }
+        session.batch.check()?;
         Ok(policies.into_pyarray(py))
     }
 
     /// int64 [B]: an action drawn from each row of `action_probabilities`; -1 where the game is over. The same call
     /// after the same run draws the same.
     #[pyo3(signature = (temperature = 1.0))]
-    fn select_actions<'py>(
-        &self,
-        py: Python<'py>,
-        temperature: f64,
-    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    fn select_actions<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let temperature = check_temperature(temperature)?;
         let session = exclusive(&self.session)?;
         let select = |index: usize| {
             let result = session.batch.result(index);
             let visits: u64 = result.visits.iter().map(|&visits| u64::from(visits)).sum();
-            let key = session.batch.state(index).key();
-            let mut stream = azpy_core::rng::Stream::keyed(&[
-                self.seed,
-                index as u64,
-                visits,
-                key as u64,
-                (key >> 64) as u64,
-            ]);
-            choose(&result, temperature, &mut stream)
-                .map_or(-1, |chosen| i64::from(result.actions[chosen]))
+            let key = session.batch.key(index);
+            let mut stream =
+                azpy_core::rng::Stream::keyed(&[self.seed, index as u64, visits, key as u64, (key >> 64) as u64]);
+            choose(&result, temperature, &mut stream).map_or(-1, |chosen| i64::from(result.actions[chosen]))
         };
-        Ok(PyArray1::from_vec(
-            py,
-            (0..session.batch.len()).map(select).collect(),
-        ))
+        let actions = (0..session.batch.len()).map(select).collect();
+        session.batch.check()?;
+        Ok(PyArray1::from_vec(py, actions))
     }
 
     /// float32 [B]: `SearchResult.value` of every tree.
     fn root_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let session = exclusive(&self.session)?;
         let values = (0..session.batch.len()).map(|index| session.batch.result(index).value);
-        Ok(PyArray1::from_vec(py, values.collect()))
+        let values = values.collect();
+        session.batch.check()?;
+        Ok(PyArray1::from_vec(py, values))
     }
 
     /// Copies of the positions, [B].
@@ -668,14 +413,7 @@ impl VectorSearch {
                 let inner = session.batch.state(index);
                 match inner.to_python(py) {
                     Some(object) => object,
-                    None => Ok(Py::new(
-                        py,
-                        State {
-                            spec: session.spec.clone(),
-                            inner,
-                        },
-                    )?
-                    .into_any()),
+                    None => Ok(Py::new(py, State { spec: session.spec.clone(), inner })?.into_any()),
                 }
             })
             .collect()
@@ -687,15 +425,9 @@ impl VectorSearch {
         let mut session = exclusive(&self.session)?;
         if actions.len() != session.batch.len() {
             let (got, trees) = (actions.len(), session.batch.len());
-            return Err(PyValueError::new_err(format!(
-                "{got} actions for {trees} trees"
-            )));
+            return Err(PyValueError::new_err(format!("{got} actions for {trees} trees")));
         }
-        for (index, action) in actions
-            .into_iter()
-            .enumerate()
-            .filter(|&(_, action)| action != -1)
-        {
+        for (index, action) in actions.into_iter().enumerate().filter(|&(_, action)| action != -1) {
             session.batch.advance(index, action)?;
         }
         Ok(())
@@ -706,16 +438,10 @@ impl VectorSearch {
         let mut session = exclusive(&self.session)?;
         let (spec, state) = any_state(state)?;
         if spec != session.spec {
-            return Err(PyValueError::new_err(format!(
-                "a state of {spec} in a search of {}",
-                session.spec
-            )));
+            return Err(PyValueError::new_err(format!("a state of {spec} in a search of {}", session.spec)));
         }
         if index >= session.batch.len() {
-            return Err(PyValueError::new_err(format!(
-                "tree {index} of {}",
-                session.batch.len()
-            )));
+            return Err(PyValueError::new_err(format!("tree {index} of {}", session.batch.len())));
         }
         session.batch.replace(index, &*state)
     }

@@ -1,7 +1,8 @@
 //! `azpy.SelfPlay`: games played in the background, handed over as they finish.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use azpy_core::batched::Workers;
 use azpy_core::record::GameRecord as CoreRecord;
@@ -42,24 +43,11 @@ pub(crate) struct Playing<G: Hosted> {
 
 impl<G: Hosted> Playing<G> {
     pub(crate) fn start(start: &G, settings: SelfPlaySettings) -> PyResult<Self> {
-        let threads = if start.fault().is_some() {
-            1
-        } else {
-            settings.threads
-        };
+        let threads = if start.fault().is_some() { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
-        let SelfPlaySettings {
-            config,
-            layout,
-            evaluators,
-            cache,
-            ..
-        } = settings;
+        let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
         let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
-        Ok(Self {
-            core: core.map_err(PyRuntimeError::new_err)?,
-            fault: start.fault().cloned(),
-        })
+        Ok(Self { core: core.map_err(PyRuntimeError::new_err)?, fault: start.fault().cloned() })
     }
 }
 
@@ -108,7 +96,9 @@ pub(crate) fn close_all(py: Python<'_>) {
         let all = std::mem::take(&mut *PLAYING.lock().unwrap_or_else(PoisonError::into_inner));
         let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
         all.iter().for_each(|playing| playing.stop());
-        while !all.iter().all(|playing| playing.is_stopped()) {
+        // An evaluator that never returns must not keep the interpreter for ever.
+        let until = Instant::now() + Duration::from_secs(60);
+        while PIPELINES.load(Ordering::SeqCst) > 0 && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
     });
@@ -145,6 +135,8 @@ pub(crate) fn close_all(py: Python<'_>) {
 pub(crate) struct SelfPlay {
     live: Live,
     pipelines: usize,
+    /// Whose turn it is to call an evaluator that pipelines share, also across a swap.
+    turns: Arc<Mutex<()>>,
 }
 
 impl SelfPlay {
@@ -154,24 +146,16 @@ impl SelfPlay {
                 "self-play called from inside an evaluator, which it may be waiting for",
             ));
         }
-        Ok(self
-            .live
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone())
+        Ok(self.live.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     fn open(&self) -> PyResult<Arc<dyn AnySelfPlay>> {
-        self.playing()?
-            .ok_or_else(|| PyValueError::new_err("this self-play is closed"))
+        self.playing()?.ok_or_else(|| PyValueError::new_err("this self-play is closed"))
     }
 }
 
 /// Repeats `step`, without the GIL, until it gives something; looks for Ctrl-C in between.
-fn wait<T: Send>(
-    py: Python<'_>,
-    mut step: impl FnMut() -> PyResult<Option<T>> + Send,
-) -> PyResult<T> {
+fn wait<T: Send>(py: Python<'_>, mut step: impl FnMut() -> PyResult<Option<T>> + Send) -> PyResult<T> {
     loop {
         if let Some(done) = py.detach(&mut step)? {
             return Ok(done);
@@ -180,9 +164,14 @@ fn wait<T: Send>(
     }
 }
 
+/// Pipeline threads there are, those of dropped self-play included.
+static PIPELINES: AtomicUsize = AtomicUsize::new(0);
+
 /// A pipeline's thread meets the interpreter once, not once a batch.
 fn attached_once(body: &mut (dyn FnMut() + Send)) {
+    PIPELINES.fetch_add(1, Ordering::SeqCst);
     Python::attach(|py| py.detach(body));
+    PIPELINES.fetch_sub(1, Ordering::SeqCst);
 }
 
 #[pymethods]
@@ -234,31 +223,21 @@ impl SelfPlay {
         )?;
         let simulations = settings::simulations(simulations)?;
         if simulations == 0 {
-            return Err(PyValueError::new_err(
-                "simulations must be at least 1 in self-play, got 0",
-            ));
+            return Err(PyValueError::new_err("simulations must be at least 1 in self-play, got 0"));
         }
         if pipelines == 0 || slots < pipelines {
             return Err(PyValueError::new_err(format!(
                 "expected at least 1 pipeline and a slot for each, got {pipelines} pipelines and {slots} slots"
             )));
         }
-        for (name, value) in [
-            ("temperature", temperature),
-            ("temperature_final", temperature_final),
-        ] {
+        for (name, value) in [("temperature", temperature), ("temperature_final", temperature_final)] {
             if !(value.is_finite() && value >= 0.0) {
-                return Err(PyValueError::new_err(format!(
-                    "{name} must be a number >= 0, got {value}"
-                )));
+                return Err(PyValueError::new_err(format!("{name} must be a number >= 0, got {value}")));
             }
         }
-        let max_plies = match max_plies {
-            Some(0) => return Err(PyValueError::new_err("max_plies must be at least 1, got 0")),
-            Some(cap) => cap,
-            // One more than any game has, so that only a broken one meets it.
-            None => start.max_plies() + 1,
-        };
+        if max_plies == Some(0) {
+            return Err(PyValueError::new_err("max_plies must be at least 1, got 0"));
+        }
         if first_game.checked_add(games.unwrap_or(0)).is_none() {
             return Err(PyValueError::new_err(format!(
                 "game ids past 2**64: first_game {first_game}, games {games:?}"
@@ -276,28 +255,21 @@ impl SelfPlay {
             seed,
             game: spec,
         };
-        let layout = Layout {
-            slots,
-            first_game,
-            games,
-            inside: attached_once,
-        };
-        let evaluators = AnyEvaluator::for_pipelines(evaluator, pipelines)?;
+        let layout = Layout { slots, first_game, games, inside: attached_once };
+        let turns = Arc::default();
+        let evaluators = AnyEvaluator::for_pipelines(evaluator, pipelines, &turns)?;
         let settings = SelfPlaySettings {
             config,
             layout,
             evaluators,
-            cache: settings::cache(cache_positions),
+            cache: settings::cache(cache_positions)?,
             threads: settings::threads(threads)?,
         };
         let playing: Arc<dyn AnySelfPlay> = Arc::from(py.detach(|| start.selfplay(settings))?);
         let mut all = PLAYING.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|other| other.strong_count() > 0);
         all.push(Arc::downgrade(&playing));
-        Ok(Self {
-            live: Mutex::new(Some(playing)),
-            pipelines,
-        })
+        Ok(Self { live: Mutex::new(Some(playing)), pipelines, turns })
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -315,16 +287,14 @@ impl SelfPlay {
             None if playing.is_over() => Ok(Some(None)),
             None => Ok(None),
         })?;
-        record
-            .map(|record| GameRecord(Arc::new(record)))
-            .ok_or_else(|| PyStopIteration::new_err(()))
+        record.map(|record| GameRecord(Arc::new(record))).ok_or_else(|| PyStopIteration::new_err(()))
     }
 
     /// Changes to another evaluator between rounds, and returns when every pipeline has: nothing is sent to the old one
     /// any more, and answers are told apart by `network_id`. Trees go on with what they know.
     fn swap(&self, py: Python<'_>, evaluator: &Bound<'_, PyAny>) -> PyResult<()> {
         let playing = self.open()?;
-        let evaluators = AnyEvaluator::for_pipelines(evaluator, self.pipelines)?;
+        let evaluators = AnyEvaluator::for_pipelines(evaluator, self.pipelines, &self.turns)?;
         py.detach(|| playing.swap(evaluators))?;
         wait(py, || Ok(playing.is_swapped(PATIENCE).then_some(())))
     }
@@ -353,11 +323,7 @@ impl SelfPlay {
             std::thread::sleep(Duration::from_millis(1));
             Ok(playing.is_stopped().then_some(()))
         });
-        let live = self
-            .live
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(move || drop((playing, live)));
         stopped
     }
@@ -393,17 +359,5 @@ impl SelfPlay {
         dict.set_item("seconds_evaluating", stats.rounds.evaluating.as_secs_f64())?;
         dict.set_item("seconds_growing", stats.rounds.growing.as_secs_f64())?;
         Ok(dict)
-    }
-}
-
-impl Drop for SelfPlay {
-    fn drop(&mut self) {
-        let live = self
-            .live
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        // Its threads may need the interpreter to end.
-        if live.is_some() && Python::try_attach(|py| py.detach(|| drop(live))).is_none() {}
     }
 }

@@ -36,36 +36,18 @@ pub(crate) fn search_config(
         FpuSetting::Name(name) if name == "zero" => Fpu::Zero,
         FpuSetting::Name(name) if name == "parent" => Fpu::Parent,
         FpuSetting::Name(name) => {
-            return Err(PyValueError::new_err(format!(
-                "fpu must be \"zero\", \"parent\" or a number, got {name:?}"
-            )));
+            return Err(PyValueError::new_err(format!("fpu must be \"zero\", \"parent\" or a number, got {name:?}")));
         }
     };
     let root_noise = root_noise.map(|noise| match *noise {
-        NoiseSetting::Fraction(fraction) => RootNoise {
-            alpha: None,
-            fraction,
-        },
+        NoiseSetting::Fraction(fraction) => RootNoise { alpha: None, fraction },
         NoiseSetting::Both(alpha, fraction) => RootNoise { alpha, fraction },
     });
-    let Some(eval_batch) = usize::try_from(eval_batch)
-        .ok()
-        .filter(|&leaves| leaves > 0)
-    else {
-        return Err(PyValueError::new_err(format!(
-            "eval_batch must be at least 1, got {eval_batch}"
-        )));
+    let Some(eval_batch) = usize::try_from(eval_batch).ok().filter(|&leaves| leaves > 0) else {
+        return Err(PyValueError::new_err(format!("eval_batch must be at least 1, got {eval_batch}")));
     };
     let max_collisions = max_collisions.unwrap_or(eval_batch);
-    let config = SearchConfig {
-        eval_batch,
-        c_puct,
-        c_puct_base,
-        fpu,
-        virtual_loss,
-        max_collisions,
-        root_noise,
-    };
+    let config = SearchConfig { eval_batch, c_puct, c_puct_base, fpu, virtual_loss, max_collisions, root_noise };
     config.check().map_err(PyValueError::new_err)?;
     Ok(config)
 }
@@ -73,17 +55,15 @@ pub(crate) fn search_config(
 /// A number of simulations.
 pub(crate) fn simulations(given: i64) -> PyResult<u32> {
     let fits = u32::try_from(given);
-    fits.map_err(|_| {
-        PyValueError::new_err(format!(
-            "simulations must be between 0 and {}, got {given}",
-            u32::MAX
-        ))
-    })
+    fits.map_err(|_| PyValueError::new_err(format!("simulations must be between 0 and {}, got {given}", u32::MAX)))
 }
 
 /// A cache of about so many positions; none for 0.
-pub(crate) fn cache(positions: usize) -> Option<Arc<Cache>> {
-    (positions > 0).then(|| Arc::new(Cache::new(positions)))
+pub(crate) fn cache(positions: usize) -> PyResult<Option<Arc<Cache>>> {
+    if positions > 1 << 28 {
+        return Err(PyValueError::new_err(format!("cache_positions must be at most {}, got {positions}", 1 << 28)));
+    }
+    Ok((positions > 0).then(|| Arc::new(Cache::new(positions))))
 }
 
 /// As given, or one for each core.

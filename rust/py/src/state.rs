@@ -41,24 +41,14 @@ impl State {
         if symmetry < count {
             return Ok(symmetry);
         }
-        Err(PyValueError::new_err(format!(
-            "symmetry {symmetry} does not exist; {} has 0 to {}",
-            self.spec,
-            count - 1
-        )))
+        Err(PyValueError::new_err(format!("symmetry {symmetry} does not exist; {} has 0 to {}", self.spec, count - 1)))
     }
 
     fn action(&self, action: i64) -> PyResult<u32> {
-        let actions = self
-            .inner
-            .num_actions()
-            .max(self.inner.chance_outcomes().len());
+        let actions = self.inner.num_actions().max(self.inner.chance_outcomes().len());
         match u32::try_from(action) {
             Ok(number) if (number as usize) < actions => Ok(number),
-            _ => Err(PyValueError::new_err(format!(
-                "action {action} does not exist; there are 0 to {}",
-                actions - 1
-            ))),
+            _ => Err(PyValueError::new_err(format!("action {action} does not exist; there are 0 to {}", actions - 1))),
         }
     }
 }
@@ -122,26 +112,15 @@ impl State {
         let number = u32::try_from(action).unwrap_or(u32::MAX);
         self.inner.try_play(number).map_err(|error| {
             let text = error.to_string();
-            let text = if number == u32::MAX {
-                text.replace(&number.to_string(), &action.to_string())
-            } else {
-                text
-            };
-            PyValueError::new_err(format!(
-                "{text}, in this position of {}:\n{}",
-                self.spec,
-                self.inner.render()
-            ))
+            let text = if number == u32::MAX { text.replace(&number.to_string(), &action.to_string()) } else { text };
+            PyValueError::new_err(format!("{text}, in this position of {}:\n{}", self.spec, self.inner.render()))
         })
     }
 
     /// An independent copy.
     #[pyo3(name = "clone")]
     pub(crate) fn copy(&self) -> Self {
-        Self {
-            spec: self.spec.clone(),
-            inner: self.inner.boxed(),
-        }
+        Self { spec: self.spec.clone(), inner: self.inner.boxed() }
     }
 
     /// The result for player 0: 1 a win, -1 a loss. Raises ValueError before the end.
@@ -149,24 +128,18 @@ impl State {
         if self.is_terminal() {
             return Ok(self.inner.outcome());
         }
-        Err(PyValueError::new_err(
-            "the game is not over yet: outcome() needs is_terminal",
-        ))
+        Err(PyValueError::new_err("the game is not over yet: outcome() needs is_terminal"))
     }
 
     /// float32 [C, H, W], seen by the player to move. Raises ValueError unless it is a player's turn.
     fn observation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<f32>>> {
         if !matches!(self.inner.turn(), Turn::Player(_)) {
             let turn = self.inner.turn();
-            return Err(PyValueError::new_err(format!(
-                "an observation is seen by the player to move; it is {turn}"
-            )));
+            return Err(PyValueError::new_err(format!("an observation is seen by the player to move; it is {turn}")));
         }
         let shape = self.inner.obs_shape();
         let array = Array3::from_shape_vec(shape, self.inner.encode());
-        Ok(array
-            .map_err(|error| PyValueError::new_err(error.to_string()))?
-            .into_pyarray(py))
+        Ok(array.map_err(|error| PyValueError::new_err(error.to_string()))?.into_pyarray(py))
     }
 
     /// The position's number, below 2**128: equal keys mean equal observations, legal actions and future.
@@ -181,9 +154,7 @@ impl State {
 
     /// The action that corresponds to `action` after a symmetry.
     fn symmetric_action(&self, symmetry: usize, action: i64) -> PyResult<u32> {
-        Ok(self
-            .inner
-            .symmetric_action(self.symmetry(symmetry)?, self.action(action)?))
+        Ok(self.inner.symmetric_action(self.symmetry(symmetry)?, self.action(action)?))
     }
 
     /// The observation [C, H, W] as it is after a symmetry.
@@ -197,15 +168,11 @@ impl State {
         let shape = self.inner.obs_shape();
         if observation.shape() != shape {
             let got = observation.shape();
-            return Err(PyValueError::new_err(format!(
-                "an observation of shape {got:?}, expected {shape:?}"
-            )));
+            return Err(PyValueError::new_err(format!("an observation of shape {got:?}, expected {shape:?}")));
         }
         let row: Vec<f32> = observation.as_array().iter().copied().collect();
         let array = Array3::from_shape_vec(shape, self.inner.symmetric_observation(symmetry, &row));
-        Ok(array
-            .map_err(|error| PyValueError::new_err(error.to_string()))?
-            .into_pyarray(py))
+        Ok(array.map_err(|error| PyValueError::new_err(error.to_string()))?.into_pyarray(py))
     }
 
     fn __copy__(&self) -> Self {
@@ -221,12 +188,7 @@ impl State {
     }
 
     fn __repr__(&self) -> String {
-        format!(
-            "<azpy.State {}, {} to move>\n{}",
-            self.spec,
-            self.inner.turn(),
-            self.inner.render()
-        )
+        format!("<azpy.State {}, {} to move>\n{}", self.spec, self.inner.turn(), self.inner.render())
     }
 }
 

@@ -16,9 +16,7 @@ use azpy_core::tree::Kind;
 pub struct Hashed;
 
 pub fn hashed_answer(observation: &[f32], legal: &[Action], logits: &mut [f32]) -> f32 {
-    let position = observation
-        .iter()
-        .fold(17, |hash, x| mix(hash ^ u64::from(x.to_bits())));
+    let position = observation.iter().fold(17, |hash, x| mix(hash ^ u64::from(x.to_bits())));
     let unit = |bits: u64| (mix(bits) >> 11) as f64 / (1_u64 << 53) as f64;
     for (logit, &action) in logits.iter_mut().zip(legal) {
         *logit = (unit(position ^ mix(u64::from(action) + 1)) * 3.0) as f32;
@@ -28,12 +26,7 @@ pub fn hashed_answer(observation: &[f32], legal: &[Action], logits: &mut [f32]) 
 
 impl RowEvaluator for Hashed {
     type Error = Infallible;
-    fn evaluate(
-        &mut self,
-        observation: &[f32],
-        legal: &[Action],
-        logits: &mut [f32],
-    ) -> Result<PovValue, Infallible> {
+    fn evaluate(&mut self, observation: &[f32], legal: &[Action], logits: &mut [f32]) -> Result<PovValue, Infallible> {
         Ok(PovValue(hashed_answer(observation, legal, logits)))
     }
 }
@@ -53,13 +46,7 @@ pub fn run<G: Game>(
     let mut search = Search::new(root.clone(), config, 0);
     search.begin(simulations, Stream::keyed(&[seed])).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds
-        .run(
-            std::slice::from_mut(&mut search),
-            std::slice::from_mut(evaluator),
-        )
-        .unwrap()
-    {}
+    while rounds.run(std::slice::from_mut(&mut search), std::slice::from_mut(evaluator)).unwrap() {}
     check_tree(&search);
     search
 }
@@ -101,13 +88,7 @@ pub struct Naive<G> {
 
 impl<G: Game> Naive<G> {
     pub fn new(game: G) -> Self {
-        Self {
-            game,
-            n: 0,
-            w0: 0.0,
-            children: Vec::new(),
-            expanded: false,
-        }
+        Self { game, n: 0, w0: 0.0, children: Vec::new(), expanded: false }
     }
 
     /// One simulation; the value for player 0.
@@ -118,49 +99,31 @@ impl<G: Game> Naive<G> {
                 let mut outcomes = Vec::new();
                 self.game.chance_outcomes(&mut outcomes);
                 if self.children.is_empty() {
-                    self.children = outcomes
-                        .into_iter()
-                        .map(|(outcome, p)| (outcome, p, None))
-                        .collect();
+                    self.children = outcomes.into_iter().map(|(outcome, p)| (outcome, p, None)).collect();
                 }
                 let drawn = dice.weighted(self.children.iter().map(|child| f64::from(child.1)));
                 self.child(drawn).simulate(config, dice)
             }
             Turn::Player(player) if !self.expanded => {
                 self.expanded = true;
-                let (mut legal, mut row) = (
-                    Vec::new(),
-                    vec![0.0; self.game.obs_shape().iter().product()],
-                );
+                let (mut legal, mut row) = (Vec::new(), vec![0.0; self.game.obs_shape().iter().product()]);
                 self.game.legal_actions(&mut legal);
                 self.game.encode(&mut row);
                 let mut logits = vec![0.0; legal.len()];
                 let value = hashed_answer(&row, &legal, &mut logits);
                 let highest = logits.iter().copied().fold(f32::MIN, f32::max);
-                let weights: Vec<f32> =
-                    logits.iter().map(|logit| (logit - highest).exp()).collect();
+                let weights: Vec<f32> = logits.iter().map(|logit| (logit - highest).exp()).collect();
                 let sum: f32 = weights.iter().sum();
-                self.children = legal
-                    .iter()
-                    .zip(weights)
-                    .map(|(&action, weight)| (action, weight * (1.0 / sum), None))
-                    .collect();
+                self.children =
+                    legal.iter().zip(weights).map(|(&action, weight)| (action, weight * (1.0 / sum), None)).collect();
                 f64::from(PovValue(value).absolute(player).0)
             }
             Turn::Player(player) => {
                 let sign = if player == Player::Zero { 1.0 } else { -1.0 };
                 let n = f64::from(self.n);
-                let c = config.c_puct
-                    + config
-                        .c_puct_base
-                        .map_or(0.0, |base| ((1.0 + n + base) / base).ln());
+                let c = config.c_puct + config.c_puct_base.map_or(0.0, |base| ((1.0 + n + base) / base).ln());
                 let parent_q = sign * self.w0 / n;
-                let tried: f64 = self
-                    .children
-                    .iter()
-                    .filter(|c| c.2.is_some())
-                    .map(|c| f64::from(c.1))
-                    .sum();
+                let tried: f64 = self.children.iter().filter(|c| c.2.is_some()).map(|c| f64::from(c.1)).sum();
                 let fpu = match config.fpu {
                     Fpu::Zero => 0.0,
                     Fpu::Parent => parent_q,
@@ -172,8 +135,7 @@ impl<G: Game> Naive<G> {
                     q + c * n.sqrt() * (f64::from(*prior) / (1.0 + visits))
                 };
                 let scores: Vec<f64> = self.children.iter().map(score).collect();
-                let best = (0..scores.len())
-                    .fold(0, |best, i| if scores[i] > scores[best] { i } else { best });
+                let best = (0..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best });
                 self.child(best).simulate(config, dice)
             }
         };
@@ -192,9 +154,6 @@ impl<G: Game> Naive<G> {
     }
 
     pub fn visits(&self) -> Vec<u32> {
-        self.children
-            .iter()
-            .map(|(_, _, child)| child.as_ref().map_or(0, |child| child.n))
-            .collect()
+        self.children.iter().map(|(_, _, child)| child.as_ref().map_or(0, |child| child.n)).collect()
     }
 }

@@ -30,10 +30,7 @@ impl Random {
 pub(crate) fn moves<G: Game>(state: &G) -> Vec<Action> {
     match state.turn() {
         Turn::Player(_) => legal(state),
-        Turn::Chance => outcomes(state)
-            .into_iter()
-            .map(|(outcome, _)| outcome)
-            .collect(),
+        Turn::Chance => outcomes(state).into_iter().map(|(outcome, _)| outcome).collect(),
         Turn::Terminal => Vec::new(),
     }
 }
@@ -106,9 +103,7 @@ impl Solver {
             _ => {
                 let outcomes = outcomes(state);
                 let total: f64 = outcomes.iter().map(|&(_, p)| f64::from(p)).sum();
-                let average = |(outcome, p): (Action, f32)| {
-                    f64::from(p) / total * self.value(&after(state, outcome))
-                };
+                let average = |(outcome, p): (Action, f32)| f64::from(p) / total * self.value(&after(state, outcome));
                 outcomes.into_iter().map(average).sum()
             }
         };
@@ -148,8 +143,5 @@ pub(crate) fn perft<G: Game>(state: &G, depth: usize) -> u64 {
     if depth == 1 {
         return moves.len() as u64;
     }
-    moves
-        .into_iter()
-        .map(|action| perft(&after(state, action), depth - 1))
-        .sum()
+    moves.into_iter().map(|action| perft(&after(state, action), depth - 1)).sum()
 }

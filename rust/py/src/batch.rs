@@ -1,0 +1,170 @@
+//! Searches of one game behind an object-safe door, and the loop that runs their rounds.
+
+use std::time::{Duration, Instant};
+
+use azpy_core::batched::{RoundStats, Rounds, Workers};
+use azpy_core::game::Turn;
+use azpy_core::search::{GameFault, Search, SearchResult, SearchStats, stream_for};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::errors::{CoreError, GameError, caught, search_error};
+use crate::evaluators::AnyEvaluator;
+use crate::hosted::{AnyState, BatchSettings, Fault, Hosted, Typed, downcast};
+
+/// How long a search may go on before it looks for Ctrl-C.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+
+/// Searches of one game, whatever it is.
+pub(crate) trait AnyBatch: Send {
+    fn len(&self) -> usize;
+    fn num_actions(&self) -> usize;
+    fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()>;
+    fn run(&mut self, py: Python<'_>, simulations: u32) -> PyResult<()>;
+    fn advance(&mut self, index: usize, action: i64) -> PyResult<()>;
+    fn result(&self, index: usize) -> SearchResult;
+    /// Counts, nodes of the tree, and its bytes.
+    fn stats(&self, index: usize) -> (SearchStats, usize, usize);
+    fn rounds(&self) -> RoundStats;
+    fn key(&self, index: usize) -> u128;
+    fn state(&self, index: usize) -> Box<dyn AnyState>;
+    /// The first error that a game met. To be asked after whatever asks a game something.
+    fn check(&self) -> PyResult<()>;
+}
+
+/// The one implementation of [`AnyBatch`].
+pub(crate) struct Batch<G: Hosted> {
+    searches: Vec<Search<G>>,
+    evaluators: Vec<AnyEvaluator>,
+    rounds: Rounds<G>,
+    seed: u64,
+    /// Calls of `run` so far: each has draws of its own.
+    runs: u64,
+}
+
+impl<G: Hosted> Batch<G> {
+    pub(crate) fn new(states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Self> {
+        let first = states.first().and_then(|state| downcast::<G>(*state));
+        let roots = states.iter().map(|state| same_game(*state, first)).collect::<PyResult<Vec<&G>>>()?;
+        let serial = roots.iter().any(|root| root.fault().is_some());
+        let threads = if serial { 1 } else { settings.threads };
+        let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
+        let search = |(&root, &network): (&&G, &usize)| Search::new(root.clone(), settings.config, network);
+        Ok(Self {
+            searches: roots.iter().zip(&settings.networks).map(search).collect(),
+            evaluators: settings.evaluators,
+            rounds: Rounds::new(workers, settings.cache),
+            seed: settings.seed,
+            runs: 0,
+        })
+    }
+
+    /// Rounds until all is done. Runs detached from the interpreter.
+    fn work(&mut self) -> PyResult<()> {
+        let mut looked = Instant::now();
+        let (mut rounds, mut rows) = (0, self.rounds.stats.rows);
+        loop {
+            let outcome = self.rounds.run(&mut self.searches, &mut self.evaluators);
+            // A Python game's own error comes before whatever followed from it.
+            self.check()?;
+            if !outcome.map_err(search_error)? {
+                return Ok(());
+            }
+            rounds += 1;
+            // Reading the clock costs as much as a round of a single small tree.
+            let large = self.searches.len() > 1 || self.rounds.stats.rows - rows > 256;
+            if large || rounds >= 64 {
+                (rounds, rows) = (0, self.rounds.stats.rows);
+                if looked.elapsed() > SIGNALS_EVERY {
+                    Python::attach(|py| py.check_signals())?;
+                    looked = Instant::now();
+                }
+            }
+        }
+    }
+}
+
+/// The position in `state`, if it goes with the others.
+fn same_game<'a, G: Hosted>(state: &'a dyn AnyState, first: Option<&G>) -> PyResult<&'a G> {
+    let size = |game: &G| (game.num_actions(), game.obs_shape());
+    downcast::<G>(state)
+        .filter(|root| first.is_none_or(|first| size(root) == size(first)))
+        .ok_or_else(|| PyTypeError::new_err("the states of one search must all be of one game and size"))
+}
+
+impl<G: Hosted> AnyBatch for Batch<G> {
+    fn len(&self) -> usize {
+        self.searches.len()
+    }
+
+    fn num_actions(&self) -> usize {
+        self.searches[0].root().num_actions()
+    }
+
+    fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()> {
+        let root = same_game(state, Some(self.searches[index].root()))?;
+        self.searches[index].reset(root.clone());
+        Ok(())
+    }
+
+    fn run(&mut self, py: Python<'_>, simulations: u32) -> PyResult<()> {
+        let rolls = self.searches.iter().position(|search| search.root().turn() == Turn::Chance);
+        self.check()?;
+        if let Some(index) = rolls {
+            let which = if self.searches.len() == 1 { String::new() } else { format!(" (state {index})") };
+            return Err(GameError::new_err(format!("{}{which}", GameFault::ChanceRoot)));
+        }
+        for (index, search) in self.searches.iter_mut().enumerate() {
+            let stream = stream_for(self.seed, index as u64, self.runs);
+            search.begin(simulations, stream).map_err(|fault| GameError::new_err(fault.to_string()))?;
+        }
+        self.runs += 1;
+        let outcome = py.detach(|| caught(|| self.work()));
+        let failed = self.check();
+        // A game that failed left positions in the trees that are none, a panic perhaps half a round: all trees begin
+        // again, from roots that are as they were.
+        if failed.is_err() || outcome.as_ref().is_err_and(|error| error.is_instance_of::<CoreError>(py)) {
+            for search in &mut self.searches {
+                search.reset(search.root().renewed());
+            }
+        }
+        failed.and(outcome)
+    }
+
+    fn advance(&mut self, index: usize, action: i64) -> PyResult<()> {
+        let search = &mut self.searches[index];
+        let fault = |root: &G| root.fault().map_or(Ok(()), Fault::check);
+        // Checked on a copy, so that a refused action changes nothing.
+        let mut copy = search.root().clone();
+        let played = copy.try_play(u32::try_from(action).unwrap_or(u32::MAX));
+        fault(&copy)?;
+        played.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        search.advance(action as u32);
+        fault(search.root())
+    }
+
+    fn result(&self, index: usize) -> SearchResult {
+        self.searches[index].result()
+    }
+
+    fn stats(&self, index: usize) -> (SearchStats, usize, usize) {
+        let search = &self.searches[index];
+        (*search.stats(), search.tree().nodes().len(), search.tree().memory_bytes())
+    }
+
+    fn rounds(&self) -> RoundStats {
+        self.rounds.stats
+    }
+
+    fn key(&self, index: usize) -> u128 {
+        self.searches[index].root().key()
+    }
+
+    fn state(&self, index: usize) -> Box<dyn AnyState> {
+        Box::new(Typed(self.searches[index].root().clone()))
+    }
+
+    fn check(&self) -> PyResult<()> {
+        self.searches.iter().filter_map(|search| search.root().fault()).try_for_each(Fault::check)
+    }
+}
