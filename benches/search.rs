@@ -3,10 +3,11 @@
 //! Every measurement asserts its node counts first: a fast search that does less is no search.
 
 use azpy_core::batched::{Rounds, Workers};
+use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::Uniform;
 use azpy_core::game::Game;
 use azpy_core::rng::Stream;
-use azpy_core::search::{Search, SearchConfig};
+use azpy_core::search::Search;
 use azpy_games::{ConnectFour, TicTacToe};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 

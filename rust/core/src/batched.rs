@@ -12,8 +12,8 @@ use rayon::prelude::*;
 
 use crate::cache::Cache;
 use crate::evaluator::{Batch, Evaluator};
-use crate::game::{Action, Game, PovValue};
-use crate::search::{Answer, GameFault, Replies, Search};
+use crate::game::{Action, Game, GameFault, PovValue};
+use crate::search::{Answer, Replies, Search};
 
 /// Fewer jobs than this are done by the calling thread: handing them out costs more than doing them.
 const PARALLEL_FROM: usize = 8;

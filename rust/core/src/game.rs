@@ -101,6 +101,46 @@ pub enum PlayError {
     },
 }
 
+/// A position that breaks the contract of `Game`, or that cannot be searched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GameFault {
+    /// Play the roll first.
+    #[error("the position is at a chance turn; play one of its chance outcomes before searching")]
+    ChanceRoot,
+    /// A player to move without a legal action.
+    #[error("legal_actions gave no action at a player's turn; expected at least one, or a terminal position:\n{0}")]
+    NoLegalActions(String),
+    /// More than a node can hold.
+    #[error("{0} legal actions in one position; at most 65,535 are possible")]
+    TooManyLegalActions(usize),
+    /// A legal action outside the policy.
+    #[error("legal action {action} is outside the policy of {num_actions} actions")]
+    OutsidePolicy {
+        /// The offending action.
+        action: Action,
+        /// The size of the policy.
+        num_actions: usize,
+    },
+    /// A chance turn without a usable distribution.
+    #[error("chance_outcomes gave no outcomes with positive probabilities that sum to 1 (they sum to {0})")]
+    BadChance(String),
+    /// The game goes on for longer than it said.
+    #[error("a line of play from the root is longer than max_plies ({0}); the game promised to end by then")]
+    TooLong(usize),
+    /// Node indices are 32 bits.
+    #[error("the tree is full (4 billion nodes)")]
+    TreeFull,
+}
+
+pub(crate) fn check_chance(outcomes: &[(Action, f32)]) -> Result<(), GameFault> {
+    let sum: f32 = outcomes.iter().map(|&(_, probability)| probability).sum();
+    let fine = outcomes.iter().all(|&(_, p)| p >= 0.0) && (sum - 1.0).abs() < 1e-3;
+    if outcomes.len() > usize::from(u16::MAX) {
+        return Err(GameFault::TooManyLegalActions(outcomes.len()));
+    }
+    if fine { Ok(()) } else { Err(GameFault::BadChance(format!("{sum}"))) }
+}
+
 /// The rules of a game, as a value that is one position.
 ///
 /// Methods do not fail. A game that can (one written in Python) keeps its first error where its owner finds it,

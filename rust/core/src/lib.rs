@@ -1,14 +1,16 @@
 //! AlphaZero search, batching and self-play.
 //!
-//! Lowest to highest: [`game`] (the rules' contract), [`rng`] · [`evaluator`], [`tree`], [`cache`] · [`search`] (one
-//! tree: descend, expand, ascend) · [`batched`] (many trees, one call a network a round) · [`record`], [`selfplay`],
+//! Lowest to highest: [`game`] (the rules' contract), [`rng`] · [`evaluator`], [`tree`], [`cache`], [`config`] · [`search`]
+//! (one tree: descend, expand, ascend; PUCT in its own file) · [`batched`] (many trees, one call a network a round) · [`record`], [`selfplay`],
 //! [`replay`]. Nothing here knows Python, a concrete game, or a file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
 pub mod cache;
+pub mod config;
 pub mod evaluator;
 pub mod game;
+mod puct;
 pub mod record;
 pub mod replay;
 pub mod rng;

@@ -18,11 +18,12 @@ use std::time::{Duration, Instant};
 
 use crate::batched::{RoundStats, Rounds, SearchError, Workers};
 use crate::cache::Cache;
+use crate::config::SearchConfig;
 use crate::evaluator::Evaluator;
-use crate::game::{Game, Turn};
+use crate::game::{Game, GameFault, Turn, check_chance};
 use crate::record::{GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
 use crate::rng::Stream;
-use crate::search::{GameFault, Search, SearchConfig, SearchResult, SearchStats, check_chance, stream_for};
+use crate::search::{Search, SearchResult, SearchStats, stream_for};
 
 /// How games are played.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 mod common;
 
+use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::Uniform;
-use azpy_core::search::SearchConfig;
 use azpy_core::toy::Toy;
 use common::run;
 

@@ -2,10 +2,10 @@
 
 mod common;
 
+use azpy_core::config::{Fpu, SearchConfig};
 use azpy_core::evaluator::Uniform;
 use azpy_core::game::{Game, Player, Turn};
 use azpy_core::rng::Stream;
-use azpy_core::search::{Fpu, SearchConfig};
 use azpy_core::toy::Toy;
 use common::{Naive, hashed, run};
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use azpy_core::batched::{Rounds, SearchError, Workers};
 use azpy_core::cache::Cache;
+use azpy_core::config::{Fpu, RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator, Uniform};
-use azpy_core::game::{Game, PovValue, Turn};
+use azpy_core::game::{Game, GameFault, PovValue, Turn};
 use azpy_core::rng::Stream;
-use azpy_core::search::{Fpu, GameFault, RootNoise, Search, SearchConfig};
+use azpy_core::search::Search;
 use azpy_core::toy::Toy;
 use azpy_core::tree::ROOT;
 use common::{check_tree, hashed, hashed_answer, run};

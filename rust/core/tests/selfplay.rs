@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use azpy_core::batched::{SearchError, Workers};
 use azpy_core::cache::Cache;
+use azpy_core::config::{RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::game::{Game, PovValue};
 use azpy_core::record::{GameRecord, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
-use azpy_core::search::{RootNoise, SearchConfig};
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig, SelfPlayError};
 use azpy_core::toy::Toy;
 use common::hashed_answer;

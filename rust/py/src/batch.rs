@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::{RoundStats, Rounds, Workers};
-use azpy_core::game::Turn;
-use azpy_core::search::{GameFault, Search, SearchResult, SearchStats, stream_for};
+use azpy_core::game::{GameFault, Turn};
+use azpy_core::search::{Search, SearchResult, SearchStats, stream_for};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 

@@ -7,8 +7,8 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use azpy_core::cache::Cache;
+use azpy_core::config::SearchConfig;
 use azpy_core::game::{Action, Game, PlayError, Turn};
-use azpy_core::search::SearchConfig;
 use azpy_core::selfplay::{Layout, SelfPlayConfig};
 use pyo3::prelude::*;
 

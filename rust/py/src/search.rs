@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use azpy_core::search::{SearchConfig, SearchResult as CoreResult, SearchStats};
+use azpy_core::config::SearchConfig;
+use azpy_core::search::{SearchResult as CoreResult, SearchStats};
 use azpy_core::selfplay::{choose, sharpen};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use azpy_core::cache::Cache;
-use azpy_core::search::{Fpu, RootNoise, SearchConfig};
+use azpy_core::config::{Fpu, RootNoise, SearchConfig};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

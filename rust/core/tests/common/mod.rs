@@ -5,10 +5,11 @@
 use std::convert::Infallible;
 
 use azpy_core::batched::{Rounds, Workers};
+use azpy_core::config::{Fpu, SearchConfig};
 use azpy_core::evaluator::{Evaluator, RowByRow, RowEvaluator};
 use azpy_core::game::{Action, Game, Player, PovValue, Turn};
 use azpy_core::rng::{Stream, mix};
-use azpy_core::search::{Fpu, Search, SearchConfig};
+use azpy_core::search::Search;
 use azpy_core::tree::Kind;
 
 /// Answers that look random but depend on the observation and the action alone: no ties, the same in any batch.
