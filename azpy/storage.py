@@ -62,9 +62,11 @@ def lock_folder(path: Path) -> int:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except BaseException as error:
         os.close(descriptor)
-        raise RunError(f"{path} is in use by another process") from None
+        if isinstance(error, BlockingIOError):
+            raise RunError(f"{path} is in use by another process") from None
+        raise
     return descriptor
 
 

@@ -80,6 +80,7 @@ class Trainer:
         self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS)
         try:
             self._resume()
+            self._run.write_settings()
         except BaseException:
             self._run.close()
             raise

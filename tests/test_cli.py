@@ -91,12 +91,12 @@ def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(tmp_path: Path) 
     assert az_train(*command, "--iterations", "1", cwd=tmp_path).returncode == 0
     damaged = tmp_path / "run/checkpoints/000001/model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1])
-    before = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*") if path.name != "config.toml")
+    before = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*"))
     done = az_train(*command, "--iterations", "2", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("az-train: run/checkpoints/000001 is damaged: model.safetensors differs")
     assert done.stderr.count("\n") == 1
-    after = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*") if path.name != "config.toml")
+    after = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*"))
     assert after == before
 
 

@@ -279,6 +279,44 @@ def test_a_disk_that_fills_up_under_sealing_keeps_the_journal(tmp_path: Path, mo
         assert len(run.seal(1)) == 3
 
 
+def test_a_first_start_that_fails_anywhere_can_be_done_again(tmp_path: Path) -> None:
+    calls = 0
+
+    def fail_at(patch: pytest.MonkeyPatch, k: int) -> None:
+        nonlocal calls
+        calls = 0
+
+        def failing(real: Any) -> Any:
+            def call(*arguments: Any, **options: Any) -> Any:
+                nonlocal calls
+                calls += 1
+                if calls == k:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                return real(*arguments, **options)
+
+            return call
+
+        for name in ("replace", "fsync", "mkdir"):
+            patch.setattr(os, name, failing(getattr(os, name)))
+
+    game, k = play(1)[0], 0
+    while calls >= k:
+        k += 1
+        path = tmp_path / str(k)
+        path.mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            fail_at(patch, k)
+            try:
+                with folder(path) as run:
+                    run.append(game)
+            except RunError as error:
+                assert "no space left" in str(error)
+        with folder(path) as run:
+            assert payloads(run.journal) in ([], payloads([game]))
+            run.append(play(1, first=1)[0])
+    assert k > 8
+
+
 def test_metrics_are_whole_lines_of_iterations_that_are_done(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         for iteration in (1, 2, 3):
@@ -317,8 +355,9 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
 def test_another_run_s_folder_is_refused_and_other_settings_may_change(tmp_path: Path) -> None:
     with folder(tmp_path):
         pass
-    with folder(tmp_path, minutes=5.0, rate=0.001):
-        pass
+    with folder(tmp_path, minutes=5.0, rate=0.001) as run:
+        assert "minutes" not in (tmp_path / "run/config.toml").read_text()  # it may yet be refused
+        run.write_settings()
     assert 'game = "tic_tac_toe"\n' in (tmp_path / "run/config.toml").read_text()
     assert "minutes = 5.0\n" in (tmp_path / "run/config.toml").read_text()
     with pytest.raises(RunError, match="holds a run with network '1x8', asked for '2x8'"):
