@@ -109,12 +109,15 @@ class RunFolder:
             storage.write_atomically(self.path / "config.toml", _toml(self._settings).encode())
 
     def close(self) -> None:
-        """Flushes the journal and lets go of the folder."""
-        if self._journal is not None:
-            self._journal.close()
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        """Closes the journal and lets go of the folder, whatever fails."""
+        try:
+            if self._journal is not None:
+                with storage.disk_errors(self.path):
+                    self._journal.close()
+        finally:
+            lock, self._lock = self._lock, -1
+            if lock >= 0:
+                os.close(lock)
 
     def __enter__(self) -> Self:
         return self
@@ -130,7 +133,7 @@ class RunFolder:
         return self._open_journal().records
 
     def append(self, record: GameRecord) -> None:
-        """Adds a finished game to the journal; it survives the process from here on."""
+        """Adds a finished game to the journal; it survives the process and a power cut from here on."""
         with storage.disk_errors(self.path):
             self._open_journal().append(record)
 
@@ -227,7 +230,8 @@ class RunFolder:
         for iteration in self.checkpoints():
             if not keep(iteration):
                 doomed = self._checkpoints / f"{storage.TEMPORARY}old-{iteration:06d}"
-                (self._checkpoints / f"{iteration:06d}").rename(doomed)
+                with storage.disk_errors(self.path):
+                    (self._checkpoints / f"{iteration:06d}").rename(doomed)
                 shutil.rmtree(doomed, ignore_errors=True)
 
     # Metrics
