@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.budget import Budget
+from azpy.errors import SettingsError
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.learner import Learner, use_all_cores
 from azpy.network import check_parity, to_onnx
@@ -87,10 +88,12 @@ class Trainer:
 
     def close(self) -> None:
         """Stops self-play and lets go of the run folder; finished games stay in its journal."""
-        if self._self_play is not None:
-            self._self_play.close()
-            self._self_play = None
-        self._run.close()
+        play, self._self_play = self._self_play, None
+        try:
+            if play is not None:
+                play.close()
+        finally:
+            self._run.close()
 
     def __enter__(self) -> Self:
         return self
@@ -178,21 +181,26 @@ class Trainer:
             end = self._next_game + settings.games_per_iteration
             first = next(game for game in range(self._next_game, end) if game not in known)
             games = end - first
-        self._self_play = _core.SelfPlay(
-            self._start,
-            self._evaluator,
-            slots=settings.slots,
-            pipelines=settings.pipelines,
-            eval_batch=settings.eval_batch,
-            simulations=settings.simulations,
-            c_puct=settings.c_puct,
-            root_noise=settings.root_noise,
-            temperature_plies=settings.temperature_plies,
-            opening_plies=settings.opening_plies,
-            seed=settings.seed,
-            first_game=first,
-            games=games,
-        )
+        try:
+            self._self_play = _core.SelfPlay(
+                self._start,
+                self._evaluator,
+                slots=settings.slots,
+                pipelines=settings.pipelines,
+                eval_batch=settings.eval_batch,
+                simulations=settings.simulations,
+                c_puct=settings.c_puct,
+                root_noise=settings.root_noise,
+                temperature_plies=settings.temperature_plies,
+                opening_plies=settings.opening_plies,
+                seed=settings.seed,
+                first_game=first,
+                games=games,
+            )
+        except (_core.GameError, _core.EvaluatorError):
+            raise
+        except (ValueError, OverflowError) as error:
+            raise SettingsError(f"self-play cannot run with these settings: {error}") from error
         return self._self_play
 
     def _fit(self, iteration: int, positions: int, metrics: dict[str, float]) -> Iterator[Event]:

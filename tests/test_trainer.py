@@ -235,7 +235,19 @@ def test_training_makes_a_player_that_beats_the_untrained_one(tmp_path: Path) ->
         ({"slots": 1}, "slots must be at least the 2 pipelines, got 1"),
         ({"iterations": 0}, "iterations must be at least 1, got 0"),
         ({"minutes": 0.0}, "minutes must be more than 0, got 0.0"),
-        ({"minutes": float("nan")}, "minutes must be more than 0, got nan"),
+        ({"minutes": float("nan")}, "minutes must be a finite number, got nan"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"seed": 2**63}, "seed must be at most 9223372036854775807, got 9223372036854775808"),
+        ({"learning_rate": 0.0}, "learning_rate must be more than 0, got 0.0"),
+        ({"learning_rate": float("inf")}, "learning_rate must be a finite number, got inf"),
+        ({"eval_batch": 65_537}, "eval_batch must be at most 65536, got 65537"),
+        ({"simulations": 2**32}, "simulations must be at most 4294967295, got 4294967296"),
+        ({"c_puct": -1.0}, "c_puct must be at least 0, got -1.0"),
+        ({"root_noise": 1.5}, "root_noise must be at most 1, got 1.5"),
+        ({"weight_decay": float("nan")}, "weight_decay must be a finite number, got nan"),
+        ({"passes": 0.0}, "passes must be more than 0, got 0.0"),
+        ({"root_value_weight": 2.0}, "root_value_weight must be at most 1, got 2.0"),
+        ({"window_share": 0.0}, "window_share must be more than 0, got 0.0"),
         ({"minutes": 1.0, "deterministic": True}, "cannot depend on the clock"),
         ({"match_games": 5}, "match_games must be an even number, got 5"),
     ],
@@ -243,6 +255,11 @@ def test_training_makes_a_player_that_beats_the_untrained_one(tmp_path: Path) ->
 def test_settings_that_cannot_be_run_are_refused(change: dict[str, Any], text: str) -> None:
     with pytest.raises(SettingsError, match=text):
         settings(**change)
+
+
+def test_what_self_play_refuses_is_a_settings_error(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="self-play cannot run with these settings"):
+        run(tmp_path, temperature_plies=2**70)
 
 
 def test_auto_takes_the_fewest_leaves_that_fill_a_batch() -> None:
