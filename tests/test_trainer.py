@@ -10,7 +10,7 @@ import sys
 import time
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from azpy.events import Finished, Fitted, Matched, Played, Saved, Started
 from azpy.runs import RunFolder, read_checkpoint
 from azpy.settings import Settings, auto_eval_batch
 from azpy.trainer import Trainer
+from azpy.window import Window
 
 SMALL: dict[str, Any] = {
     "game": "tic_tac_toe",
@@ -199,6 +200,26 @@ def test_another_game_s_folder_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+def test_games_that_the_rules_no_longer_allow_are_refused_in_one_line() -> None:
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=2, simulations=8, games=1) as games:
+        window = Window(100, 0.5, 100)
+        window.add(games)
+    with pytest.raises(RunError, match=r"does not fit the rules any more \(.*\): choose another folder with --out"):
+        window.buffer(azpy.make_game("connect_four", width=3, height=2, k=2))
+
+
+def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -> None:
+    class Broken:
+        def close(self) -> None:
+            raise RuntimeError("on purpose")
+
+    trainer = Trainer(settings(), tmp_path)
+    trainer._self_play = cast(Any, Broken())
+    with pytest.raises(RuntimeError, match="on purpose"):
+        trainer.close()
+    opened(tmp_path).close()
+
+
 def test_a_wrong_export_does_not_get_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import azpy.trainer
 
@@ -327,8 +348,11 @@ def test_the_learning_rate_falls_in_the_second_half(monkeypatch: pytest.MonkeyPa
     budget = Budget(settings(iterations=10))
     assert [budget.rate(done) for done in (0, 5, 7.5, 10)] == pytest.approx([1, 1, 0.5, 0.05])
     timed = Budget(settings(iterations=None, minutes=1.0))
-    clock.now += 45
+    clock.now += 40.5  # the last match keeps a tenth free: three quarters of the rest
     assert timed.rate(3) == pytest.approx(0.5)
+    clock.now += 13.5
+    assert not timed.may_play(0)
+    assert timed.rate(3) == 0.05
     endless = Budget(settings(iterations=None))
     clock.now += 10**6
     assert endless.rate(1000) == 1
