@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.budget import Budget
-from azpy.errors import SettingsError
+from azpy.errors import ModelError, SettingsError
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.learner import Learner, use_all_cores
 from azpy.network import check_parity, to_onnx
@@ -35,6 +35,7 @@ __all__ = ["Trainer"]
 _EVENT_SECONDS = 0.2  # how often a long stage reports
 _PARITY_ROWS = 64
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
+_NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
 _OPPONENTS: dict[str, Callable[[], Player]] = {
     "random": RandomPlayer,
     "mcts-100": lambda: mcts(100),
@@ -109,8 +110,12 @@ class Trainer:
             steps since the last checkpoint.
         """
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
-        path, notices = str(self._run.path), tuple(self._run.notices)
-        yield Started(path, self._settings, parameters, self._iteration, self._budget.elapsed(), notices)
+        path, notices = str(self._run.path), list(self._run.notices)
+        if self._evaluator is None:
+            self._publish(self._some_observations())
+        if self._evaluator is not None and not self._evaluator.row_exact:
+            notices.append(f"{_NOT_ROW_EXACT}: the same seed can give other games")
+        yield Started(path, self._settings, parameters, self._iteration, self._budget.elapsed(), tuple(notices))
         over = self._budget.is_over(self._iteration)
         if self._iteration and (over or self._budget.match_is_due(self._iteration)):
             yield from self._match(over)  # what an interruption cut short
@@ -123,8 +128,6 @@ class Trainer:
 
     def _iterate(self, iteration: int) -> Iterator[Event]:
         begin = self._budget.elapsed()
-        if self._evaluator is None:
-            self._publish(self._some_observations())
         metrics: dict[str, float] = {}
         if iteration in self._run.sealed_iterations():  # played before an interruption, but not fitted
             games = self._run.sealed_games(iteration)
@@ -229,12 +232,18 @@ class Trainer:
     def _publish(self, observations: NDArray[np.float32]) -> float:
         """Exports the averaged weights, checks the model against them, and makes it the one that plays."""
         model = to_onnx(self._learner.averaged)
-        evaluator = OnnxEvaluator(model, game=self._start)
+        evaluator = self._load_evaluator(model)
         difference = check_parity(self._learner.averaged, evaluator, observations)
         self._model, self._evaluator = model, evaluator
         if self._self_play is not None:
             self._self_play.swap(evaluator)
         return difference
+
+    def _load_evaluator(self, model: bytes) -> OnnxEvaluator:
+        evaluator = OnnxEvaluator(model, game=self._start)
+        if self._settings.deterministic and not evaluator.row_exact:
+            raise ModelError(f"a deterministic run cannot be: {_NOT_ROW_EXACT}")
+        return evaluator
 
     def _some_observations(self) -> NDArray[np.float32]:
         rng = np.random.default_rng(self._settings.seed)
@@ -287,7 +296,7 @@ class Trainer:
             self._iteration = checkpoints[-1]
             self._learner.load(checkpoint.model, checkpoint.optimizer)
             self._model = checkpoint.onnx
-            self._evaluator = OnnxEvaluator(checkpoint.onnx, game=self._start)
+            self._evaluator = self._load_evaluator(checkpoint.onnx)
             self._budget.load(checkpoint.state["budget"])
             self._next_game = int(checkpoint.state["next_game"])
             self._refill_window(int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration])

@@ -200,6 +200,16 @@ def test_another_game_s_folder_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+def test_a_model_whose_rows_depend_on_their_batch_is_said_or_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(azpy.OnnxEvaluator, "_probe_rows", lambda self: False)
+    started = run(tmp_path / "free", iterations=1)[0]
+    assert ["depends on what else is in its batch" in notice for notice in started.notices] == [True]
+    with pytest.raises(ModelError, match="a deterministic run cannot be"):
+        run(tmp_path / "exact", iterations=1, deterministic=True)
+
+
 def test_games_that_the_rules_no_longer_allow_are_refused_in_one_line() -> None:
     with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=2, simulations=8, games=1) as games:
         window = Window(100, 0.5, 100)
