@@ -61,7 +61,7 @@ class Settings:
         opening_plies: upper limit of random plies before a self-play game.
         match_opening_plies: random plies before each pair of match games.
         learning_rate: peak of AdamW's, see `Budget.rate`.
-        weight_decay: of AdamW.
+        weight_decay: AdamW's.
         batch_size: rows of a training batch.
         passes: how often a new position is drawn for training, on average.
         root_value_weight: share of the root's value in the value target.
@@ -70,7 +70,7 @@ class Settings:
         window_max: positions kept at most.
         match_every: iterations between two matches.
         match_games: games a match, of one opponent.
-        final_match_games: the same, for the last match.
+        final_match_games: games of the last match, of one opponent.
     """
 
     game: str

@@ -8,6 +8,7 @@ fitting take turns: on one machine they would only take cores from each other.
 `Trainer` on the same folder goes on from there.
 """
 
+import importlib.util
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.budget import Budget
-from azpy.errors import ModelError, SettingsError
+from azpy.errors import MissingPackageError, ModelError, SettingsError
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.learner import Learner, use_all_cores
 from azpy.network import check_parity, to_onnx
@@ -36,6 +37,7 @@ _EVENT_SECONDS = 0.2  # how often a long stage reports
 _PARITY_ROWS = 64
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
+_PACKAGES = ("onnx", "onnxruntime", "onnxscript", "safetensors")  # torch is looked for when this file is loaded
 _OPPONENTS: dict[str, Callable[[], Player]] = {
     "random": RandomPlayer,
     "mcts-100": lambda: mcts(100),
@@ -53,6 +55,7 @@ class Trainer:
     Raises:
         RunError: the folder is in use, damaged, or of another run.
         SettingsError: no such game.
+        MissingPackageError: a package that training needs is not installed; nothing was made.
 
     Example:
         >>> with Trainer(Settings("tic_tac_toe", network="2x16", iterations=1), "runs/t") as trainer:  # doctest: +SKIP
@@ -61,6 +64,9 @@ class Trainer:
     """
 
     def __init__(self, settings: Settings, path: str | os.PathLike[str]) -> None:
+        for package in _PACKAGES:
+            if importlib.util.find_spec(package) is None:
+                raise MissingPackageError(f'{package} is not installed: pip install "azpy[cpu,train]"')
         self._settings = settings
         self._budget = Budget(settings)
         self._start = make_position(settings.game)
