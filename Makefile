@@ -22,7 +22,7 @@ PYTEST = $(ELSEWHERE) $(BIN)/python -m pytest -c "$(ROOT)/pyproject.toml" --root
 .PHONY: train test build lint test-rust test-python test-slow bench wheel clean tools
 
 train: $(VENV)/.train
-	$(BIN)/az-train $(GAME) --minutes $(MINUTES)
+	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
 
 test: lint test-rust test-python
 
@@ -51,7 +51,8 @@ test-slow: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	cargo bench --locked
-	for script in benches/*.py; do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benches/evaluator.py
+	$(BIN)/python benches/selfplay.py
 
 wheel: $(VENV)/.wheel
 

@@ -158,10 +158,11 @@ def play_match(
         player_b: the opponent.
         games: an even number.
         seed: fixes openings, dice and players.
-        opening_plies: random actions at the start of each pair of games, dice not counted.
+        opening_plies: random actions at the start of each pair of games, dice not counted; fewer where so many end
+            the game.
 
     Raises:
-        SettingsError: an odd number of games, or openings so long that they end the game.
+        SettingsError: an odd number of games, or a game that is over before it begins.
     """
     if games < 2 or games % 2:
         raise SettingsError(f"a match has an even number of games, got {games}")
@@ -200,7 +201,10 @@ class _Board:
 
 
 def _pair(game_factory: Callable[[], Position], seed: int, pair: int, plies: int) -> list[_Board]:
-    """Two boards with the same opening and the same dice to come, A in seat 0 and in seat 1."""
+    """Two boards with the same opening and the same dice to come, A in seat 0 and in seat 1.
+
+    Where no opening of `plies` leaves anything to play, those of half as many are tried.
+    """
     for attempt in range(_OPENING_TRIES):
         rng = np.random.default_rng(_mix(seed, 0, pair, attempt))
         board = _Board(game_factory(), 0, rng)
@@ -210,7 +214,9 @@ def _pair(game_factory: Callable[[], Position], seed: int, pair: int, plies: int
         if not is_terminal(board.state):
             dice = _mix(seed, 1, pair, 0)
             return [_Board(board.state.clone(), swapped, np.random.default_rng(dice)) for swapped in (0, 1)]
-    raise SettingsError(f"opening_plies {plies} ends the game before it begins")
+    if plies:
+        return _pair(game_factory, seed, pair, plies // 2)
+    raise SettingsError("the game is over before it begins: there is nothing to play a match of")
 
 
 def _mix(*keys: int) -> int:

@@ -48,11 +48,14 @@ class Budget:
     def rate(self, iterations_done: float) -> float:
         """Factor of the learning rate: full for the first half of the run, then down in a line to a twentieth.
 
+        A timed run is at its end, for this, when the last match begins.
+
         Args:
             iterations_done: with the part of the iteration at hand.
         """
         total = self._settings.iterations
-        progress = max(self.elapsed() / self._seconds, iterations_done / total if total else 0.0)
+        training = max(self._seconds - self._final_match_seconds(), 1e-9)
+        progress = max(self.elapsed() / training, iterations_done / total if total else 0.0)
         if self._settings.deterministic:
             progress = iterations_done / total if total else 0.0
         return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - progress)))

@@ -12,11 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
-from azpy.errors import ModelError
+from azpy.errors import MissingPackageError, ModelError
+
+try:
+    import torch
+    from torch import Tensor, nn
+except ImportError as error:
+    raise MissingPackageError('torch is not installed: pip install "azpy[cpu,train]"') from error
+
 from azpy.network import Network, load_arrays, to_arrays
 
 __all__ = ["Batches", "Learner", "Losses", "policy_loss", "use_all_cores"]

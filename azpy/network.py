@@ -21,7 +21,7 @@ try:
     import torch
     from torch import Tensor, nn
 except ImportError as error:
-    raise MissingPackageError('torch is not installed: pip install "azpy[train]"') from error
+    raise MissingPackageError('torch is not installed: pip install "azpy[cpu,train]"') from error
 
 __all__ = ["Network", "check_parity", "load_arrays", "parity", "to_arrays", "to_onnx"]
 

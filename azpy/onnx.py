@@ -2,7 +2,7 @@
 
 A model takes `observations` [B, C, H, W] float32 and gives `logits` [B, A] float32 (raw) and `values` [B] float32
 in [-1, 1] for the player to move, with B free. What is loaded is checked before it answers: names, ranks, dtypes,
-the game's shapes, and one warm-up batch. Knows nothing of torch, search or run folders.
+the game's shapes, and some warm-up batches. Knows nothing of torch, search or run folders.
 """
 
 import copy
@@ -23,6 +23,7 @@ __all__ = ["OnnxEvaluator"]
 _SESSION_LOCK = threading.Lock()
 _OUTPUTS = ["logits", "values"]
 _WARM_UP_ROWS = 2
+_PROBE_BATCHES = (1, 2, 7)
 
 
 class _GameShape(Protocol):
@@ -45,6 +46,8 @@ class OnnxEvaluator:
         network_id: nonzero 64-bit hash of the model's bytes: the search's cache tells networks apart by it.
         obs_shape: (C, H, W) the model was made for.
         num_actions: A, the number of logits in a row.
+        row_exact: whether a row got the same bits in batches of different sizes when the model was loaded; if not,
+            what a search finds depends on which positions share a batch.
 
     Raises:
         ModelError: the model is missing, damaged, of another form, or does not fit the game.
@@ -75,6 +78,7 @@ class OnnxEvaluator:
         if game is not None:
             self._check_fits(game)
         self._warm_up()
+        self.row_exact: bool = self._probe_rows()
 
     def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Evaluates one batch; safe to call from several threads.
@@ -84,7 +88,15 @@ class OnnxEvaluator:
 
         Returns:
             Raw logits [B, A] float32, and values [B] float32 in [-1, 1] for the player to move.
+
+        Raises:
+            ModelError: observations of another shape than the model's.
         """
+        if observations.shape[1:] != self.obs_shape:
+            raise ModelError(
+                f"{self.name} takes observations [B, {', '.join(map(str, self.obs_shape))}], "
+                f"got {list(observations.shape)}"
+            )
         # A plain run binds the caller's memory without a copy. IO binding, bound anew each batch as the memory
         # changes, costs more: 5.9 us against 3.7 us of overhead a call (November 2026, ONNX Runtime 1.31).
         logits, values = self._session.run(_OUTPUTS, {"observations": observations})
@@ -119,6 +131,16 @@ class OnnxEvaluator:
             )
         if not (np.isfinite(logits).all() and np.isfinite(values).all()):
             raise ModelError(f"{self.name} answers an empty board with NaN or infinity")
+
+    def _probe_rows(self) -> bool:
+        """Compares the bits of the same rows in batches of several sizes."""
+        rows = np.random.default_rng(0).random((max(_PROBE_BATCHES), *self.obs_shape), np.float32)
+        answers = [self._in_batches_of(size, rows) for size in _PROBE_BATCHES]
+        return all(answer == answers[0] for answer in answers)
+
+    def _in_batches_of(self, size: int, rows: NDArray[np.float32]) -> tuple[bytes, bytes]:
+        parts = [self.evaluate_batch(rows[begin : begin + size]) for begin in range(0, len(rows), size)]
+        return b"".join(logits.tobytes() for logits, _ in parts), b"".join(values.tobytes() for _, values in parts)
 
 
 def _read(model: str | os.PathLike[str] | bytes) -> bytes:

@@ -1,6 +1,6 @@
 """The run folder: everything a training run must not lose, and nothing a reader needs azpy to open.
 
-    config.toml           settings of the run, rewritten at each start
+    config.toml           settings of the run: written before all else, rewritten once a later start has read the rest
     games/journal.bin     games of the iteration in play, one checksummed frame a game
     games/NNNNNN.npz      games of iteration N, sealed, in order of game id (see `storage.pack_games`)
     checkpoints/NNNNNN/   model.safetensors optimizer.safetensors state.json model.onnx manifest.json (sha256)
@@ -61,7 +61,7 @@ class RunFolder:
 
     Args:
         path: made if it is not there.
-        settings: written to config.toml.
+        settings: written to config.toml: at once in a new folder, by `write_settings` in one that is gone on with.
         fixed: names of settings that must be what they were when the run began.
 
     Raises:
@@ -73,6 +73,7 @@ class RunFolder:
     ) -> None:
         self.path = Path(path)
         self.notices: list[str] = []
+        self._settings = dict(settings)
         self._journal: storage.Journal | None = None
         self._games = self.path / "games"
         self._checkpoints = self.path / "checkpoints"
@@ -80,34 +81,43 @@ class RunFolder:
         with storage.disk_errors(self.path):
             self._lock = storage.lock_folder(self.path)
         try:
-            self._open(settings, fixed)
+            self._open(fixed)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, settings: Mapping[str, Setting | None], fixed: Iterable[str]) -> None:
+    def _open(self, fixed: Iterable[str]) -> None:
         config = self.path / "config.toml"
         if config.exists():
-            _check_same_run(self.path, _read_config(config), settings, fixed)
+            _check_same_run(self.path, _read_config(config), self._settings, fixed)
         elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
             raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
+        else:  # first: a folder with anything in it and no config.toml is taken for somebody else's
+            self.write_settings()
         with storage.disk_errors(self.path):
             self._games.mkdir(exist_ok=True)
             self._checkpoints.mkdir(exist_ok=True)
             self._clear_temporary_files()
-            storage.write_atomically(config, _toml(settings).encode())
             self._journal = storage.Journal(self._games / "journal.bin")
             self._drop_sealed_games()
         if self._journal.dropped:
             self.notices.append(f"dropped {self._journal.dropped} bytes of a torn game at the end of the journal")
 
+    def write_settings(self) -> None:
+        """Writes config.toml anew; called once nothing in the folder stands in the way of going on."""
+        with storage.disk_errors(self.path):
+            storage.write_atomically(self.path / "config.toml", _toml(self._settings).encode())
+
     def close(self) -> None:
-        """Flushes the journal and lets go of the folder."""
-        if self._journal is not None:
-            self._journal.close()
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        """Closes the journal and lets go of the folder, whatever fails."""
+        try:
+            if self._journal is not None:
+                with storage.disk_errors(self.path):
+                    self._journal.close()
+        finally:
+            lock, self._lock = self._lock, -1
+            if lock >= 0:
+                os.close(lock)
 
     def __enter__(self) -> Self:
         return self
@@ -123,7 +133,7 @@ class RunFolder:
         return self._open_journal().records
 
     def append(self, record: GameRecord) -> None:
-        """Adds a finished game to the journal; it survives the process from here on."""
+        """Adds a finished game to the journal; it survives the process and a power cut from here on."""
         with storage.disk_errors(self.path):
             self._open_journal().append(record)
 
@@ -220,7 +230,8 @@ class RunFolder:
         for iteration in self.checkpoints():
             if not keep(iteration):
                 doomed = self._checkpoints / f"{storage.TEMPORARY}old-{iteration:06d}"
-                (self._checkpoints / f"{iteration:06d}").rename(doomed)
+                with storage.disk_errors(self.path):
+                    (self._checkpoints / f"{iteration:06d}").rename(doomed)
                 shutil.rmtree(doomed, ignore_errors=True)
 
     # Metrics

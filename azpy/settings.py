@@ -12,6 +12,31 @@ __all__ = ["FIXED_SETTINGS", "Settings", "auto_eval_batch"]
 
 FIXED_SETTINGS = ("game", "network", "seed", "deterministic")  # what a run cannot change when it goes on
 _CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
+_RANGES: dict[str, tuple[float, float]] = {  # the least and the most a setting can be
+    "eval_batch": (1, 65_536),
+    "simulations": (1, 2**32 - 1),
+    "slots": (1, math.inf),
+    "pipelines": (1, math.inf),
+    "games_per_iteration": (1, math.inf),
+    "iterations": (1, math.inf),
+    "minutes": (0, math.inf),
+    "seed": (0, 2**63 - 1),
+    "c_puct": (0, math.inf),
+    "root_noise": (0, 1),
+    "temperature_plies": (0, math.inf),
+    "opening_plies": (0, math.inf),
+    "match_opening_plies": (0, math.inf),
+    "learning_rate": (0, math.inf),
+    "weight_decay": (0, math.inf),
+    "batch_size": (1, math.inf),
+    "passes": (0, math.inf),
+    "root_value_weight": (0, 1),
+    "window_min": (1, math.inf),
+    "window_share": (0, 1),
+    "window_max": (1, math.inf),
+    "match_every": (1, math.inf),
+}
+_POSITIVE = ("minutes", "learning_rate", "passes", "window_share")  # 0 itself is refused
 
 
 @dataclass(frozen=True)
@@ -35,8 +60,8 @@ class Settings:
         temperature_plies: plies at the start of a game whose action is drawn by visits.
         opening_plies: upper limit of random plies before a self-play game.
         match_opening_plies: random plies before each pair of match games.
-        learning_rate: peak of AdamW's, see `Trainer._schedule`.
-        weight_decay: of AdamW.
+        learning_rate: peak of AdamW's, see `Budget.rate`.
+        weight_decay: AdamW's.
         batch_size: rows of a training batch.
         passes: how often a new position is drawn for training, on average.
         root_value_weight: share of the root's value in the value target.
@@ -45,7 +70,7 @@ class Settings:
         window_max: positions kept at most.
         match_every: iterations between two matches.
         match_games: games a match, of one opponent.
-        final_match_games: the same, for the last match.
+        final_match_games: games of the last match, of one opponent.
     """
 
     game: str
@@ -78,15 +103,20 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuses what cannot be run."""
-        counts = ("eval_batch", "simulations", "slots", "pipelines", "games_per_iteration", "batch_size", "match_every")
-        for name in (*counts, "iterations"):
+        for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise SettingsError(f"{name} must be at least 1, got {value}")
+            if value is None:
+                continue
+            if isinstance(value, float) and not math.isfinite(value):
+                raise SettingsError(f"{name} must be a finite number, got {value}")
+            if value < low:
+                raise SettingsError(f"{name} must be at least {low}, got {value}")
+            if value > high:
+                raise SettingsError(f"{name} must be at most {high}, got {value}")
+            if name in _POSITIVE and value <= 0:
+                raise SettingsError(f"{name} must be more than 0, got {value}")
         if self.slots < self.pipelines:
             raise SettingsError(f"slots must be at least the {self.pipelines} pipelines, got {self.slots}")
-        if self.minutes is not None and not (math.isfinite(self.minutes) and self.minutes > 0):
-            raise SettingsError(f"minutes must be more than 0, got {self.minutes}")
         if self.deterministic and self.minutes is not None:
             raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
         for name in ("match_games", "final_match_games"):

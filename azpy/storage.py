@@ -9,7 +9,6 @@ import fcntl
 import io
 import os
 import struct
-import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -37,9 +36,8 @@ __all__ = [
 ]
 
 TEMPORARY = ".tmp-"  # how the name of an unfinished file or folder begins
-_MAGIC = b"azpyjrn1"
-_FRAME = struct.Struct("<II")  # length of the payload, its crc32
-_SYNC_SECONDS = 0.5  # a killed process loses no game; a power cut at most those of this long
+_MAGIC = b"azpyjrn2"
+_FRAME = struct.Struct("<III")  # length of the payload, crc32 of those four bytes, crc32 of the payload
 
 
 @contextmanager
@@ -62,9 +60,11 @@ def lock_folder(path: Path) -> int:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except BaseException as error:
         os.close(descriptor)
-        raise RunError(f"{path} is in use by another process") from None
+        if isinstance(error, BlockingIOError):
+            raise RunError(f"{path} is in use by another process") from None
+        raise
     return descriptor
 
 
@@ -98,11 +98,12 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def append(file: IO[bytes], data: bytes) -> None:
-    """Appends all of `data` to an unbuffered file, or nothing of it."""
+    """Appends all of `data` to an unbuffered file and waits until the device has it, or appends nothing of it."""
     start, rest = file.tell(), memoryview(data)
     try:
         while rest:
             rest = rest[file.write(rest) :]
+        os.fsync(file.fileno())
     except OSError:
         file.truncate(start)
         file.seek(start)
@@ -120,7 +121,7 @@ class Journal:
         dropped: bytes of a torn last frame, cut off when the file was opened.
 
     Raises:
-        RunError: the file is damaged elsewhere than at its end.
+        RunError: the file is damaged, not merely torn at its end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -136,62 +137,62 @@ class Journal:
             self._file.truncate(good)
             os.fsync(self._file.fileno())
         self._file.seek(good)
-        self._synced = time.monotonic()
 
     def _parse(self, data: bytes) -> int:
         """Reads all whole frames; returns where they end.
 
-        A bad frame at the end is what a killed process leaves. A bad frame before a good one is damage.
+        What a kill or a power cut leaves at the end is torn: a frame cut short, its payload wrong with nothing after
+        it, or zeros in place of its header. Any other bad frame is damage.
         """
         if data[: len(_MAGIC)] != _MAGIC:
-            raise RunError(f"{self._path} is damaged: it does not begin with {_MAGIC.decode()}")
+            raise self._damage(0, f"it does not begin with {_MAGIC.decode()}")
         offset = len(_MAGIC)
-        while (payload := _frame_at(data, offset)) is not None:
+        while len(data) - offset >= _FRAME.size and any(data[offset : offset + _FRAME.size]):
+            length, length_crc, payload_crc = _FRAME.unpack_from(data, offset)
+            if _length_crc(length) != length_crc:
+                raise self._damage(offset, "a game's length has a wrong checksum")
+            begin, end = offset + _FRAME.size, offset + _FRAME.size + length
+            if end > len(data):
+                break
+            payload = data[begin:end]
+            if zlib.crc32(payload) != payload_crc:
+                if not any(data[end:]):
+                    break
+                raise self._damage(offset, "a game's checksum does not hold")
             try:
                 self.records.append(GameRecord.from_bytes(payload))
             except ValueError as error:
-                raise RunError(f"{self._path} is damaged at byte {offset}: {error}") from error
-            offset += _FRAME.size + len(payload)
-        if len(data) - offset >= _FRAME.size:
-            length, _ = _FRAME.unpack_from(data, offset)
-            if _frame_at(data, offset + _FRAME.size + length) is not None:
-                raise RunError(f"{self._path} is damaged at byte {offset}: a game's checksum does not hold")
+                raise self._damage(offset, str(error)) from error
+            offset = end
         return offset
 
-    def append(self, record: GameRecord) -> None:
-        """Adds a game, or raises `OSError` and leaves the file as it was."""
-        payload = record.to_bytes()
-        append(self._file, _FRAME.pack(len(payload), zlib.crc32(payload)) + payload)
-        self.records.append(record)
-        if time.monotonic() - self._synced > _SYNC_SECONDS:
-            self.sync()
+    def _damage(self, offset: int, why: str) -> RunError:
+        return RunError(
+            f"{self._path} is damaged at byte {offset}: {why}; put a good copy in its place, or delete it to go on "
+            "without the games of the iteration in play"
+        )
 
-    def sync(self) -> None:
-        """Waits until the device has every game."""
-        os.fsync(self._file.fileno())
-        self._synced = time.monotonic()
+    def append(self, record: GameRecord) -> None:
+        """Adds a game and waits until the device has it, or raises `OSError` and leaves the file as it was."""
+        payload = record.to_bytes()
+        length = len(payload)
+        append(self._file, _FRAME.pack(length, _length_crc(length), zlib.crc32(payload)) + payload)
+        self.records.append(record)
 
     def clear(self) -> None:
         """Forgets all games."""
         self._file.truncate(len(_MAGIC))
         self._file.seek(len(_MAGIC))
-        self.sync()
+        os.fsync(self._file.fileno())
         self.records = []
 
     def close(self) -> None:
-        """Syncs and closes the file."""
-        if not self._file.closed:
-            self.sync()
-            self._file.close()
+        """Closes the file."""
+        self._file.close()
 
 
-def _frame_at(data: bytes, offset: int) -> bytes | None:
-    """The payload of a whole frame, or None. An empty payload is none: a power cut can leave zeros."""
-    if len(data) - offset < _FRAME.size:
-        return None
-    length, crc = _FRAME.unpack_from(data, offset)
-    payload = data[offset + _FRAME.size : offset + _FRAME.size + length]
-    return payload if length and len(payload) == length and zlib.crc32(payload) == crc else None
+def _length_crc(length: int) -> int:
+    return zlib.crc32(length.to_bytes(4, "little"))
 
 
 def pack_games(records: Sequence[GameRecord]) -> bytes:

@@ -8,6 +8,7 @@ fitting take turns: on one machine they would only take cores from each other.
 `Trainer` on the same folder goes on from there.
 """
 
+import importlib.util
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.budget import Budget
+from azpy.errors import MissingPackageError, ModelError, SettingsError
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.learner import Learner, use_all_cores
 from azpy.network import check_parity, to_onnx
@@ -34,6 +36,8 @@ __all__ = ["Trainer"]
 _EVENT_SECONDS = 0.2  # how often a long stage reports
 _PARITY_ROWS = 64
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
+_NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
+_PACKAGES = ("onnx", "onnxruntime", "onnxscript", "safetensors")  # torch is looked for when this file is loaded
 _OPPONENTS: dict[str, Callable[[], Player]] = {
     "random": RandomPlayer,
     "mcts-100": lambda: mcts(100),
@@ -51,6 +55,7 @@ class Trainer:
     Raises:
         RunError: the folder is in use, damaged, or of another run.
         SettingsError: no such game.
+        MissingPackageError: a package that training needs is not installed; nothing was made.
 
     Example:
         >>> with Trainer(Settings("tic_tac_toe", network="2x16", iterations=1), "runs/t") as trainer:  # doctest: +SKIP
@@ -59,6 +64,9 @@ class Trainer:
     """
 
     def __init__(self, settings: Settings, path: str | os.PathLike[str]) -> None:
+        for package in _PACKAGES:
+            if importlib.util.find_spec(package) is None:
+                raise MissingPackageError(f'{package} is not installed: pip install "azpy[cpu,train]"')
         self._settings = settings
         self._budget = Budget(settings)
         self._start = make_position(settings.game)
@@ -80,16 +88,19 @@ class Trainer:
         self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS)
         try:
             self._resume()
+            self._run.write_settings()
         except BaseException:
             self._run.close()
             raise
 
     def close(self) -> None:
         """Stops self-play and lets go of the run folder; finished games stay in its journal."""
-        if self._self_play is not None:
-            self._self_play.close()
-            self._self_play = None
-        self._run.close()
+        play, self._self_play = self._self_play, None
+        try:
+            if play is not None:
+                play.close()
+        finally:
+            self._run.close()
 
     def __enter__(self) -> Self:
         return self
@@ -105,8 +116,12 @@ class Trainer:
             steps since the last checkpoint.
         """
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
-        path, notices = str(self._run.path), tuple(self._run.notices)
-        yield Started(path, self._settings, parameters, self._iteration, self._budget.elapsed(), notices)
+        path, notices = str(self._run.path), list(self._run.notices)
+        if self._evaluator is None:
+            self._publish(self._some_observations())
+        if self._evaluator is not None and not self._evaluator.row_exact:
+            notices.append(f"{_NOT_ROW_EXACT}: the same seed can give other games")
+        yield Started(path, self._settings, parameters, self._iteration, self._budget.elapsed(), tuple(notices))
         over = self._budget.is_over(self._iteration)
         if self._iteration and (over or self._budget.match_is_due(self._iteration)):
             yield from self._match(over)  # what an interruption cut short
@@ -119,8 +134,6 @@ class Trainer:
 
     def _iterate(self, iteration: int) -> Iterator[Event]:
         begin = self._budget.elapsed()
-        if self._evaluator is None:
-            self._publish(self._some_observations())
         metrics: dict[str, float] = {}
         if iteration in self._run.sealed_iterations():  # played before an interruption, but not fitted
             games = self._run.sealed_games(iteration)
@@ -177,21 +190,26 @@ class Trainer:
             end = self._next_game + settings.games_per_iteration
             first = next(game for game in range(self._next_game, end) if game not in known)
             games = end - first
-        self._self_play = _core.SelfPlay(
-            self._start,
-            self._evaluator,
-            slots=settings.slots,
-            pipelines=settings.pipelines,
-            eval_batch=settings.eval_batch,
-            simulations=settings.simulations,
-            c_puct=settings.c_puct,
-            root_noise=settings.root_noise,
-            temperature_plies=settings.temperature_plies,
-            opening_plies=settings.opening_plies,
-            seed=settings.seed,
-            first_game=first,
-            games=games,
-        )
+        try:
+            self._self_play = _core.SelfPlay(
+                self._start,
+                self._evaluator,
+                slots=settings.slots,
+                pipelines=settings.pipelines,
+                eval_batch=settings.eval_batch,
+                simulations=settings.simulations,
+                c_puct=settings.c_puct,
+                root_noise=settings.root_noise,
+                temperature_plies=settings.temperature_plies,
+                opening_plies=settings.opening_plies,
+                seed=settings.seed,
+                first_game=first,
+                games=games,
+            )
+        except (_core.GameError, _core.EvaluatorError):
+            raise
+        except (ValueError, OverflowError) as error:
+            raise SettingsError(f"self-play cannot run with these settings: {error}") from error
         return self._self_play
 
     def _fit(self, iteration: int, positions: int, metrics: dict[str, float]) -> Iterator[Event]:
@@ -220,12 +238,18 @@ class Trainer:
     def _publish(self, observations: NDArray[np.float32]) -> float:
         """Exports the averaged weights, checks the model against them, and makes it the one that plays."""
         model = to_onnx(self._learner.averaged)
-        evaluator = OnnxEvaluator(model, game=self._start)
+        evaluator = self._load_evaluator(model)
         difference = check_parity(self._learner.averaged, evaluator, observations)
         self._model, self._evaluator = model, evaluator
         if self._self_play is not None:
             self._self_play.swap(evaluator)
         return difference
+
+    def _load_evaluator(self, model: bytes) -> OnnxEvaluator:
+        evaluator = OnnxEvaluator(model, game=self._start)
+        if self._settings.deterministic and not evaluator.row_exact:
+            raise ModelError(f"a deterministic run cannot be: {_NOT_ROW_EXACT}")
+        return evaluator
 
     def _some_observations(self) -> NDArray[np.float32]:
         rng = np.random.default_rng(self._settings.seed)
@@ -278,7 +302,7 @@ class Trainer:
             self._iteration = checkpoints[-1]
             self._learner.load(checkpoint.model, checkpoint.optimizer)
             self._model = checkpoint.onnx
-            self._evaluator = OnnxEvaluator(checkpoint.onnx, game=self._start)
+            self._evaluator = self._load_evaluator(checkpoint.onnx)
             self._budget.load(checkpoint.state["budget"])
             self._next_game = int(checkpoint.state["next_game"])
             self._refill_window(int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration])

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from azpy import _core
+from azpy.errors import RunError
 from azpy.positions import Position
 
 __all__ = ["Window", "positions_of"]
@@ -56,10 +57,19 @@ class Window:
         return added
 
     def buffer(self, start: Position) -> _core.ReplayBuffer:
-        """A replay buffer of exactly these games, so that batches depend on nothing that came before."""
+        """A replay buffer of exactly these games, so that batches depend on nothing that came before.
+
+        Raises:
+            RunError: a game does not fit the rules, which were changed since it was played.
+        """
         buffer = _core.ReplayBuffer(start, max_positions=max(self.positions, 1))
         for record in self._records:
-            buffer.add(record)
+            try:
+                buffer.add(record)
+            except ValueError as error:
+                raise RunError(
+                    f"a stored game does not fit the rules any more ({error}): choose another folder with --out"
+                ) from error
         return buffer
 
 

@@ -1,5 +1,6 @@
 """az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -8,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from azpy.cli.progress import Display
 from azpy.cli.train import main, settings_from
 from azpy.errors import SettingsError
+from azpy.events import Finished
+from azpy.settings import Settings
 
 TINY = [
     *("--network", "1x8", "--simulations", "8", "--slots", "8", "--eval-batch", "2"),
@@ -66,6 +70,10 @@ def test_a_python_game_is_trained_from_the_current_folder(tmp_path: Path) -> Non
         (["tic_tac_toe", "--network", "big"], "network 'big' is not of the form"),
         (["tic_tac_toe", "--minutes", "0"], "minutes must be more than 0"),
         (["tic_tac_toe", "--minutes", "soon"], "--minutes"),
+        (["tic_tac_toe", "--seed", "-1"], "seed must be at least 0, got -1"),
+        (["tic_tac_toe", "--learning-rate", "nan"], "learning_rate must be a finite number, got nan"),
+        (["tic_tac_toe", "--eval-batch", "99999999999"], "eval_batch must be at most 65536"),
+        (["tic_tac_toe", *TINY, "--slots", "9999999999999999999999"], "self-play cannot run with these settings"),
         (["tic_tac_toe", "--frobnicate"], "--frobnicate"),
         ([], "game"),
         (["tic_tac_toe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
@@ -91,12 +99,12 @@ def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(tmp_path: Path) 
     assert az_train(*command, "--iterations", "1", cwd=tmp_path).returncode == 0
     damaged = tmp_path / "run/checkpoints/000001/model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1])
-    before = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*") if path.name != "config.toml")
+    before = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*"))
     done = az_train(*command, "--iterations", "2", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("az-train: run/checkpoints/000001 is damaged: model.safetensors differs")
     assert done.stderr.count("\n") == 1
-    after = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*") if path.name != "config.toml")
+    after = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*"))
     assert after == before
 
 
@@ -116,11 +124,60 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert "going on after iteration" in again.stdout
 
 
-def test_without_torch_it_says_what_to_install(tmp_path: Path) -> None:
-    script = "import sys; sys.modules['torch'] = None; from azpy.cli.train import main; sys.exit(main(['tic_tac_toe']))"
+@pytest.mark.parametrize("package", ["torch", "onnx", "onnxruntime", "onnxscript", "safetensors"])
+def test_without_a_package_it_says_what_to_install_and_makes_nothing(package: str, tmp_path: Path) -> None:
+    script = f"import sys; sys.modules[{package!r}] = None; from azpy.cli.train import main; main(['tic_tac_toe'])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 2
-    assert done.stderr == 'az-train: torch is not installed: pip install "azpy[cpu,train]"\n'
+    assert done.stderr == f'az-train: {package} is not installed: pip install "azpy[cpu,train]"\n'
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("module", ["learner", "network", "trainer"])
+def test_modules_that_need_torch_say_what_to_install(module: str) -> None:
+    script = (
+        "import sys; sys.modules['torch'] = None\n"
+        f"try: import azpy.{module}\n"
+        "except ImportError as error: print(type(error).__name__, error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == 'MissingPackageError torch is not installed: pip install "azpy[cpu,train]"\n'
+
+
+def test_it_ends_quietly_when_nobody_reads_its_output(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", *TINY]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=30) == 141
+
+
+def test_help_lists_every_setting_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for field in dataclasses.fields(Settings):
+        flag = "game" if field.name == "game" else f"--{field.name.replace('_', '-')} "
+        assert flag in text
+        if field.default not in (dataclasses.MISSING, None, False):
+            assert f"(default {field.default})" in text.partition("options:")[2].partition(flag)[2].partition(" --")[0]
+
+
+def test_every_setting_has_a_flag() -> None:
+    given, _ = settings_from(["pig", "--c-puct", "2.5", "--window-min", "7", "--final-match-games", "6"])
+    assert (given.c_puct, given.window_min, given.final_match_games) == (2.5, 7, 6)
+
+
+def test_a_run_without_a_finished_iteration_names_no_model(capsys: pytest.CaptureFixture[str]) -> None:
+    Display().show(Finished("runs/t", 0, 1.0))
+    assert capsys.readouterr().out == "done: 0 iterations in 0:01, no model yet\n"
+
+
+def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:
+    assert settings_from(["pig:Mine"])[0] == Settings("pig:Mine")
 
 
 def test_flags_beat_presets_and_presets_beat_defaults() -> None:

@@ -90,6 +90,33 @@ def test_a_row_has_the_same_bits_in_any_batch() -> None:
         assert one_value[0] == values[row]
 
 
+def test_observations_of_another_shape_are_refused() -> None:
+    evaluator = OnnxEvaluator(make_model())
+    for shape in ((4, 3, 3, 3), (4, 18), (2, 3, 3)):
+        with pytest.raises(ModelError, match=r"takes observations \[B, 2, 3, 3\], got \[") as caught:
+            evaluator.evaluate_batch(np.zeros(shape, np.float32))
+        assert str(list(shape)) in str(caught.value)
+
+
+def test_it_is_known_whether_a_row_depends_on_its_batch() -> None:
+    assert OnnxEvaluator(make_model()).row_exact
+    model = onnx.load_from_string(make_model())
+    # The sum over the batch, times almost nothing, is added to the logits.
+    model.graph.node[1].output[0] = "alone"
+    model.graph.initializer.append(numpy_helper.from_array(np.array([0], np.int64), "batch_axis"))
+    model.graph.initializer.append(numpy_helper.from_array(np.array(1e-5, np.float32), "little"))
+    model.graph.node.extend(
+        [
+            helper.make_node("ReduceSum", ["alone", "batch_axis"], ["sum"]),
+            helper.make_node("Mul", ["sum", "little"], ["small"]),
+            helper.make_node("Add", ["alone", "small"], ["logits"]),
+        ]
+    )
+    evaluator = OnnxEvaluator(bytes(model.SerializeToString()))
+    assert not evaluator.row_exact
+    assert not evaluator.fork().row_exact
+
+
 def test_network_id_is_a_hash_of_the_bytes(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(make_model())

@@ -1,5 +1,6 @@
 """The run folder: a process killed, a disk full or a byte flipped at any moment loses nothing that was finished."""
 
+import contextlib
 import errno
 import json
 import os
@@ -90,11 +91,71 @@ def test_damage_inside_the_journal_is_refused_by_name(tmp_path: Path) -> None:
             run.append(game)
     journal = tmp_path / "run/games/journal.bin"
     data = bytearray(journal.read_bytes())
-    data[40] ^= 1
+    data[44] ^= 1
     journal.write_bytes(data)
     with pytest.raises(RunError, match=r"journal\.bin is damaged at byte 8"):
         folder(tmp_path)
     assert journal.read_bytes() == data
+
+
+def test_no_flipped_byte_of_a_frame_costs_the_games_after_it(tmp_path: Path) -> None:
+    games = play(3)
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+    journal = tmp_path / "run/games/journal.bin"
+    data = journal.read_bytes()
+    for position in range(8 + 12 + len(games[0].to_bytes())):
+        flipped = data[:position] + bytes([data[position] ^ 0x40]) + data[position + 1 :]
+        journal.write_bytes(flipped)
+        with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {0 if position < 8 else 8}.*delete it"):
+            folder(tmp_path)
+        assert journal.read_bytes() == flipped
+
+
+def test_every_game_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    games, real = play(3), os.fsync
+    with folder(tmp_path) as run:
+        sizes = list[int]()
+
+        def note(file: int) -> None:
+            sizes.append(os.fstat(file).st_size)
+            real(file)
+
+        monkeypatch.setattr(os, "fsync", note)
+        for game in games:
+            run.append(game)
+        assert len(set(sizes)) == 3
+
+        def fail(file: int) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail)
+            with pytest.raises(RunError, match="Input/output error"):
+                run.append(play(1, first=3)[0])
+        assert len(run.journal) == 3
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
+
+
+def test_the_folder_is_let_go_of_even_if_closing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: storage.Journal) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def fail_to_rename(self: Path, target: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    run = folder(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(storage.Journal, "close", fail)
+        with pytest.raises(RunError, match="Input/output error"):
+            run.close()
+    with folder(tmp_path) as run, monkeypatch.context() as patch:
+        save(run, 1)
+        patch.setattr(Path, "rename", fail_to_rename)
+        with pytest.raises(RunError, match="Input/output error"):
+            run.prune_checkpoints(lambda iteration: False)
 
 
 def test_sealing_moves_the_games_in_order_of_id(tmp_path: Path) -> None:
@@ -279,6 +340,41 @@ def test_a_disk_that_fills_up_under_sealing_keeps_the_journal(tmp_path: Path, mo
         assert len(run.seal(1)) == 3
 
 
+def test_a_first_start_that_fails_anywhere_can_be_done_again(tmp_path: Path) -> None:
+    calls = 0
+
+    def fail_at(patch: pytest.MonkeyPatch, k: int) -> None:
+        nonlocal calls
+        calls = 0
+
+        def failing(real: Any) -> Any:
+            def call(*arguments: Any, **options: Any) -> Any:
+                nonlocal calls
+                calls += 1
+                if calls == k:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                return real(*arguments, **options)
+
+            return call
+
+        for name in ("replace", "fsync", "mkdir"):
+            patch.setattr(os, name, failing(getattr(os, name)))
+
+    game, k = play(1)[0], 0
+    while calls >= k:
+        k += 1
+        path = tmp_path / str(k)
+        path.mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            fail_at(patch, k)
+            with contextlib.suppress(RunError), folder(path) as run:
+                run.append(game)
+        with folder(path) as run:
+            assert payloads(run.journal) in ([], payloads([game]))
+            run.append(play(1, first=1)[0])
+    assert k > 8
+
+
 def test_metrics_are_whole_lines_of_iterations_that_are_done(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         for iteration in (1, 2, 3):
@@ -317,8 +413,9 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
 def test_another_run_s_folder_is_refused_and_other_settings_may_change(tmp_path: Path) -> None:
     with folder(tmp_path):
         pass
-    with folder(tmp_path, minutes=5.0, rate=0.001):
-        pass
+    with folder(tmp_path, minutes=5.0, rate=0.001) as run:
+        assert "minutes" not in (tmp_path / "run/config.toml").read_text()  # it may yet be refused
+        run.write_settings()
     assert 'game = "tic_tac_toe"\n' in (tmp_path / "run/config.toml").read_text()
     assert "minutes = 5.0\n" in (tmp_path / "run/config.toml").read_text()
     with pytest.raises(RunError, match="holds a run with network '1x8', asked for '2x8'"):

@@ -10,7 +10,7 @@ import sys
 import time
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from azpy.events import Finished, Fitted, Matched, Played, Saved, Started
 from azpy.runs import RunFolder, read_checkpoint
 from azpy.settings import Settings, auto_eval_batch
 from azpy.trainer import Trainer
+from azpy.window import Window
 
 SMALL: dict[str, Any] = {
     "game": "tic_tac_toe",
@@ -199,6 +200,36 @@ def test_another_game_s_folder_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+def test_a_model_whose_rows_depend_on_their_batch_is_said_or_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(azpy.OnnxEvaluator, "_probe_rows", lambda self: False)
+    started = run(tmp_path / "free", iterations=1)[0]
+    assert ["depends on what else is in its batch" in notice for notice in started.notices] == [True]
+    with pytest.raises(ModelError, match="a deterministic run cannot be"):
+        run(tmp_path / "exact", iterations=1, deterministic=True)
+
+
+def test_games_that_the_rules_no_longer_allow_are_refused_in_one_line() -> None:
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=2, simulations=8, games=1) as games:
+        window = Window(100, 0.5, 100)
+        window.add(games)
+    with pytest.raises(RunError, match=r"does not fit the rules any more \(.*\): choose another folder with --out"):
+        window.buffer(azpy.make_game("connect_four", width=3, height=2, k=2))
+
+
+def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -> None:
+    class Broken:
+        def close(self) -> None:
+            raise RuntimeError("on purpose")
+
+    trainer = Trainer(settings(), tmp_path)
+    trainer._self_play = cast(Any, Broken())
+    with pytest.raises(RuntimeError, match="on purpose"):
+        trainer.close()
+    opened(tmp_path).close()
+
+
 def test_a_wrong_export_does_not_get_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import azpy.trainer
 
@@ -235,7 +266,19 @@ def test_training_makes_a_player_that_beats_the_untrained_one(tmp_path: Path) ->
         ({"slots": 1}, "slots must be at least the 2 pipelines, got 1"),
         ({"iterations": 0}, "iterations must be at least 1, got 0"),
         ({"minutes": 0.0}, "minutes must be more than 0, got 0.0"),
-        ({"minutes": float("nan")}, "minutes must be more than 0, got nan"),
+        ({"minutes": float("nan")}, "minutes must be a finite number, got nan"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"seed": 2**63}, "seed must be at most 9223372036854775807, got 9223372036854775808"),
+        ({"learning_rate": 0.0}, "learning_rate must be more than 0, got 0.0"),
+        ({"learning_rate": float("inf")}, "learning_rate must be a finite number, got inf"),
+        ({"eval_batch": 65_537}, "eval_batch must be at most 65536, got 65537"),
+        ({"simulations": 2**32}, "simulations must be at most 4294967295, got 4294967296"),
+        ({"c_puct": -1.0}, "c_puct must be at least 0, got -1.0"),
+        ({"root_noise": 1.5}, "root_noise must be at most 1, got 1.5"),
+        ({"weight_decay": float("nan")}, "weight_decay must be a finite number, got nan"),
+        ({"passes": 0.0}, "passes must be more than 0, got 0.0"),
+        ({"root_value_weight": 2.0}, "root_value_weight must be at most 1, got 2.0"),
+        ({"window_share": 0.0}, "window_share must be more than 0, got 0.0"),
         ({"minutes": 1.0, "deterministic": True}, "cannot depend on the clock"),
         ({"match_games": 5}, "match_games must be an even number, got 5"),
     ],
@@ -243,6 +286,11 @@ def test_training_makes_a_player_that_beats_the_untrained_one(tmp_path: Path) ->
 def test_settings_that_cannot_be_run_are_refused(change: dict[str, Any], text: str) -> None:
     with pytest.raises(SettingsError, match=text):
         settings(**change)
+
+
+def test_what_self_play_refuses_is_a_settings_error(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="self-play cannot run with these settings"):
+        run(tmp_path, temperature_plies=2**70)
 
 
 def test_auto_takes_the_fewest_leaves_that_fill_a_batch() -> None:
@@ -310,8 +358,11 @@ def test_the_learning_rate_falls_in_the_second_half(monkeypatch: pytest.MonkeyPa
     budget = Budget(settings(iterations=10))
     assert [budget.rate(done) for done in (0, 5, 7.5, 10)] == pytest.approx([1, 1, 0.5, 0.05])
     timed = Budget(settings(iterations=None, minutes=1.0))
-    clock.now += 45
+    clock.now += 40.5  # the last match keeps a tenth free: three quarters of the rest
     assert timed.rate(3) == pytest.approx(0.5)
+    clock.now += 13.5
+    assert not timed.may_play(0)
+    assert timed.rate(3) == 0.05
     endless = Budget(settings(iterations=None))
     clock.now += 10**6
     assert endless.rate(1000) == 1

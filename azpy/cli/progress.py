@@ -50,7 +50,8 @@ class Display:
                 self._strength = f", {event.result.score:.2f} against {event.opponent}"
             case Finished():
                 done = f"{event.iteration} iterations in {_clock(event.seconds)}"
-                self._line(f"done: {done}, model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx")
+                model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
+                self._line(f"done: {done}, {model if event.iteration else 'no model yet'}")
 
     def _start(self, event: Started) -> None:
         settings = event.settings

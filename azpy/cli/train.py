@@ -1,9 +1,12 @@
 """`az-train GAME`: trains a player from zero knowledge; the same command goes on where it stopped.
 
-Exit codes: 0 the run is done, 2 something the user can put right (one line on stderr), 130 interrupted.
+Exit codes: 0 the run is done, 2 something the user can put right (one line on stderr), 130 interrupted,
+141 nobody reads the output any more.
 """
 
 import argparse
+import dataclasses
+import os
 import re
 import shlex
 import sys
@@ -40,22 +43,35 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="az-train", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add("game", help="NAME, 'NAME(key=1,key=2)', or module:Class for a game written in Python")
-    add("--eval-batch", metavar="N|auto", help="leaves of one tree in a call of the network (default 8)")
-    add("--simulations", type=int, help="simulations a move")
-    add("--slots", type=int, help="games in play, over all pipelines")
-    add("--pipelines", type=int, help="threads of self-play")
-    add("--network", metavar="BxC", help="blocks x channels of the residual net, or layers x width for flat features")
-    add("--minutes", type=float, help="length of the whole run, parts before an interruption included")
-    add("--iterations", type=int, help="iterations of the whole run; without it and --minutes: until interrupted")
-    add("--games-per-iteration", type=int, help="self-play games between two generations")
-    add("--match-every", type=int, metavar="ITERATIONS", help="iterations between two matches")
-    add("--match-games", type=int, help="games of a match against each opponent")
-    add("--learning-rate", type=float, help="peak learning rate")
-    add("--seed", type=int, help="fixes weights, games and batches")
-    add("--deterministic", action="store_true", default=None, help="the same seed gives the same run, bit for bit")
-    add("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
+
+    def add(flag: str, text: str, **options: Any) -> None:
+        default = getattr(Settings, flag.removeprefix("--").replace("-", "_"), None)
+        suffix = "" if default is None or default is False else f" (default {default})"
+        parser.add_argument(flag, help=(text + suffix).replace("%", "%%"), **options)
+
+    parser.add_argument("game", help="NAME, 'NAME(key=1,key=2)', or module:Class for a game written in Python")
+    parser.add_argument("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
+    add("--minutes", "length of the whole run, parts before an interruption included", type=float)
+    add("--iterations", "iterations of the whole run; without it and --minutes: until interrupted", type=int)
+    add("--network", "blocks x channels of the residual net, or layers x width for flat features", metavar="BxC")
+    add("--eval-batch", "leaves of one tree in a call of the network", metavar="N|auto")
+    add("--simulations", "simulations a move, in self-play and in matches", type=int)
+    add("--slots", "games in play, over all pipelines", type=int)
+    add("--pipelines", "threads of self-play", type=int)
+    add("--games-per-iteration", "self-play games between two generations", type=int)
+    add("--match-every", "iterations between two matches", type=int, metavar="ITERATIONS")
+    add("--match-games", "games of a match against each opponent", type=int)
+    add("--learning-rate", "peak learning rate", type=float)
+    add("--seed", "fixes weights, games and batches", type=int)
+    add("--deterministic", "the same seed gives the same run, bit for bit", action="store_true", default=None)
+    # The rest as `Settings` describes them.
+    described = dict(re.findall(r"^ +(\w+): (.+)$", Settings.__doc__ or "", re.MULTILINE))
+    listed = {action.dest for action in parser._actions}
+    for field in dataclasses.fields(Settings):
+        if field.name not in listed:
+            text = described.get(field.name, "").removesuffix(".")
+            add("--" + field.name.replace("_", "-"), text, type=type(field.default), metavar="N")
+    parser.epilog = f"Games with defaults of their own: {', '.join(PRESETS)}; a run's config.toml holds what it uses."
     return parser
 
 
@@ -66,13 +82,12 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
         SettingsError: a flag that is unknown or out of range.
     """
     given = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
-    name = re.split(r"[(:]", given["game"])[0].strip()
+    name = given["game"].partition("(")[0].strip()  # module:Class is no preset's name
     out = given.pop("out", None) or "runs/" + re.sub(r"[^A-Za-z0-9_]+", "-", given["game"]).strip("-")
     chosen = PRESETS.get(name, {}) | given
-    eval_batch = chosen.pop("eval_batch", "8")
-    defaults = Settings("")
+    eval_batch = chosen.pop("eval_batch", Settings.eval_batch)
     if eval_batch == "auto":
-        slots, pipelines = chosen.get("slots", defaults.slots), chosen.get("pipelines", defaults.pipelines)
+        slots, pipelines = chosen.get("slots", Settings.slots), chosen.get("pipelines", Settings.pipelines)
         chosen["eval_batch"] = auto_eval_batch(slots, pipelines)
     else:
         try:
@@ -85,9 +100,17 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    display = Display()
+    try:
+        return _train(arguments)
+    except BrokenPipeError:  # such as `| head`; what Python still holds must not be written at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def _train(arguments: Sequence[str]) -> int:
     try:
         settings, out = settings_from(arguments)
+        display = Display()
         from azpy.trainer import Trainer  # after the arguments: torch takes seconds to load
 
         with Trainer(settings, out) as trainer, display:
@@ -95,10 +118,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 display.show(event)
     except (AzpyError, GameError, EvaluatorError) as error:
         return _fail(" ".join(str(error).split()))
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("torch", "onnx", "onnxscript", "onnxruntime", "safetensors"):
-            raise
-        return _fail(f'{error.name} is not installed: pip install "azpy[cpu,train]"')
     except KeyboardInterrupt:
         print(f"stopped; every finished game is saved. Go on with: {shlex.join(['az-train', *arguments])}", flush=True)
         return 130

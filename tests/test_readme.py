@@ -1,0 +1,22 @@
+"""The README's programs run as they are printed."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_programs_run_one_after_another(capsys: pytest.CaptureFixture[str]) -> None:
+    programs = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(programs) > 4
+    names: dict[str, Any] = {"__name__": "readme"}
+    for program in programs:
+        if "model.onnx" not in program:  # needs a run that was trained before
+            exec(compile(program, README.name, "exec"), names)
+    lines = capsys.readouterr().out.splitlines()
+    assert "(64, 7)" in lines
+    assert lines[-1] == "1"
