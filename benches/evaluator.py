@@ -10,6 +10,7 @@ import argparse
 import resource
 import statistics
 import time
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,7 @@ class Zeros:
 
 def resident() -> int:
     """Bytes of resident memory now."""
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * resource.getpagesize()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def main() -> None:
@@ -80,7 +80,7 @@ def main() -> None:
         azpy.Search(zeros, simulations=2000).run(start)
         seen.append(resident())
     print(
-        f"resident memory after 100, 500 and 1,000 searches: "
+        "resident memory after 100, 500 and 1,000 searches: "
         + ", ".join(f"{seen[n - 1] / 2**20:.1f} MiB" for n in (100, 500, 1000))
     )
 
