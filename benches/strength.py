@@ -62,7 +62,7 @@ def play(evaluator: OnnxEvaluator, name: str, rival: Callable[[int], Rival], gam
     while live:
         mine = [board for board in live if board[1].current_player() == board[2]]
         if mine:
-            search = azpy.VectorSearch([ours for ours, *_ in mine], evaluator, cache_positions=100_000)
+            search = azpy.VectorSearch([ours for ours, *_ in mine], evaluator, eval_batch=1)
             search.run(simulations)
             for (ours, theirs, *_), action in zip(mine, search.select_actions(0.0), strict=True):
                 ours.play(int(action))

@@ -325,3 +325,15 @@ def test_a_step_takes_the_longer_of_host_and_device_and_not_their_sum() -> None:
         if ratios[-1] < 1.3:  # the sum is almost twice the longer
             return
     pytest.fail(f"two pipelines took {ratios} times the longer of host and device")
+
+
+def test_paused_pipelines_use_no_processor_time() -> None:
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=16, pipelines=3, simulations=20) as play:
+        for _ in range(5):
+            next(play)
+        play.pause()
+        begin = time.process_time()
+        time.sleep(0.5)
+        assert time.process_time() - begin < 0.25
+        play.resume()
+        next(play)

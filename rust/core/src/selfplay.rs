@@ -470,24 +470,27 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             state.finished.extend(over);
             shared.changed.notify_all();
         }
+        let mut waiting = false;
         loop {
             if let Some(evaluator) = state.next[self.index].take() {
                 self.evaluator = evaluator;
                 shared.changed.notify_all();
             }
-            if state.stop {
-                return false;
+            let go_on = !state.paused && state.finished.len() < state.room;
+            if state.stop || go_on {
+                state.waiting -= usize::from(waiting);
+                return !state.stop;
             }
-            if !state.paused && state.finished.len() < state.room {
-                return true;
+            // Said once: two pipelines that told each other of every wake-up would never sleep.
+            if !waiting {
+                waiting = true;
+                state.waiting += 1;
+                shared.changed.notify_all();
             }
-            state.waiting += 1;
-            shared.changed.notify_all();
             state = shared
                 .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
-            state.waiting -= 1;
         }
     }
 }
