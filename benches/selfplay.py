@@ -84,7 +84,9 @@ def main() -> None:
             for name, one in taken.items():
                 results[name].append(one)
     print(f"{given.game}, {given.network}, {settings}")
-    print(f"ONNX Runtime alone, {given.pipelines} threads, batch {rows}: {statistics.median(ceilings):,.0f} positions/s")
+    print(
+        f"ONNX Runtime alone, {given.pipelines} threads, batch {rows}: {statistics.median(ceilings):,.0f} positions/s"
+    )
     for name, runs in results.items():
         rate = {key: statistics.median(run[key] / run["seconds"] for run in runs) for key in runs[0]}
         ratios = [run["rows"] / run["seconds"] / top for run, top in zip(runs, ceilings, strict=True)]

@@ -55,7 +55,9 @@ def perfect(seed: int) -> Rival:
     return step
 
 
-def play(evaluator: OnnxEvaluator, name: str, rival: Callable[[int], Rival], games: int, simulations: int) -> MatchResult:
+def play(
+    evaluator: OnnxEvaluator, name: str, rival: Callable[[int], Rival], games: int, simulations: int
+) -> MatchResult:
     """All games side by side; the first mover alternates."""
     boards = [(azpy.make_game(name), GAME.new_initial_state(), index % 2, rival(index + 1)) for index in range(games)]
     live = list(boards)
