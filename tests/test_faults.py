@@ -402,6 +402,7 @@ def test_searches_in_python_threads_beside_the_collector_finish() -> None:
             vector.run(50)
             done.append(int(sum(result.visits.sum() for result in vector.results())))
 
+    gc.freeze()  # the collections stay short, whatever other tests have imported
     collector = threading.Thread(target=collect)
     workers = [threading.Thread(target=work) for _ in range(4)]
     for thread in (collector, *workers):
@@ -410,6 +411,7 @@ def test_searches_in_python_threads_beside_the_collector_finish() -> None:
         thread.join(timeout=15)
     stop.set()
     collector.join()
+    gc.unfreeze()
     assert done == [8 * 50] * 12
 
 
