@@ -31,8 +31,7 @@ class Zeros:
 
 def resident() -> int:
     """Bytes of resident memory now."""
-    with Path("/proc/self/statm").open() as statm:
-        return int(statm.read().split()[1]) * resource.getpagesize()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def main() -> None:

@@ -54,12 +54,12 @@ def main() -> None:
     seconds_a_row = stats["seconds_growing"] / stats["rows"]
     ratios: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(given.repeats):
-        games = []
+        games, host = [], 0.0
         for pipelines, found in ratios.items():
             device = Device(seconds_a_row)
             seconds, stats, records = play(pipelines, device)
             games.append(records)
-            host = stats["seconds_growing"] if pipelines == 1 else host
+            host = host or stats["seconds_growing"]  # as one pipeline has it, undisturbed
             found.append(seconds / max(device.busy, host))
         assert games[0] == games[1], "the games must not depend on the pipelines"
     for pipelines, found in ratios.items():

@@ -32,12 +32,12 @@ def mcts_bot(game: pyspiel.Game, rollouts: int) -> Callable[[int], Rival]:
     return make
 
 
-def perfect(game: pyspiel.Game) -> Callable[[int], Rival]:
+def perfect(seed: int) -> Rival:
     """Any of the best moves of a small game."""
 
     @functools.cache
     def value(history: tuple[int, ...]) -> float:
-        state = game.new_initial_state()
+        state = GAME.new_initial_state()
         for action in history:
             state.apply_action(action)
         if state.is_terminal():
@@ -45,25 +45,21 @@ def perfect(game: pyspiel.Game) -> Callable[[int], Rival]:
         values = [value((*history, action)) for action in state.legal_actions()]
         return max(values) if state.current_player() == 0 else min(values)
 
-    def make(seed: int) -> Rival:
-        rng = random.Random(seed)
+    rng, history_of = random.Random(seed), lambda state: tuple(state.history())
 
-        def step(state: pyspiel.State) -> int:
-            sign = 1 if state.current_player() == 0 else -1
-            values = {a: sign * value((*state.history(), a)) for a in state.legal_actions()}
-            return rng.choice([action for action, found in values.items() if found == max(values.values())])
+    def step(state: pyspiel.State) -> int:
+        sign = 1 if state.current_player() == 0 else -1
+        values = {a: sign * value((*history_of(state), a)) for a in state.legal_actions()}
+        return rng.choice([action for action, found in values.items() if found == max(values.values())])
 
-        return step
-
-    return make
+    return step
 
 
 def play(
-    evaluator: OnnxEvaluator, game: pyspiel.Game, rival: Callable[[int], Rival], games: int, simulations: int
+    evaluator: OnnxEvaluator, name: str, rival: Callable[[int], Rival], games: int, simulations: int
 ) -> MatchResult:
     """All games side by side; the first mover alternates."""
-    name = game.get_type().short_name
-    boards = [(azpy.make_game(name), game.new_initial_state(), index % 2, rival(index + 1)) for index in range(games)]
+    boards = [(azpy.make_game(name), GAME.new_initial_state(), index % 2, rival(index + 1)) for index in range(games)]
     live = list(boards)
     while live:
         mine = [board for board in live if board[1].current_player() == board[2]]
@@ -88,6 +84,7 @@ def play(
 
 
 def main() -> None:
+    global GAME
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("--game", default="connect_four", choices=["connect_four", "tic_tac_toe"])
@@ -96,12 +93,12 @@ def main() -> None:
     parser.add_argument("--rollouts", type=int, default=1000)
     parser.add_argument("--last", action="store_true", help="the newest checkpoint only")
     given = parser.parse_args()
-    game = pyspiel.load_game(given.game)
-    rival = mcts_bot(game, given.rollouts) if given.game == "connect_four" else perfect(game)
+    GAME = pyspiel.load_game(given.game)
+    rival = mcts_bot(GAME, given.rollouts) if given.game == "connect_four" else perfect
     models = sorted(given.run.glob("checkpoints/*/model.onnx"))
     for model in models[-1:] if given.last else models:
         evaluator = OnnxEvaluator(model, game=azpy.make_game(given.game), threads=2)
-        result = play(evaluator, game, rival, given.games, given.simulations)
+        result = play(evaluator, given.game, rival, given.games, given.simulations)
         low, high = result.interval
         print(
             f"checkpoint {model.parent.name}: score {result.score:.3f} [{low:.3f}, {high:.3f}] "

@@ -403,6 +403,7 @@ def test_searches_in_python_threads_beside_the_collector_finish() -> None:
             vector.run(50)
             done.append(int(sum(result.visits.sum() for result in vector.results())))
 
+    gc.freeze()  # the collections stay short, whatever other tests have imported
     collector = threading.Thread(target=collect)
     workers = [threading.Thread(target=work) for _ in range(4)]
     for thread in (collector, *workers):
@@ -411,6 +412,7 @@ def test_searches_in_python_threads_beside_the_collector_finish() -> None:
         thread.join(timeout=15)
     stop.set()
     collector.join()
+    gc.unfreeze()
     assert done == [8 * 50] * 12
 
 
@@ -509,12 +511,10 @@ def test_an_exception_in_a_rollout_comes_as_itself(fuse: int) -> None:
 
 def test_many_pipelines_that_fail_at_once_do_not_hang() -> None:
     for _ in range(5):
-        with (
-            azpy.SelfPlay(Burning(12, "play", [400]), Hashed(3), slots=8, pipelines=4, simulations=20) as play,
-            pytest.raises(KeyError, match="burnt"),
-        ):
-            for _ in range(10_000):
-                next(play)
+        game = Burning(12, "play", [400])
+        with azpy.SelfPlay(game, Hashed(3), slots=8, pipelines=4, simulations=20) as play:
+            with pytest.raises(KeyError, match="burnt"):
+                list(play)
 
 
 def test_a_failed_game_leaves_no_answers_in_the_cache() -> None:
@@ -587,7 +587,9 @@ def test_games_of_different_sizes_are_not_mixed() -> None:
         azpy.VectorSearch([Sized(2), Sized(3)], azpy.UniformEvaluator())
 
 
-@pytest.mark.parametrize("settings", [{"cache_positions": 2**63 + 1}, {"cache_positions": 10**12}, {"max_collisions": 10**9}])
+@pytest.mark.parametrize(
+    "settings", [{"cache_positions": 2**63 + 1}, {"cache_positions": 10**12}, {"max_collisions": 10**9}]
+)
 def test_sizes_that_no_machine_has_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="at most"):
         azpy.Search(azpy.UniformEvaluator(), **settings).run(azpy.make_game("tic_tac_toe"))
