@@ -512,9 +512,9 @@ def test_an_exception_in_a_rollout_comes_as_itself(fuse: int) -> None:
 def test_many_pipelines_that_fail_at_once_do_not_hang() -> None:
     for _ in range(5):
         game = Burning(12, "play", [400])
-        with azpy.SelfPlay(game, Hashed(3), slots=8, pipelines=4, simulations=20) as play:
-            with pytest.raises(KeyError, match="burnt"):
-                list(play)
+        play = azpy.SelfPlay(game, Hashed(3), slots=8, pipelines=4, simulations=20)
+        with play, pytest.raises(KeyError, match="burnt"):
+            list(play)
 
 
 def test_a_failed_game_leaves_no_answers_in_the_cache() -> None:
