@@ -83,7 +83,8 @@ class Learner:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = Network(obs_shape, num_actions, spec)
-        self.network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        untyped: Any = network  # torch's releases do not agree on how `to` is typed
+        self.network: Network = untyped.to(memory_format=torch.channels_last)
         self.averaged = copy.deepcopy(network).eval()
         self._parameters = dict(self.network.named_parameters())
         self._optimizer = torch.optim.AdamW(
