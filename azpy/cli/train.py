@@ -4,18 +4,15 @@ Exit codes: 0 the run is done, 2 something the user can put right (one line on s
 141 nobody reads the output any more.
 """
 
-import argparse
 import dataclasses
-import os
 import re
-import shlex
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
-from azpy._core import EvaluatorError, GameError
+from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display
-from azpy.errors import AzpyError, SettingsError
+from azpy.errors import SettingsError
 from azpy.settings import Settings, auto_eval_batch
 
 # Settings that suit a game; a flag given on the command line wins.
@@ -35,14 +32,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """One line instead of the usage."""
-        raise SettingsError(f"{message} (see {self.prog} --help)")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="az-train", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def _parser() -> Parser:
+    parser = Parser("az-train", __doc__)
 
     def add(flag: str, text: str, **options: Any) -> None:
         default = getattr(Settings, flag.removeprefix("--").replace("-", "_"), None)
@@ -99,34 +90,20 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    try:
-        return _train(arguments)
-    except BrokenPipeError:  # such as `| head`; what Python still holds must not be written at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    return run_command(
+        "az-train", _train, arguments, stopped="stopped; every finished game is saved. Go on with: {command}"
+    )
 
 
 def _train(arguments: Sequence[str]) -> int:
-    try:
-        settings, out = settings_from(arguments)
-        display = Display()
-        from azpy.trainer import Trainer  # after the arguments: torch takes seconds to load
+    settings, out = settings_from(arguments)
+    display = Display()
+    from azpy.trainer import Trainer  # after the arguments: torch takes seconds to load
 
-        with Trainer(settings, out) as trainer, display:
-            for event in trainer.run():
-                display.show(event)
-    except (AzpyError, GameError, EvaluatorError) as error:
-        return _fail(" ".join(str(error).split()))
-    except KeyboardInterrupt:
-        print(f"stopped; every finished game is saved. Go on with: {shlex.join(['az-train', *arguments])}", flush=True)
-        return 130
+    with Trainer(settings, out) as trainer, display:
+        for event in trainer.run():
+            display.show(event)
     return 0
-
-
-def _fail(message: str) -> int:
-    print(f"az-train: {message}", file=sys.stderr, flush=True)
-    return 2
 
 
 if __name__ == "__main__":

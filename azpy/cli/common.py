@@ -1,0 +1,58 @@
+"""What all commands share: one clear line for what is wrong, and exit codes that mean the same everywhere.
+
+Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 interrupted, 141 nobody reads the
+output any more.
+"""
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from azpy._core import EvaluatorError, GameError
+from azpy.errors import AzpyError, SettingsError
+
+__all__ = ["Parser", "run_command"]
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are one line."""
+
+    def __init__(self, prog: str, description: str | None) -> None:
+        super().__init__(prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def error(self, message: str) -> NoReturn:
+        """One line instead of the usage."""
+        raise SettingsError(f"{message} (see {self.prog} --help)")
+
+
+def run_command(
+    prog: str, command: Callable[[Sequence[str]], int], arguments: Sequence[str] | None, stopped: str = "stopped"
+) -> int:
+    """Runs a command; returns its exit code.
+
+    Args:
+        prog: the command's name.
+        command: given the arguments, does the work and returns 0.
+        arguments: those of the command line if not given.
+        stopped: what to print after Ctrl-C, `{command}` standing for the command line.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(prog, command, given, stopped)
+    except BrokenPipeError:  # such as `| head`; what Python still holds must not be written at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], stopped: str) -> int:
+    try:
+        return command(given)
+    except (AzpyError, GameError, EvaluatorError) as error:
+        print(f"{prog}: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+        return 2
+    except KeyboardInterrupt:
+        print(stopped.replace("{command}", shlex.join([prog, *given])), flush=True)
+        return 130
