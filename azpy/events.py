@@ -5,7 +5,19 @@ from dataclasses import dataclass
 from azpy.arena import MatchResult
 from azpy.settings import Settings
 
-__all__ = ["Event", "Finished", "Fitted", "Matched", "Played", "Saved", "Started"]
+__all__ = [
+    "CollectEvent",
+    "CollectFinished",
+    "CollectStarted",
+    "Event",
+    "Finished",
+    "Fitted",
+    "Matched",
+    "Played",
+    "Saved",
+    "Sealed",
+    "Started",
+]
 
 
 @dataclass(frozen=True)
@@ -67,4 +79,36 @@ class Finished:
     seconds: float
 
 
+@dataclass(frozen=True)
+class CollectStarted:
+    """Games are about to be collected, or collected on after `iteration`; `player` says who plays them."""
+
+    path: str
+    settings: Settings
+    player: str
+    iteration: int
+    seconds: float
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """An iteration's games are complete and sealed in the file `path`."""
+
+    iteration: int
+    path: str
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class CollectFinished:
+    """The budget of a collection is spent: `games` in all its iterations."""
+
+    path: str
+    iteration: int
+    games: int
+    seconds: float
+
+
 Event = Started | Played | Fitted | Saved | Matched | Finished
+CollectEvent = CollectStarted | Played | Sealed | CollectFinished

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from azpy.errors import MissingPackageError, ModelError, SettingsError
 
-__all__ = ["OnnxEvaluator"]
+__all__ = ["OnnxEvaluator", "network_id"]
 
 # Making a session is not thread-safe and holds the GIL.
 _SESSION_LOCK = threading.Lock()
@@ -72,7 +72,7 @@ class OnnxEvaluator:
             raise SettingsError(f"threads must be at least 1, got {threads}")
         self.name = "model" if isinstance(model, bytes) else os.fspath(model)
         data = _read(model)
-        self.network_id: int = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little") or 1
+        self.network_id: int = network_id(data)
         self._session = _open_session(data, threads, self.name)
         self.obs_shape, self.num_actions = _check_signature(self._session, self.name)
         if game is not None:
@@ -141,6 +141,11 @@ class OnnxEvaluator:
     def _in_batches_of(self, size: int, rows: NDArray[np.float32]) -> tuple[bytes, bytes]:
         parts = [self.evaluate_batch(rows[begin : begin + size]) for begin in range(0, len(rows), size)]
         return b"".join(logits.tobytes() for logits, _ in parts), b"".join(values.tobytes() for _, values in parts)
+
+
+def network_id(model: bytes) -> int:
+    """The nonzero 64-bit number by which searches, caches and game records tell models apart: a hash of the bytes."""
+    return int.from_bytes(hashlib.blake2b(model, digest_size=8).digest(), "little") or 1
 
 
 def _read(model: str | os.PathLike[str] | bytes) -> bytes:

@@ -7,6 +7,7 @@ written in Python as an `azpy.Game`. Knows nothing of search, networks or files.
 import importlib
 import re
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.errors import SettingsError
 
-__all__ = ["Position", "is_terminal", "make_position", "observation_of", "turn_of"]
+__all__ = ["Position", "is_terminal", "make_position", "observation_of", "replayed", "turn_of"]
 
 Position = Any  # a `State`, or an `azpy.Game` written in Python
 
@@ -90,6 +91,22 @@ def turn_of(position: Position) -> int:
 def is_terminal(position: Position) -> bool:
     """True once the game is over."""
     return turn_of(position) == _core.TERMINAL
+
+
+def replayed(start: Position, actions: Sequence[int]) -> Iterator[Position]:
+    """The positions of a game: before each of its actions, and at last after all of them.
+
+    Yields:
+        One object that is played on between two of them: clone what is to be kept.
+
+    Raises:
+        ValueError: an action that the rules do not allow, from a game in Rust.
+    """
+    position = start.clone()
+    yield position
+    for action in actions:
+        position.play(int(action))
+        yield position
 
 
 def observation_of(position: Position) -> NDArray[np.float32]:

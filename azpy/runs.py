@@ -162,6 +162,14 @@ class RunFolder:
         """
         return storage.unpack_games(self._sealed(iteration))
 
+    def sealed_game_ids(self, iteration: int) -> list[int]:
+        """Ids of a sealed iteration's games, ascending; its games are not read.
+
+        Raises:
+            RunError: the file is damaged.
+        """
+        return storage.sealed_game_ids(self._sealed(iteration))
+
     def _sealed(self, iteration: int) -> Path:
         return self._games / f"{iteration:06d}.npz"
 

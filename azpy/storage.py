@@ -29,6 +29,9 @@ __all__ = [
     "disk_errors",
     "lock_folder",
     "pack_games",
+    "read_journal",
+    "replacing",
+    "sealed_game_ids",
     "sync_folder",
     "unpack_games",
     "write_atomically",
@@ -85,16 +88,23 @@ def write_synced(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replaces `path` by `data`: afterwards it is either all new or all old."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path to write and sync; then it takes the place of `path`, which is either all new or all old."""
     temporary = path.with_name(TEMPORARY + path.name)
     try:
-        write_synced(temporary, data)
+        yield temporary
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replaces `path` by `data`: afterwards it is either all new or all old."""
+    with replacing(path) as temporary:
+        write_synced(temporary, data)
 
 
 def append(file: IO[bytes], data: bytes) -> None:
@@ -125,52 +135,14 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self.records: list[GameRecord] = []
         if not path.exists():
             write_atomically(path, _MAGIC)
-        data = path.read_bytes()
-        good = self._parse(data)
-        self.dropped = len(data) - good
+        self.records, good, self.dropped = read_journal(path)
         self._file = path.open("r+b", buffering=0)
         if self.dropped:
             self._file.truncate(good)
             os.fsync(self._file.fileno())
         self._file.seek(good)
-
-    def _parse(self, data: bytes) -> int:
-        """Reads all whole frames; returns where they end.
-
-        What a kill or a power cut leaves at the end is torn: a frame cut short, its payload wrong with nothing after
-        it, or zeros in place of its header. Any other bad frame is damage.
-        """
-        if data[: len(_MAGIC)] != _MAGIC:
-            raise self._damage(0, f"it does not begin with {_MAGIC.decode()}")
-        offset = len(_MAGIC)
-        while len(data) - offset >= _FRAME.size and any(data[offset : offset + _FRAME.size]):
-            length, length_crc, payload_crc = _FRAME.unpack_from(data, offset)
-            if _length_crc(length) != length_crc:
-                raise self._damage(offset, "a game's length has a wrong checksum")
-            begin, end = offset + _FRAME.size, offset + _FRAME.size + length
-            if end > len(data):
-                break
-            payload = data[begin:end]
-            if zlib.crc32(payload) != payload_crc:
-                if not any(data[end:]):
-                    break
-                raise self._damage(offset, "a game's checksum does not hold")
-            try:
-                self.records.append(GameRecord.from_bytes(payload))
-            except ValueError as error:
-                raise self._damage(offset, str(error)) from error
-            offset = end
-        return offset
-
-    def _damage(self, offset: int, why: str) -> RunError:
-        return RunError(
-            f"{self._path} is damaged at byte {offset}: {why}; put a good copy in its place, or delete it to go on "
-            "without the games of the iteration in play"
-        )
 
     def append(self, record: GameRecord) -> None:
         """Adds a game and waits until the device has it, or raises `OSError` and leaves the file as it was."""
@@ -189,6 +161,49 @@ class Journal:
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
+
+
+def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
+    """Reads all whole frames of a journal, and changes nothing.
+
+    What a kill or a power cut leaves at the end is torn: a frame cut short, its payload wrong with nothing after
+    it, or zeros in place of its header. Any other bad frame is damage.
+
+    Returns:
+        The games, the byte at which they end, and the bytes of a torn frame after it.
+
+    Raises:
+        RunError: the file is damaged, not merely torn at its end.
+    """
+
+    def damage(offset: int, why: str) -> RunError:
+        return RunError(
+            f"{path} is damaged at byte {offset}: {why}; put a good copy in its place, or delete it to go on "
+            "without the games of the iteration in play"
+        )
+
+    data, records = path.read_bytes(), list[GameRecord]()
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise damage(0, f"it does not begin with {_MAGIC.decode()}")
+    offset = len(_MAGIC)
+    while len(data) - offset >= _FRAME.size and any(data[offset : offset + _FRAME.size]):
+        length, length_crc, payload_crc = _FRAME.unpack_from(data, offset)
+        if _length_crc(length) != length_crc:
+            raise damage(offset, "a game's length has a wrong checksum")
+        begin, end = offset + _FRAME.size, offset + _FRAME.size + length
+        if end > len(data):
+            break
+        payload = data[begin:end]
+        if zlib.crc32(payload) != payload_crc:
+            if not any(data[end:]):
+                break
+            raise damage(offset, "a game's checksum does not hold")
+        try:
+            records.append(GameRecord.from_bytes(payload))
+        except ValueError as error:
+            raise damage(offset, str(error)) from error
+        offset = end
+    return records, offset, len(data) - offset
 
 
 def _length_crc(length: int) -> int:
@@ -213,6 +228,20 @@ def pack_games(records: Sequence[GameRecord]) -> bytes:
         length=np.array([len(record) for record in records], np.int32),
     )
     return buffer.getvalue()
+
+
+def sealed_game_ids(path: Path) -> list[int]:
+    """The ids of the games in what `pack_games` made, ascending, without reading the games.
+
+    Raises:
+        RunError: the file is missing or damaged.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            ids: list[int] = arrays["game_id"].tolist()
+    except Exception as error:  # a flipped byte shows itself in many ways
+        raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error
+    return ids
 
 
 def unpack_games(path: Path) -> list[GameRecord]:

@@ -11,7 +11,7 @@ fitting take turns: on one machine they would only take cores from each other.
 import importlib.util
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Self
 
@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.budget import Budget
-from azpy.errors import MissingPackageError, ModelError, SettingsError
+from azpy.errors import MissingPackageError, ModelError
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.learner import Learner, use_all_cores
 from azpy.network import check_parity, to_onnx
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
 from azpy.runs import RunFolder
+from azpy.selfplay import open_self_play, rates
 from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.window import Window, positions_of
 
@@ -171,7 +172,7 @@ class Trainer:
             now = time.monotonic()
             if now - reported > _EVENT_SECONDS or len(known) == target:
                 reported = now
-                metrics.update(_rates(before, play.stats, now - begin))
+                metrics.update(rates(before, play.stats, now - begin))
                 yield Played(iteration, len(known), metrics)
         if self._settings.deterministic:
             play.close()
@@ -181,35 +182,10 @@ class Trainer:
 
     def _open_self_play(self, known: set[int]) -> _core.SelfPlay:
         """Self-play that goes on, or, in a deterministic run, that of exactly this iteration's games."""
-        settings = self._settings
         if self._self_play is not None:
             self._self_play.resume()
             return self._self_play
-        first, games = max([self._next_game, *(game + 1 for game in known)]), None
-        if settings.deterministic:
-            end = self._next_game + settings.games_per_iteration
-            first = next(game for game in range(self._next_game, end) if game not in known)
-            games = end - first
-        try:
-            self._self_play = _core.SelfPlay(
-                self._start,
-                self._evaluator,
-                slots=settings.slots,
-                pipelines=settings.pipelines,
-                eval_batch=settings.eval_batch,
-                simulations=settings.simulations,
-                c_puct=settings.c_puct,
-                root_noise=settings.root_noise,
-                temperature_plies=settings.temperature_plies,
-                opening_plies=settings.opening_plies,
-                seed=settings.seed,
-                first_game=first,
-                games=games,
-            )
-        except (_core.GameError, _core.EvaluatorError):
-            raise
-        except (ValueError, OverflowError) as error:
-            raise SettingsError(f"self-play cannot run with these settings: {error}") from error
+        self._self_play = open_self_play(self._settings, self._start, self._evaluator, self._next_game, known)
         return self._self_play
 
     def _fit(self, iteration: int, positions: int, metrics: dict[str, float]) -> Iterator[Event]:
@@ -322,19 +298,3 @@ class Trainer:
             positions += sum(positions_of(record) for record in held[-1])
         self._window.seen = seen - positions
         self._window.add(record for records in reversed(held) for record in records)
-
-
-def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> dict[str, float]:
-    """Rates and shares of self-play between two readings of its totals; an evaluation is a row of a batch."""
-    delta = {name: after[name] - before[name] for name in before}
-    leaves = delta["evaluations"] + delta["cache_hits"]
-    seconds = max(seconds, 1e-9)
-    return {
-        "play_seconds": seconds,
-        "games_per_second": delta["games"] / seconds,
-        "positions_per_second": delta["positions"] / seconds,
-        "simulations_per_second": delta["simulations"] / seconds,
-        "evaluations_per_second": delta["rows"] / seconds,
-        "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
-        "cache_hits": delta["cache_hits"] / max(leaves, 1.0),
-    }

@@ -5,14 +5,26 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
+from azpy.events import (
+    CollectEvent,
+    CollectFinished,
+    CollectStarted,
+    Event,
+    Finished,
+    Fitted,
+    Matched,
+    Played,
+    Saved,
+    Sealed,
+    Started,
+)
 from azpy.settings import Settings
 
 _PLAIN_SECONDS = 30.0  # how often a long stage says so where there is no terminal
 
 
 class Display:
-    """Prints the trainer's events."""
+    """Prints the events of a training run or a collection."""
 
     def __init__(self) -> None:
         self._live = _live() if sys.stdout.isatty() else None
@@ -31,7 +43,7 @@ class Display:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, event: Event) -> None:
+    def show(self, event: Event | CollectEvent) -> None:
         """Shows one event."""
         match event:
             case Started():
@@ -52,23 +64,38 @@ class Display:
                 done = f"{event.iteration} iterations in {_clock(event.seconds)}"
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
                 self._line(f"done: {done}, {model if event.iteration else 'no model yet'}")
+            case CollectStarted():
+                settings = event.settings
+                self._line(f"{settings.game}: played by {event.player}, run folder {event.path}, {_budget(settings)}")
+                self._begin(settings, event.notices, event.iteration, event.seconds)
+            case Sealed():
+                row = event.metrics
+                self._line(
+                    f"[{_clock(row['seconds'])}] iteration {event.iteration}: {row['games']} games, "
+                    f"{row['positions']:,} positions{_rates_of(row)}, sealed in {event.path}"
+                )
+            case CollectFinished():
+                self._line(f"done: {event.games:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
 
     def _start(self, event: Started) -> None:
         settings = event.settings
-        self._games = settings.games_per_iteration
-        slots = settings.device_batch // settings.eval_batch
         self._line(
             f"{settings.game}: network {settings.network} ({event.parameters:,} parameters), run folder {event.path}, "
             f"{_budget(settings)}"
         )
+        self._begin(settings, event.notices, event.iteration, event.seconds)
+
+    def _begin(self, settings: Settings, notices: tuple[str, ...], iteration: int, seconds: float) -> None:
+        self._games = settings.games_per_iteration
+        slots = settings.device_batch // settings.eval_batch
         self._line(
             f"eval batch {settings.eval_batch} x {slots} slots per pipeline = device batch {settings.device_batch} "
             f"({settings.pipelines} pipelines), {settings.simulations} simulations a move"
         )
-        for notice in event.notices:
+        for notice in notices:
             self._line(notice)
-        if event.iteration:
-            self._line(f"going on after iteration {event.iteration}, {_clock(event.seconds)} done")
+        if iteration:
+            self._line(f"going on after iteration {iteration}, {_clock(seconds)} done")
 
     def _line(self, text: str) -> None:
         self._printed = time.monotonic()
@@ -99,11 +126,15 @@ def _live() -> Any:
 
 def _summary(event: Saved) -> str:
     row = event.metrics
-    rates = f", {_rates(row)}" if "simulations_per_second" in row else ""
     return (
         f"[{_clock(row['seconds'])}] iteration {event.iteration}: {row['games']} games, {row['positions']:,} positions"
-        f"{rates}, policy loss {row['policy_loss']:.3f}, value loss {row['value_loss']:.3f}"
+        f"{_rates_of(row)}, policy loss {row['policy_loss']:.3f}, value loss {row['value_loss']:.3f}"
     )
+
+
+def _rates_of(row: dict[str, float]) -> str:
+    """The rates of an iteration, where one was played and not only taken from the disk."""
+    return f", {_rates(row)}" if "simulations_per_second" in row else ""
 
 
 def _rates(row: dict[str, float]) -> str:

@@ -32,6 +32,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+_NO_SETTINGS = ("collect_only", "model")
+
+
 def _parser() -> Parser:
     parser = Parser("az-train", __doc__)
 
@@ -42,6 +45,9 @@ def _parser() -> Parser:
 
     parser.add_argument("game", help="NAME, 'NAME(key=1,key=2)', or module:Class for a game written in Python")
     parser.add_argument("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
+    parser.add_argument("--collect-only", action="store_true", help="only play and store games; train elsewhere")
+    text = "with --collect-only: the ONNX model that plays, looked at before each iteration (default: even priors)"
+    parser.add_argument("--model", metavar="FILE", help=text)
     add("--minutes", "length of the whole run, parts before an interruption included", type=float)
     add("--iterations", "iterations of the whole run; without it and --minutes: until interrupted", type=int)
     add("--network", "blocks x channels of the residual net, or layers x width for flat features", metavar="BxC")
@@ -72,7 +78,8 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
     Raises:
         SettingsError: a flag that is unknown or out of range.
     """
-    given = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
+    options = vars(_parser().parse_args(arguments))
+    given = {name: value for name, value in options.items() if value is not None and name not in _NO_SETTINGS}
     name = given["game"].partition("(")[0].strip()  # module:Class is no preset's name
     out = given.pop("out", None) or "runs/" + re.sub(r"[^A-Za-z0-9_]+", "-", given["game"]).strip("-")
     chosen = PRESETS.get(name, {}) | given
@@ -97,7 +104,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _train(arguments: Sequence[str]) -> int:
     settings, out = settings_from(arguments)
+    options = _parser().parse_args(arguments)
     display = Display()
+    if options.collect_only:
+        from azpy.collector import Collector
+
+        with Collector(settings, out, options.model) as collector, display:
+            for collected in collector.run():
+                display.show(collected)
+        return 0
+    if options.model is not None:
+        raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
     from azpy.trainer import Trainer  # after the arguments: torch takes seconds to load
 
     with Trainer(settings, out) as trainer, display:

@@ -1,0 +1,97 @@
+"""Writes what a run has found in forms that other programs read: its games, and its model.
+
+--npz: one row a searched position, for training elsewhere. observations float32 [N, C, H, W], legal bool [N, A],
+policy_targets float32 [N, A] (shares of the visits), value_targets float32 [N] (the outcome) and root_values
+float32 [N], both for the player to move, game_id int64 [N], ply int32 [N].
+--jsonl: one game a line, with names, visits, priors and values.
+--pgn: tags, numbered actions by name and results; standard PGN where the game's action names are standard notation.
+--onnx: the model, compared with its checkpoint's manifest first.
+
+Only sealed games are written, each checked against the rules first; the run may be in use.
+Exit codes: 0 done, 2 something the user can put right (one line on stderr).
+"""
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from azpy import exports, storage
+from azpy.cli.common import Parser, run_command
+from azpy.errors import RunError, SettingsError
+from azpy.stored import StoredRun, check_rules
+
+
+def _parser() -> Parser:
+    parser = Parser("az-export", __doc__)
+    parser.add_argument("run", metavar="RUN", help="the run folder")
+    parser.add_argument("--npz", metavar="FILE", help="training arrays")
+    parser.add_argument("--jsonl", metavar="FILE", help="games as JSON, one a line")
+    parser.add_argument("--pgn", metavar="FILE", help="games as PGN")
+    parser.add_argument("--onnx", metavar="FILE", help="the model")
+    parser.add_argument("--iterations", metavar="A-B", help="games of these iterations: 3, 3-10 (default all)")
+    parser.add_argument("--checkpoint", metavar="N", type=int, help="the model of this iteration (default the newest)")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return run_command("az-export", _export, arguments)
+
+
+def _export(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    wants_games = [name for name in ("npz", "jsonl", "pgn") if getattr(options, name) is not None]
+    if not wants_games and options.onnx is None:
+        raise SettingsError("nothing to write: give --npz, --jsonl, --pgn or --onnx FILE")
+    if options.iterations is not None and not wants_games:
+        raise SettingsError("--iterations goes with --npz, --jsonl and --pgn")
+    if options.checkpoint is not None and options.onnx is None:
+        raise SettingsError("--checkpoint goes with --onnx")
+    run = StoredRun(options.run)
+    if wants_games:
+        games = _games(run, options.iterations)
+        if options.npz is not None:
+            rows = exports.to_npz(options.npz, run.start, games)
+            _said(f"{rows:,} positions of {len(games):,} games in {options.npz}")
+        if options.jsonl is not None:
+            _said(f"{exports.to_jsonl(options.jsonl, run.start, games):,} games in {options.jsonl}")
+        if options.pgn is not None:
+            _said(f"{exports.to_pgn(options.pgn, run.start, games, str(run.path)):,} games in {options.pgn}")
+    if options.onnx is not None:
+        iteration = _newest(run) if options.checkpoint is None else options.checkpoint
+        model, path = run.model(iteration), Path(options.onnx)
+        with storage.disk_errors(path):
+            storage.write_atomically(path, model)
+        _said(f"the model of checkpoint {iteration} in {options.onnx}")
+    return 0
+
+
+def _said(text: str) -> None:
+    print(text, flush=True)
+
+
+def _games(run: StoredRun, chosen: str | None) -> exports.Games:
+    """The chosen iterations' games, checked against the rules."""
+    iterations = run.iterations()
+    if not iterations:
+        raise RunError(f"{run.path} has no sealed games yet")
+    if chosen is not None:
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", chosen)
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise SettingsError(f"--iterations takes a number or a range such as 3-10, got {chosen!r}")
+        iterations = list(range(int(match[1]), int(match[2] or match[1]) + 1))
+    games = list(run.games(iterations))
+    check_rules(run.start, (record for _, record in games))
+    return games
+
+
+def _newest(run: StoredRun) -> int:
+    checkpoints = run.checkpoints()
+    if not checkpoints:
+        raise RunError(f"{run.path} has no checkpoint yet")
+    return checkpoints[-1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Shows a stored game of a run, position by position, with what search thought; or repeats its searches.
+
+--check plays the game again with the settings in config.toml and the model that played it, and says whether every
+visit, prior and value has the same bits. Models of old checkpoints are deleted as a run goes on (the newest three and
+every tenth are kept): --model gives one that you have kept.
+
+Exit codes: 0 shown, or the same; 1 --check found a difference; 2 something the user can put right (one line on
+stderr).
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from azpy._core import CHANCE, GameRecord
+from azpy.cli.common import Parser, run_command
+from azpy.errors import RunError, SettingsError
+from azpy.exports import game_as_dict
+from azpy.positions import is_terminal, replayed
+from azpy.repeat import Comparison, repeat_game
+from azpy.stored import StoredRun, check_rules
+
+
+def _parser() -> Parser:
+    parser = Parser("az-replay", __doc__)
+    parser.add_argument("run", metavar="RUN", help="the run folder; it may be in use")
+    parser.add_argument("game_id", metavar="GAME_ID", type=int, help="number of the game in its run, from 0")
+    parser.add_argument("--ply", type=int, metavar="N", help="one position only: that before ply N, from 0")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    parser.add_argument("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
+    parser.add_argument("--model", metavar="FILE", help="with --check: the model, where the run no longer has it")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return run_command("az-replay", _replay, arguments)
+
+
+def _replay(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    if options.check and options.ply is not None:
+        raise SettingsError("--ply shows a position, --check compares the game: give one of them")
+    if options.model is not None and not options.check:
+        raise SettingsError("--model goes with --check")
+    run = StoredRun(options.run)
+    iteration, record = run.find_game(options.game_id)
+    if options.ply is not None and not 0 <= options.ply < len(record):
+        raise SettingsError(f"game {record.game_id} has plies 0 to {len(record) - 1}, got --ply {options.ply}")
+    rules = _rules_say(run, record)
+    found = _game(run, record, iteration, rules)
+    comparison = None
+    if options.check:
+        if rules is not None:
+            raise RunError(rules)
+        comparison = repeat_game(run, record, options.model)
+        found["plies"] = []
+        found["check"] = vars(comparison)
+    if options.ply is not None:
+        found["plies"] = found["plies"][options.ply : options.ply + 1]
+    print(json.dumps(found) if options.json else _text(found, comparison))
+    return int(comparison is not None and comparison.difference is not None)
+
+
+def _rules_say(run: StoredRun, record: GameRecord) -> str | None:
+    """What the rules object to in a game; None if they bear it out, its outcome included."""
+    try:
+        check_rules(run.start, [record])
+    except RunError as error:
+        return str(error)
+    return None
+
+
+def _game(run: StoredRun, record: GameRecord, iteration: int | None, rules: str | None) -> dict[str, Any]:
+    """All that is shown, as plain values."""
+    found: dict[str, Any] = {"run": str(run.path), "iteration": iteration, "rules": rules or "the same outcome"}
+    if rules is not None:  # it may not even be possible to play it
+        return found | {"game_id": record.game_id, "outcome": record.outcome, "plies": []}
+    found |= game_as_dict(run.start, record)
+    for row, position in zip(found["plies"], replayed(run.start, record.actions.tolist()), strict=False):
+        row["board"] = str(position)
+    *_, last = replayed(run.start, record.actions.tolist())
+    return found | {"last_board": str(last), "ended_by_rules": is_terminal(last)}
+
+
+def _text(found: dict[str, Any], comparison: Comparison | None) -> str:
+    where = "in play" if found["iteration"] is None else str(found["iteration"])
+    outcome = found["outcome"]
+    lines = [f"game {found['game_id']} of {found['run']}, iteration {where}: {_result(outcome)}"]
+    if found["rules"] != "the same outcome":
+        return "\n".join([*lines, f"the stored game is wrong: {found['rules']}"])
+    lines[0] += f", as the rules say{'' if found['ended_by_rules'] else ' of a game ended before its end'}"
+    if comparison is not None:
+        return "\n".join([*lines, _verdict(comparison)])
+    for row in found["plies"]:
+        lines += ["", *_position(row)]
+    if found["plies"] and found["plies"][-1]["ply"] + 1 == found["length"]:
+        lines += ["", "the end:", found["last_board"]]
+    return "\n".join(lines)
+
+
+def _result(outcome: float) -> str:
+    """An outcome for player 0 in words."""
+    if outcome == 0:
+        return "a draw"
+    text = f"player {0 if outcome > 0 else 1} wins"
+    return text if abs(outcome) == 1 else f"{text} {abs(outcome):g}"
+
+
+def _position(row: dict[str, Any]) -> list[str]:
+    """A position: the board, what search thought, and what was played."""
+    if row["player"] == CHANCE:
+        return [f"ply {row['ply']}, dice:", row["board"], f"rolled {row['name']}"]
+    head = f"ply {row['ply']}, player {row['player']} to move:"
+    if not row["searched"]:
+        return [head, row["board"], f"opening, not searched: played {row['name']}"]
+    total = sum(action["visits"] for action in row["search"])
+    width = max(6, *(len(action["name"]) for action in row["search"]))
+    lines = [head, row["board"], f"value {row['root_value']:+.3f} for player {row['player']}, network {row['network']}"]
+    if row["mixed_networks"]:
+        lines.append("the network was exchanged during this search")
+    lines.append(f"{'action':>{width}}   prior  visits   share")
+    for action in row["search"]:
+        share, mark = action["visits"] / total, "  played" if action["action"] == row["action"] else ""
+        lines.append(
+            f"{action['name']:>{width}}  {action['prior']:6.3f}  {action['visits']:6d}  {share:6.1%}{mark}".rstrip()
+        )
+    return lines
+
+
+def _verdict(comparison: Comparison) -> str:
+    if comparison.difference is not None:
+        return (
+            f"not the same, repeated with {comparison.model}; first difference: {comparison.difference}. Settings, the "
+            "model's runtime or azpy may have changed since"
+        )
+    if comparison.whole:
+        return f"the same, bit for bit: {comparison.plies} plies repeated with {comparison.model}"
+    return (
+        f"the same, bit for bit, up to ply {comparison.plies}, repeated with {comparison.model}: there the network was "
+        "exchanged, and the rest cannot be repeated"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""Self-play alone, for people who train elsewhere: games of a model, or of none, sealed an iteration at a time.
+
+No gradient step, no checkpoint, no torch. When the model's file is replaced between two iterations, the next one is
+played by the new model: that is how somebody else's training closes the loop.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, Self
+
+from azpy import _core
+from azpy.errors import ModelError, RunError
+from azpy.events import CollectEvent, CollectFinished, CollectStarted, Played, Sealed
+from azpy.onnx import OnnxEvaluator
+from azpy.positions import make_position
+from azpy.runs import RunFolder
+from azpy.selfplay import open_self_play, rates
+from azpy.settings import FIXED_SETTINGS, Settings
+from azpy.window import positions_of
+
+__all__ = ["Collector"]
+
+_EVENT_SECONDS = 0.2  # how often self-play reports
+_UNIFORM = "no network: even priors and value 0"
+
+
+class Collector:
+    """One collection of games on one machine.
+
+    Args:
+        settings: of the run; those about learning and matches have no effect.
+        path: the run folder; made, or gone on with.
+        model: file of an ONNX model, see `OnnxEvaluator`; None: every leaf has even priors and value 0.
+
+    Raises:
+        RunError: the folder is in use, damaged, of another run, or of one that trains.
+        SettingsError: no such game.
+        ModelError: the model is missing, damaged, or does not fit the game.
+        MissingPackageError: a model was given and onnxruntime is not installed.
+
+    Example:
+        >>> with Collector(Settings("tic_tac_toe", games_per_iteration=20, iterations=1), "runs/c") as collector:
+        ...     for event in collector.run():  # doctest: +SKIP
+        ...         print(event)
+    """
+
+    def __init__(
+        self, settings: Settings, path: str | os.PathLike[str], model: str | os.PathLike[str] | None = None
+    ) -> None:
+        self._settings = settings
+        self._start = make_position(settings.game)
+        self._model = model
+        self._evaluator: Any = _core.UniformEvaluator()
+        self._self_play: _core.SelfPlay | None = None
+        self._take_model()
+        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS)
+        try:
+            if self._run.checkpoints():
+                raise RunError(f"{path} holds a training run: choose another folder to collect games in")
+            self._resume()
+            self._run.write_settings()
+        except BaseException:
+            self._run.close()
+            raise
+
+    def _resume(self) -> None:
+        sealed = self._run.sealed_iterations()
+        self._iteration = sealed[-1] if sealed else 0
+        ids = [game for iteration in sealed for game in self._run.sealed_game_ids(iteration)]
+        self._games, self._next_game = len(ids), max(ids, default=-1) + 1
+        self._run.trim_metrics(self._iteration)
+        rows = self._run.metrics()
+        self._begin = time.monotonic() - (float(rows[-1]["seconds"]) if rows else 0.0)
+
+    def close(self) -> None:
+        """Stops self-play and lets go of the run folder; finished games stay in its journal."""
+        play, self._self_play = self._self_play, None
+        try:
+            if play is not None:
+                play.close()
+        finally:
+            self._run.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self) -> Iterator[CollectEvent]:
+        """Plays until the budget is spent; every finished iteration leaves its sealed games and a row of metrics.
+
+        Yields:
+            What happens, in order. An interruption at any point loses at most the games in play.
+
+        Raises:
+            ModelError: the model's file was replaced by one that cannot play this game.
+        """
+        path = str(self._run.path)
+        yield CollectStarted(
+            path, self._settings, self._player(), self._iteration, self._elapsed(), tuple(self._run.notices)
+        )
+        while not self._is_over():
+            self._take_model()
+            yield from self._iterate(self._iteration + 1)
+        yield CollectFinished(path, self._iteration, self._games, self._elapsed())
+
+    def _iterate(self, iteration: int) -> Iterator[CollectEvent]:
+        metrics: dict[str, float] = {}
+        yield from self._play(iteration, metrics)
+        games = self._run.seal(iteration)
+        self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
+        self._iteration = iteration
+        self._games += len(games)
+        metrics |= {"games": len(games), "positions": sum(map(positions_of, games)), "seconds": self._elapsed()}
+        row = {"kind": "collected", "iteration": iteration, "model": self._player()} | metrics
+        self._run.append_metrics(row)
+        yield Sealed(iteration, f"{self._run.path}/games/{iteration:06d}.npz", metrics)
+
+    def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[CollectEvent]:
+        """Self-play until the journal holds the iteration's games, or, with one game at least, time is up."""
+        target = self._settings.games_per_iteration
+        known = {record.game_id for record in self._run.journal}
+        if len(known) >= target:
+            return
+        if self._self_play is None:
+            self._self_play = open_self_play(self._settings, self._start, self._evaluator, self._next_game, known)
+        play = self._self_play
+        play.resume()
+        before, begin, reported = dict(play.stats), time.monotonic(), 0.0
+        while len(known) < target and not (known and self._is_time_up()):
+            record = next(play)
+            if record.game_id in known:  # a deterministic run plays from the first missing game on
+                continue
+            self._run.append(record)
+            known.add(record.game_id)
+            now = time.monotonic()
+            if now - reported > _EVENT_SECONDS or len(known) == target:
+                reported = now
+                metrics.update(rates(before, play.stats, now - begin))
+                yield Played(iteration, len(known), metrics)
+        if self._settings.deterministic:
+            play.close()
+            self._self_play = None
+        else:
+            play.pause()
+
+    def _take_model(self) -> None:
+        """Plays with what the model's file holds now."""
+        if self._model is None:
+            return
+        evaluator = OnnxEvaluator(self._model, game=self._start)
+        if getattr(self._evaluator, "network_id", None) == evaluator.network_id:
+            return
+        if self._settings.deterministic and not evaluator.row_exact:
+            raise ModelError(
+                "a deterministic run cannot be: here the model's answer depends on what else is in its batch"
+            )
+        self._evaluator = evaluator
+        if self._self_play is not None:
+            self._self_play.swap(evaluator)
+
+    def _player(self) -> str:
+        """Who plays, in words."""
+        if self._model is None:
+            return _UNIFORM
+        return f"{os.fspath(self._model)} (network {self._evaluator.network_id:#018x})"
+
+    def _elapsed(self) -> float:
+        """Seconds since the collection began, without the time between its parts."""
+        return time.monotonic() - self._begin
+
+    def _is_time_up(self) -> bool:
+        minutes = self._settings.minutes
+        return minutes is not None and self._elapsed() >= 60 * minutes
+
+    def _is_over(self) -> bool:
+        iterations = self._settings.iterations
+        return (iterations is not None and self._iteration >= iterations) or self._is_time_up()

@@ -1,0 +1,215 @@
+"""A run's games in forms that other programs read: npz of training arrays, JSON lines, PGN.
+
+Everything is made from the stored records by playing them again, so planes have their true history. Each file is
+written beside its place and renamed: it is whole or not there.
+"""
+
+import json
+import os
+import textwrap
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy import _core, storage
+from azpy._core import GameRecord
+from azpy.positions import Position, observation_of, replayed
+from azpy.window import positions_of
+
+__all__ = ["Games", "game_as_dict", "to_jsonl", "to_npz", "to_pgn"]
+
+Games = Sequence[tuple[int, GameRecord]]  # (iteration, game)
+_SEARCHED = 1  # the flag of a ply that can be learned from
+_PGN_WIDTH = 80
+
+
+def _searched(record: GameRecord) -> NDArray[np.int64]:
+    return np.flatnonzero(record.flags & _SEARCHED)
+
+
+def _observations(start: Position, record: GameRecord) -> NDArray[np.float32]:
+    searched = set(_searched(record).tolist())
+    rows = [observation_of(at) for ply, at in enumerate(replayed(start, record.actions.tolist())) if ply in searched]
+    return np.array(rows, np.float32)
+
+
+def _per_action(start: Position, record: GameRecord, values: NDArray[Any]) -> NDArray[Any]:
+    """[K] numbers of legal actions as rows [N, A], 0 where an action is illegal."""
+    rows = np.zeros((len(_searched(record)), start.num_actions), values.dtype)
+    counts = np.diff(record.offsets)[_searched(record)]
+    rows[np.repeat(np.arange(len(rows)), counts), record.legal] = values
+    return rows
+
+
+def _legal(start: Position, record: GameRecord) -> NDArray[np.bool_]:
+    return _per_action(start, record, np.ones(len(record.legal), np.bool_))
+
+
+def _policy_targets(start: Position, record: GameRecord) -> NDArray[np.float32]:
+    visits = _per_action(start, record, record.visits.astype(np.float64))
+    shares: NDArray[np.float32] = (visits / visits.sum(axis=1, keepdims=True)).astype(np.float32)
+    return shares
+
+
+def _value_targets(start: Position, record: GameRecord) -> NDArray[np.float32]:
+    sign = np.where(record.players[_searched(record)] == 0, 1, -1).astype(np.float32)
+    return sign * np.float32(record.outcome)
+
+
+# name -> dtype, shape of a row, rows of a game
+_Column = tuple[str, Callable[[Position], tuple[int, ...]], Callable[[Position, GameRecord], NDArray[Any]]]
+_COLUMNS: dict[str, _Column] = {
+    "observations": ("<f4", lambda start: tuple(start.obs_shape), _observations),
+    "legal": ("|b1", lambda start: (start.num_actions,), _legal),
+    "policy_targets": ("<f4", lambda start: (start.num_actions,), _policy_targets),
+    "value_targets": ("<f4", lambda start: (), _value_targets),
+    "root_values": ("<f4", lambda start: (), lambda _, record: record.root_values[_searched(record)]),
+    "game_id": ("<i8", lambda start: (), lambda _, record: np.full(len(_searched(record)), record.game_id)),
+    "ply": ("<i4", lambda start: (), lambda _, record: _searched(record)),
+}
+
+
+def to_npz(path: str | os.PathLike[str], start: Position, games: Games) -> int:
+    """Writes one row for each searched position, in the order of the games.
+
+    The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], shares of
+    the visits, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move, and `root_values`
+    float32 [N], the search's value for that player; `game_id` int64 [N] and `ply` int32 [N]. They are written a game at
+    a time: memory holds one game's rows.
+
+    Returns:
+        N.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    rows = sum(positions_of(record) for _, record in games)
+    with _writing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, (dtype, row_shape, rows_of) in _COLUMNS.items():
+            header = {"descr": dtype, "fortran_order": False, "shape": (rows, *row_shape(start))}
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array_header_1_0(member, header)
+                for _, record in games:
+                    member.write(np.ascontiguousarray(rows_of(start, record), dtype).tobytes())
+    return rows
+
+
+def to_jsonl(path: str | os.PathLike[str], start: Position, games: Games) -> int:
+    """Writes one JSON object a line and game, see `game_as_dict`.
+
+    Returns:
+        How many games.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    with _writing(path) as file:
+        for iteration, record in games:
+            text = json.dumps(game_as_dict(start, record) | {"iteration": iteration}, allow_nan=False)
+            file.write((text + "\n").encode())
+    return len(games)
+
+
+def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
+    """A game as plain values: all of its record, with the names that people give to actions.
+
+    `outcome` is for player 0. Of each ply: `player` (-1: dice), `action` and its `name`, `searched`; and where it was
+    searched `network` (hexadecimal), `mixed_networks` (exchanged during the search), `root_value` for the player to
+    move, and the `search`: its legal actions with `action`, `name`, `prior` (without noise) and `visits`.
+    """
+    plies = []
+    flags, networks, offsets = record.flags, record.networks, record.offsets
+    legal, priors, visits = record.legal.tolist(), record.priors.tolist(), record.visits.tolist()
+    actions, players, root_values = record.actions.tolist(), record.players.tolist(), record.root_values.tolist()
+    for ply, position in zip(range(len(record)), replayed(start, actions), strict=False):
+        searched = bool(flags[ply] & _SEARCHED)
+        row = {"ply": ply, "player": players[ply], "action": actions[ply], "name": position.action_name(actions[ply])}
+        row["searched"] = searched
+        if searched:
+            own = range(offsets[ply], offsets[ply + 1])
+            row |= {"network": f"{int(networks[ply]):#018x}", "mixed_networks": bool(flags[ply] & 2)}
+            row |= {"root_value": root_values[ply]}
+            row["search"] = [
+                {"action": legal[k], "name": position.action_name(legal[k]), "prior": priors[k], "visits": visits[k]}
+                for k in own
+            ]
+        plies.append(row)
+    about = {"game": record.game, "game_id": record.game_id, "seed": record.seed}
+    about |= {"outcome": record.outcome, "capped": record.capped, "length": len(record)}
+    return about | {"plies": plies}
+
+
+def to_pgn(path: str | os.PathLike[str], start: Position, games: Games, event: str) -> int:
+    """Writes games as PGN: seven tags, numbered actions by name, and the result; player 0 is White.
+
+    For a game whose players take turns, and whose action names are the standard notation, this is standard PGN. Other
+    games keep the form: each action of player 0 has a number, an action of player 1 that follows no such one is
+    written `N...`, a roll of the dice is a comment `{roll: NAME}`, and spaces in names are underscores.
+
+    Args:
+        path: of the file.
+        start: where the games begin.
+        games: (iteration, game).
+        event: the tag Event.
+
+    Returns:
+        How many games.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    with _writing(path) as file:
+        for iteration, record in games:
+            file.write(_pgn(start, iteration, record, event).encode())
+    return len(games)
+
+
+def _pgn(start: Position, iteration: int, record: GameRecord, event: str) -> str:
+    result = "1-0" if record.outcome > 0 else "0-1" if record.outcome < 0 else "1/2-1/2"
+    tags = {"Event": event, "Site": "?", "Date": "????.??.??", "Round": f"{iteration}.{record.game_id}"}
+    tags |= {seat: _network_name(record, player) for player, seat in enumerate(("White", "Black"))}
+    tags |= {"Result": result, "Variant": record.game}
+    if abs(record.outcome) not in (0, 1):
+        tags["Outcome"] = f"{record.outcome:.9g}"  # what a result cannot say
+    if record.capped:
+        tags["Termination"] = "unterminated"
+    words, number, before = list[str](), 0, _core.CHANCE
+    actions = record.actions.tolist()
+    for action, player, position in zip(actions, record.players.tolist(), replayed(start, actions), strict=False):
+        name = "_".join(position.action_name(action).split())
+        if player == _core.CHANCE:
+            words.append(f"{{roll: {name}}}")
+        elif player == 0:
+            number += 1
+            words += [f"{number}.", name]
+        else:
+            number = max(number, 1)
+            words += [name] if before == 0 else [f"{number}...", name]
+        before = player
+    lines = [f'[{tag} "{_escaped(value)}"]' for tag, value in tags.items()]
+    text = textwrap.wrap(" ".join([*words, result]), _PGN_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join([*lines, "", *text, "", ""])
+
+
+def _network_name(record: GameRecord, player: int) -> str:
+    networks = set(record.networks[(record.players == player) & (record.flags & _SEARCHED != 0)].tolist())
+    return " ".join(f"network {network:#018x}" for network in sorted(networks)) or "?"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+@contextmanager
+def _writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to fill; it takes the place of `path` when that is done."""
+    final = Path(path)
+    with storage.disk_errors(final), storage.replacing(final) as temporary, temporary.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())

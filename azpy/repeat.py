@@ -1,0 +1,155 @@
+"""A stored game's searches once more, compared with what was stored.
+
+A game depends on its seed, its id and its network's answers alone, so it can be played again by itself. The network is
+found by its id among the run's checkpoints; that of the first iteration, which never was in a checkpoint, is made again
+from the seed.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from azpy._core import GameRecord, UniformEvaluator
+from azpy.errors import MissingPackageError, ModelError
+from azpy.onnx import OnnxEvaluator, network_id
+from azpy.positions import is_terminal, replayed
+from azpy.selfplay import repeat
+from azpy.stored import StoredRun
+
+__all__ = ["Comparison", "repeat_game"]
+
+_SEARCHED, _MIXED_NETWORKS = 1, 2  # the flags of a ply
+_PLY_FIELDS = ("players", "flags", "networks", "root_values", "actions")
+_SEARCH_FIELDS = ("legal", "priors", "visits")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A stored game beside its repeat.
+
+    Attributes:
+        plies: how many, from the game's start, were compared.
+        whole: whether these are all: a game in which the network was exchanged is repeated up to there.
+        model: what answered, in words.
+        difference: the first ply and field that differ, in words; None if every bit is the same.
+    """
+
+    plies: int
+    whole: bool
+    model: str
+    difference: str | None
+
+
+def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str] | None = None) -> Comparison:
+    """Plays a stored game again with the run's settings and the network that played it, and compares.
+
+    Args:
+        run: the run.
+        record: a game of it.
+        model: where to find the network instead of in the run.
+
+    Raises:
+        ModelError: the network is gone, the file given is another one, or the network was exchanged during the game's
+            first search.
+        MissingPackageError: onnxruntime is not installed.
+    """
+    flags, networks = record.flags.tolist(), record.networks.tolist()
+    asked = [ply for ply in range(len(record)) if flags[ply] & _SEARCHED or networks[ply]]
+    network = networks[asked[0]] if asked else 0
+    exchanged = [ply for ply in asked if networks[ply] != network or flags[ply] & _MIXED_NETWORKS]
+    plies = exchanged[0] if exchanged else len(record)
+    if asked and plies == asked[0]:
+        raise ModelError(
+            f"game {record.game_id} cannot be repeated: the network was exchanged during its first search, ply {plies}"
+        )
+    evaluator, name = _find_model(run, network, model)
+    again = repeat(run.settings, run.start, evaluator, record.game_id)
+    difference = _first_difference(record, again, plies)
+    if difference is None and not exchanged:
+        difference = _different_end(run, record, again)
+    return Comparison(plies, not exchanged, name, difference)
+
+
+def _find_model(run: StoredRun, network: int, model: str | os.PathLike[str] | None) -> tuple[Any, str]:
+    """The evaluator with that network id, and what it is in words."""
+    if network == 0:
+        return UniformEvaluator(), "no network: even priors and value 0"
+    if model is not None:
+        evaluator = OnnxEvaluator(model, game=run.start)
+        if evaluator.network_id != network:
+            raise ModelError(
+                f"{os.fspath(model)} is network {evaluator.network_id:#018x}, the game was played by {network:#018x}"
+            )
+        return evaluator, os.fspath(model)
+    for iteration in reversed(run.checkpoints()):
+        data = _read(run.path / f"checkpoints/{iteration:06d}/model.onnx")
+        if network_id(data) == network:
+            return OnnxEvaluator(data, game=run.start), f"the model of checkpoint {iteration}"
+    untrained, why_not = _untrained_model(run)
+    if network_id(untrained) == network:
+        return OnnxEvaluator(untrained, game=run.start), "the untrained network"
+    remain = ", ".join(map(str, run.checkpoints()))
+    raise ModelError(
+        f"the model that played the game, network {network:#018x}, is gone: {run.path} has "
+        f"{f'checkpoints {remain}' if remain else 'no checkpoints'}{why_not}; give its file with --model if you have it"
+    )
+
+
+def _read(path: Path) -> bytes:
+    """The file, or nothing where it was deleted meanwhile, as old checkpoints are."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _untrained_model(run: StoredRun) -> tuple[bytes, str]:
+    """The model that a run begins with, as its trainer makes it; or nothing, and why."""
+    try:
+        from azpy.learner import Learner
+        from azpy.network import to_onnx
+
+        settings, start = run.settings, run.start
+        learner = Learner(start.obs_shape, start.num_actions, settings.network, seed=settings.seed)
+        return to_onnx(learner.averaged), ""
+    except MissingPackageError as error:
+        return b"", f" (the untrained network cannot be tried: {error})"
+
+
+def _first_difference(record: GameRecord, again: GameRecord, plies: int) -> str | None:
+    """The first of the plies that differs in any bit."""
+    stored, repeated = _by_ply(record), _by_ply(again)
+    for ply in range(plies):
+        if ply >= len(again):
+            return f"ply {ply}: the repeated game was over before it"
+        for field in (*_SEARCH_FIELDS, *_PLY_FIELDS):
+            old, new = stored(ply, field), repeated(ply, field)
+            if old.tobytes() != new.tobytes():
+                return f"ply {ply}: {field} were {old.tolist()}, repeated {new.tolist()}"
+    return None
+
+
+def _by_ply(record: GameRecord) -> Any:
+    arrays = {field: getattr(record, field) for field in (*_SEARCH_FIELDS, *_PLY_FIELDS)}
+    offsets = record.offsets
+
+    def field_at(ply: int, field: str) -> Any:
+        own = slice(offsets[ply], offsets[ply + 1]) if field in _SEARCH_FIELDS else slice(ply, ply + 1)
+        return arrays[field][own]
+
+    return field_at
+
+
+def _different_end(run: StoredRun, record: GameRecord, again: GameRecord) -> str | None:
+    """How the games end; one that was ended before the rules end it is compared up to there."""
+    *_, last = replayed(run.start, record.actions.tolist())
+    if not is_terminal(last):
+        return None
+    for field in ("outcome", "capped"):
+        old, new = getattr(record, field), getattr(again, field)
+        if np.float32(old).tobytes() != np.float32(new).tobytes():
+            return f"the end: {field} was {old}, repeated {new}"
+    return None

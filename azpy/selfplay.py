@@ -1,0 +1,84 @@
+"""Self-play as a run's settings say: of an iteration's games, or of one game once more.
+
+What decides a game's bits stands in one place, so that games are repeated as they were played. Knows nothing of files.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from azpy import _core
+from azpy.errors import SettingsError
+from azpy.positions import Position
+from azpy.settings import Settings
+
+__all__ = ["open_self_play", "rates", "repeat"]
+
+
+def open_self_play(
+    settings: Settings, start: Position, evaluator: Any, next_game: int, known: Collection[int] = ()
+) -> _core.SelfPlay:
+    """Self-play without end, or, in a deterministic run, that of exactly one iteration's games.
+
+    Args:
+        settings: of the run.
+        start: where its games begin.
+        evaluator: see `SelfPlay`.
+        next_game: id of the iteration's first game.
+        known: ids of its games that are finished already. A deterministic run plays from the first missing one on.
+
+    Raises:
+        SettingsError: settings that self-play refuses.
+    """
+    first, games = max([next_game, *(game + 1 for game in known)]), None
+    if settings.deterministic:
+        end = next_game + settings.games_per_iteration
+        first = next(game for game in range(next_game, end) if game not in known)
+        games = end - first
+    layout = {"slots": settings.slots, "pipelines": settings.pipelines}
+    return _open(settings, start, evaluator, first_game=first, games=games, **layout)
+
+
+def repeat(settings: Settings, start: Position, evaluator: Any, game_id: int) -> _core.GameRecord:
+    """One game of a run once more, by itself.
+
+    Raises:
+        SettingsError: settings that self-play refuses.
+    """
+    with _open(settings, start, evaluator, first_game=game_id, games=1, slots=1, pipelines=1) as play:
+        return next(play)
+
+
+def _open(settings: Settings, start: Position, evaluator: Any, **layout: Any) -> _core.SelfPlay:
+    try:
+        return _core.SelfPlay(
+            start,
+            evaluator,
+            eval_batch=settings.eval_batch,
+            simulations=settings.simulations,
+            c_puct=settings.c_puct,
+            root_noise=settings.root_noise,
+            temperature_plies=settings.temperature_plies,
+            opening_plies=settings.opening_plies,
+            seed=settings.seed,
+            **layout,
+        )
+    except (_core.GameError, _core.EvaluatorError):
+        raise
+    except (ValueError, OverflowError) as error:
+        raise SettingsError(f"self-play cannot run with these settings: {error}") from error
+
+
+def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> dict[str, float]:
+    """Rates and shares of self-play between two readings of its totals; an evaluation is a row of a batch."""
+    delta = {name: after[name] - before[name] for name in before}
+    leaves = delta["evaluations"] + delta["cache_hits"]
+    seconds = max(seconds, 1e-9)
+    return {
+        "play_seconds": seconds,
+        "games_per_second": delta["games"] / seconds,
+        "positions_per_second": delta["positions"] / seconds,
+        "simulations_per_second": delta["simulations"] / seconds,
+        "evaluations_per_second": delta["rows"] / seconds,
+        "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
+        "cache_hits": delta["cache_hits"] / max(leaves, 1.0),
+    }

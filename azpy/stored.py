@@ -1,0 +1,135 @@
+"""Reading a run folder that another process may be using: nothing in it is locked, cleared or changed."""
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from pathlib import Path
+
+from azpy import storage
+from azpy._core import GameRecord, ReplayBuffer
+from azpy.errors import RunError
+from azpy.positions import Position, make_position
+from azpy.settings import Settings
+
+__all__ = ["StoredRun", "check_rules"]
+
+_SIX_DIGITS = "[0-9]" * 6
+
+
+class StoredRun:
+    """What a run has on disk.
+
+    Args:
+        path: its folder.
+
+    Attributes:
+        path: its folder.
+        settings: those of config.toml.
+        start: where its games begin.
+
+    Raises:
+        RunError: no run folder, or its config.toml is damaged.
+        SettingsError: its game cannot be made here.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        config = self.path / "config.toml"
+        try:
+            given = tomllib.loads(config.read_text("utf-8"))
+            self.settings = Settings(
+                **{field.name: given[field.name] for field in fields(Settings) if field.name in given}
+            )
+        except FileNotFoundError:
+            raise RunError(f"{self.path} is no run folder: it has no config.toml") from None
+        except (OSError, ValueError, TypeError) as error:
+            raise RunError(f"{config} is damaged: {error}") from error
+        self.start: Position = make_position(self.settings.game)
+
+    def iterations(self) -> list[int]:
+        """Iterations whose games are sealed, ascending."""
+        return _numbers(self.path / "games", f"{_SIX_DIGITS}.npz")
+
+    def games(self, iterations: Iterable[int]) -> Iterator[tuple[int, GameRecord]]:
+        """Sealed games: (iteration, game), by iteration and game id.
+
+        Raises:
+            RunError: an iteration is not sealed, or its file is damaged.
+        """
+        sealed = self.iterations()
+        for iteration in iterations:
+            if iteration not in sealed:
+                there = f"those from {sealed[0]} to {sealed[-1]} are" if sealed else "none is yet"
+                raise RunError(f"{self.path} has no sealed games of iteration {iteration}: {there}")
+            for record in storage.unpack_games(self._sealed(iteration)):
+                yield iteration, record
+
+    def find_game(self, game_id: int) -> tuple[int | None, GameRecord]:
+        """One game, and its iteration; None while that is still being played.
+
+        Raises:
+            RunError: there is no such game, or its file is damaged.
+        """
+        journal = self.path / "games/journal.bin"
+        # The journal first: a game that is sealed in between is then found twice, not missed.
+        with storage.disk_errors(self.path):
+            records = storage.read_journal(journal)[0] if journal.exists() else []
+        ids = {record.game_id: record for record in records}
+        if game_id in ids:
+            return None, ids[game_id]
+        every = list(ids)
+        for iteration in self.iterations():
+            sealed = storage.sealed_game_ids(self._sealed(iteration))
+            if game_id in sealed:
+                return next((i, record) for i, record in self.games([iteration]) if record.game_id == game_id)
+            every += [*sealed[:1], *sealed[-1:]]
+        there = f"its games are {min(every)} to {max(every)}" if every else "it has no games yet"
+        raise RunError(f"{self.path} has no game {game_id}: {there}")
+
+    def checkpoints(self) -> list[int]:
+        """Iterations that have a checkpoint, ascending."""
+        return _numbers(self.path / "checkpoints", _SIX_DIGITS)
+
+    def model(self, iteration: int) -> bytes:
+        """The exported model of a checkpoint, compared with the checkpoint's manifest.
+
+        Raises:
+            RunError: there is no such checkpoint, or it is damaged.
+        """
+        there = self.checkpoints()
+        if iteration not in there:
+            listed = f"it has {', '.join(map(str, there))}" if there else "it has none"
+            raise RunError(f"{self.path} has no checkpoint {iteration}: {listed}")
+        folder = self.path / f"checkpoints/{iteration:06d}"
+        try:
+            data = (folder / "model.onnx").read_bytes()
+            manifest = json.loads((folder / "manifest.json").read_bytes())
+        except (OSError, ValueError) as error:
+            raise RunError(f"{folder} is damaged: {error}") from error
+        if not isinstance(manifest, dict) or hashlib.sha256(data).hexdigest() != manifest.get("model.onnx"):
+            raise RunError(f"{folder} is damaged: model.onnx differs from manifest.json")
+        return data
+
+    def _sealed(self, iteration: int) -> Path:
+        return self.path / f"games/{iteration:06d}.npz"
+
+
+def check_rules(start: Position, records: Iterable[GameRecord]) -> None:
+    """Plays games again: their actions, legal actions, players and outcomes are what the rules say.
+
+    Raises:
+        RunError: a game that the rules do not bear out.
+    """
+    buffer = ReplayBuffer(start, max_positions=1)  # what checks games; it keeps the last one only
+    for record in records:
+        try:
+            buffer.add(record)
+        except ValueError as error:
+            raise RunError(f"game {record.game_id} does not fit the rules: {error}") from error
+
+
+def _numbers(folder: Path, pattern: str) -> list[int]:
+    return sorted(int(entry.name.partition(".")[0]) for entry in folder.glob(pattern))
