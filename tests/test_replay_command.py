@@ -1,0 +1,300 @@
+"""az-replay: a stored game is shown as it was played, and its searches repeat bit for bit or it says where not."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from azpy.cli.replay import main
+from azpy.collector import Collector
+from azpy.errors import ModelError
+from azpy.events import Sealed
+from azpy.repeat import repeat_game
+from azpy.runs import RunFolder
+from azpy.selfplay import repeat
+from azpy.settings import Settings
+from azpy.storage import pack_games, unpack_games
+from azpy.stored import StoredRun
+from azpy.trainer import Trainer
+from test_onnx import make_model
+from test_positions import HEAP
+
+SMALL: dict[str, Any] = {"simulations": 16, "slots": 6, "eval_batch": 2, "games_per_iteration": 12, "opening_plies": 2}
+OUTCOME_BYTE = 4 + 4 + len("tic_tac_toe") + 8 + 8  # of a record's bytes
+
+
+def collect(path: Path, game: str, iterations: int = 1, model: Path | None = None, **changes: Any) -> StoredRun:
+    settings = Settings(game, **(SMALL | {"iterations": iterations} | changes))
+    with Collector(settings, path, model) as collector:
+        list(collector.run())
+    return StoredRun(path)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in which models are exchanged while games go on."""
+    path: Path = tmp_path_factory.mktemp("runs") / "trained"
+    # More games than may wait to be fetched: the newer models play too.
+    changes = {"network": "1x8", "iterations": 3, "games_per_iteration": 100, "simulations": 8, "final_match_games": 2}
+    settings = Settings("tic_tac_toe", **(SMALL | changes))
+    with Trainer(settings, path) as trainer:
+        for _ in trainer.run():
+            pass
+    return path
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("runs") / "collected"
+    return collect(path, "tic_tac_toe").path
+
+
+def games(path: Path) -> Iterator[azpy.GameRecord]:
+    run = StoredRun(path)
+    return (record for _, record in run.games(run.iterations()))
+
+
+def networks_of(record: azpy.GameRecord) -> set[int]:
+    return {int(network) for network in record.networks if network}
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
+    assert main([*map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_every_game_whose_model_is_there_repeats_bit_for_bit(trained: Path) -> None:
+    run = StoredRun(trained)
+    assert run.checkpoints() == [1, 2, 3]
+    repeated, models = 0, set[str]()
+    for record in list(games(trained))[::6]:
+        try:
+            comparison = repeat_game(run, record)
+        except ModelError as error:
+            assert "during its first search" in str(error)
+            continue
+        assert comparison.difference is None
+        assert comparison.whole == (len(networks_of(record)) < 2 and not (record.flags & 2).any())
+        assert comparison.plies > 0
+        repeated += 1
+        models.add(comparison.model)
+    assert repeated > 40
+    assert {"the untrained network", "the model of checkpoint 1", "the model of checkpoint 2"} == models
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four(width=5,height=4)", "pig", "dice_nim", "heap_game:Heap"])
+def test_games_of_every_kind_repeat_to_the_same_bytes(
+    game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "heap_game.py").write_text(HEAP)
+    monkeypatch.chdir(tmp_path)
+    run = collect(tmp_path / "run", game, games_per_iteration=5)
+    for record in games(run.path):
+        assert repeat_game(run, record).difference is None
+        again = repeat(run.settings, run.start, azpy.UniformEvaluator(), record.game_id)
+        assert again.to_bytes() == record.to_bytes()
+
+
+def test_a_game_with_two_networks_is_repeated_up_to_the_exchange(tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    model.write_bytes(make_model(weight=0.5))
+    old = azpy.OnnxEvaluator(model).network_id
+    (tmp_path / "old.onnx").write_bytes(model.read_bytes())
+    settings = Settings("tic_tac_toe", iterations=2, **(SMALL | {"games_per_iteration": 100}))
+    with Collector(settings, tmp_path / "run", model) as collector:
+        for event in collector.run():
+            if isinstance(event, Sealed) and event.iteration == 1:
+                model.write_bytes(make_model(weight=1.5))
+    run = StoredRun(tmp_path / "run")
+    mixed = [record for record in games(run.path) if old in networks_of(record) and len(networks_of(record)) == 2]
+    assert mixed
+    for record in mixed:
+        first_new = next(ply for ply in range(len(record)) if record.networks[ply] not in (0, old))
+        try:
+            comparison = repeat_game(run, record, tmp_path / "old.onnx")
+        except ModelError as error:
+            assert "during its first search" in str(error)
+            continue
+        assert (comparison.difference, comparison.whole, comparison.plies) == (None, False, first_new)
+
+
+def test_a_difference_is_named_with_its_ply_and_field(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Path(shutil.copytree(collected, tmp_path / "run"))
+    config = copy / "config.toml"
+    game = next(record.game_id for record in games(copy) if record.flags[0] & 1)
+    assert main([str(copy), str(game), "--check"]) == 0
+    assert "the same, bit for bit: " in capsys.readouterr().out
+    config.write_text(config.read_text().replace("simulations = 16", "simulations = 17"))
+    assert main([str(copy), str(game), "--check"]) == 1
+    assert "first difference: ply 0: visits were [" in capsys.readouterr().out
+    assert main([str(copy), str(game), "--check", "--json"]) == 1
+    check = json.loads(capsys.readouterr().out)["check"]
+    assert check["difference"].startswith("ply 0: visits were [")
+
+
+@pytest.mark.parametrize("field", ["priors", "root_values", "actions"])
+def test_one_bit_is_a_difference(field: str, collected: Path, tmp_path: Path) -> None:
+    run = StoredRun(collected)
+    record = next(games(collected))
+    data = bytearray(record.to_bytes())
+    ply = int(np.flatnonzero(record.flags & 1)[0])
+    head = OUTCOME_BYTE + 4 + 1 + 8
+    place = {"priors": len(data) - 4, "root_values": head + 18 * ply + 6, "actions": head + 18 * ply}
+    data[place[field]] ^= 1
+    changed = azpy.GameRecord.from_bytes(bytes(data))
+    assert getattr(changed, field).tobytes() != getattr(record, field).tobytes()
+    assert (repeat_game(run, changed).difference or "").split()[2] == field
+
+
+def test_a_model_that_is_gone_is_said_in_one_line_and_can_be_given(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = StoredRun(run)
+    whole = [(record, networks_of(record)) for record in games(run)]
+    of_one = azpy.OnnxEvaluator(run / "checkpoints/000001/model.onnx").network_id
+    game = next(record.game_id for record, networks in whole if networks == {of_one} and not (record.flags & 2).any())
+    kept = Path(shutil.copy(run / "checkpoints/000001/model.onnx", tmp_path / "kept.onnx"))
+    shutil.rmtree(run / "checkpoints/000001")
+    assert main([str(run), str(game), "--check"]) == 2
+    said = capsys.readouterr().err
+    assert f"network {of_one:#018x}, is gone: {run} has checkpoints 2, 3;" in said
+    assert said.count("\n") == 1
+    assert main([str(run), str(game), "--check", "--model", str(kept)]) == 0
+    assert "the same, bit for bit" in capsys.readouterr().out
+    assert main([str(run), str(game), "--check", "--model", str(run / "checkpoints/000002/model.onnx")]) == 2
+    assert f"the game was played by {of_one:#018x}" in capsys.readouterr().err
+    assert stored.checkpoints() == [2, 3]
+
+
+def test_a_game_is_shown_as_the_record_and_the_rules_have_it(
+    collected: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for record in games(collected):
+        found = shown(capsys, collected, str(record.game_id))
+        state = azpy.make_game("tic_tac_toe")
+        assert (found["iteration"], found["outcome"], len(found["plies"])) == (1, record.outcome, len(record))
+        assert found["rules"] == "the same outcome"
+        for ply, row in enumerate(found["plies"]):
+            own = slice(record.offsets[ply], record.offsets[ply + 1])
+            assert row["board"] == str(state)
+            assert row["name"] == state.action_name(record.actions[ply])
+            assert row["player"] == record.players[ply] == state.turn
+            assert row["searched"] == bool(record.flags[ply] & 1)
+            if row["searched"]:
+                assert row["root_value"] == record.root_values[ply]
+                assert [action["action"] for action in row["search"]] == state.legal_actions()
+                assert [action["visits"] for action in row["search"]] == record.visits[own].tolist()
+                assert [action["prior"] for action in row["search"]] == record.priors[own].tolist()
+            state.play(int(record.actions[ply]))
+        assert found["last_board"] == str(state)
+        assert state.outcome() == found["outcome"]
+
+
+def test_the_text_shows_boards_thoughts_and_the_action_played(
+    collected: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = next(record for record in games(collected) if not record.flags[0] & 1)
+    assert main([str(collected), str(record.game_id)]) == 0
+    text = capsys.readouterr().out
+    assert "opening, not searched: played " in text
+    assert text.count("  played\n") == np.count_nonzero(record.flags & 1)
+    assert text.count(" to move:\n") == len(record)
+    assert "as the rules say" in text
+    last = len(record) - 1
+    assert main([str(collected), str(record.game_id), "--ply", str(last)]) == 0
+    one = capsys.readouterr().out
+    assert f"ply {last}, player {record.players[last]} to move:" in one
+    assert one.count(" to move:\n") == 1
+    assert shown(capsys, collected, str(record.game_id), "--ply", "1")["plies"][0]["ply"] == 1
+
+
+def test_dice_are_shown_as_dice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = collect(tmp_path / "run", "dice_nim", games_per_iteration=2)
+    record = next(games(run.path))
+    assert main([str(run.path), str(record.game_id)]) == 0
+    text = capsys.readouterr().out
+    assert text.count(", dice:\n") == np.count_nonzero(record.players == -1) > 0
+    assert "rolled roll 1" in text or "rolled roll 2" in text
+
+
+def test_a_run_in_use_is_read_and_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run"
+    settings = Settings("tic_tac_toe", **SMALL)
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), games=3, simulations=16) as play:
+        records = list(play)
+    with RunFolder(path, vars(settings)) as folder:
+        for record in records:
+            folder.append(record)
+        with (path / "games/journal.bin").open("ab") as journal:
+            journal.write(b"\x99" * 7)  # a game that is being written
+        before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+        for record in records:
+            found = shown(capsys, path, str(record.game_id))
+            assert found["iteration"] is None
+            assert [row["action"] for row in found["plies"]] == record.actions.tolist()
+        assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+
+
+def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(collected, tmp_path / "run"))
+    sealed = run / "games/000001.npz"
+    records = unpack_games(sealed)
+    lost = next(index for index, record in enumerate(records) if record.outcome == 1)
+    data = bytearray(records[lost].to_bytes())
+    data[OUTCOME_BYTE + 3] ^= 0x80  # the sign
+    records[lost] = azpy.GameRecord.from_bytes(bytes(data))
+    sealed.write_bytes(pack_games(records))
+    game = str(records[lost].game_id)
+    assert main([str(run), game]) == 0
+    assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().out
+    assert main([str(run), game, "--check"]) == 2
+    assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["nowhere", "0"], "nowhere is no run folder: it has no config.toml"),
+        (["run", "999"], "run has no game 999: its games are 0 to"),
+        (["run", "first"], "invalid int value: 'first'"),
+        (["run", "0", "--ply", "99"], "has plies 0 to"),
+        (["run", "0", "--ply", "-1"], "has plies 0 to"),
+        (["run", "0", "--ply", "0", "--check"], "give one of them"),
+        (["run", "0", "--model", "x"], "--model goes with --check"),
+        (["broken", "0"], "broken/config.toml is damaged"),
+        (["cut", "0"], "games/000001.npz is damaged"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str],
+    text: str,
+    collected: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("run", "broken", "cut"):
+        shutil.copytree(collected, name)
+    Path("broken/config.toml").write_text("game = ")
+    os.truncate("cut/games/000001.npz", 200)
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert text in said
+    assert said.startswith("az-replay: ")
+    assert said.count("\n") == 1
