@@ -102,6 +102,11 @@ FORBIDDEN: dict[str, set[str]] = {
     "onnx": {*NETWORKS - {"onnxruntime"}, *SHOWING, *ABOVE, "azpy.network", "azpy.runs", "azpy.arena"},
     "network": {"onnxruntime", *SHOWING, *ABOVE, "azpy.onnx", "azpy.runs", "azpy.arena"},
     "learner": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy.onnx", "azpy.runs", "azpy.arena"},
+    "selfplay": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
+    "stored": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.onnx", "azpy.arena"},
+    "exports": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.onnx", "azpy.arena"},
+    "repeat": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
+    "collector": {*NETWORKS, *SHOWING, *ABOVE, "azpy.learner", "azpy.network", "azpy.arena"},
     "trainer": {*SHOWING, "azpy.cli"},
 }
 

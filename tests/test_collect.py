@@ -1,0 +1,231 @@
+"""az-train --collect-only: games for people who train elsewhere; no torch, nothing twice, nothing lost."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy.cli.train import main
+from azpy.collector import Collector
+from azpy.errors import ModelError
+from azpy.events import CollectFinished, CollectStarted, Played, Saved, Sealed
+from azpy.settings import Settings
+from azpy.stored import StoredRun, check_rules
+from azpy.trainer import Trainer
+from test_onnx import make_model
+
+SMALL: dict[str, Any] = {"simulations": 8, "slots": 6, "eval_batch": 2, "games_per_iteration": 15, "iterations": 2}
+FLAGS = [item for name, value in SMALL.items() for item in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def settings(**changes: Any) -> Settings:
+    return Settings(**({"game": "tic_tac_toe"} | SMALL | changes))
+
+
+def collect(path: Path, model: Path | None = None, **changes: Any) -> list[Any]:
+    with Collector(settings(**changes), path, model) as collector:
+        return list(collector.run())
+
+
+def sealed(path: Path) -> list[tuple[int, azpy.GameRecord]]:
+    run = StoredRun(path)
+    return list(run.games(run.iterations()))
+
+
+def as_bytes(path: Path) -> list[bytes]:
+    return [record.to_bytes() for _, record in sealed(path)]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(make_model(weight=0.5))
+    return path
+
+
+def id_of(model: Path) -> int:
+    return azpy.OnnxEvaluator(model).network_id
+
+
+def test_iterations_are_sealed_with_a_row_of_metrics_each(tmp_path: Path, model: Path) -> None:
+    events = collect(tmp_path / "run", model)
+    assert isinstance(events[0], CollectStarted)
+    assert [event.iteration for event in events if isinstance(event, Sealed)] == [1, 2]
+    assert isinstance(events[-1], CollectFinished)
+    assert events[-1].games == 30
+    run, games = StoredRun(tmp_path / "run"), sealed(tmp_path / "run")
+    check_rules(run.start, (record for _, record in games))
+    assert [iteration for iteration, _ in games] == [1] * 15 + [2] * 15
+    assert {network for _, record in games for network in record.networks.tolist()} == {id_of(model)}
+    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    assert [(row["kind"], row["iteration"], row["games"]) for row in rows] == [
+        ("collected", 1, 15),
+        ("collected", 2, 15),
+    ]
+    assert all(f"{id_of(model):#018x}" in row["model"] for row in rows)
+    assert not any((tmp_path / "run/checkpoints").iterdir())
+
+
+def test_without_a_model_the_search_plays_alone(tmp_path: Path) -> None:
+    collect(tmp_path / "run")
+    for _, record in sealed(tmp_path / "run"):
+        assert not record.networks.any()
+        begin, end = record.offsets[0], record.offsets[1]
+        assert record.priors[begin:end] == pytest.approx(1 / 9)
+
+
+def test_it_needs_no_torch_and_without_a_model_no_onnx_runtime(tmp_path: Path) -> None:
+    hidden = ("torch", "onnx", "onnxscript", "onnxruntime", "safetensors")
+    script = (
+        f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
+        "from azpy.cli.train import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", script, "tic_tac_toe", "--collect-only", *FLAGS]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "played by no network: even priors and value 0" in done.stdout
+    assert "done: 30 games in 2 iterations" in done.stdout
+
+
+def test_with_a_model_it_loads_no_torch(tmp_path: Path, model: Path) -> None:
+    script = "import sys; sys.modules['torch'] = None\nfrom azpy.cli.train import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", script, "tic_tac_toe", "--collect-only", "--model", str(model), *FLAGS]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"played by {model} (network {id_of(model):#018x})" in done.stdout
+
+
+def test_the_same_command_goes_on_and_plays_no_game_twice(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    for stop_after in (1, 3, 5):
+        with Collector(settings(iterations=4), path) as collector:
+            for count, _ in enumerate(event for event in collector.run() if isinstance(event, Played | Sealed)):
+                if count == stop_after:
+                    break
+    events = collect(path, iterations=6)
+    assert [event.iteration for event in events if isinstance(event, Sealed)][-1] == 6
+    games = sealed(path)
+    assert len({record.game_id for _, record in games}) == len(games) == events[-1].games == 90
+    assert [type(event) for event in collect(path, iterations=6)] == [CollectStarted, CollectFinished]
+
+
+def test_ids_go_on_above_every_sealed_iteration(tmp_path: Path) -> None:
+    # Games in play end out of order: the highest id need not be in the last iteration.
+    path = tmp_path / "run"
+    for iterations in range(1, 12):
+        collect(path, iterations=iterations, games_per_iteration=1)
+    ids = [record.game_id for _, record in sealed(path)]
+    assert len(set(ids)) == len(ids) == 11
+    with Collector(settings(iterations=12, games_per_iteration=1), path) as collector:
+        assert collector._next_game == max(ids) + 1
+
+
+def test_a_deterministic_collection_is_the_same_games_in_any_layout_and_in_parts(tmp_path: Path, model: Path) -> None:
+    collect(tmp_path / "straight", model, deterministic=True)
+    collect(tmp_path / "other", model, deterministic=True, slots=3, pipelines=1)
+    with Collector(settings(deterministic=True), tmp_path / "parts", model) as collector:
+        for event in collector.run():
+            if isinstance(event, Played) and event.iteration == 2:
+                break
+    collect(tmp_path / "parts", model, deterministic=True)
+    assert as_bytes(tmp_path / "straight") == as_bytes(tmp_path / "other") == as_bytes(tmp_path / "parts")
+    assert [record.game_id for _, record in sealed(tmp_path / "parts")] == list(range(30))
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_the_next_iteration_is_played_by_the_model_that_the_file_holds_then(
+    deterministic: bool, tmp_path: Path, model: Path
+) -> None:
+    old, new = id_of(model), make_model(weight=1.5)
+    # More games than may wait to be fetched when the model is exchanged.
+    chosen = settings(iterations=3, games_per_iteration=100, deterministic=deterministic)
+    with Collector(chosen, tmp_path / "run", model) as collector:
+        for event in collector.run():
+            if isinstance(event, Sealed) and event.iteration == 1:
+                (tmp_path / "new").write_bytes(new)
+                (tmp_path / "new").rename(model)
+    networks = {
+        iteration: {
+            int(network) for i, record in sealed(tmp_path / "run") if i == iteration for network in record.networks
+        }
+        for iteration in (1, 2, 3)
+    }
+    assert networks[1] == {old}
+    assert id_of(model) in networks[2]
+    assert networks[3] == {id_of(model)}
+    assert not deterministic or networks[2] == {id_of(model)}
+
+
+def test_a_model_that_cannot_play_ends_it_in_one_line_and_a_good_one_goes_on(tmp_path: Path, model: Path) -> None:
+    path, good = tmp_path / "run", model.read_bytes()
+
+    def run_and_damage(data: bytes) -> None:
+        with Collector(settings(iterations=9), path, model) as collector:
+            for event in collector.run():
+                if isinstance(event, Sealed):
+                    model.write_bytes(data)
+
+    with pytest.raises(ModelError, match="is no usable ONNX model"):
+        run_and_damage(good[: len(good) // 2])
+    model.write_bytes(good)
+    with pytest.raises(ModelError, match="does not fit the game"):
+        run_and_damage(make_model(shape=("batch", 2, 3, 4)))
+    model.write_bytes(good)
+    assert collect(path, model, iterations=3)[-1].games == 45
+
+
+def test_a_timed_collection_seals_what_it_has(tmp_path: Path) -> None:
+    events = collect(tmp_path / "run", iterations=None, minutes=0.005, games_per_iteration=10**9)
+    assert [event.iteration for event in events if isinstance(event, Sealed)] == [1]
+    assert events[-1].games == len(sealed(tmp_path / "run")) > 0
+
+
+def test_training_can_go_on_from_collected_games_but_not_the_other_way(tmp_path: Path) -> None:
+    path, chosen = tmp_path / "run", {"network": "1x8", "final_match_games": 2}
+    collect(path, **chosen)
+    before = as_bytes(path)
+    with Trainer(settings(**chosen), path) as trainer:
+        events = list(trainer.run())
+    assert [event.iteration for event in events if isinstance(event, Saved)] == [1, 2]
+    assert not [event for event in events if isinstance(event, Played)]
+    assert as_bytes(path) == before
+    out = ["--network", "1x8", "--out", str(path)]
+    assert main(["tic_tac_toe", "--collect-only", *FLAGS, *out]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["tic_tac_toe", "--model", "model.onnx"], "--model goes with --collect-only"),
+        (["tic_tac_toe", "--collect-only", "--model", "none.onnx"], "none.onnx cannot be read"),
+        (["tic_tac_toe", "--collect-only", "--model", "text.onnx"], "text.onnx is no usable ONNX model"),
+        (["pig", "--collect-only", "--model", "model.onnx"], "model.onnx does not fit the game"),
+        (["chequers", "--collect-only"], "unknown game 'chequers'"),
+        (["tic_tac_toe", "--collect-only", "--out", "occupied"], "occupied is not empty and has no config.toml"),
+    ],
+)
+def test_bad_input_is_one_line_and_makes_nothing(
+    arguments: list[str],
+    text: str,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.onnx").write_text("not a model")
+    Path("occupied").mkdir()
+    Path("occupied/file").write_text("")
+    before = sorted(os.walk("."))
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert text in said
+    assert said.startswith("az-train: ")
+    assert said.count("\n") == 1
+    assert sorted(os.walk(".")) == before
+    assert model.exists()

@@ -1,0 +1,246 @@
+"""az-export: what it writes is what the records say, played again; and a file is whole or not there."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from azpy import exports
+from azpy.cli.export import main
+from azpy.collector import Collector
+from azpy.errors import RunError
+from azpy.runs import RunFolder
+from azpy.settings import Settings
+from azpy.stored import StoredRun
+from oracles import Countdown
+from test_onnx import make_model
+from test_replay import GAMES, records, slow_samples, start_of
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four iterations of ten games."""
+    path: Path = tmp_path_factory.mktemp("runs") / "run"
+    settings = Settings("tic_tac_toe", simulations=16, slots=4, games_per_iteration=10, iterations=4, opening_plies=2)
+    with Collector(settings, path) as collector:
+        list(collector.run())
+    return path
+
+
+def numbered(played: list[azpy.GameRecord]) -> list[tuple[int, azpy.GameRecord]]:
+    return [(1, record) for record in played]
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_npz_equals_a_slow_replay(game: str, tmp_path: Path) -> None:
+    played, start = records(GAMES[game], 6), start_of(GAMES[game])
+    rows = exports.to_npz(tmp_path / "x.npz", start, numbered(played))
+    with np.load(tmp_path / "x.npz", allow_pickle=False) as file:
+        found = dict(file)
+    expected = [sample for record in played for sample in slow_samples(start, record, 0.0, symmetries=False)]
+    assert rows == len(expected) > 6
+    observations, legal, policies, values = (np.stack(column) for column in zip(*expected, strict=True))
+    assert found["observations"].tobytes() == observations.astype(np.float32).tobytes()
+    assert np.array_equal(found["legal"], legal)
+    np.testing.assert_allclose(found["policy_targets"], policies, rtol=1e-6)
+    assert np.array_equal(found["value_targets"], values)
+    searched = [(record, ply) for record in played for ply in np.flatnonzero(record.flags & 1)]
+    assert found["game_id"].tolist() == [record.game_id for record, _ in searched]
+    assert found["ply"].tolist() == [ply for _, ply in searched]
+    assert found["root_values"].tolist() == [record.root_values[ply] for record, ply in searched]
+    shapes = {"observations": start.obs_shape, "legal": (start.num_actions,), "policy_targets": (start.num_actions,)}
+    for name, dtype in (("observations", "f4"), ("legal", "?"), ("policy_targets", "f4"), ("value_targets", "f4"),
+                        ("root_values", "f4"), ("game_id", "i8"), ("ply", "i4")):  # fmt: skip
+        assert found[name].dtype == np.dtype(dtype)
+        assert found[name].shape == (rows, *shapes.get(name, ()))
+
+
+def test_npz_rows_are_those_that_training_draws(tmp_path: Path) -> None:
+    played, start = records("connect_four", 4), azpy.make_game("connect_four")
+    buffer = azpy.ReplayBuffer("connect_four")
+    for record in played:
+        buffer.add(record)
+    exports.to_npz(tmp_path / "x.npz", start, numbered(played))
+    with np.load(tmp_path / "x.npz") as file:
+        columns = [file[name] for name in ("observations", "legal", "policy_targets", "value_targets")]
+    written = {b"".join(part.tobytes() for part in row) for row in zip(*columns, strict=True)}
+    drawn = zip(*buffer.sample(500, seed=1, symmetries=False), strict=True)
+    assert {b"".join(part.tobytes() for part in row) for row in drawn} <= written
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_json_lines_hold_the_whole_record_with_names(game: str, tmp_path: Path) -> None:
+    played, start = records(GAMES[game], 4), start_of(GAMES[game])
+    assert exports.to_jsonl(tmp_path / "x.jsonl", start, numbered(played)) == 4
+    lines = (tmp_path / "x.jsonl").read_text().splitlines()
+    for line, record in zip(map(json.loads, lines), played, strict=True):
+        plies = line["plies"]
+        search = [action for row in plies for action in row.get("search", [])]
+        assert (line["game_id"], line["seed"], line["outcome"]) == (record.game_id, record.seed, record.outcome)
+        assert [row["action"] for row in plies] == record.actions.tolist()
+        assert [row["player"] for row in plies] == record.players.tolist()
+        assert [row["searched"] for row in plies] == (record.flags & 1 > 0).tolist()
+        assert np.float32([row.get("root_value", 0) for row in plies]).tobytes() == record.root_values.tobytes()
+        assert [int(row.get("network", "0"), 16) for row in plies] == record.networks.tolist()
+        assert [action["action"] for action in search] == record.legal.tolist()
+        assert [action["visits"] for action in search] == record.visits.tolist()
+        assert np.float32([action["prior"] for action in search]).tobytes() == record.priors.tobytes()
+        state = start.clone()
+        for row in plies:
+            assert row["name"] == state.action_name(row["action"])
+            state.play(row["action"])
+
+
+def pgn_games(text: str) -> Iterator[tuple[dict[str, str], list[str]]]:
+    """A reader of its own: tags, and the tokens of the movetext."""
+    for tags, moves in re.findall(r"((?:^\[.*\]\n)+)\n((?:^[^\[\n].*\n)+)", text, re.MULTILINE):
+        tokens = re.findall(r"\{[^}]*\}|[^\s{}]+", moves)
+        yield dict(re.findall(r'^\[(\w+) "(.*)"\]$', tags, re.MULTILINE)), tokens
+
+
+def test_pgn_of_players_who_take_turns_is_standard(collected: Path, tmp_path: Path) -> None:
+    target = tmp_path / "x.pgn"
+    assert main([str(collected), "--pgn", str(target)]) == 0
+    found = list(pgn_games(target.read_text()))
+    run = StoredRun(collected)
+    stored = list(run.games(run.iterations()))
+    assert len(found) == len(stored) == 40
+    for (tags, tokens), (iteration, record) in zip(found, stored, strict=True):
+        assert list(tags)[:7] == ["Event", "Site", "Date", "Round", "White", "Black", "Result"]
+        assert tags["Round"] == f"{iteration}.{record.game_id}"
+        assert tags["Result"] == tokens[-1] == {1: "1-0", -1: "0-1", 0: "1/2-1/2"}[record.outcome]
+        state, names = azpy.make_game("tic_tac_toe"), list[str]()
+        for ply, action in enumerate(record.actions.tolist()):
+            names += [f"{ply // 2 + 1}."] if ply % 2 == 0 else []
+            names.append(state.action_name(action))
+            state.play(action)
+        assert tokens[:-1] == names
+    assert max(map(len, target.read_text().splitlines())) <= 80
+
+
+@pytest.mark.parametrize("game", ["pig", "dice_nim", "python"])
+def test_pgn_of_dice_and_double_turns_keeps_every_action_in_order(game: str, tmp_path: Path) -> None:
+    played, start = records(GAMES[game], 3), start_of(GAMES[game])
+    exports.to_pgn(tmp_path / "x.pgn", start, numbered(played), "a run")
+    for (_, tokens), record in zip(pgn_games((tmp_path / "x.pgn").read_text()), played, strict=True):
+        state, names = start.clone(), list[str]()
+        for action, player in zip(record.actions.tolist(), record.players.tolist(), strict=True):
+            name = state.action_name(action).replace(" ", "_")
+            names.append(name if player >= 0 else f"{{roll: {name}}}")
+            state.play(action)
+        assert [token for token in tokens[:-1] if not re.fullmatch(r"\d+\.(\.\.)?", token)] == names
+        numbers = [token for token in tokens if re.fullmatch(r"\d+\.", token)]
+        assert numbers == [f"{turn}." for turn in range(1, np.count_nonzero(record.players == 0) + 1)]
+        by_one = [at for at, token in enumerate(tokens) if token.endswith("...")]
+        assert all(not re.fullmatch(r"\d+\.(\.\.)?", tokens[at + 1]) for at in by_one)
+
+
+def test_a_pgn_tag_cannot_be_broken_out_of(tmp_path: Path) -> None:
+    exports.to_pgn(tmp_path / "x.pgn", Countdown(4), numbered(records(Countdown(4), 1)), 'a "run" \\')
+    assert '[Event "a \\"run\\" \\\\"]' in (tmp_path / "x.pgn").read_text()
+
+
+def test_iterations_are_chosen(collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "x.jsonl"
+    for chosen, expected in (("2", {2}), ("2-3", {2, 3}), ("1-4", {1, 2, 3, 4})):
+        assert main([str(collected), "--jsonl", str(target), "--iterations", chosen]) == 0
+        assert {json.loads(line)["iteration"] for line in target.read_text().splitlines()} == expected
+    assert f"40 games in {target}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("write", ["npz", "jsonl", "pgn"])
+def test_a_failure_leaves_what_was_there(write: str, tmp_path: Path) -> None:
+    class Breaks(Countdown):
+        def play(self, action: int) -> None:
+            if self.heap < 6:
+                raise ValueError("the counters are gone")
+            super().play(action)
+
+        def clone(self) -> Any:
+            return Breaks(self.heap, self.player)
+
+    target = tmp_path / "x"
+    target.write_text("before")
+    arguments = (target, Breaks(12), numbered(records(Countdown(12), 2)), *(["event"] if write == "pgn" else []))
+    with pytest.raises(ValueError, match="the counters are gone"):
+        getattr(exports, f"to_{write}")(*arguments)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x"]
+    assert target.read_text() == "before"
+
+
+def test_a_game_that_the_rules_do_not_bear_out_is_not_exported(tmp_path: Path) -> None:
+    settings = Settings("tic_tac_toe")
+    with RunFolder(tmp_path / "run", vars(settings)) as folder:
+        folder.append(records("connect_four", 1)[0])
+        folder.seal(1)
+    assert main([str(tmp_path / "run"), "--npz", str(tmp_path / "x.npz")]) == 2
+    assert not (tmp_path / "x.npz").exists()
+
+
+@pytest.fixture
+def with_models(collected: Path, tmp_path: Path) -> Path:
+    copy = Path(shutil.copytree(collected, tmp_path / "run"))
+    with RunFolder(copy, vars(StoredRun(copy).settings)) as folder:
+        for iteration in (1, 2):
+            model = make_model(weight=iteration)
+            folder.save_checkpoint(iteration, model={}, optimizer={}, state={}, onnx=model)
+    return copy
+
+
+def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp_path: Path) -> None:
+    target = tmp_path / "x.onnx"
+    assert main([str(with_models), "--onnx", str(target)]) == 0
+    assert target.read_bytes() == make_model(weight=2)
+    assert main([str(with_models), "--onnx", str(target), "--checkpoint", "1"]) == 0
+    assert target.read_bytes() == make_model(weight=1)
+    damaged = with_models / "checkpoints/000002/model.onnx"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"\x99")
+    assert main([str(with_models), "--onnx", str(target)]) == 2
+    assert target.read_bytes() == make_model(weight=1)
+    with pytest.raises(RunError, match=r"000002 is damaged: model\.onnx differs"):
+        StoredRun(with_models).model(2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["run"], "nothing to write: give --npz, --jsonl, --pgn or --onnx FILE"),
+        (["nowhere", "--npz", "x"], "nowhere is no run folder"),
+        (
+            ["run", "--npz", "x", "--iterations", "3-10"],
+            "run has no sealed games of iteration 5: those from 1 to 4 are",
+        ),
+        (
+            ["run", "--npz", "x", "--iterations", "4-3"],
+            "--iterations takes a number or a range such as 3-10, got '4-3'",
+        ),
+        (["run", "--npz", "x", "--iterations", "all"], "--iterations takes a number or a range"),
+        (["run", "--onnx", "x", "--iterations", "1"], "--iterations goes with --npz, --jsonl and --pgn"),
+        (["run", "--npz", "x", "--checkpoint", "1"], "--checkpoint goes with --onnx"),
+        (["run", "--onnx", "x"], "run has no checkpoint yet"),
+        (["run", "--onnx", "x", "--checkpoint", "3"], "run has no checkpoint 3: it has none"),
+        (["run", "--npz", "no/x"], "cannot be used: No such file or directory"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str],
+    text: str,
+    collected: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(collected, "run")
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert text in said
+    assert said.startswith("az-export: ")
+    assert said.count("\n") == 1
+    assert not Path("x").exists()
