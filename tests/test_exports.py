@@ -86,11 +86,13 @@ def test_json_lines_hold_the_whole_record_with_names(game: str, tmp_path: Path) 
         assert [row["action"] for row in plies] == record.actions.tolist()
         assert [row["player"] for row in plies] == record.players.tolist()
         assert [row["searched"] for row in plies] == (record.flags & 1 > 0).tolist()
-        assert np.float32([row.get("root_value", 0) for row in plies]).tobytes() == record.root_values.tobytes()
+        assert (
+            np.array([row.get("root_value", 0) for row in plies], np.float32).tobytes() == record.root_values.tobytes()
+        )
         assert [int(row.get("network", "0"), 16) for row in plies] == record.networks.tolist()
         assert [action["action"] for action in search] == record.legal.tolist()
         assert [action["visits"] for action in search] == record.visits.tolist()
-        assert np.float32([action["prior"] for action in search]).tobytes() == record.priors.tobytes()
+        assert np.array([action["prior"] for action in search], np.float32).tobytes() == record.priors.tobytes()
         state = start.clone()
         for row in plies:
             assert row["name"] == state.action_name(row["action"])
@@ -114,7 +116,7 @@ def test_pgn_of_players_who_take_turns_is_standard(collected: Path, tmp_path: Pa
     for (tags, tokens), (iteration, record) in zip(found, stored, strict=True):
         assert list(tags)[:7] == ["Event", "Site", "Date", "Round", "White", "Black", "Result"]
         assert tags["Round"] == f"{iteration}.{record.game_id}"
-        assert tags["Result"] == tokens[-1] == {1: "1-0", -1: "0-1", 0: "1/2-1/2"}[record.outcome]
+        assert tags["Result"] == tokens[-1] == {1.0: "1-0", -1.0: "0-1", 0.0: "1/2-1/2"}[record.outcome]
         state, names = azpy.make_game("tic_tac_toe"), list[str]()
         for ply, action in enumerate(record.actions.tolist()):
             names += [f"{ply // 2 + 1}."] if ply % 2 == 0 else []
