@@ -1,7 +1,7 @@
 """An evaluator that runs an ONNX model with ONNX Runtime.
 
-A model takes `observations` [B, C, H, W] float32 and gives `logits` [B, A] float32 (raw) and `values` [B] float32
-in [-1, 1] for the player to move, with B free. What is loaded is checked before it answers: names, ranks, dtypes,
+A model, trained by azpy or elsewhere, takes `observations` [B, C, H, W] float32 and gives `logits` [B, A] float32 (raw)
+and `values` [B] float32 in [-1, 1] for the player to move, with B free; it is one file, weights included. What is loaded is checked before it answers: names, ranks, dtypes,
 the game's shapes, and some warm-up batches. Knows nothing of torch, search or run folders.
 """
 
@@ -167,10 +167,18 @@ def _open_session(data: bytes, threads: int, name: str) -> Any:
     options.inter_op_num_threads = 1
     options.log_severity_level = 4  # errors come as exceptions; nothing is printed beside them
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # spinning starves the search's threads
+    # Weights in a second file would be looked for in the current folder, and two models with other weights could have
+    # one network_id: they are looked for where nothing can be.
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", f"{os.devnull}/none")
     with _SESSION_LOCK:
         try:
             return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's exceptions share no base
+            if "External data path" in str(error):
+                raise ModelError(
+                    f"{name} keeps its weights in another file, expected one file: torch.onnx.export(..., "
+                    "external_data=False) writes one"
+                ) from error
             raise ModelError(f"{name} is no usable ONNX model: {_first_line(error)}") from error
 
 

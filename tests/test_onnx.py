@@ -191,3 +191,13 @@ def test_without_onnxruntime_the_error_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == 'onnxruntime is not installed: pip install "azpy[cpu]"\n'
+
+
+def test_a_model_with_its_weights_in_another_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Its network_id would not tell other weights apart; ONNX Runtime would look for them in the current folder.
+    monkeypatch.chdir(tmp_path)
+    model = onnx.load_from_string(make_model())
+    onnx.save(model, "model.onnx", save_as_external_data=True, location="weights", size_threshold=64)
+    assert Path("weights").stat().st_size > 64
+    with pytest.raises(ModelError, match=r"keeps its weights in another file, expected one file: .*external_data=False"):
+        OnnxEvaluator("model.onnx", game=Shape())
