@@ -41,8 +41,10 @@ class Collector:
         MissingPackageError: a model was given and onnxruntime is not installed.
 
     Example:
-        >>> with Collector(Settings("tic_tac_toe", games_per_iteration=20, iterations=1), "runs/c") as collector:
-        ...     for event in collector.run():  # doctest: +SKIP
+        >>> with Collector(
+        ...     Settings("tic_tac_toe", games_per_iteration=20, iterations=1), "runs/c"
+        ... ) as collector:  # doctest: +SKIP
+        ...     for event in collector.run():
         ...         print(event)
     """
 

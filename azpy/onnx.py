@@ -1,8 +1,9 @@
 """An evaluator that runs an ONNX model with ONNX Runtime.
 
 A model, trained by azpy or elsewhere, takes `observations` [B, C, H, W] float32 and gives `logits` [B, A] float32 (raw)
-and `values` [B] float32 in [-1, 1] for the player to move, with B free; it is one file, weights included. What is loaded is checked before it answers: names, ranks, dtypes,
-the game's shapes, and some warm-up batches. Knows nothing of torch, search or run folders.
+and `values` [B] float32 in [-1, 1] for the player to move, with B free; it is one file, weights included. What is
+loaded is checked before it answers: names, ranks, dtypes, the game's shapes, and some warm-up batches. Knows nothing of
+torch, search or run folders.
 """
 
 import copy

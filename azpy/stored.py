@@ -86,7 +86,7 @@ class StoredRun:
             if game_id in sealed:
                 return next((i, record) for i, record in self.games([iteration]) if record.game_id == game_id)
             every += [*sealed[:1], *sealed[-1:]]
-        there = f"its games are {min(every)} to {max(every)}" if every else "it has no games yet"
+        there = f"its games are among {min(every)} to {max(every)}" if every else "it has no games yet"
         raise RunError(f"{self.path} has no game {game_id}: {there}")
 
     def checkpoints(self) -> list[int]:

@@ -199,5 +199,7 @@ def test_a_model_with_its_weights_in_another_file_is_refused(tmp_path: Path, mon
     model = onnx.load_from_string(make_model())
     onnx.save(model, "model.onnx", save_as_external_data=True, location="weights", size_threshold=64)
     assert Path("weights").stat().st_size > 64
-    with pytest.raises(ModelError, match=r"keeps its weights in another file, expected one file: .*external_data=False"):
+    with pytest.raises(
+        ModelError, match=r"keeps its weights in another file, expected one file: .*external_data=False"
+    ):
         OnnxEvaluator("model.onnx", game=Shape())

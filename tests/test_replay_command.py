@@ -272,7 +272,7 @@ def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
     ("arguments", "text"),
     [
         (["nowhere", "0"], "nowhere is no run folder: it has no config.toml"),
-        (["run", "999"], "run has no game 999: its games are 0 to"),
+        (["run", "999"], "run has no game 999: its games are among 0 to"),
         (["run", "first"], "invalid int value: 'first'"),
         (["run", "0", "--ply", "99"], "has plies 0 to"),
         (["run", "0", "--ply", "-1"], "has plies 0 to"),
