@@ -5,6 +5,7 @@
     games/NNNNNN.npz      games of iteration N, sealed, in order of game id (see `storage.pack_games`)
     checkpoints/NNNNNN/   model.safetensors optimizer.safetensors state.json model.onnx manifest.json (sha256)
     metrics.jsonl         one object a line
+    report.html           how the run goes, made from the rest
 
 Invariant: a file or folder under its final name is whole, so a process killed at any moment leaves at worst a torn
 last frame and temporary files, which the next one clears away. Nothing is pickled. Knows nothing of networks:
@@ -256,6 +257,11 @@ class RunFolder:
         rows = [row for row in self.metrics() if row.get("iteration", 0) <= last_iteration]
         with storage.disk_errors(self.path):
             storage.write_atomically(self._metrics, "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+    def write_report(self, page: str) -> None:
+        """Replaces report.html."""
+        with storage.disk_errors(self.path):
+            storage.write_atomically(self.path / "report.html", page.encode())
 
     def _clear_temporary_files(self) -> None:
         for folder in (self.path, self._games, self._checkpoints):

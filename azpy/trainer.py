@@ -27,8 +27,10 @@ from azpy.learner import Learner, use_all_cores
 from azpy.network import check_parity, to_onnx
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
+from azpy.report import make_report
 from azpy.runs import RunFolder
 from azpy.settings import FIXED_SETTINGS, Settings
+from azpy.statistics import game_statistics
 from azpy.window import Window, positions_of
 
 __all__ = ["Trainer"]
@@ -37,7 +39,13 @@ _EVENT_SECONDS = 0.2  # how often a long stage reports
 _PARITY_ROWS = 64
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
-_PACKAGES = ("onnx", "onnxruntime", "onnxscript", "safetensors")  # torch is looked for when this file is loaded
+_PACKAGES = (
+    "matplotlib",
+    "onnx",
+    "onnxruntime",
+    "onnxscript",
+    "safetensors",
+)  # torch is looked for when this file is loaded
 _OPPONENTS: dict[str, Callable[[], Player]] = {
     "random": RandomPlayer,
     "mcts-100": lambda: mcts(100),
@@ -143,6 +151,7 @@ class Trainer:
         self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
         positions = self._window.add(games)
         metrics |= {"games": len(games), "positions": positions, "window": self._window.positions}
+        metrics |= game_statistics(games)
         fit_begin = self._budget.elapsed()
         yield from self._fit(iteration, positions, metrics)
         now = self._budget.elapsed()
@@ -278,8 +287,22 @@ class Trainer:
             row |= {"simulations": settings.simulations, "seconds": self._budget.elapsed()}
             self._run.append_metrics(row)
             yield Matched(self._iteration, opponent, result)
+        self._write_report()
         if not met:
             self._budget.note_match(self._budget.elapsed() - begin, games)
+
+    def _write_report(self) -> None:
+        """The page that shows how the run goes, with the newest iteration's games."""
+        settings, sealed = self._settings, self._run.sealed_iterations()
+        records = self._run.sealed_games(sealed[-1]) if sealed else []
+        page = make_report(
+            f"{settings.game}: {self._run.path.name}",
+            asdict(settings),
+            self._run.metrics(),
+            records,
+            lambda: make_position(settings.game),
+        )
+        self._run.write_report(page)
 
     def _save(self) -> str:
         state = {"iteration": self._iteration, "next_game": self._next_game, "positions": self._window.seen}

@@ -14,7 +14,7 @@ import azpy
 
 PACKAGE = Path(azpy.__file__).parent
 REPOSITORY = Path(__file__).parent.parent
-HEAVY = ("torch", "onnxruntime", "onnx", "onnxscript", "safetensors", "rich", "jax")
+HEAVY = ("torch", "onnxruntime", "onnx", "onnxscript", "safetensors", "rich", "jax", "matplotlib")
 
 
 def python(program: str) -> str:
@@ -102,6 +102,9 @@ FORBIDDEN: dict[str, set[str]] = {
     "onnx": {*NETWORKS - {"onnxruntime"}, *SHOWING, *ABOVE, "azpy.network", "azpy.runs", "azpy.arena"},
     "network": {"onnxruntime", *SHOWING, *ABOVE, "azpy.onnx", "azpy.runs", "azpy.arena"},
     "learner": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy.onnx", "azpy.runs", "azpy.arena"},
+    "statistics": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
+    "alarms": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.storage", "azpy.arena"},
+    "report": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "trainer": {*SHOWING, "azpy.cli"},
 }
 

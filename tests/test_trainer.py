@@ -95,6 +95,9 @@ def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) 
             assert 0 <= row["cache_hits"] <= 1
             assert 0 <= row["batch_fill"] <= 1
             assert row["parity"] < 1e-4
+            assert 0 <= row["draws"] <= 1
+            assert row["search_gain"] >= 0
+    assert "Iteration 3," in (tmp_path / "report.html").read_text()
     assert rows[0]["simulations_per_second"] > rows[0]["evaluations_per_second"] > 0
     for iteration in (1, 2, 3):
         model = tmp_path / f"checkpoints/{iteration:06d}/model.onnx"
