@@ -68,8 +68,8 @@ def test_a_python_game_is_trained_from_the_current_folder(tmp_path: Path) -> Non
         (["tic_tac_toe", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
         (["tic_tac_toe", "--eval-batch", "lots"], "eval_batch must be a whole number or auto, got 'lots'"),
         (["tic_tac_toe", "--network", "big"], "network 'big' is not of the form"),
-        (["tic_tac_toe", "--minutes", "0"], "minutes must be more than 0"),
-        (["tic_tac_toe", "--minutes", "soon"], "--minutes"),
+        (["tic_tac_toe", "--minutes", "0"], "minutes must be more than 0, got 0.0"),
+        (["tic_tac_toe", "--minutes", "soon"], "minutes must be a number, got 'soon'"),
         (["tic_tac_toe", "--seed", "-1"], "seed must be at least 0, got -1"),
         (["tic_tac_toe", "--learning-rate", "nan"], "learning_rate must be a finite number, got nan"),
         (["tic_tac_toe", "--eval-batch", "99999999999"], "eval_batch must be at most 65536"),
@@ -163,7 +163,7 @@ def test_help_lists_every_setting_with_its_default(capsys: pytest.CaptureFixture
         flag = "game" if field.name == "game" else f"--{field.name.replace('_', '-')} "
         assert flag in text
         if field.default not in (dataclasses.MISSING, None, False):
-            assert f"(default {field.default})" in text.partition("options:")[2].partition(flag)[2].partition(" --")[0]
+            assert f"(default {field.default}" in text.partition("options:")[2].partition(flag)[2].partition(" --")[0]
 
 
 def test_every_setting_has_a_flag() -> None:
