@@ -1,4 +1,7 @@
-"""`az-train GAME`: trains a player from zero knowledge; the same command goes on where it stopped.
+"""Trains a player from zero knowledge; the same command goes on where it stopped.
+
+A setting is what the command line says, else what the file given as --config says, else what suits the game
+(--list-games), else the default. A run's folder holds all that it used in config.toml, which can be given as --config.
 
 Exit codes: 0 the run is done, 2 something the user can put right (one line on stderr), 130 interrupted,
 141 nobody reads the output any more.
@@ -8,20 +11,28 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from typing import Any
 
+from azpy import list_games
 from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display
-from azpy.presets import PRESETS, preset_of
+from azpy.config import read_config, repeat_command
+from azpy.presets import preset_of
 from azpy.settings import ABOUT, GROUPS, KIND, About, Settings, combine, parse
 
 
 def _parser() -> Parser:
     parser = Parser("az-train", __doc__)
-    parser.add_argument("game", help="NAME, 'NAME(key=1,key=2)', or module:Class for a game written in Python")
+    parser.usage = "az-train [GAME] [--config FILE] [--out FOLDER] [settings]"
+    text = "NAME, 'NAME(key=1,key=2)', or module:Class for a game written in Python; needed unless a file names it"
+    parser.add_argument("game", nargs="?", metavar="GAME", help=text)
+    parser.add_argument(
+        "--config", metavar="FILE", help="a TOML file with settings, such as config.toml of another run"
+    )
+    parser.add_argument("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
+    parser.add_argument("--list-games", action="store_true", help="the games, their parameters and presets")
     for group in GROUPS:
         section = parser.add_argument_group(group)
-        if group == "run":
-            section.add_argument("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
         for name, about in ABOUT.items():
             if about.group == group and name != "game":
                 flag, text = "--" + name.replace("_", "-"), _help(name, about)
@@ -29,7 +40,6 @@ def _parser() -> Parser:
                     section.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
                 else:
                     section.add_argument(flag, metavar=_metavar(name, about), help=text)
-    parser.epilog = f"Games with defaults of their own: {', '.join(PRESETS)}; a run's config.toml holds what it uses."
     return parser
 
 
@@ -55,10 +65,32 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
     Raises:
         SettingsError: a flag that is unknown or out of range.
     """
-    given = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
-    out = given.pop("out", None) or "runs/" + re.sub(r"[^A-Za-z0-9_]+", "-", given["game"]).strip("-")
-    given = {name: parse(name, value) if isinstance(value, str) else value for name, value in given.items()}
-    return combine(preset_of(given["game"]), given), out
+    settings, out, _ = _choose(_parser().parse_args(arguments))
+    return settings, out
+
+
+def _choose(options: argparse.Namespace) -> tuple[Settings, str, dict[str, Any]]:
+    """The settings, the run folder, and what of the game's preset is in force."""
+    texts = {name: value for name, value in vars(options).items() if name in ABOUT and value is not None}
+    given = read_config(options.config) if options.config else {}
+    given |= {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
+    preset = preset_of(given.get("game", ""))
+    settings = combine(preset, given)
+    out = options.out or "runs/" + re.sub(r"[^A-Za-z0-9_]+", "-", settings.game).strip("-")
+    return settings, out, {name: value for name, value in preset.items() if name not in given}
+
+
+def _games() -> str:
+    """The games that can be trained, one a paragraph."""
+    lines = []
+    for name, parameters in sorted(list_games().items()):
+        values = ",".join(f"{key}={value}" for key, value in parameters.items())
+        lines += [f"{name}({values})" if values else name, f"    preset: {_listed(preset_of(name)) or 'none'}"]
+    return "\n".join([*lines, "module:Class", "    a game written in Python, see azpy.Game; no preset"])
+
+
+def _listed(preset: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in preset.items())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,13 +101,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _train(arguments: Sequence[str]) -> int:
-    settings, out = settings_from(arguments)
+    options = _parser().parse_args(arguments)
+    if options.list_games:
+        print(_games())
+        return 0
+    settings, out, preset = _choose(options)
+    if preset:
+        print(f"preset for {settings.game.partition('(')[0]}: {_listed(preset)}", flush=True)
     display = Display()
     from azpy.trainer import Trainer  # after the arguments: torch takes seconds to load
 
     with Trainer(settings, out) as trainer, display:
         for event in trainer.run():
             display.show(event)
+    print(f"the same run once more: {repeat_command(out)}", flush=True)
     return 0
 
 
