@@ -1,4 +1,4 @@
-"""Settings that suit a game: they stand in for the defaults, and anything a user gives wins over them."""
+"""Settings that suit a game, all our choice: they stand in for the defaults, and what a user gives wins over them."""
 
 from typing import Any
 

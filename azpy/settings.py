@@ -240,8 +240,8 @@ def checked(name: str, value: Any) -> Any:
     about, kind = ABOUT[name], KIND[name]
     if value is None and name in _OPTIONAL:
         return None
-    accepted = (int, float) if kind is float else kind
-    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+    fits = isinstance(value, (int, float) if kind is float else kind)
+    if not fits or (isinstance(value, bool) and kind is not bool):  # True counts as 1 for Python, not here
         came = f"the text {value!r}" if isinstance(value, str) else repr(value)
         raise SettingsError(f"{name} must be {_KINDS[kind]}, got {came}")
     if kind in (bool, str):

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import random
+import re
 import shlex
 import tomllib
 from pathlib import Path
@@ -20,6 +21,7 @@ from azpy.settings import ABOUT, FIXED_SETTINGS, GROUPS, KIND, Settings, combine
 
 NAMES = [field.name for field in dataclasses.fields(Settings)]
 NUMBERS = [name for name in NAMES if KIND[name] in (int, float)]
+README = Path(__file__).parent.parent / "README.md"
 LENGTH = ("iterations", "minutes")  # may be None
 
 
@@ -87,7 +89,8 @@ def test_help_shows_every_setting_with_its_range_and_default(
     shown = capsys.readouterr().out
     places = [shown.index(f"\n{group}:\n") for group in GROUPS]
     assert places == sorted(places)
-    lines = {line.split()[0].strip(","): line for line in shown.splitlines() if line.startswith("  --")}
+    entries = [" ".join(entry.split()) for entry in re.split(r"\n  (?=--)", shown)]
+    lines = {entry.split()[0].strip(","): entry for entry in entries}
     for name in NAMES[1:]:
         line, default = lines["--" + name.replace("_", "-")], getattr(Settings, name)
         assert f"{ABOUT[name].help}; {ABOUT[name].range}".removesuffix("; ") in line
@@ -99,7 +102,8 @@ def test_help_shows_every_setting_with_its_range_and_default(
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None:
-    about, fits = ABOUT[name], {"game": "pig", "pipelines": 1}
+    about = ABOUT[name]
+    fits: dict[str, Any] = {"game": "pig", "pipelines": 1}
     edges = [(about.low, not about.above), (about.low - 1, False)]
     if about.high < math.inf:
         edges += [(about.high, True), (about.high + 1, False)]
@@ -209,8 +213,8 @@ def test_auto_is_taken_from_a_file_too_and_a_number_is_what_is_used(tmp_path: Pa
 
 
 def test_what_a_run_used_reads_back_to_the_same_settings(tmp_path: Path) -> None:
-    rng = random.Random(1)
-    file, made_with = tmp_path / "config.toml", {"azpy": "1.0", "cores": 2}
+    rng, file = random.Random(1), tmp_path / "config.toml"
+    made_with: dict[str, str | int] = {"azpy": "1.0", "cores": 2}
     for _ in range(500):
         settings = Settings(**random_settings(rng))
         folder = "".join(rng.choices("a/ '\n#\udcff", k=8))
@@ -251,6 +255,15 @@ def test_a_preset_in_force_is_said_at_start_and_what_is_given_is_left_out(
     monkeypatch.chdir(tmp_path)
     assert main(["connect_four(width=99)", "--network", "1x8"]) == 2
     assert capsys.readouterr().out == "preset for connect_four: temperature_plies 12, opening_plies 4\n"
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_file_in_the_readme_can_be_used(tmp_path: Path) -> None:
+    files = re.findall(r"^```toml\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert files
+    for text in files:
+        (tmp_path / "run.toml").write_text(text)
+        combine({"game": "connect_four"}, read_config(tmp_path / "run.toml"))
 
 
 def test_a_run_keeps_what_it_must() -> None:
