@@ -8,8 +8,10 @@ fitting take turns: on one machine they would only take cores from each other.
 `Trainer` on the same folder goes on from there.
 """
 
+import importlib
 import importlib.util
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
@@ -93,7 +95,7 @@ class Trainer:
         self._model: bytes | None = None
         self._evaluator: OnnxEvaluator | None = None
         self._self_play: _core.SelfPlay | None = None
-        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS)
+        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, _made_with(self._cores))
         try:
             self._resume()
             self._run.write_settings()
@@ -345,6 +347,12 @@ class Trainer:
             positions += sum(positions_of(record) for record in held[-1])
         self._window.seen = seen - positions
         self._window.add(record for records in reversed(held) for record in records)
+
+
+def _made_with(cores: int) -> dict[str, str | int]:
+    """What a run depends on besides its settings."""
+    versions = {name: str(importlib.import_module(name).__version__) for name in ("numpy", "torch", "onnxruntime")}
+    return {"azpy": _core.__version__, "python": platform.python_version(), **versions, "cores": cores}
 
 
 def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> dict[str, float]:

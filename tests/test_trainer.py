@@ -1,6 +1,5 @@
 """The loop: it learns, it goes on where it stopped, and nothing that was finished is lost."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ import pytest
 
 import azpy
 from azpy.budget import Budget
+from azpy.config import read_config
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.events import Finished, Fitted, Matched, Played, Saved, Started
 from azpy.runs import RunFolder, read_checkpoint
@@ -67,7 +67,7 @@ def same_weights(first: Path, second: Path, iteration: int) -> bool:
 
 
 def opened(path: Path) -> RunFolder:
-    return RunFolder(path, tomllib.loads((path / "config.toml").read_text()))
+    return RunFolder(path, read_config(path / "config.toml"))
 
 
 def game_ids(path: Path) -> list[int]:
@@ -384,9 +384,10 @@ def test_a_timed_run_ends_on_time(tmp_path: Path) -> None:
 
 def test_every_setting_is_in_the_folder(tmp_path: Path) -> None:
     run_until(tmp_path, 1)
-    config = tomllib.loads((tmp_path / "config.toml").read_text())
-    expected = {name: value for name, value in dataclasses.asdict(settings()).items() if value is not None}
-    assert config == expected
+    assert Settings(**read_config(tmp_path / "config.toml")) == settings()
+    made_with = tomllib.loads((tmp_path / "config.toml").read_text())["made_with"]
+    assert made_with["numpy"] == np.__version__
+    assert made_with.keys() == {"azpy", "python", "numpy", "torch", "onnxruntime", "cores"}
 
 
 def test_an_interrupt_in_the_middle_loses_no_finished_game(tmp_path: Path) -> None:
