@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from azpy.errors import SettingsError
-from azpy.settings import ABOUT, GROUPS, Settings, checked, is_auto
+from azpy.settings import ABOUT, GROUPS, checked, default_of, is_auto
 
 __all__ = ["read_config", "repeat_command", "to_toml"]
 
@@ -75,7 +75,7 @@ def to_toml(settings: Mapping[str, Any], made_with: Mapping[str, str | int], fol
 
 def _comment(name: str) -> list[str]:
     """What it is; then its unit, its range, its default and where that comes from."""
-    about, default = ABOUT[name], getattr(Settings, name, None)
+    about, default = ABOUT[name], default_of(name)
     source = "" if default is None else f"default {json.dumps(default)} ({about.source})"
     facts = ", ".join(filter(None, (about.unit, about.range, source)))
     wrap = functools.partial(textwrap.wrap, width=_COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")

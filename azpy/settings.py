@@ -23,6 +23,7 @@ __all__ = [
     "auto_eval_batch",
     "checked",
     "combine",
+    "default_of",
     "is_auto",
     "parse",
 ]
@@ -47,7 +48,8 @@ class About:
         high: the most it can be.
         above: `low` itself is refused.
         even: odd numbers are refused.
-        auto: `auto` may stand for it on the command line and in a file; `combine` puts a number there.
+        auto: `auto` may stand for it on the command line and in a file, and does where nothing is given; `combine`
+            puts a number there.
         fixed: a run cannot change it when it goes on.
     """
 
@@ -288,13 +290,18 @@ def parse(name: str, text: str) -> Any:
         raise SettingsError(f"{name} must be {expected}, got {text!r}") from None
 
 
+def default_of(name: str) -> Any:
+    """What stands where nobody gives the setting: `auto` where there is one; None for none."""
+    return "auto" if ABOUT[name].auto else getattr(Settings, name, None)
+
+
 def is_auto(name: str, value: Any) -> bool:
     """True for the word `auto`, given for a setting that takes it."""
     return name in ABOUT and ABOUT[name].auto and value == "auto"
 
 
 def combine(*layers: Mapping[str, Any]) -> Settings:
-    """The settings that these give together: the last that has a name wins.
+    """The settings that these give together: the last that has a name wins; `auto` stands where none gives a number.
 
     Raises:
         SettingsError: see `Settings`; or there is no game.
@@ -302,7 +309,7 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
     chosen: dict[str, Any] = {name: value for layer in layers for name, value in layer.items()}
     if "game" not in chosen:
         raise SettingsError("no game: give its name, or a file with one as --config")
-    if is_auto("eval_batch", chosen.get("eval_batch")):
+    if is_auto("eval_batch", chosen.setdefault("eval_batch", "auto")):
         parts = {name: checked(name, chosen.get(name, getattr(Settings, name))) for name in ("slots", "pipelines")}
         chosen["eval_batch"] = auto_eval_batch(**parts)
     return Settings(**{name: checked(name, value) for name, value in chosen.items()})

@@ -15,7 +15,7 @@ from azpy.cli.progress import Display
 from azpy.cli.train import main, settings_from
 from azpy.errors import SettingsError
 from azpy.events import Finished
-from azpy.settings import Settings
+from azpy.settings import combine
 
 TINY = [
     *("--network", "1x8", "--simulations", "8", "--slots", "8", "--eval-batch", "2"),
@@ -190,7 +190,7 @@ def test_a_run_without_a_finished_iteration_names_no_model(capsys: pytest.Captur
 
 
 def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:
-    assert settings_from(["pig:Mine"])[0] == Settings("pig:Mine")
+    assert settings_from(["pig:Mine"])[0] == combine({"game": "pig:Mine"})
 
 
 def test_flags_beat_presets_and_presets_beat_defaults() -> None:

@@ -17,7 +17,7 @@ from azpy.cli.train import main, settings_from
 from azpy.config import read_config, repeat_command, to_toml
 from azpy.errors import SettingsError
 from azpy.presets import PRESETS, preset_of
-from azpy.settings import ABOUT, FIXED_SETTINGS, GROUPS, KIND, Settings, combine
+from azpy.settings import ABOUT, FIXED_SETTINGS, GROUPS, KIND, Settings, auto_eval_batch, combine, default_of
 
 NAMES = [field.name for field in dataclasses.fields(Settings)]
 NUMBERS = [name for name in NAMES if KIND[name] in (int, float)]
@@ -92,7 +92,7 @@ def test_help_shows_every_setting_with_its_range_and_default(
     entries = [" ".join(entry.split()) for entry in re.split(r"\n  (?=--)", shown)]
     lines = {entry.split()[0].strip(","): entry for entry in entries}
     for name in NAMES[1:]:
-        line, default = lines["--" + name.replace("_", "-")], getattr(Settings, name)
+        line, default = lines["--" + name.replace("_", "-")], default_of(name)
         assert f"{ABOUT[name].help}; {ABOUT[name].range}".removesuffix("; ") in line
         if default not in (None, False):
             assert f"(default {default}" in line
@@ -183,7 +183,8 @@ def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_
         file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in in_file.items()))
         settings, _ = settings_from(["tic_tac_toe", "--config", str(file), *flags(typed)])
         for name in NAMES[1:]:
-            layer = next((layer for layer in (typed, in_file, preset) if name in layer), vars(Settings))
+            default = vars(Settings) | {"eval_batch": auto_eval_batch(settings.slots, settings.pipelines)}
+            layer = next((layer for layer in (typed, in_file, preset) if name in layer), default)
             assert getattr(settings, name) == layer[name], name
 
 
@@ -210,6 +211,13 @@ def test_auto_is_taken_from_a_file_too_and_a_number_is_what_is_used(tmp_path: Pa
     settings, _ = settings_from(["--config", str(tmp_path / "run.toml")])
     assert settings.eval_batch == 4
     assert "\neval_batch = 4\n" in to_toml(dataclasses.asdict(settings), {}, "runs/pig")
+
+
+def test_auto_stands_where_no_number_is_given(tmp_path: Path) -> None:
+    assert settings_from(["pig", "--slots", "4", "--pipelines", "1"])[0].eval_batch == 16
+    assert settings_from(["pig", "--slots", "4", "--pipelines", "1", "--eval-batch", "8"])[0].eval_batch == 8
+    (tmp_path / "run.toml").write_text('game = "pig"\nslots = 4\npipelines = 1\neval_batch = 3\n')
+    assert settings_from(["--config", str(tmp_path / "run.toml")])[0].eval_batch == 3
 
 
 def test_what_a_run_used_reads_back_to_the_same_settings(tmp_path: Path) -> None:

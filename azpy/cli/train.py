@@ -18,7 +18,7 @@ from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display
 from azpy.config import read_config, repeat_command
 from azpy.presets import preset_of
-from azpy.settings import ABOUT, GROUPS, KIND, About, Settings, combine, parse
+from azpy.settings import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
 
 
 def _parser() -> Parser:
@@ -46,7 +46,7 @@ def _parser() -> Parser:
 def _help(name: str, about: About) -> str:
     """What, range, default and where that comes from, in one line."""
     text = "; ".join(filter(None, (about.help, about.range)))
-    default = getattr(Settings, name)
+    default = default_of(name)
     if default is not None and default is not False:
         source = "" if about.source == "our choice" else f"; {about.source}"
         text += f" (default {default}{source})"
