@@ -50,6 +50,7 @@ class About:
         even: odd numbers are refused.
         auto: `auto` may stand for it on the command line and in a file, and does where nothing is given; `combine`
             puts a number there.
+        words: texts that may stand for a number.
         fixed: a run cannot change it when it goes on.
     """
 
@@ -62,6 +63,7 @@ class About:
     above: bool = False
     even: bool = False
     auto: bool = False
+    words: tuple[str, ...] = ()
     fixed: bool = False
 
     @property
@@ -73,7 +75,7 @@ class About:
         else:
             parts += [f"{'more than' if self.above else 'at least'} {self.low}"] if self.low > -math.inf else []
             parts += [f"at most {self.high}"] if self.high < _NO_LIMIT else []
-        return ", ".join(parts)
+        return " or ".join(filter(None, [*self.words, ", ".join(parts)]))
 
 
 _ZERO = "AlphaGo Zero, Silver et al. 2017"
@@ -125,6 +127,17 @@ class Settings:
         ),
     ] = 8
     c_puct: Annotated[float, About("weight of the prior against the value", "search", low=0)] = 1.5
+    fpu: Annotated[
+        float | str,
+        About(
+            "value of an action not yet visited: its parent's, less this times the square root of the priors visited; "
+            "or zero, or parent for the parent's",
+            "search",
+            source="Leela Chess Zero; measured in Connect Four, 100 simulations: 0.93 against 0.88 with zero",
+            low=0,
+            words=("zero", "parent"),
+        ),
+    ] = 0.25
 
     slots: Annotated[int, About("games in play, over all pipelines", "self-play", unit="games", low=1)] = 128
     pipelines: Annotated[
@@ -217,12 +230,12 @@ class Settings:
 
 
 def _declared() -> tuple[dict[str, About], dict[str, type], set[str]]:
-    """What the fields of `Settings` say: about, type without None, and which may be None."""
+    """What the fields of `Settings` say: about, type without None and words, and which may be None."""
     about, kinds, optional = {}, {}, set()
     for name, hint in typing.get_type_hints(Settings, include_extras=True).items():
         declared, about[name] = typing.get_args(hint)
         kinds[name], *rest = typing.get_args(declared) or (declared,)
-        if rest:
+        if type(None) in rest:
             optional.add(name)
     return about, kinds, optional
 
@@ -240,12 +253,12 @@ def checked(name: str, value: Any) -> Any:
     if name not in ABOUT:
         raise SettingsError(f"{name}: no such setting{did_you_mean(name, ABOUT)}")
     about, kind = ABOUT[name], KIND[name]
-    if value is None and name in _OPTIONAL:
-        return None
+    if (value is None and name in _OPTIONAL) or (isinstance(value, str) and value in about.words):
+        return value
     fits = isinstance(value, (int, float) if kind is float else kind)
     if not fits or (isinstance(value, bool) and kind is not bool):  # True counts as 1 for Python, not here
         came = f"the text {value!r}" if isinstance(value, str) else repr(value)
-        raise SettingsError(f"{name} must be {_KINDS[kind]}, got {came}")
+        raise SettingsError(f"{name} must be {' or '.join([*about.words, _KINDS[kind]])}, got {came}")
     if kind in (bool, str):
         return value
     number = _finite(name, value) if kind is float else value
@@ -281,12 +294,14 @@ def parse(name: str, text: str) -> Any:
         return text
     if text == "none" and name in _OPTIONAL:
         return None
+    if text in about.words:
+        return text
     try:
         return checked(name, kind(text))
     except SettingsError:
         raise
     except ValueError:
-        expected = _KINDS[kind] + (" or auto" if about.auto else "")
+        expected = " or ".join([*about.words, _KINDS[kind], *(["auto"] if about.auto else [])])
         raise SettingsError(f"{name} must be {expected}, got {text!r}") from None
 
 

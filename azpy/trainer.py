@@ -210,6 +210,7 @@ class Trainer:
                 eval_batch=settings.eval_batch,
                 simulations=settings.simulations,
                 c_puct=settings.c_puct,
+                fpu=settings.fpu,
                 root_noise=settings.root_noise,
                 temperature_plies=settings.temperature_plies,
                 opening_plies=settings.opening_plies,
@@ -271,7 +272,7 @@ class Trainer:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
         evaluator = OnnxEvaluator(self._model or b"", game=self._start, threads=self._cores)
-        player = SearchPlayer(evaluator, settings.simulations, c_puct=settings.c_puct)
+        player = SearchPlayer(evaluator, settings.simulations, c_puct=settings.c_puct, fpu=settings.fpu)
         rows = self._run.metrics()
         met = {row["opponent"] for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
         for opponent in [name for name in _OPPONENTS if name not in met]:

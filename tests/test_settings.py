@@ -213,6 +213,20 @@ def test_auto_is_taken_from_a_file_too_and_a_number_is_what_is_used(tmp_path: Pa
     assert "\neval_batch = 4\n" in to_toml(dataclasses.asdict(settings), {}, "runs/pig")
 
 
+@pytest.mark.parametrize(("given", "fpu"), [("zero", "zero"), ("parent", "parent"), ("0.5", 0.5), ("0", 0.0)])
+def test_a_word_may_stand_for_a_number(given: str, fpu: float | str, tmp_path: Path) -> None:
+    assert settings_from(["pig", "--fpu", given])[0].fpu == fpu
+    (tmp_path / "run.toml").write_text(to_toml(dataclasses.asdict(Settings("pig", fpu=fpu)), {}, "runs/pig"))
+    assert settings_from(["--config", str(tmp_path / "run.toml")])[0].fpu == fpu
+
+
+def test_another_word_is_refused_with_those_there_are() -> None:
+    with pytest.raises(SettingsError, match="fpu must be zero or parent or a number, got 'nought'"):
+        settings_from(["pig", "--fpu", "nought"])
+    with pytest.raises(SettingsError, match="fpu must be at least 0, got -1"):
+        settings_from(["pig", "--fpu", "-1"])
+
+
 def test_auto_stands_where_no_number_is_given(tmp_path: Path) -> None:
     assert settings_from(["pig", "--slots", "4", "--pipelines", "1"])[0].eval_batch == 16
     assert settings_from(["pig", "--slots", "4", "--pipelines", "1", "--eval-batch", "8"])[0].eval_batch == 8
