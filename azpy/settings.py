@@ -110,6 +110,9 @@ class Settings:
             fixed=True,
         ),
     ] = False
+    tensorboard: Annotated[
+        bool, About("also writes the metrics for TensorBoard, into the folder tensorboard of the run", "run")
+    ] = False
 
     simulations: Annotated[
         int,

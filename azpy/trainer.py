@@ -15,13 +15,14 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
+from azpy.board import Board
 from azpy.budget import Budget
 from azpy.errors import MissingPackageError, ModelError, SettingsError
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
@@ -95,9 +96,12 @@ class Trainer:
         self._model: bytes | None = None
         self._evaluator: OnnxEvaluator | None = None
         self._self_play: _core.SelfPlay | None = None
+        self._board: Board | None = None
         self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, _made_with(self._cores))
         try:
             self._resume()
+            if settings.tensorboard:
+                self._board = Board(self._run.path / "tensorboard", self._iteration)
             self._run.write_settings()
         except BaseException:
             self._run.close()
@@ -109,6 +113,8 @@ class Trainer:
         try:
             if play is not None:
                 play.close()
+            if self._board is not None:
+                self._board.close()
         finally:
             self._run.close()
 
@@ -160,7 +166,7 @@ class Trainer:
         self._budget.note_iteration(now - begin, now - fit_begin, positions)
         self._iteration = iteration
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now}
-        self._run.append_metrics({"kind": "iteration", "iteration": iteration} | metrics)
+        self._note({"kind": "iteration", "iteration": iteration} | metrics)
         yield Saved(iteration, self._save(), metrics)
 
     def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[Event]:
@@ -288,11 +294,17 @@ class Trainer:
             row = {"kind": "match", "iteration": self._iteration, "opponent": opponent, "score": result.score}
             row |= {"low": low, "high": high, "wins": result.wins, "draws": result.draws, "losses": result.losses}
             row |= {"simulations": settings.simulations, "seconds": self._budget.elapsed()}
-            self._run.append_metrics(row)
+            self._note(row)
             yield Matched(self._iteration, opponent, result)
         self._write_report()
         if not met:
             self._budget.note_match(self._budget.elapsed() - begin, games)
+
+    def _note(self, row: Mapping[str, Any]) -> None:
+        """One more row of metrics."""
+        self._run.append_metrics(row)
+        if self._board is not None:
+            self._board.add(row)
 
     def _write_report(self) -> None:
         """The page that shows how the run goes, with the newest iteration's games."""

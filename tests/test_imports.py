@@ -14,7 +14,7 @@ import azpy
 
 PACKAGE = Path(azpy.__file__).parent
 REPOSITORY = Path(__file__).parent.parent
-HEAVY = ("torch", "onnxruntime", "onnx", "onnxscript", "safetensors", "rich", "jax", "matplotlib")
+HEAVY = ("torch", "onnxruntime", "onnx", "onnxscript", "safetensors", "rich", "jax", "matplotlib", "tensorboard")
 
 
 def python(program: str) -> str:
@@ -106,6 +106,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "learner": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy.onnx", "azpy.runs", "azpy.arena"},
     "statistics": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "alarms": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.storage", "azpy.arena"},
+    "board": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
     "report": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "trainer": {*SHOWING, "azpy.cli"},
 }

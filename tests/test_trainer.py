@@ -104,6 +104,20 @@ def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) 
         azpy.OnnxEvaluator(model, game=azpy.make_game("tic_tac_toe"))
 
 
+def test_tensorboard_shows_the_metrics_once_each(tmp_path: Path) -> None:
+    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    run(tmp_path, iterations=1, tensorboard=True)
+    run(tmp_path, iterations=2, tensorboard=True)
+    curves = reading.EventAccumulator(str(tmp_path / "tensorboard"))
+    curves.Reload()
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    losses = [(row["iteration"], row["policy_loss"]) for row in rows if row["kind"] == "iteration"]
+    shown = [(point.step, point.value) for point in curves.Scalars("iteration/policy_loss")]
+    assert [step for step, _ in shown] == [1, 2]
+    assert [value for _, value in shown] == pytest.approx([loss for _, loss in losses])
+    assert [point.step for point in curves.Scalars("match/random/score")] == [1, 2]
+
+
 def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:
     run(tmp_path, iterations=1)
     before = (tmp_path / "metrics.jsonl").read_text()
