@@ -4,7 +4,9 @@ No gradient step, no checkpoint, no torch. When the model's file is replaced bet
 played by the new model: that is how somebody else's training closes the loop.
 """
 
+import importlib
 import os
+import platform
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -57,7 +59,10 @@ class Collector:
         self._evaluator: Any = _core.UniformEvaluator()
         self._self_play: _core.SelfPlay | None = None
         self._take_model()
-        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS)
+        packages = ["numpy"] if model is None else ["numpy", "onnxruntime"]
+        versions = {name: str(importlib.import_module(name).__version__) for name in packages}
+        made_with = {"azpy": _core.__version__, "python": platform.python_version(), **versions}
+        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, made_with)
         try:
             if self._run.checkpoints():
                 raise RunError(f"{path} holds a training run: choose another folder to collect games in")

@@ -56,6 +56,7 @@ def _open(settings: Settings, start: Position, evaluator: Any, **layout: Any) ->
             eval_batch=settings.eval_batch,
             simulations=settings.simulations,
             c_puct=settings.c_puct,
+            fpu=settings.fpu,
             root_noise=settings.root_noise,
             temperature_plies=settings.temperature_plies,
             opening_plies=settings.opening_plies,

@@ -3,16 +3,15 @@
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from pathlib import Path
 
 from azpy import storage
 from azpy._core import GameRecord, ReplayBuffer
-from azpy.errors import RunError
+from azpy.config import read_config
+from azpy.errors import RunError, SettingsError
 from azpy.positions import Position, make_position
-from azpy.settings import Settings
+from azpy.settings import combine
 
 __all__ = ["StoredRun", "check_rules"]
 
@@ -38,15 +37,12 @@ class StoredRun:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         config = self.path / "config.toml"
+        if not config.is_file():
+            raise RunError(f"{self.path} is no run folder: it has no config.toml")
         try:
-            given = tomllib.loads(config.read_text("utf-8"))
-            self.settings = Settings(
-                **{field.name: given[field.name] for field in fields(Settings) if field.name in given}
-            )
-        except FileNotFoundError:
-            raise RunError(f"{self.path} is no run folder: it has no config.toml") from None
-        except (OSError, ValueError, TypeError) as error:
-            raise RunError(f"{config} is damaged: {error}") from error
+            self.settings = combine(read_config(config))
+        except SettingsError as error:
+            raise RunError(str(error)) from error
         self.start: Position = make_position(self.settings.game)
 
     def iterations(self) -> list[int]:

@@ -14,7 +14,7 @@ import azpy
 
 PACKAGE = Path(azpy.__file__).parent
 REPOSITORY = Path(__file__).parent.parent
-HEAVY = ("torch", "onnxruntime", "onnx", "onnxscript", "safetensors", "rich", "jax")
+HEAVY = ("torch", "onnxruntime", "onnx", "onnxscript", "safetensors", "rich", "jax", "matplotlib", "tensorboard")
 
 
 def python(program: str) -> str:
@@ -90,6 +90,8 @@ FORBIDDEN: dict[str, set[str]] = {
     "__init__": {*NETWORKS, *SHOWING, *ABOVE, "azpy.arena"},
     "errors": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core"},
     "settings": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
+    "config": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
+    "presets": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
     "game": {*NETWORKS, *SHOWING, *ABOVE, "azpy.positions", "azpy.runs", "azpy.arena"},
     "evaluator": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "positions": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
@@ -107,6 +109,10 @@ FORBIDDEN: dict[str, set[str]] = {
     "exports": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.onnx", "azpy.arena"},
     "repeat": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "collector": {*NETWORKS, *SHOWING, *ABOVE, "azpy.learner", "azpy.network", "azpy.arena"},
+    "statistics": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
+    "alarms": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.storage", "azpy.arena"},
+    "board": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
+    "report": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "trainer": {*SHOWING, "azpy.cli"},
 }
 

@@ -278,7 +278,7 @@ def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
         (["run", "0", "--ply", "-1"], "has plies 0 to"),
         (["run", "0", "--ply", "0", "--check"], "give one of them"),
         (["run", "0", "--model", "x"], "--model goes with --check"),
-        (["broken", "0"], "broken/config.toml is damaged"),
+        (["broken", "0"], "broken/config.toml is no TOML file"),
         (["cut", "0"], "games/000001.npz is damaged"),
     ],
 )

@@ -1,6 +1,5 @@
 """The loop: it learns, it goes on where it stopped, and nothing that was finished is lost."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ import pytest
 
 import azpy
 from azpy.budget import Budget
+from azpy.config import read_config
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.events import Finished, Fitted, Matched, Played, Saved, Started
 from azpy.runs import RunFolder, read_checkpoint
@@ -67,7 +67,7 @@ def same_weights(first: Path, second: Path, iteration: int) -> bool:
 
 
 def opened(path: Path) -> RunFolder:
-    return RunFolder(path, tomllib.loads((path / "config.toml").read_text()))
+    return RunFolder(path, read_config(path / "config.toml"))
 
 
 def game_ids(path: Path) -> list[int]:
@@ -95,10 +95,27 @@ def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) 
             assert 0 <= row["cache_hits"] <= 1
             assert 0 <= row["batch_fill"] <= 1
             assert row["parity"] < 1e-4
+            assert 0 <= row["draws"] <= 1
+            assert row["search_gain"] >= 0
+    assert "Iteration 3," in (tmp_path / "report.html").read_text()
     assert rows[0]["simulations_per_second"] > rows[0]["evaluations_per_second"] > 0
     for iteration in (1, 2, 3):
         model = tmp_path / f"checkpoints/{iteration:06d}/model.onnx"
         azpy.OnnxEvaluator(model, game=azpy.make_game("tic_tac_toe"))
+
+
+def test_tensorboard_shows_the_metrics_once_each(tmp_path: Path) -> None:
+    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    run(tmp_path, iterations=1, tensorboard=True)
+    run(tmp_path, iterations=2, tensorboard=True)
+    curves = reading.EventAccumulator(str(tmp_path / "tensorboard"))
+    curves.Reload()
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    losses = [(row["iteration"], row["policy_loss"]) for row in rows if row["kind"] == "iteration"]
+    shown = [(point.step, point.value) for point in curves.Scalars("iteration/policy_loss")]
+    assert [step for step, _ in shown] == [1, 2]
+    assert [value for _, value in shown] == pytest.approx([loss for _, loss in losses])
+    assert [point.step for point in curves.Scalars("match/random/score")] == [1, 2]
 
 
 def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:
@@ -381,9 +398,10 @@ def test_a_timed_run_ends_on_time(tmp_path: Path) -> None:
 
 def test_every_setting_is_in_the_folder(tmp_path: Path) -> None:
     run_until(tmp_path, 1)
-    config = tomllib.loads((tmp_path / "config.toml").read_text())
-    expected = {name: value for name, value in dataclasses.asdict(settings()).items() if value is not None}
-    assert config == expected
+    assert Settings(**read_config(tmp_path / "config.toml")) == settings()
+    made_with = tomllib.loads((tmp_path / "config.toml").read_text())["made_with"]
+    assert made_with["numpy"] == np.__version__
+    assert made_with.keys() == {"azpy", "python", "numpy", "torch", "onnxruntime", "cores"}
 
 
 def test_an_interrupt_in_the_middle_loses_no_finished_game(tmp_path: Path) -> None:
