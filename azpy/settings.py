@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from azpy.errors import SettingsError
 
-__all__ = ["FIXED_SETTINGS", "Settings", "auto_eval_batch"]
+__all__ = ["FIXED_SETTINGS", "SCHEDULES", "Settings", "auto_eval_batch"]
 
 FIXED_SETTINGS = ("game", "network", "seed", "deterministic")  # what a run cannot change when it goes on
 _CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
@@ -35,8 +35,16 @@ _RANGES: dict[str, tuple[float, float]] = {  # the least and the most a setting 
     "window_share": (0, 1),
     "window_max": (1, math.inf),
     "match_every": (1, math.inf),
+    "resign_below": (-1, 0),
+    "resign_plies": (1, 2**32 - 1),
+    "resign_control": (0, 1),
+    "evaluations": (2, 2**32 - 1),
+    "opening_policy_plies": (0, math.inf),
+    "temperature_halflife": (0, math.inf),
+    "window_growth": (0, 1),
 }
-_POSITIVE = ("minutes", "learning_rate", "passes", "window_share")  # 0 itself is refused
+SCHEDULES = ("linear-tail", "cosine", "constant")
+_POSITIVE = ("minutes", "learning_rate", "passes", "window_share", "temperature_halflife", "window_growth")  # not 0
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,15 @@ class Settings:
         match_every: iterations between two matches.
         match_games: games a match, of one opponent.
         final_match_games: games of the last match, of one opponent.
+        resign_below: a player resigns whose root and best action are worth less than this; -1: nobody resigns.
+        resign_plies: own searches in a row that must say so.
+        resign_control: share of games played to the end all the same, to see which resignations would be wrong.
+        evaluations: of a self-play search at most, answers of the cache included.
+        opening_policy_plies: upper limit of plies drawn from the raw policy, after the random ones.
+        temperature_halflife: plies in which the temperature of self-play halves, in place of temperature_plies.
+        symmetries: whether training rows are turned and mirrored at random, where the game has symmetries.
+        schedule: of the learning rate, see `Budget.rate`.
+        window_growth: exponent of the window's growth past window_min, see `Window`; None: window_share alone.
     """
 
     game: str
@@ -100,6 +117,15 @@ class Settings:
     match_every: int = 5
     match_games: int = 40
     final_match_games: int = 200
+    resign_below: float = -1.0
+    resign_plies: int = 3
+    resign_control: float = 0.1
+    evaluations: int | None = None
+    opening_policy_plies: int = 0
+    temperature_halflife: float | None = None
+    symmetries: bool = True
+    schedule: str = "linear-tail"
+    window_growth: float | None = None
 
     def __post_init__(self) -> None:
         """Refuses what cannot be run."""
@@ -119,6 +145,8 @@ class Settings:
             raise SettingsError(f"slots must be at least the {self.pipelines} pipelines, got {self.slots}")
         if self.deterministic and self.minutes is not None:
             raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
+        if self.schedule not in SCHEDULES:
+            raise SettingsError(f"schedule must be one of {', '.join(SCHEDULES)}, got {self.schedule!r}")
         for name in ("match_games", "final_match_games"):
             if getattr(self, name) < 2 or getattr(self, name) % 2:
                 raise SettingsError(f"{name} must be an even number, got {getattr(self, name)}")

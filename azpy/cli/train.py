@@ -4,6 +4,7 @@ Exit codes: 0 the run is done, 2 something the user can put right (one line on s
 141 nobody reads the output any more.
 """
 
+import argparse
 import dataclasses
 import re
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display
 from azpy.errors import SettingsError
-from azpy.settings import Settings, auto_eval_batch
+from azpy.settings import SCHEDULES, Settings, auto_eval_batch
 
 # Settings that suit a game; a flag given on the command line wins.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -55,6 +56,11 @@ def _parser() -> Parser:
     add("--learning-rate", "peak learning rate", type=float)
     add("--seed", "fixes weights, games and batches", type=int)
     add("--deterministic", "the same seed gives the same run, bit for bit", action="store_true", default=None)
+    add("--evaluations", "evaluations of a self-play search at most, answers of the cache included", type=int)
+    add("--temperature-halflife", "plies in which the temperature halves, in place of temperature_plies", type=float)
+    add("--window-growth", "exponent of the window's growth past window_min (Wu 2019)", type=float)
+    add("--symmetries", "turn and mirror training rows at random", action=argparse.BooleanOptionalAction, default=None)
+    add("--schedule", "of the learning rate", choices=SCHEDULES)
     # The rest as `Settings` describes them.
     described = dict(re.findall(r"^ +(\w+): (.+)$", Settings.__doc__ or "", re.MULTILINE))
     listed = {action.dest for action in parser._actions}

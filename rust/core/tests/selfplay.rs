@@ -57,6 +57,11 @@ impl<G: Game> Evaluator<G> for Network {
     }
 }
 
+/// A tree in which some players lose on the way, and some of them win in the end.
+fn toy() -> Toy {
+    Toy::random(19, 12, true)
+}
+
 fn config() -> SelfPlayConfig {
     let root_noise = Some(RootNoise { alpha: None, fraction: 0.25 });
     SelfPlayConfig {
@@ -79,7 +84,7 @@ fn config() -> SelfPlayConfig {
 fn start(config: SelfPlayConfig, slots: usize, games: Option<u64>, networks: Vec<Network>) -> SelfPlay<Network, Toy> {
     let layout = Layout { slots, first_game: 5, games, inside: |body| body() };
     let workers = Workers::new(2).unwrap();
-    SelfPlay::start(&Toy::random(12, 12, true), config, &layout, networks, &workers, None).unwrap()
+    SelfPlay::start(&toy(), config, &layout, networks, &workers, None).unwrap()
 }
 
 fn all(play: &SelfPlay<Network, Toy>) -> Vec<GameRecord> {
@@ -93,7 +98,7 @@ fn all(play: &SelfPlay<Network, Toy>) -> Vec<GameRecord> {
 
 #[test]
 fn games_depend_on_the_seed_and_their_id_alone() {
-    let toy = Toy::random(12, 12, true);
+    let toy = toy();
     let play = |slots, pipelines, threads, cache: bool| {
         let layout = Layout { slots, first_game: 5, games: Some(40), inside: |body| body() };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
@@ -117,7 +122,7 @@ fn games_depend_on_the_seed_and_their_id_alone() {
 
 #[test]
 fn no_option_makes_games_depend_on_the_layout() {
-    let toy = Toy::random(12, 12, true);
+    let toy = toy();
     let config = SelfPlayConfig {
         search: SearchConfig { evaluations: Some(12), ..config().search },
         temperature_halflife: Some(3.0),
@@ -149,12 +154,14 @@ fn no_option_makes_games_depend_on_the_layout() {
     }
 }
 
+fn early(control: f64) -> Resign {
+    Resign { below: -0.1, plies: 2, control }
+}
+
 #[test]
 fn a_resigned_game_is_the_same_game_cut_short() {
     let play = |resign| all(&start(SelfPlayConfig { resign, ..config() }, 8, Some(60), vec![Network::new(3)]));
-    let rule = Resign { below: -0.1, plies: 2, control: 0.0 };
-    let (whole, cut) = (play(Resign::NEVER), play(rule));
-    let (played_on, some) = (play(Resign { control: 1.0, ..rule }), play(Resign { control: 0.5, ..rule }));
+    let (whole, cut, played_on, some) = (play(Resign::NEVER), play(early(0.0)), play(early(1.0)), play(early(0.5)));
     assert!(cut.iter().filter(|game| game.resigned).count() > 5);
     for (index, whole) in whole.iter().enumerate() {
         let (cut, control) = (&cut[index], &played_on[index]);
@@ -170,12 +177,8 @@ fn a_resigned_game_is_the_same_game_cut_short() {
             assert_eq!(cut.outcome, lost);
             assert_eq!(control.false_resignation(), whole.outcome * lost <= 0.0);
         }
-        assert!(some[index] == *if rule_with(0.5).is_control(7, whole.game_id) { control } else { cut });
+        assert!(some[index] == *if early(0.5).is_control(7, whole.game_id) { control } else { cut });
     }
-}
-
-fn rule_with(control: f64) -> Resign {
-    Resign { below: -0.1, plies: 2, control }
 }
 
 /// Says the same of every position, for player 0.
@@ -233,8 +236,10 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
 
 #[test]
 fn a_record_that_lies_about_a_resignation_is_refused() {
-    let toy = Toy::random(12, 12, true);
-    let play = |control| all(&start(SelfPlayConfig { resign: rule_with(control), ..config() }, 8, Some(60), vec![Network::new(3)]));
+    let toy = toy();
+    let play = |control| {
+        all(&start(SelfPlayConfig { resign: early(control), ..config() }, 8, Some(60), vec![Network::new(3)]))
+    };
     let resigned = play(0.0).into_iter().find(|game| game.resigned).unwrap();
     let control = play(1.0).into_iter().find(|game| game.resign_ply.is_some()).unwrap();
     let refused = |change: &dyn Fn(&mut GameRecord), game: &GameRecord| {
@@ -270,7 +275,7 @@ fn records_of_the_first_format_are_still_read() {
 
 #[test]
 fn policy_openings_follow_the_networks_priors_and_are_not_learned_from() {
-    let toy = Toy::random(12, 12, true);
+    let toy = toy();
     let config = SelfPlayConfig { opening_plies: 0, opening_policy_plies: 1, simulations: 2, ..config() };
     let games = all(&start(config, 64, Some(4000), vec![Network::new(3)]));
     let (drawn, searched): (Vec<_>, Vec<_>) = games.iter().partition(|game| game.plies[0].flags & SEARCHED == 0);
@@ -380,7 +385,7 @@ fn a_game_cut_short_is_a_marked_draw() {
     let games = all(&play);
     assert!(games.iter().any(|game| game.capped));
     for game in games {
-        game.check(&Toy::random(12, 12, true)).unwrap();
+        game.check(&toy()).unwrap();
         assert!(game.plies.len() <= 3 && (!game.capped || game.outcome == 0.0));
     }
 }
@@ -395,7 +400,7 @@ fn a_consumer_that_does_not_look_stops_nothing_from_ending() {
 
 #[test]
 fn the_replay_buffer_draws_what_the_records_say() {
-    let toy = Toy::random(12, 12, true);
+    let toy = toy();
     let games = all(&start(config(), 8, Some(30), vec![Network::new(1)]));
     let mut buffer = ReplayBuffer::new(toy.clone(), 40);
     games.iter().for_each(|game| buffer.add(game.clone()).unwrap());
@@ -434,7 +439,7 @@ fn any_bytes_are_refused_without_a_panic() {
         let mut flipped = bytes.clone();
         flipped[index] ^= 0x41;
         if let Ok(other) = GameRecord::from_bytes(&flipped) {
-            let _ = other.check(&Toy::random(12, 12, true));
+            let _ = other.check(&toy());
         }
     }
 }

@@ -268,7 +268,9 @@ impl SelfPlay {
             }
         }
         if let Some(plies) = temperature_halflife.filter(|&plies| !(plies.is_finite() && plies > 0.0)) {
-            return Err(PyValueError::new_err(format!("temperature_halflife must be a number > 0 or None, got {plies}")));
+            return Err(PyValueError::new_err(format!(
+                "temperature_halflife must be a number > 0 or None, got {plies}"
+            )));
         }
         check_resign_below(resign_below)?;
         if resign_plies == 0 {
