@@ -80,9 +80,7 @@ class Trainer:
             weight_decay=settings.weight_decay,
             seed=settings.seed,
         )
-        self._window = Window(
-            settings.window_min, settings.window_share, settings.window_max, settings.window_growth
-        )
+        self._window = Window(settings.window_min, settings.window_share, settings.window_max, settings.window_growth)
         self._resignation = Resignation(settings.resign_below)
         self._iteration = 0
         self._next_game = 0

@@ -15,14 +15,16 @@ __all__ = ["Window", "positions_of"]
 class Window:
     """A sliding window over a run's games.
 
-    It holds the newest games with at least `max(minimum, share * positions seen)` positions, `maximum` at most.
+    It holds the newest games with at least `max(minimum, share * positions seen)` positions (but see `growth`),
+    `maximum` at most.
 
     Args:
         minimum: positions kept before old ones are let go.
         share: share of all positions kept once that is more.
         maximum: positions kept at most.
         growth: exponent a in (0, 1] of KataGo's window (Wu 2019, section 3): of N positions, with c the minimum,
-            `c (1 + share ((N / c)^a - 1) / a)` are kept, so `share` is how fast it grows at first. None: `share` of all.
+            `c (1 + share ((N / c)^a - 1) / a)` are kept,
+            so `share` is how fast it grows at first. None: `share` of all.
 
     Attributes:
         seen: positions added since the run began.
