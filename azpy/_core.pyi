@@ -253,7 +253,7 @@ class SelfPlay:
         temperature_halflife: float | None = None,
         opening_policy_plies: int = 0,
         evaluations: int | None = None,
-        resign_below: float = -1.0,
+        resign_below: float = ...,
         resign_plies: int = 3,
         resign_control: float = 0.1,
     ) -> SelfPlay: ...
