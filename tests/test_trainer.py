@@ -162,6 +162,23 @@ def test_a_run_with_every_option_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert [row["resign_below"] for row in rows] == pytest.approx([-0.02, -0.02, -0.51])
 
 
+def test_a_moved_threshold_reaches_self_play_that_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = Resignation.note
+
+    def note_and_stop(self: Resignation, games: Any) -> dict[str, float]:
+        row = note(self, games)
+        self.below = -0.9999
+        return row
+
+    monkeypatch.setattr(Resignation, "note", note_and_stop)
+    run(tmp_path, games_per_iteration=60, iterations=4, resign_below=-0.02, resign_plies=1, resign_control=0.0)
+    with opened(tmp_path) as folder:
+        resigned = [sum(game.resigned for game in folder.sealed_games(i)) for i in (1, 4)]
+    # At most 72 games of the first threshold were ready or in play when it was moved.
+    assert resigned[0] > 0
+    assert resigned[1] == 0
+
+
 def control_games(right: int, wrong: int) -> list[Any]:
     games = [
         SimpleNamespace(control=True, resign_ply=9, resigned=False, false_resignation=i < wrong)
