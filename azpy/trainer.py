@@ -31,6 +31,7 @@ from azpy.network import check_parity, to_onnx
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
 from azpy.report import make_report
+from azpy.resignation import Resignation
 from azpy.runs import RunFolder
 from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.statistics import game_statistics
@@ -90,7 +91,8 @@ class Trainer:
             weight_decay=settings.weight_decay,
             seed=settings.seed,
         )
-        self._window = Window(settings.window_min, settings.window_share, settings.window_max)
+        self._window = Window(settings.window_min, settings.window_share, settings.window_max, settings.window_growth)
+        self._resignation = Resignation(settings.resign_below)
         self._iteration = 0
         self._next_game = 0
         self._model: bytes | None = None
@@ -160,6 +162,9 @@ class Trainer:
         positions = self._window.add(games)
         metrics |= {"games": len(games), "positions": positions, "window": self._window.positions}
         metrics |= game_statistics(games)
+        metrics |= self._resignation.note(games)
+        if self._self_play is not None:
+            self._self_play.set_resign_below(self._resignation.below)
         fit_begin = self._budget.elapsed()
         yield from self._fit(iteration, positions, metrics)
         now = self._budget.elapsed()
@@ -223,6 +228,12 @@ class Trainer:
                 seed=settings.seed,
                 first_game=first,
                 games=games,
+                temperature_halflife=settings.temperature_halflife,
+                opening_policy_plies=settings.opening_policy_plies,
+                evaluations=settings.evaluations,
+                resign_below=self._resignation.below,
+                resign_plies=settings.resign_plies,
+                resign_control=settings.resign_control,
             )
         except (_core.GameError, _core.EvaluatorError):
             raise
@@ -240,6 +251,7 @@ class Trainer:
             steps,
             batch_size=settings.batch_size,
             root_value_weight=settings.root_value_weight,
+            symmetries=settings.symmetries,
             schedule=lambda done: self._budget.rate(iteration - 1 + done),
         )
         policy = value = reported = 0.0
@@ -325,7 +337,7 @@ class Trainer:
             self._iteration,
             model=self._learner.model_arrays(),
             optimizer=self._learner.optimizer_arrays(),
-            state=state | {"budget": self._budget.state()},
+            state=state | {"budget": self._budget.state(), "resignation": self._resignation.state()},
             onnx=self._model or b"",
         )
         newest = self._iteration - _KEEP_NEWEST
@@ -342,6 +354,7 @@ class Trainer:
             self._model = checkpoint.onnx
             self._evaluator = self._load_evaluator(checkpoint.onnx)
             self._budget.load(checkpoint.state["budget"])
+            self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])
             self._refill_window(int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration])
         self._run.trim_metrics(self._iteration)

@@ -96,6 +96,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "evaluator": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "positions": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "budget": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
+    "resignation": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "window": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "storage": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "runs": {*NETWORKS - {"safetensors"}, *SHOWING, *ABOVE, "azpy.arena"},
