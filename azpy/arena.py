@@ -138,6 +138,8 @@ class MatchResult:
         first: (wins, draws, losses) of the games in which A had seat 0.
         pairs: how many pairs had each of `ratings.PAIR_SCORES`; None where games were not played as pairs.
         distinct: how many different games there were, by their actions; None where nobody looked.
+        repeated: pairs whose games were those of an earlier pair, action for action. Players without chance repeat
+            themselves where openings do: such pairs say nothing new, and the interval is narrower than it should be.
     """
 
     wins: int
@@ -146,6 +148,7 @@ class MatchResult:
     first: tuple[int, int, int]
     pairs: tuple[int, ...] | None = None
     distinct: int | None = None
+    repeated: int = 0
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> "MatchResult":
@@ -159,6 +162,7 @@ class MatchResult:
             first=_count([pair.points[0] for pair in pairs]),
             pairs=tuple(scores.count(score) for score in PAIR_SCORES),
             distinct=len({actions for pair in pairs for actions in pair.actions}),
+            repeated=len(pairs) - len({pair.actions for pair in pairs}),
         )
 
     @property

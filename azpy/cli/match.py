@@ -33,6 +33,10 @@ from azpy.ratings import PAIR_SCORES, Rating, Sprt, bradley_terry
 
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
 _LIVE_SECONDS, _PLAIN_SECONDS = 0.25, 30.0  # how often the score so far is shown, on a terminal and elsewhere
+_REPEATED = (
+    "{} of {} pairs repeat an earlier one, action for action: the interval is narrower than it should be; "
+    "--opening-plies with a larger number gives more openings"
+)
 
 
 def _parser() -> Parser:
@@ -104,7 +108,8 @@ class _Table:
         """The openings of so many pairs, in words."""
         count = min(len(self.book), pairs)
         kind = "random" if self.openings == "random" else "policy"
-        return f"{count} distinct opening{'s' * (count != 1)} of {self.book.plies} {kind} plies"
+        plies = f"{self.book.plies} {kind} {'ply' if self.book.plies == 1 else 'plies'}"
+        return f"{count} distinct opening{'s' * (count != 1)} of {plies}"
 
     def facts(self) -> dict[str, Any]:
         """What a result's readers need to play it again."""
@@ -175,6 +180,7 @@ def _report(result: MatchResult | None, table: _Table, sprt: Sprt | None, stoppe
         f"as seat 0 {_seat(result.first)}, as seat 1 {_seat(result.second)}",
         f"pairs in which A scored 0, 1/2, 1, 3/2, 2 points: {', '.join(map(str, result.pairs or ()))}",
         f"{result.distinct} distinct games from {table.about(result.games // 2)}",
+        *([_REPEATED.format(result.repeated, result.games // 2)] if result.repeated else []),
         *([_verdict(sprt, result)] if sprt is not None else []),
     ]
 
@@ -184,12 +190,18 @@ def _verdict(sprt: Sprt, result: MatchResult) -> str:
     llr, (low, high) = sprt.llr(counts), sprt.bounds
     match sprt.accepts(counts):
         case "H1":
-            said = f"accepted: A is {sprt.elo1:+g} Elo from B rather than {sprt.elo0:+g}"
+            said = f"accepts H1: A is {_stronger(sprt.elo1)} rather than {_stronger(sprt.elo0)}"
         case "H0":
-            said = f"refused: A is {sprt.elo0:+g} Elo from B rather than {sprt.elo1:+g}"
+            said = f"accepts H0: A is {_stronger(sprt.elo0)} rather than {_stronger(sprt.elo1)}"
         case _:
-            said = f"undecided between {sprt.elo0:+g} and {sprt.elo1:+g} Elo: more games are needed"
+            said = f"is undecided whether A is {_stronger(sprt.elo0)} or {_stronger(sprt.elo1)}: play more games"
     return f"SPRT {said} (log likelihood ratio {llr:.2f}, bounds {low:.2f} and {high:.2f})"
+
+
+def _stronger(difference: float) -> str:
+    if difference == 0:
+        return "as strong as B"
+    return f"{abs(difference):g} Elo {'stronger' if difference > 0 else 'weaker'} than B"
 
 
 def _facts_of(result: MatchResult, sprt: Sprt | None = None) -> dict[str, Any]:
@@ -211,6 +223,7 @@ def _facts_of(result: MatchResult, sprt: Sprt | None = None) -> dict[str, Any]:
         "as_seat_1": result.second,
         "pairs": result.pairs,
         "distinct_games": result.distinct,
+        "repeated_pairs": result.repeated,
     }
     if sprt is not None:
         counts = result.pairs or ()
@@ -342,7 +355,6 @@ class _Display:
         waited = time.monotonic() - self._shown
         if self._quiet or waited < (_PLAIN_SECONDS if self._live is None else _LIVE_SECONDS):
             return
-        self._shown = time.monotonic()
         result = MatchResult.of(pairs)
         text = f"{result.games}/{2 * of} games, {result}, Elo {_elo_text(result)}"
         if sprt is not None:
@@ -352,6 +364,7 @@ class _Display:
             self.line(prefix + text)
         else:
             self._live.update(self._live.task_ids[0], description=prefix.strip(), completed=len(pairs) / of, text=text)
+        self._shown = time.monotonic()
 
 
 if __name__ == "__main__":
