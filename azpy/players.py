@@ -103,36 +103,34 @@ def checkpoints_of(run: Path, most: int | None = None) -> list[Spec]:
 
 
 def settings_of(specs: Sequence[Spec]) -> dict[str, Any]:
-    """The settings of the run that the players come from; empty where none is from a run.
+    """The settings of the first run that a player comes from; empty where none is from a run.
 
     Raises:
         SettingsError: runs of different games.
         RunError: a config.toml that cannot be read.
     """
-    found: dict[Path, dict[str, Any]] = {}
-    for run in dict.fromkeys(spec.run for spec in specs if spec.run is not None):
-        try:
-            found[run] = tomllib.loads((run / "config.toml").read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise RunError(f"{run / 'config.toml'} is damaged: {error}") from error
-    first = next(iter(found), None)
-    for run, settings in found.items():
-        if first is not None and settings.get("game") != found[first].get("game"):
+    runs = {spec.run: _run_settings(spec.run) for spec in specs if spec.run is not None}
+    if not runs:
+        return {}
+    first, settings = next(iter(runs.items()))
+    for run, others in runs.items():
+        if others.get("game") != settings.get("game"):
             raise SettingsError(
-                f"{first} plays {found[first].get('game')} and {run} plays {settings.get('game')}: "
-                "both players of a match must be of one game"
+                f"{first} plays {settings.get('game')} and {run} plays {others.get('game')}: "
+                "the players of a match must be of one game"
             )
-    return found[first] if first is not None else {}
+    return settings
 
 
-def load_player(spec: Spec, start: Position, simulations: int, c_puct: float) -> Entrant:
+def load_player(spec: Spec, start: Position, simulations: int, c_puct: float | None = None) -> Entrant:
     """Makes the player that a spec names.
 
     Args:
         spec: from `parse_player` or `checkpoints_of`.
         start: a position of the game, which a model must fit.
         simulations: a move, where the spec does not say.
-        c_puct: weight of the prior.
+        c_puct: weight of a model's prior; that of its run if not given. Players without a model are the same in
+            every match.
 
     Raises:
         ModelError: a model that cannot be read or does not fit the game.
@@ -142,17 +140,28 @@ def load_player(spec: Spec, start: Position, simulations: int, c_puct: float) ->
     if spec.kind == "random":
         return Entrant("random", None, RandomPlayer())
     count = simulations if spec.simulations is None else spec.simulations
+    if spec.kind == "mcts":
+        return Entrant("mcts", count, mcts(count))
     if spec.model is None:
-        made = mcts(count, c_puct) if spec.kind == "mcts" else _searching(_core.UniformEvaluator(), count, c_puct)
-        return Entrant(spec.kind, count, made)
+        return Entrant("uniform", count, SearchPlayer(_core.UniformEvaluator(), count))
     _check_manifest(spec.model)
-    network = OnnxEvaluator(spec.model, game=start, threads=os.cpu_count() or 1)
+    if c_puct is None:
+        c_puct = _run_settings(spec.run).get("c_puct") if spec.run is not None else None
+    options: dict[str, Any] = {} if c_puct is None else {"c_puct": float(c_puct)}
+    network = OnnxEvaluator(spec.model, game=start, threads=_cores())
     name = spec.model.parent if (spec.model.parent / "manifest.json").exists() else spec.model
-    return Entrant(str(name), count, _searching(network, count, c_puct), network)
+    return Entrant(str(name), count, SearchPlayer(network, count, **options), network)
 
 
-def _searching(evaluator: Any, simulations: int, c_puct: float) -> SearchPlayer:
-    return SearchPlayer(evaluator, simulations, c_puct=c_puct)
+def _run_settings(run: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads((run / "config.toml").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{run / 'config.toml'} is damaged: {error}") from error
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _simulations(text: str, number: str) -> int:

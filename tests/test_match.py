@@ -211,9 +211,22 @@ def test_specs(run: str) -> None:
     assert parse_player("c4@7").simulations == 7
     Path("odd@7").write_bytes(model(1))
     assert (parse_player("odd@7").model, parse_player("odd@7").simulations) == (Path("odd@7"), None)
-    entrant = load_player(parse_player("c4@7"), make_position(BOARD), 100, 1.5)
+    entrant = load_player(parse_player("c4@7"), make_position(BOARD), 100)
     assert str(entrant) == "c4/checkpoints/000010 (7 simulations)"
-    assert str(load_player(parse_player("random"), make_position(BOARD), 100, 1.5)) == "random"
+    assert str(load_player(parse_player("random"), make_position(BOARD), 100)) == "random"
+
+
+def test_a_model_searches_with_the_c_puct_of_its_run_and_other_players_as_ever(run: str) -> None:
+    """A weight of 0 plays what a weight of 2, the run's, does not."""
+
+    def plays(spec: str, c_puct: float | None = None) -> list[int]:
+        player = load_player(parse_player(spec), make_position(BOARD), 60, c_puct).player
+        return [*player.select_actions([book()[number].position for number in range(30)], seed=1)]
+
+    assert plays(run) == plays(run, 2.0) != plays(run, 0.01)
+    assert plays("mcts") == plays("mcts", 0.01)
+    Path("free.onnx").write_bytes(Path("c4/checkpoints/000010/model.onnx").read_bytes())
+    assert plays("free.onnx") == plays(run, 1.5)
 
 
 def test_checkpoints_are_chosen_evenly_from_the_first_to_the_last(run: str) -> None:
@@ -233,7 +246,7 @@ def test_a_damaged_checkpoint_does_not_play(run: str) -> None:
     data[-10] ^= 1
     path.write_bytes(data)
     with pytest.raises(RunError, match=r"000010 is damaged: model\.onnx differs from manifest\.json"):
-        load_player(parse_player(run), make_position(BOARD), 10, 1.5)
+        load_player(parse_player(run), make_position(BOARD), 10)
 
 
 # The command
@@ -303,7 +316,8 @@ def test_a_round_robin_gives_the_run_s_elo_curve(run: str, capsys: pytest.Captur
     assert curve["ratings"][0]["elo"] == 0
     assert all(row["games"] == 12 for row in curve["ratings"])
     assert len(curve["matches"]) == 3
-    for row, line in zip(curve["ratings"], lines[-4:-1], strict=True):
+    table = lines[lines.index(next(line for line in lines if line.startswith("player"))) + 1 :]
+    for row, line in zip(curve["ratings"], table[:3], strict=True):
         assert row["player"] in line
         assert f"{row['elo']:+.0f}" in line
     assert list(Path("c4").glob(".tmp*")) == []
@@ -396,7 +410,7 @@ def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp
     ) as process:
         os.close(theirs)
         shown = ""
-        while not re.search(r"/9999998 games, 0\.\d+ \[.*Elo .*log likelihood ratio", shown):
+        while not re.search(r"/9999998 games, 0\.\d+ \[.*Elo .*LLR -?\d", shown):
             shown += os.read(ours, 4096).decode()
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(OSError):  # the terminal is closed at the other end

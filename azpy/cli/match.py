@@ -34,7 +34,7 @@ from azpy.ratings import PAIR_SCORES, Rating, Sprt, bradley_terry
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
 _LIVE_SECONDS, _PLAIN_SECONDS = 0.25, 30.0  # how often the score so far is shown, on a terminal and elsewhere
 _REPEATED = (
-    "{} of {} pairs repeat an earlier one, action for action: the interval is narrower than it should be; "
+    "{} of {} pairs repeat an earlier one, action for action: intervals are narrower than they should be; "
     "--opening-plies with a larger number gives more openings"
 )
 
@@ -50,7 +50,7 @@ def _parser() -> Parser:
         help=f"an even number (default {_MATCH_GAMES}; {_PAIRING_GAMES} a pairing in a round robin)",
     )
     add("--simulations", type=int, default=100, help="a move, for players that do not say (default 100)")
-    add("--c-puct", type=float, help="weight of the prior in every search (default: the run's, else 1.5)")
+    add("--c-puct", type=float, help="weight of the prior of every model (default: that of its run, else 1.5)")
     add("--opening-plies", type=int, help="actions before each pair of games (default: the run's, else 4)")
     add("--openings", choices=("random", "policy"), default="random", help="drawn by chance, or by a model's policy")
     add("--seed", type=int, default=0, help="fixes openings, dice and players (default 0)")
@@ -89,12 +89,11 @@ class _Table:
         if not (given.game or "game" in run):
             raise SettingsError("which game? no player is from a run folder that would say: give --game")
         self.game = str(given.game or run["game"])
-        c_puct = given.c_puct if given.c_puct is not None else float(run.get("c_puct", 1.5))
-        if not 0 <= c_puct < math.inf:
-            raise SettingsError(f"c_puct must be at least 0 and finite, got {c_puct}")
+        if given.c_puct is not None and not 0 <= given.c_puct < math.inf:
+            raise SettingsError(f"c_puct must be at least 0 and finite, got {given.c_puct}")
         plies = given.opening_plies if given.opening_plies is not None else int(run.get("match_opening_plies", 4))
         start = make_position(self.game)
-        self.entrants = [load_player(spec, start, given.simulations, c_puct) for spec in specs]
+        self.entrants = [load_player(spec, start, given.simulations, given.c_puct) for spec in specs]
         self.seed, self.openings = given.seed, given.openings
         draw: Draw = draw_at_random
         if given.openings == "policy":
@@ -261,6 +260,10 @@ def _round_robin(given: argparse.Namespace) -> int:
     met = 1 + max((j for _, j, _ in results), default=0)
     ratings = bradley_terry(met, [(i, j, result.pairs or ()) for i, j, result in results])
     curve = _curve(table, specs, results, ratings)
+    if given.json:
+        print(json.dumps(curve | {"interrupted": stopped}), flush=True)
+    else:
+        print("\n".join(_ratings_table(curve["ratings"])), flush=True)
     if stopped:
         ending = "stopped: these are the ratings so far, and elo.json was not written"
     else:
@@ -268,10 +271,9 @@ def _round_robin(given: argparse.Namespace) -> int:
         with storage.disk_errors(path):
             storage.write_atomically(path, (json.dumps(curve, indent=1) + "\n").encode())
         ending = f"Elo curve in {path}"
-    if given.json:
-        print(json.dumps(curve | {"interrupted": stopped}), flush=True)
-    else:
-        print("\n".join([*_ratings_table(curve["ratings"]), ending]), flush=True)
+    if not given.json:
+        repeated, played = sum(result.repeated for *_, result in results), len(results) * table.games // 2
+        print("\n".join([*([_REPEATED.format(repeated, played)] if repeated else []), ending]), flush=True)
     return 130 if stopped else 0
 
 
@@ -359,7 +361,7 @@ class _Display:
         text = f"{result.games}/{2 * of} games, {result}, Elo {_elo_text(result)}"
         if sprt is not None:
             low, high = sprt.bounds
-            text += f", log likelihood ratio {sprt.llr(result.pairs or ()):.2f} of {low:.2f} or {high:.2f}"
+            text += f", LLR {sprt.llr(result.pairs or ()):.2f} ({low:.2f} to {high:.2f})"
         if self._live is None:
             self.line(prefix + text)
         else:
