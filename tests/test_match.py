@@ -410,7 +410,7 @@ def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp
     ) as process:
         os.close(theirs)
         shown = ""
-        while not re.search(r"/9999998 games, 0\.\d+ \[.*Elo .*LLR -?\d", shown):
+        while not re.search(r"/9999998 games, LLR -?\d.*, 0\.\d+ \[.*Elo", shown):
             shown += os.read(ours, 4096).decode()
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(OSError):  # the terminal is closed at the other end

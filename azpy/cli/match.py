@@ -358,10 +358,11 @@ class _Display:
         if self._quiet or waited < (_PLAIN_SECONDS if self._live is None else _LIVE_SECONDS):
             return
         result = MatchResult.of(pairs)
-        text = f"{result.games}/{2 * of} games, {result}, Elo {_elo_text(result)}"
-        if sprt is not None:
+        text = f"{result.games}/{2 * of} games, "
+        if sprt is not None:  # before what a narrow terminal cuts off
             low, high = sprt.bounds
-            text += f", LLR {sprt.llr(result.pairs or ()):.2f} ({low:.2f} to {high:.2f})"
+            text += f"LLR {sprt.llr(result.pairs or ()):.2f} ({low:.2f} to {high:.2f}), "
+        text += f"{result}, Elo {_elo_text(result)}"
         if self._live is None:
             self.line(prefix + text)
         else:
