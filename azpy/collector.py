@@ -17,6 +17,7 @@ from azpy.errors import ModelError, RunError
 from azpy.events import CollectEvent, CollectFinished, CollectStarted, Played, Sealed
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
+from azpy.resignation import Resignation
 from azpy.runs import RunFolder
 from azpy.selfplay import open_self_play, rates
 from azpy.settings import FIXED_SETTINGS, Settings
@@ -58,6 +59,7 @@ class Collector:
         self._model = model
         self._evaluator: Any = _core.UniformEvaluator()
         self._self_play: _core.SelfPlay | None = None
+        self._resignation = Resignation(settings.resign_below)
         self._take_model()
         packages = ["numpy"] if model is None else ["numpy", "onnxruntime"]
         versions = {name: str(importlib.import_module(name).__version__) for name in packages}
@@ -77,6 +79,9 @@ class Collector:
         self._iteration = sealed[-1] if sealed else 0
         ids = [game for iteration in sealed for game in self._run.sealed_game_ids(iteration)]
         self._games, self._next_game = len(ids), max(ids, default=-1) + 1
+        if self._settings.resign_below > -1:
+            for iteration in sealed:
+                self._resignation.note(self._run.sealed_games(iteration))
         self._run.trim_metrics(self._iteration)
         rows = self._run.metrics()
         self._begin = time.monotonic() - (float(rows[-1]["seconds"]) if rows else 0.0)
@@ -121,6 +126,9 @@ class Collector:
         self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
         self._iteration = iteration
         self._games += len(games)
+        metrics |= self._resignation.note(games)
+        if self._self_play is not None:
+            self._self_play.set_resign_below(self._resignation.below)
         metrics |= {"games": len(games), "positions": sum(map(positions_of, games)), "seconds": self._elapsed()}
         row = {"kind": "collected", "iteration": iteration, "model": self._player()} | metrics
         self._run.append_metrics(row)
@@ -133,7 +141,14 @@ class Collector:
         if len(known) >= target:
             return
         if self._self_play is None:
-            self._self_play = open_self_play(self._settings, self._start, self._evaluator, self._next_game, known)
+            self._self_play = open_self_play(
+                self._settings,
+                self._start,
+                self._evaluator,
+                self._next_game,
+                known,
+                resign_below=self._resignation.below,
+            )
         play = self._self_play
         play.resume()
         before, begin, reported = dict(play.stats), time.monotonic(), 0.0

@@ -76,7 +76,7 @@ def to_toml(settings: Mapping[str, Any], made_with: Mapping[str, str | int], fol
 def _comment(name: str) -> list[str]:
     """What it is; then its unit, its range, its default and where that comes from."""
     about, default = ABOUT[name], default_of(name)
-    source = "" if default is None else f"default {json.dumps(default)} ({about.source})"
+    source = "default " + ("none" if default is None else json.dumps(default)) + f" ({about.source})"
     facts = ", ".join(filter(None, (about.unit, about.range, source)))
     wrap = functools.partial(textwrap.wrap, width=_COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")
     return wrap(about.help) + wrap(facts)

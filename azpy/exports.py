@@ -118,9 +118,10 @@ def to_jsonl(path: str | os.PathLike[str], start: Position, games: Games) -> int
 def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
     """A game as plain values: all of its record, with the names that people give to actions.
 
-    `outcome` is for player 0. Of each ply: `player` (-1: dice), `action` and its `name`, `searched`; and where it was
-    searched `network` (hexadecimal), `mixed_networks` (exchanged during the search), `root_value` for the player to
-    move, and the `search`: its legal actions with `action`, `name`, `prior` (without noise) and `visits`.
+    `outcome` is for player 0; where `resigned`, the player to move after the last ply gave up. Of each ply: `player`
+    (-1: dice), `action` and its `name`, `searched`; and where it was searched `network` (hexadecimal), `mixed_networks`
+    (exchanged during the search), `root_value` for the player to move, and the `search`: its legal actions with
+    `action`, `name`, `prior` (without noise) and `visits`.
     """
     plies = []
     flags, networks, offsets = record.flags, record.networks, record.offsets
@@ -140,7 +141,7 @@ def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
             ]
         plies.append(row)
     about = {"game": record.game, "game_id": record.game_id, "seed": record.seed}
-    about |= {"outcome": record.outcome, "capped": record.capped, "length": len(record)}
+    about |= {"outcome": record.outcome, "capped": record.capped, "resigned": record.resigned, "length": len(record)}
     return about | {"plies": plies}
 
 

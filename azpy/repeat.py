@@ -144,7 +144,7 @@ def _by_ply(record: GameRecord) -> Any:
 
 
 def _different_end(run: StoredRun, record: GameRecord, again: GameRecord) -> str | None:
-    """How the games end; one that was ended before the rules end it is compared up to there."""
+    """How the games end; one that a player gave up, or that was cut short, is compared up to there."""
     *_, last = replayed(run.start, record.actions.tolist())
     if not is_terminal(last):
         return None

@@ -15,7 +15,13 @@ __all__ = ["open_self_play", "rates", "repeat"]
 
 
 def open_self_play(
-    settings: Settings, start: Position, evaluator: Any, next_game: int, known: Collection[int] = ()
+    settings: Settings,
+    start: Position,
+    evaluator: Any,
+    next_game: int,
+    known: Collection[int] = (),
+    *,
+    resign_below: float,
 ) -> _core.SelfPlay:
     """Self-play without end, or, in a deterministic run, that of exactly one iteration's games.
 
@@ -25,6 +31,7 @@ def open_self_play(
         evaluator: see `SelfPlay`.
         next_game: id of the iteration's first game.
         known: ids of its games that are finished already. A deterministic run plays from the first missing one on.
+        resign_below: the threshold by now, see `Resignation`.
 
     Raises:
         SettingsError: settings that self-play refuses.
@@ -35,11 +42,11 @@ def open_self_play(
         first = next(game for game in range(next_game, end) if game not in known)
         games = end - first
     layout = {"slots": settings.slots, "pipelines": settings.pipelines}
-    return _open(settings, start, evaluator, first_game=first, games=games, **layout)
+    return _open(settings, start, evaluator, resign_below=resign_below, first_game=first, games=games, **layout)
 
 
 def repeat(settings: Settings, start: Position, evaluator: Any, game_id: int) -> _core.GameRecord:
-    """One game of a run once more, by itself.
+    """One game of a run once more, by itself; nobody resigns, so that it is at least as long as it was.
 
     Raises:
         SettingsError: settings that self-play refuses.
@@ -60,6 +67,11 @@ def _open(settings: Settings, start: Position, evaluator: Any, **layout: Any) ->
             root_noise=settings.root_noise,
             temperature_plies=settings.temperature_plies,
             opening_plies=settings.opening_plies,
+            temperature_halflife=settings.temperature_halflife,
+            opening_policy_plies=settings.opening_policy_plies,
+            evaluations=settings.evaluations,
+            resign_plies=settings.resign_plies,
+            resign_control=settings.resign_control,
             seed=settings.seed,
             **layout,
         )

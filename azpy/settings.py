@@ -50,7 +50,7 @@ class About:
         even: odd numbers are refused.
         auto: `auto` may stand for it on the command line and in a file, and does where nothing is given; `combine`
             puts a number there.
-        words: texts that may stand for a number.
+        words: texts that may stand for a number; of a text, all it may be.
         fixed: a run cannot change it when it goes on.
     """
 
@@ -78,7 +78,7 @@ class About:
         return " or ".join(filter(None, [*self.words, ", ".join(parts)]))
 
 
-_ZERO = "AlphaGo Zero, Silver et al. 2017"
+_ZERO, _KATAGO = "AlphaGo Zero, Silver et al. 2017", "KataGo, Wu 2019"
 
 
 @dataclass(frozen=True)
@@ -172,12 +172,73 @@ class Settings:
     opening_plies: Annotated[
         int, About("random plies before a game, drawn from 0 up to this", "self-play", unit="plies", low=0)
     ] = 0
+    resign_below: Annotated[
+        float,
+        About(
+            "a player resigns when root and best action are worth less than this; -1: nobody resigns",
+            "self-play",
+            unit="value",
+            low=-1,
+            high=0,
+        ),
+    ] = -1.0
+    resign_plies: Annotated[
+        int,
+        About(
+            "own searches in a row that must say so",
+            "self-play",
+            unit="searches",
+            source="KataGo's resignConsecTurns",
+            low=1,
+            high=2**32 - 1,
+        ),
+    ] = 3
+    resign_control: Annotated[
+        float,
+        About(
+            "share of games played to the end all the same, to see which resignations would be wrong",
+            "self-play",
+            unit="share",
+            source=_ZERO,
+            low=0,
+            high=1,
+        ),
+    ] = 0.1
+    evaluations: Annotated[
+        int | None,
+        About(
+            "evaluations of a self-play search at most, answers of the cache included",
+            "self-play",
+            unit="evaluations",
+            low=2,
+            high=2**32 - 1,
+        ),
+    ] = None
+    opening_policy_plies: Annotated[
+        int,
+        About(
+            "plies drawn from the raw policy after the random ones, drawn from 0 up to this",
+            "self-play",
+            unit="plies",
+            source=_KATAGO,
+            low=0,
+        ),
+    ] = 0
+    temperature_halflife: Annotated[
+        float | None,
+        About(
+            "plies in which the temperature halves, in place of temperature_plies",
+            "self-play",
+            unit="plies",
+            source=_KATAGO,
+            low=0,
+            above=True,
+        ),
+    ] = None
 
     learning_rate: Annotated[
         float,
-        About(
-            "AdamW's, at its peak: full for half of the run, then down to a twentieth", "learning", low=0, above=True
-        ),
+        About("AdamW's, at its peak", "learning", low=0, above=True),
     ] = 2e-3
     weight_decay: Annotated[float, About("AdamW's", "learning", low=0)] = 1e-4
     batch_size: Annotated[int, About("positions of a training batch", "learning", unit="positions", low=1)] = 256
@@ -205,6 +266,28 @@ class Settings:
         About("share of all positions kept, once that is more", "learning", unit="share", low=0, high=1, above=True),
     ] = 0.5
     window_max: Annotated[int, About("positions kept at most", "learning", unit="positions", low=1)] = 1_000_000
+    symmetries: Annotated[
+        bool, About("turns and mirrors training rows at random, where the game has symmetries", "learning")
+    ] = True
+    schedule: Annotated[
+        str,
+        About(
+            "of the learning rate: linear-tail is full for half of the run, then falls in a line to a twentieth",
+            "learning",
+            words=("linear-tail", "cosine", "constant"),
+        ),
+    ] = "linear-tail"
+    window_growth: Annotated[
+        float | None,
+        About(
+            "exponent of the window's growth past window_min; none: window_share alone",
+            "learning",
+            source=_KATAGO,
+            low=0,
+            high=1,
+            above=True,
+        ),
+    ] = None
 
     match_every: Annotated[int, About("distance of two matches", "matches", unit="iterations", low=1)] = 5
     match_games: Annotated[
@@ -258,10 +341,10 @@ def checked(name: str, value: Any) -> Any:
     about, kind = ABOUT[name], KIND[name]
     if (value is None and name in _OPTIONAL) or (isinstance(value, str) and value in about.words):
         return value
-    fits = isinstance(value, (int, float) if kind is float else kind)
+    fits = not (kind is str and about.words) and isinstance(value, (int, float) if kind is float else kind)
     if not fits or (isinstance(value, bool) and kind is not bool):  # True counts as 1 for Python, not here
         came = f"the text {value!r}" if isinstance(value, str) else repr(value)
-        raise SettingsError(f"{name} must be {' or '.join([*about.words, _KINDS[kind]])}, got {came}")
+        raise SettingsError(f"{name} must be {_expected(name)}, got {came}")
     if kind in (bool, str):
         return value
     number = _finite(name, value) if kind is float else value
@@ -274,6 +357,12 @@ def checked(name: str, value: Any) -> Any:
     if about.even and number % 2:
         raise SettingsError(f"{name} must be an even number, got {number}")
     return number
+
+
+def _expected(name: str) -> str:
+    about, kind = ABOUT[name], KIND[name]
+    others = [] if kind is str and about.words else [_KINDS[kind]]
+    return " or ".join([*about.words, *others, *(["auto"] if about.auto else [])])
 
 
 def _finite(name: str, value: float) -> float:
@@ -304,8 +393,7 @@ def parse(name: str, text: str) -> Any:
     except SettingsError:
         raise
     except ValueError:
-        expected = " or ".join([*about.words, _KINDS[kind], *(["auto"] if about.auto else [])])
-        raise SettingsError(f"{name} must be {expected}, got {text!r}") from None
+        raise SettingsError(f"{name} must be {_expected(name)}, got {text!r}") from None
 
 
 def default_of(name: str) -> Any:

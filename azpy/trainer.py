@@ -31,6 +31,7 @@ from azpy.network import check_parity, to_onnx
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
 from azpy.report import make_report
+from azpy.resignation import Resignation
 from azpy.runs import RunFolder
 from azpy.selfplay import open_self_play, rates
 from azpy.settings import FIXED_SETTINGS, Settings
@@ -91,7 +92,8 @@ class Trainer:
             weight_decay=settings.weight_decay,
             seed=settings.seed,
         )
-        self._window = Window(settings.window_min, settings.window_share, settings.window_max)
+        self._window = Window(settings.window_min, settings.window_share, settings.window_max, settings.window_growth)
+        self._resignation = Resignation(settings.resign_below)
         self._iteration = 0
         self._next_game = 0
         self._model: bytes | None = None
@@ -161,6 +163,9 @@ class Trainer:
         positions = self._window.add(games)
         metrics |= {"games": len(games), "positions": positions, "window": self._window.positions}
         metrics |= game_statistics(games)
+        metrics |= self._resignation.note(games)
+        if self._self_play is not None:
+            self._self_play.set_resign_below(self._resignation.below)
         fit_begin = self._budget.elapsed()
         yield from self._fit(iteration, positions, metrics)
         now = self._budget.elapsed()
@@ -202,7 +207,9 @@ class Trainer:
         if self._self_play is not None:
             self._self_play.resume()
             return self._self_play
-        self._self_play = open_self_play(self._settings, self._start, self._evaluator, self._next_game, known)
+        self._self_play = open_self_play(
+            self._settings, self._start, self._evaluator, self._next_game, known, resign_below=self._resignation.below
+        )
         return self._self_play
 
     def _fit(self, iteration: int, positions: int, metrics: dict[str, float]) -> Iterator[Event]:
@@ -215,6 +222,7 @@ class Trainer:
             steps,
             batch_size=settings.batch_size,
             root_value_weight=settings.root_value_weight,
+            symmetries=settings.symmetries,
             schedule=lambda done: self._budget.rate(iteration - 1 + done),
         )
         policy = value = reported = 0.0
@@ -300,7 +308,7 @@ class Trainer:
             self._iteration,
             model=self._learner.model_arrays(),
             optimizer=self._learner.optimizer_arrays(),
-            state=state | {"budget": self._budget.state()},
+            state=state | {"budget": self._budget.state(), "resignation": self._resignation.state()},
             onnx=self._model or b"",
         )
         newest = self._iteration - _KEEP_NEWEST
@@ -317,6 +325,7 @@ class Trainer:
             self._model = checkpoint.onnx
             self._evaluator = self._load_evaluator(checkpoint.onnx)
             self._budget.load(checkpoint.state["budget"])
+            self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])
             self._refill_window(int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration])
         self._run.trim_metrics(self._iteration)

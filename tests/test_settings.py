@@ -22,16 +22,17 @@ from azpy.settings import ABOUT, FIXED_SETTINGS, GROUPS, KIND, Settings, auto_ev
 NAMES = [field.name for field in dataclasses.fields(Settings)]
 NUMBERS = [name for name in NAMES if KIND[name] in (int, float)]
 README = Path(__file__).parent.parent / "README.md"
-LENGTH = ("iterations", "minutes")  # may be None
 
 
 def random_value(name: str, rng: random.Random) -> Any:
     about, kind = ABOUT[name], KIND[name]
     if kind is bool:
         return rng.random() < 0.5
+    if about.words and (kind is str or rng.random() < 0.3):
+        return rng.choice(about.words)
     if kind is str:
         return "".join(rng.choices("ax5(=,) \"'\\#\n\t\x7fé😀", k=rng.randrange(1, 12)))
-    if name in LENGTH and rng.random() < 0.5:
+    if getattr(Settings, name, 0) is None and rng.random() < 0.5:
         return None
     high = min(about.high, 10.0 ** rng.randrange(1, 12) + about.low)
     if kind is float:
@@ -246,16 +247,16 @@ def test_what_a_run_used_reads_back_to_the_same_settings(tmp_path: Path) -> None
 
 
 def test_the_file_says_of_each_setting_what_it_is(tmp_path: Path) -> None:
-    text = to_toml(dataclasses.asdict(Settings("pig", minutes=5)), {}, tmp_path)
+    shown = Settings("pig", minutes=5)
+    text = to_toml(dataclasses.asdict(shown), {}, tmp_path)
     plain = " ".join(line.removeprefix("# ") for line in text.splitlines())
     for name in NAMES:
-        before, key, _ = plain.partition(f" {name} {'is not set' if name == 'iterations' else '='}")
+        before, key, _ = plain.partition(f" {name} {'is not set' if getattr(shown, name) is None else '='}")
         assert key, name
         before = before[before.rindex(ABOUT[name].help) :]
         for fact in (ABOUT[name].unit, ABOUT[name].range):
             assert fact in before
-        if getattr(Settings, name, None) is not None:
-            assert f"({ABOUT[name].source})" in before
+        assert f"({ABOUT[name].source})" in before
     assert f"#   {repeat_command(tmp_path)}\n" in text
     assert max(map(len, text.splitlines()[2:])) <= 100
 
@@ -264,7 +265,8 @@ def test_presets_are_of_games_that_exist_and_can_be_written_down() -> None:
     assert PRESETS.keys() <= azpy.list_games().keys()
     for game in PRESETS:
         preset = preset_of(game)
-        assert not preset.keys() & {*LENGTH, "game"}  # a file cannot say that a preset's length is not set
+        assert "game" not in preset
+        assert None not in preset.values()  # a file cannot say that a preset is not set
         settings = combine(preset, {"game": game})
         assert {name: getattr(settings, name) for name in preset} == preset
     assert preset_of("connect_four(width=5,height=4)") == PRESETS["connect_four"]

@@ -90,7 +90,10 @@ def _text(found: dict[str, Any], comparison: Comparison | None) -> str:
     lines = [f"game {found['game_id']} of {found['run']}, iteration {where}: {_result(outcome)}"]
     if found["rules"] != "the same outcome":
         return "\n".join([*lines, f"the stored game is wrong: {found['rules']}"])
-    lines[0] += f", as the rules say{'' if found['ended_by_rules'] else ' of a game ended before its end'}"
+    ended = (
+        "" if found["ended_by_rules"] else " where a player resigns" if found["resigned"] else " of a game cut short"
+    )
+    lines[0] += f", as the rules say{ended}"
     if comparison is not None:
         return "\n".join([*lines, _verdict(comparison)])
     for row in found["plies"]:

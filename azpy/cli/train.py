@@ -49,11 +49,11 @@ def _parser() -> Parser:
 
 def _help(name: str, about: About) -> str:
     """What, range, default and where that comes from, in one line."""
+    default, source = default_of(name), "" if about.source == "our choice" else about.source
+    said = "" if default is None or default is False else f"default {default}"
+    brackets = "; ".join(filter(None, (said, source)))
     text = "; ".join(filter(None, (about.help, about.range)))
-    default = default_of(name)
-    if default is not None and default is not False:
-        source = "" if about.source == "our choice" else f"; {about.source}"
-        text += f" (default {default}{source})"
+    text += f" ({brackets})" if brackets else ""
     return text.replace("%", "%%")
 
 
