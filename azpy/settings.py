@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from azpy.errors import SettingsError
 
-__all__ = ["FIXED_SETTINGS", "Settings", "auto_eval_batch"]
+__all__ = ["CPU_BATCH", "FIXED_SETTINGS", "Settings", "auto_eval_batch"]
 
 FIXED_SETTINGS = ("game", "network", "seed", "deterministic")  # what a run cannot change when it goes on
-_CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
+CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
 _RANGES: dict[str, tuple[float, float]] = {  # the least and the most a setting can be
     "eval_batch": (1, 65_536),
     "simulations": (1, 2**32 - 1),
@@ -131,4 +131,4 @@ class Settings:
 
 def auto_eval_batch(slots: int, pipelines: int) -> int:
     """The fewest leaves of one tree that fill the device's batch."""
-    return max(1, math.ceil(_CPU_BATCH * pipelines / max(slots, 1)))
+    return max(1, math.ceil(CPU_BATCH * pipelines / max(slots, 1)))

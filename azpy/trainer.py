@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
+from azpy.advice import advise
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.budget import Budget
 from azpy.errors import MissingPackageError, ModelError, SettingsError
@@ -29,6 +30,7 @@ from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
 from azpy.runs import RunFolder
 from azpy.settings import FIXED_SETTINGS, Settings
+from azpy.timing import TimeShares
 from azpy.window import Window, positions_of
 
 __all__ = ["Trainer"]
@@ -85,6 +87,7 @@ class Trainer:
         self._model: bytes | None = None
         self._evaluator: OnnxEvaluator | None = None
         self._self_play: _core.SelfPlay | None = None
+        self._time = TimeShares()
         self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS)
         try:
             self._resume()
@@ -117,6 +120,7 @@ class Trainer:
         """
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         path, notices = str(self._run.path), list(self._run.notices)
+        self._time.restart()
         if self._evaluator is None:
             self._publish(self._some_observations())
         if self._evaluator is not None and not self._evaluator.row_exact:
@@ -139,18 +143,25 @@ class Trainer:
             games = self._run.sealed_games(iteration)
         else:
             yield from self._play(iteration, metrics)
-            games = self._run.seal(iteration)
+            with self._time.stage("writing"):
+                games = self._run.seal(iteration)
         self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
         positions = self._window.add(games)
         metrics |= {"games": len(games), "positions": positions, "window": self._window.positions}
         fit_begin = self._budget.elapsed()
-        yield from self._fit(iteration, positions, metrics)
+        with self._time.stage("fitting"):
+            yield from self._fit(iteration, positions, metrics)
         now = self._budget.elapsed()
         self._budget.note_iteration(now - begin, now - fit_begin, positions)
         self._iteration = iteration
-        metrics |= {"fit_seconds": now - fit_begin, "seconds": now}
-        self._run.append_metrics({"kind": "iteration", "iteration": iteration} | metrics)
-        yield Saved(iteration, self._save(), metrics)
+        metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
+        advice = advise(self._settings, metrics, self._cores)
+        self._time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
+        with self._time.stage("writing"):
+            row = {"kind": "iteration", "iteration": iteration, **metrics}
+            self._run.append_metrics(row | ({"advice": advice} if advice else {}))
+            path = self._save()
+        yield Saved(iteration, path, metrics, advice)
 
     def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[Event]:
         """Self-play until the journal holds the iteration's games, or, with one game at least, time is up."""
@@ -161,6 +172,7 @@ class Trainer:
             return
         play = self._open_self_play(known)
         before, begin, reported = dict(play.stats), time.monotonic(), 0.0
+        pipelines_before = play.pipeline_stats
         while len(known) < target and (not known or self._budget.may_play(positions)):
             record = next(play)
             if record.game_id in known:  # a deterministic run plays from the first missing game on
@@ -172,7 +184,10 @@ class Trainer:
             if now - reported > _EVENT_SECONDS or len(known) == target:
                 reported = now
                 metrics.update(_rates(before, play.stats, now - begin))
+                self._time.played(now - begin, pipelines_before, play.pipeline_stats)
+                metrics.update(self._time.shares())
                 yield Played(iteration, len(known), metrics)
+        self._time.played(time.monotonic() - begin, pipelines_before, play.pipeline_stats)
         if self._settings.deterministic:
             play.close()
             self._self_play = None
@@ -257,6 +272,10 @@ class Trainer:
 
     def _match(self, last: bool) -> Iterator[Event]:
         """The newest model against each opponent it has not met yet, on the same openings every time."""
+        with self._time.stage("matches"):
+            yield from self._play_matches(last)
+
+    def _play_matches(self, last: bool) -> Iterator[Event]:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
         evaluator = OnnxEvaluator(self._model or b"", game=self._start, threads=self._cores)
@@ -335,6 +354,7 @@ def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: flo
         "positions_per_second": delta["positions"] / seconds,
         "simulations_per_second": delta["simulations"] / seconds,
         "evaluations_per_second": delta["rows"] / seconds,
+        "batch_rows": delta["rows"] / max(delta["batches"], 1.0),
         "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
         "cache_hits": delta["cache_hits"] / max(leaves, 1.0),
     }

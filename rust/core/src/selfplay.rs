@@ -24,6 +24,7 @@ use crate::game::{Game, GameFault, Turn, check_chance};
 use crate::record::{GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
 use crate::rng::Stream;
 use crate::search::{Search, SearchResult, SearchStats, stream_for};
+use crate::timing::{Clocked, PipelineStats};
 
 /// How games are played.
 #[derive(Clone, Debug)]
@@ -112,6 +113,20 @@ struct State<Error, E> {
     /// Pipelines that have ended: they take no evaluator any more.
     ended: Vec<bool>,
     stats: SelfPlayStats,
+    /// One a pipeline.
+    pipelines: Vec<PipelineStats>,
+    /// Since when a pipeline stands still, and whether it is paused (else it waits for its owner).
+    standing: Vec<Option<(Instant, bool)>>,
+}
+
+impl<Error, E> State<Error, E> {
+    /// Adds the time that a pipeline has stood still, if it does, up to now.
+    fn count_standing(&mut self, pipeline: usize) {
+        if let Some((since, paused)) = self.standing[pipeline].take() {
+            let stats = &mut self.pipelines[pipeline];
+            *(if paused { &mut stats.paused } else { &mut stats.waiting }) += since.elapsed();
+        }
+    }
 }
 
 impl<E: Evaluator<G>, G: Game> Shared<E, G> {
@@ -161,6 +176,8 @@ where
                 next: (0..pipelines).map(|_| None).collect(),
                 ended: vec![false; pipelines],
                 stats: SelfPlayStats::default(),
+                pipelines: vec![PipelineStats::default(); pipelines],
+                standing: vec![None; pipelines],
             }),
             changed: Condvar::new(),
             _game: std::marker::PhantomData,
@@ -173,10 +190,12 @@ where
                 index,
                 config: config.clone(),
                 start: start.clone(),
-                rounds: Rounds::new(workers.clone(), cache.clone()).timed(),
+                rounds: Rounds::new(workers.clone(), cache.clone()),
                 evaluator,
                 searches: Vec::new(),
                 games: Vec::new(),
+                spent: PipelineStats::default(),
+                began: Instant::now(),
             };
             let shared = selfplay.shared.clone();
             let inside = layout.inside;
@@ -281,6 +300,18 @@ where
         self.shared.lock().stats
     }
 
+    /// Where the time of each pipeline went so far, rounds under way not included.
+    #[must_use]
+    pub fn pipeline_stats(&self) -> Vec<PipelineStats> {
+        let mut state = self.shared.lock();
+        for index in 0..state.pipelines.len() {
+            let standing = state.standing[index];
+            state.count_standing(index);
+            state.standing[index] = standing.map(|(_, paused)| (Instant::now(), paused));
+        }
+        state.pipelines.clone()
+    }
+
     /// Asks the pipelines to stop after the round they are in.
     pub fn stop(&self) {
         self.shared.lock().stop = true;
@@ -324,6 +355,9 @@ struct Pipeline<E, G: Game> {
     /// The slots: their searches and their games, in step.
     searches: Vec<Search<G>>,
     games: Vec<GameInPlay>,
+    /// What is not handed over yet, and since when.
+    spent: PipelineStats,
+    began: Instant,
 }
 
 impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
@@ -350,10 +384,14 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     }
 
     fn play(&mut self, shared: &Shared<E, G>, slots: usize) -> Result<(), SearchError<E::Error>> {
+        self.began = Instant::now();
         self.refill(shared, slots);
         while !self.searches.is_empty() {
             self.check()?;
-            self.rounds.run(&mut self.searches, std::slice::from_mut(&mut self.evaluator))?;
+            let mut evaluator = Clocked { inner: &mut self.evaluator, evaluating: Duration::ZERO };
+            self.rounds.run(&mut self.searches, std::slice::from_mut(&mut evaluator))?;
+            self.spent.evaluating += evaluator.evaluating;
+            self.spent.rounds += 1;
             let network = self.evaluator.network().unwrap_or(0);
             let config = &self.config;
             let mut slots_in_play: Vec<_> = self.searches.iter_mut().zip(&mut self.games).collect();
@@ -435,6 +473,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         stats.positions += over.iter().map(|record| record.samples() as u64).sum::<u64>();
         stats.search.add(searched);
         stats.rounds.add(&rounds);
+        let mut spent = std::mem::take(&mut self.spent);
+        spent.growing = self.began.elapsed().saturating_sub(spent.evaluating);
+        state.pipelines[self.index].add(&spent);
         if !over.is_empty() {
             state.finished.extend(over);
             shared.changed.notify_all();
@@ -446,7 +487,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 shared.changed.notify_all();
             }
             let go_on = !state.paused && state.finished.len() < state.room;
+            state.count_standing(self.index);
             if state.stop || go_on {
+                self.began = Instant::now();
                 state.waiting -= usize::from(waiting);
                 return !state.stop;
             }
@@ -456,6 +499,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 state.waiting += 1;
                 shared.changed.notify_all();
             }
+            state.standing[self.index] = Some((Instant::now(), state.paused));
             state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
