@@ -260,5 +260,5 @@ class SelfPlay:
         took the row of an equal one)."""
     @property
     def pipeline_stats(self) -> list[dict[str, float]]:
-        """For each pipeline, since the start: rounds, seconds_growing, seconds_evaluating, seconds_waiting (for finished
-        games to be taken), seconds_paused."""
+        """For each pipeline, since the start: rounds, seconds_growing, seconds_evaluating, seconds_waiting (for
+        finished games to be taken), seconds_paused."""

@@ -74,7 +74,7 @@ class Figure:
 
 def machine() -> dict[str, Any]:
     """Processor, cores that this process may use, system, and the versions of what is installed."""
-    found = {}
+    found: dict[str, str | None] = {}
     for package in _PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)
@@ -134,7 +134,7 @@ class _Zeros:
         return self._logits[:rows], self._values[:rows]
 
 
-def measure_search(start: Position, *, seconds: float = 1.0, repeats: int = 5) -> list[Figure]:
+def measure_search(start: Position, *, seconds: float = 2.0, repeats: int = 5) -> list[Figure]:
     """Searches of 800 simulations from `start`: one tree alone, and the batched path.
 
     Args:
@@ -166,13 +166,13 @@ def measure_search(start: Position, *, seconds: float = 1.0, repeats: int = 5) -
     jobs = {"one": lambda: _rate(one_tree, seconds), "many": lambda: _rate(many_trees, seconds)}
     runs = _in_turn(jobs, repeats)
     return [
-        Figure(f"one tree, uniform evaluator in Rust, 1 thread, {_SIMULATIONS}", "simulations/s", runs["one"]),
+        Figure(f"one tree of {_SIMULATIONS}, uniform evaluator in Rust, 1 thread", "simulations/s", runs["one"]),
         Figure(f"{_TREES} trees x {_LEAVES} leaves, zeros from Python, {_cores()} cores", "leaves/s", runs["many"]),
         Figure("memory of one tree", "bytes/simulation", (memory,)),
     ]
 
 
-def measure_games(games: Mapping[str, Position], *, seconds: float = 1.0, repeats: int = 5) -> list[Figure]:
+def measure_games(games: Mapping[str, Position], *, seconds: float = 2.0, repeats: int = 5) -> list[Figure]:
     """Random games from each start to their ends, one thread, the loop in Rust.
 
     Args:
@@ -212,7 +212,7 @@ def measure_evaluator(
     obs_shape: Sequence[int],
     *,
     rows: Sequence[int] = EVALUATOR_ROWS,
-    seconds: float = 1.0,
+    seconds: float = 2.0,
     repeats: int = 5,
 ) -> list[Figure]:
     """One caller that does nothing but evaluate batches of one size after another.
@@ -243,7 +243,7 @@ def measure_evaluator(
 
 
 def measure_self_play(
-    start: Position, evaluator: Evaluator, settings: Settings, *, seconds: float = 1.0, repeats: int = 5
+    start: Position, evaluator: Evaluator, settings: Settings, *, seconds: float = 2.0, repeats: int = 5
 ) -> list[Figure]:
     """Positions that self-play has evaluated a second, over what the evaluator reaches with nothing else to do.
 

@@ -21,6 +21,7 @@ from azpy.errors import ModelError, RunError, SettingsError
 from azpy.events import Finished, Fitted, Matched, Played, Saved, Started
 from azpy.runs import RunFolder, read_checkpoint
 from azpy.settings import Settings, auto_eval_batch
+from azpy.timing import STAGES
 from azpy.trainer import Trainer
 from azpy.window import Window
 
@@ -95,6 +96,15 @@ def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) 
             assert 0 <= row["cache_hits"] <= 1
             assert 0 <= row["batch_fill"] <= 1
             assert row["parity"] < 1e-4
+            shares = {name: share for name, share in row.items() if name.startswith("share_")}
+            assert shares.keys() == {f"share_{name}" for name in (*STAGES, "other")}
+            assert sum(shares.values()) == pytest.approx(1.0)
+            assert row["share_fitting"] > 0
+    iterations = [row for row in rows if row["kind"] == "iteration"]
+    assert iterations[0]["share_growing"] + iterations[0]["share_evaluating"] > 0
+    assert iterations[0]["share_matches"] == 0 < iterations[2]["share_matches"]  # those after iteration 2
+    assert iterations[1]["share_writing"] > 0  # the checkpoint of iteration 1
+    assert [event.advice for event in events if isinstance(event, Saved)] == [row.get("advice") for row in iterations]
     assert rows[0]["simulations_per_second"] > rows[0]["evaluations_per_second"] > 0
     for iteration in (1, 2, 3):
         model = tmp_path / f"checkpoints/{iteration:06d}/model.onnx"

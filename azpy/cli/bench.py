@@ -37,7 +37,7 @@ def _parser() -> Parser:
     parser.add_argument("--game", help=game)
     parser.add_argument("--model", metavar="FILE", help="an ONNX model of the game (default a random network)")
     parser.add_argument("--network", default="5x64", metavar="BxC", help="of the random network (default 5x64)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each turn (default 1)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each turn (default 2)")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns that count (default 5)")
     parser.add_argument("--json", metavar="FILE", help="also write the figures there; - for stdout, without the table")
     for name in _OF_SELF_PLAY:

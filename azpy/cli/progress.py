@@ -115,7 +115,7 @@ def _summary(event: Saved) -> str:
 def _shares(row: dict[str, float]) -> str:
     """What took a hundredth of the time or more, see `TimeShares`."""
     parts = [(_STAGE_NAMES.get(name, name), row[f"share_{name}"]) for name in (*STAGES, "other")]
-    return "time: " + ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
+    return "time: " + ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.01)
 
 
 def _rates(row: dict[str, float]) -> str:
