@@ -7,7 +7,7 @@ from azpy.settings import CPU_BATCH, Settings
 __all__ = ["advise"]
 
 _MOST = 0.6  # of self-play
-_SLOW_DISK, _MUCH_FITTING, _MUCH_MATCHING = 0.1, 0.5, 0.3  # of all time
+_SLOW_DISK, _MUCH_FITTING, _MUCH_EXPORTING, _MUCH_MATCHING = 0.1, 0.5, 0.3, 0.3  # of all time
 _SOME_PLAY = 0.3  # of all time: below it nothing is said about self-play
 _HALF_FULL = 0.5
 _IDLE = 0.2  # of a lone pipeline's time that its device waits
@@ -34,6 +34,11 @@ def advise(settings: Settings, metrics: Mapping[str, float], cores: int, *, own_
         return (
             f"fitting takes more than half of the time: fewer --passes (now {settings.passes:g}) leave more of it "
             "for self-play"
+        )
+    if metrics["share_exporting"] > _MUCH_EXPORTING:
+        return (
+            "exporting models takes much of the time: a larger --games-per-iteration (now "
+            f"{settings.games_per_iteration}) makes them fewer"
         )
     if metrics["share_matches"] > _MUCH_MATCHING:
         return (

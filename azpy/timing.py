@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 __all__ = ["STAGES", "TimeShares"]
 
-STAGES = ("growing", "evaluating", "fitting", "writing", "matches")
+STAGES = ("growing", "evaluating", "fitting", "exporting", "writing", "matches")
 
 
 class TimeShares:
@@ -19,11 +19,12 @@ class TimeShares:
 
     growing: self-play in which trees grow: descending, encoding, expanding, playing moves.
     evaluating: self-play inside the evaluator, its turn at a shared one included.
-    fitting: gradient steps, and exporting, checking and handing over the new model.
+    fitting: gradient steps, and reading the window they draw from.
+    exporting: exporting the new model, checking it and handing it to self-play.
     writing: sealed games, checkpoints and metrics, and self-play standing still because finished games were not
         written to the journal in time. A write beside which self-play goes on costs nothing and is not counted.
     matches: playing them.
-    other: the rest, such as starting up and the end of rounds under way when self-play pauses.
+    other: the rest, such as starting up (the first export included) and the rounds under way when self-play pauses.
     """
 
     def __init__(self) -> None:

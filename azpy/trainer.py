@@ -149,8 +149,7 @@ class Trainer:
         positions = self._window.add(games)
         metrics |= {"games": len(games), "positions": positions, "window": self._window.positions}
         fit_begin = self._budget.elapsed()
-        with self._time.stage("fitting"):
-            yield from self._fit(iteration, positions, metrics)
+        yield from self._fit(iteration, positions, metrics)
         now = self._budget.elapsed()
         self._budget.note_iteration(now - begin, now - fit_begin, positions)
         self._iteration = iteration
@@ -231,23 +230,25 @@ class Trainer:
         """Gradient steps in proportion to the new positions, then the new model."""
         settings = self._settings
         steps = max(1, round(positions * settings.passes / settings.batch_size))
-        buffer = self._window.buffer(self._start)
-        losses = self._learner.fit(
-            buffer,
-            steps,
-            batch_size=settings.batch_size,
-            root_value_weight=settings.root_value_weight,
-            schedule=lambda done: self._budget.rate(iteration - 1 + done),
-        )
         policy = value = reported = 0.0
-        for taken, loss in enumerate(losses, start=1):
-            policy += (loss.policy - policy) / taken
-            value += (loss.value - value) / taken
-            if time.monotonic() - reported > _EVENT_SECONDS or taken == steps:
-                reported = time.monotonic()
-                yield Fitted(iteration, taken, steps, policy, value)
-        observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
-        difference = self._publish(observations)
+        with self._time.stage("fitting"):
+            buffer = self._window.buffer(self._start)
+            losses = self._learner.fit(
+                buffer,
+                steps,
+                batch_size=settings.batch_size,
+                root_value_weight=settings.root_value_weight,
+                schedule=lambda done: self._budget.rate(iteration - 1 + done),
+            )
+            for taken, loss in enumerate(losses, start=1):
+                policy += (loss.policy - policy) / taken
+                value += (loss.value - value) / taken
+                if time.monotonic() - reported > _EVENT_SECONDS or taken == steps:
+                    reported = time.monotonic()
+                    yield Fitted(iteration, taken, steps, policy, value)
+        with self._time.stage("exporting"):
+            observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
+            difference = self._publish(observations)
         metrics |= {"steps": steps, "policy_loss": policy, "value_loss": value, "parity": difference}
 
     def _publish(self, observations: NDArray[np.float32]) -> float:

@@ -112,6 +112,7 @@ def test_shares_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
             "share_growing": 40 * 20 / 70 / 100,
             "share_evaluating": 40 * 45 / 70 / 100,
             "share_fitting": 0.3,
+            "share_exporting": 0.0,
             "share_writing": 0.1 + 40 * 5 / 70 / 100,
             "share_matches": 0.1,
             "share_other": 0.1,
@@ -133,6 +134,7 @@ SPARSE = {"batch_rows": 20.0, "batch_fill": 0.4}
     [
         ({"growing": 0.5, "evaluating": 0.35, "writing": 0.15}, FULL, 2, False, "the disk is slow"),
         ({"growing": 0.2, "evaluating": 0.2, "fitting": 0.6}, FULL, 2, False, r"fewer --passes \(now 4\)"),
+        ({"growing": 0.4, "exporting": 0.6}, FULL, 2, False, r"larger --games-per-iteration \(now 256\)"),
         ({"growing": 0.3, "evaluating": 0.3, "matches": 0.4}, FULL, 2, False, r"fewer --match-games \(now 40\)"),
         ({"growing": 0.2, "evaluating": 0.8}, SMALL, 2, False, r"more --slots \(now 128\) or a larger --eval-batch"),
         ({"growing": 0.2, "evaluating": 0.8}, SPARSE, 2, False, "less than half full.* more --slots"),

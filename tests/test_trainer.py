@@ -111,6 +111,20 @@ def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) 
         azpy.OnnxEvaluator(model, game=azpy.make_game("tic_tac_toe"))
 
 
+def test_a_slow_disk_is_seen_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append = RunFolder.append
+
+    def slow(folder: RunFolder, record: azpy.GameRecord) -> None:
+        time.sleep(0.1)
+        append(folder, record)
+
+    monkeypatch.setattr(RunFolder, "append", slow)
+    saved = [event for event in run(tmp_path, iterations=2) if isinstance(event, Saved)]
+    metrics = saved[-1].metrics
+    assert metrics["share_writing"] > 5 * (metrics["share_growing"] + metrics["share_evaluating"])
+    assert "the disk is slow" in str(saved[-1].advice)
+
+
 def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:
     run(tmp_path, iterations=1)
     before = (tmp_path / "metrics.jsonl").read_text()
