@@ -102,6 +102,27 @@ def test_what_is_wrong_is_one_line(capsys: pytest.CaptureFixture[str], arguments
     assert err.count("\n") == 1
 
 
+def test_ctrl_c_is_no_error_even_where_a_library_makes_one_of_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            try:
+                raise AttributeError("a consequence")
+            except AttributeError as error:
+                raise RuntimeError("cannot export") from error
+
+    monkeypatch.setattr(benchmarks, "measure_search", interrupted)
+    code, out, err = az_bench(capsys, "search")
+    assert (code, err) == (130, "")
+    assert out.endswith("stopped\n")
+    monkeypatch.setattr(benchmarks, "measure_search", lambda *_, **__: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["search"])
+
+
 def test_without_torch_a_model_is_asked_for(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
