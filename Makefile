@@ -51,8 +51,7 @@ test-slow: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	cargo bench --locked
-	$(BIN)/python benches/evaluator.py
-	$(BIN)/python benches/selfplay.py
+	$(BIN)/az-bench search games evaluator selfplay
 
 wheel: $(VENV)/.wheel
 

@@ -24,6 +24,7 @@ __all__ = [
     "__version__",
     "list_games",
     "make_game",
+    "random_playouts",
 ]
 
 __version__: str
@@ -55,6 +56,7 @@ class GameLike(Protocol):
 
 def list_games() -> dict[str, dict[str, int]]: ...
 def make_game(name: str, **params: int) -> State: ...
+def random_playouts(game: str | State | GameLike, games: int, seed: int = 0) -> int: ...
 
 @final
 class State:
@@ -271,4 +273,8 @@ class SelfPlay:
         """Totals since the start: games, positions (searched, of finished games), resigned, controls (control games in
         which a player would have resigned), false_resignations, simulations, evaluations, cache_hits,
         terminals, collisions, batches, rows, rows_capacity (what the batches could have held), shared (leaves that
-        took the row of an equal one), seconds_evaluating, seconds_growing (summed over pipelines)."""
+        took the row of an equal one)."""
+    @property
+    def pipeline_stats(self) -> list[dict[str, float]]:
+        """For each pipeline, since the start: rounds, seconds_growing, seconds_evaluating, seconds_waiting (for
+        finished games to be taken), seconds_paused."""

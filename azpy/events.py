@@ -54,11 +54,12 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Saved:
-    """An iteration is done and its checkpoint written."""
+    """An iteration is done and its checkpoint written; `advice` says what to change, if anything stands out."""
 
     iteration: int
     path: str
     metrics: dict[str, float]
+    advice: str | None = None
 
 
 @dataclass(frozen=True)

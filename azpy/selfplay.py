@@ -92,6 +92,7 @@ def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: floa
         "positions_per_second": delta["positions"] / seconds,
         "simulations_per_second": delta["simulations"] / seconds,
         "evaluations_per_second": delta["rows"] / seconds,
+        "batch_rows": delta["rows"] / max(delta["batches"], 1.0),
         "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
         "cache_hits": delta["cache_hits"] / max(leaves, 1.0),
     }

@@ -15,6 +15,7 @@ from azpy.errors import SettingsError, did_you_mean
 
 __all__ = [
     "ABOUT",
+    "CPU_BATCH",
     "FIXED_SETTINGS",
     "GROUPS",
     "KIND",
@@ -30,7 +31,7 @@ __all__ = [
 
 Group = Literal["run", "search", "self-play", "learning", "matches"]
 GROUPS: tuple[Group, ...] = typing.get_args(Group)
-_CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
+CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
 _NO_LIMIT = 2**32 - 1  # what is allowed up to here or beyond is not worth a reader's time
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
@@ -423,4 +424,4 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
 
 def auto_eval_batch(slots: int, pipelines: int) -> int:
     """The fewest leaves of one tree that fill the device's batch."""
-    return max(1, math.ceil(_CPU_BATCH * pipelines / max(slots, 1)))
+    return max(1, math.ceil(CPU_BATCH * pipelines / max(slots, 1)))

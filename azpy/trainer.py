@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
+from azpy.advice import advise
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.board import Board
 from azpy.budget import Budget
@@ -36,6 +37,7 @@ from azpy.runs import RunFolder
 from azpy.selfplay import open_self_play, rates
 from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.statistics import game_statistics
+from azpy.timing import TimeShares
 from azpy.window import Window, positions_of
 
 __all__ = ["Trainer"]
@@ -100,6 +102,7 @@ class Trainer:
         self._evaluator: OnnxEvaluator | None = None
         self._self_play: _core.SelfPlay | None = None
         self._board: Board | None = None
+        self._time = TimeShares()
         self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, _made_with(self._cores))
         try:
             self._resume()
@@ -136,6 +139,7 @@ class Trainer:
         """
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         path, notices = str(self._run.path), list(self._run.notices)
+        self._time.restart()
         if self._evaluator is None:
             self._publish(self._some_observations())
         if self._evaluator is not None and not self._evaluator.row_exact:
@@ -158,7 +162,8 @@ class Trainer:
             games = self._run.sealed_games(iteration)
         else:
             yield from self._play(iteration, metrics)
-            games = self._run.seal(iteration)
+            with self._time.stage("writing"):
+                games = self._run.seal(iteration)
         self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
         positions = self._window.add(games)
         metrics |= {"games": len(games), "positions": positions, "window": self._window.positions}
@@ -171,9 +176,14 @@ class Trainer:
         now = self._budget.elapsed()
         self._budget.note_iteration(now - begin, now - fit_begin, positions)
         self._iteration = iteration
-        metrics |= {"fit_seconds": now - fit_begin, "seconds": now}
-        self._note({"kind": "iteration", "iteration": iteration} | metrics)
-        yield Saved(iteration, self._save(), metrics)
+        metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
+        advice = advise(self._settings, metrics, self._cores)
+        self._time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
+        with self._time.stage("writing"):
+            row = {"kind": "iteration", "iteration": iteration, **metrics}
+            self._note(row | ({"advice": advice} if advice else {}))
+            path = self._save()
+        yield Saved(iteration, path, metrics, advice)
 
     def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[Event]:
         """Self-play until the journal holds the iteration's games, or, with one game at least, time is up."""
@@ -184,6 +194,7 @@ class Trainer:
             return
         play = self._open_self_play(known)
         before, begin, reported = dict(play.stats), time.monotonic(), 0.0
+        pipelines_before = play.pipeline_stats
         while len(known) < target and (not known or self._budget.may_play(positions)):
             record = next(play)
             if record.game_id in known:  # a deterministic run plays from the first missing game on
@@ -195,7 +206,10 @@ class Trainer:
             if now - reported > _EVENT_SECONDS or len(known) == target:
                 reported = now
                 metrics.update(rates(before, play.stats, now - begin))
+                self._time.played(now - begin, pipelines_before, play.pipeline_stats)
+                metrics.update(self._time.shares())
                 yield Played(iteration, len(known), metrics)
+        self._time.played(time.monotonic() - begin, pipelines_before, play.pipeline_stats)
         if self._settings.deterministic:
             play.close()
             self._self_play = None
@@ -216,24 +230,26 @@ class Trainer:
         """Gradient steps in proportion to the new positions, then the new model."""
         settings = self._settings
         steps = max(1, round(positions * settings.passes / settings.batch_size))
-        buffer = self._window.buffer(self._start)
-        losses = self._learner.fit(
-            buffer,
-            steps,
-            batch_size=settings.batch_size,
-            root_value_weight=settings.root_value_weight,
-            symmetries=settings.symmetries,
-            schedule=lambda done: self._budget.rate(iteration - 1 + done),
-        )
         policy = value = reported = 0.0
-        for taken, loss in enumerate(losses, start=1):
-            policy += (loss.policy - policy) / taken
-            value += (loss.value - value) / taken
-            if time.monotonic() - reported > _EVENT_SECONDS or taken == steps:
-                reported = time.monotonic()
-                yield Fitted(iteration, taken, steps, policy, value)
-        observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
-        difference = self._publish(observations)
+        with self._time.stage("fitting"):
+            buffer = self._window.buffer(self._start)
+            losses = self._learner.fit(
+                buffer,
+                steps,
+                batch_size=settings.batch_size,
+                root_value_weight=settings.root_value_weight,
+                symmetries=settings.symmetries,
+                schedule=lambda done: self._budget.rate(iteration - 1 + done),
+            )
+            for taken, loss in enumerate(losses, start=1):
+                policy += (loss.policy - policy) / taken
+                value += (loss.value - value) / taken
+                if time.monotonic() - reported > _EVENT_SECONDS or taken == steps:
+                    reported = time.monotonic()
+                    yield Fitted(iteration, taken, steps, policy, value)
+        with self._time.stage("exporting"):
+            observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
+            difference = self._publish(observations)
         metrics |= {"steps": steps, "policy_loss": policy, "value_loss": value, "parity": difference}
 
     def _publish(self, observations: NDArray[np.float32]) -> float:
@@ -258,6 +274,10 @@ class Trainer:
 
     def _match(self, last: bool) -> Iterator[Event]:
         """The newest model against each opponent it has not met yet, on the same openings every time."""
+        with self._time.stage("matches"):
+            yield from self._play_matches(last)
+
+    def _play_matches(self, last: bool) -> Iterator[Event]:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
         evaluator = OnnxEvaluator(self._model or b"", game=self._start, threads=self._cores)

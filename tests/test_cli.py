@@ -14,8 +14,9 @@ import azpy
 from azpy.cli.progress import Display
 from azpy.cli.train import main, settings_from
 from azpy.errors import SettingsError
-from azpy.events import Finished
+from azpy.events import Finished, Saved
 from azpy.settings import combine
+from azpy.timing import STAGES
 
 TINY = [
     *("--network", "1x8", "--simulations", "8", "--slots", "8", "--eval-batch", "2"),
@@ -40,6 +41,8 @@ def test_a_small_run_prints_what_a_user_needs(tmp_path: Path) -> None:
         "evaluations/s",
         "% full",
         "cache hits",
+        "time: ",
+        "fitting ",
         "policy loss",
         "value loss",
         "against random",
@@ -51,6 +54,21 @@ def test_a_small_run_prints_what_a_user_needs(tmp_path: Path) -> None:
     again = az_train("tic_tac_toe", *TINY, "--iterations", "3", cwd=tmp_path)
     assert "going on after iteration 2" in again.stdout
     assert "iteration 3: 10 games" in again.stdout
+
+
+def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"seconds": 1.0, "games": 1.0, "positions": 9.0, "policy_loss": 1.0, "value_loss": 1.0}
+    row |= {f"share_{name}": 0.0 for name in (*STAGES, "other")} | {"share_growing": 0.25, "share_matches": 0.5}
+    with Display() as display:
+        for advice in ("do this", "do this", "do that", None, "do that"):
+            display.show(Saved(1, "folder", row, advice))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.strip() for line in lines if "advice" in line] == [
+        "advice: do this",
+        "advice: do that",
+        "advice: do that",
+    ]
+    assert lines[0].endswith(", time: trees 25%, matches 50%")
 
 
 def test_a_python_game_is_trained_from_the_current_folder(tmp_path: Path) -> None:

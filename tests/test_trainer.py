@@ -23,6 +23,7 @@ from azpy.events import Finished, Fitted, Matched, Played, Saved, Started
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder, read_checkpoint
 from azpy.settings import Settings, auto_eval_batch
+from azpy.timing import STAGES
 from azpy.trainer import Trainer
 from azpy.window import Window
 
@@ -99,6 +100,15 @@ def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) 
             assert row["parity"] < 1e-4
             assert 0 <= row["draws"] <= 1
             assert row["search_gain"] >= 0
+            shares = {name: share for name, share in row.items() if name.startswith("share_")}
+            assert shares.keys() == {f"share_{name}" for name in (*STAGES, "other")}
+            assert sum(shares.values()) == pytest.approx(1.0)
+            assert row["share_fitting"] > 0
+    iterations = [row for row in rows if row["kind"] == "iteration"]
+    assert iterations[0]["share_growing"] + iterations[0]["share_evaluating"] > 0
+    assert iterations[0]["share_matches"] == 0 < iterations[2]["share_matches"]  # those after iteration 2
+    assert iterations[1]["share_writing"] > 0  # the checkpoint of iteration 1
+    assert [event.advice for event in events if isinstance(event, Saved)] == [row.get("advice") for row in iterations]
     assert "Iteration 3," in (tmp_path / "report.html").read_text()
     assert rows[0]["simulations_per_second"] > rows[0]["evaluations_per_second"] > 0
     for iteration in (1, 2, 3):
@@ -118,6 +128,20 @@ def test_tensorboard_shows_the_metrics_once_each(tmp_path: Path) -> None:
     assert [step for step, _ in shown] == [1, 2]
     assert [value for _, value in shown] == pytest.approx([loss for _, loss in losses])
     assert [point.step for point in curves.Scalars("match/random/score")] == [1, 2]
+
+
+def test_a_slow_disk_is_seen_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append = RunFolder.append
+
+    def slow(folder: RunFolder, record: azpy.GameRecord) -> None:
+        time.sleep(0.1)
+        append(folder, record)
+
+    monkeypatch.setattr(RunFolder, "append", slow)
+    saved = [event for event in run(tmp_path, iterations=2) if isinstance(event, Saved)]
+    metrics = saved[-1].metrics
+    assert metrics["share_writing"] > 5 * (metrics["share_growing"] + metrics["share_evaluating"])
+    assert "the disk is slow" in str(saved[-1].advice)
 
 
 def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:

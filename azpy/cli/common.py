@@ -57,6 +57,15 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
     except (AzpyError, GameError, EvaluatorError) as error:
         print(f"{prog}: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
         return 2
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not _was_interrupted(error):
+            raise
         print(stopped.replace("{command}", shlex.join([prog, *given])), flush=True)
         return 130
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is at the root of an error: torch's exporter turns it into one of its own."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None

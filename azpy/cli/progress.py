@@ -19,8 +19,10 @@ from azpy.events import (
     Started,
 )
 from azpy.settings import Settings
+from azpy.timing import STAGES
 
 _PLAIN_SECONDS = 30.0  # how often a long stage says so where there is no terminal
+_STAGE_NAMES = {"growing": "trees", "evaluating": "network"}
 
 
 class Display:
@@ -31,6 +33,7 @@ class Display:
         self._printed = time.monotonic()
         self._games = 0
         self._strength = ""
+        self._advice: str | None = None
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -49,7 +52,7 @@ class Display:
             case Started():
                 self._start(event)
             case Played():
-                text = f"{event.games}/{self._games} games, {_rates(event.metrics)}"
+                text = f"{event.games}/{self._games} games, {_rates(event.metrics)}, {_shares(event.metrics)}"
                 self._status(f"iteration {event.iteration} self-play", text, event.games / self._games)
             case Fitted():
                 losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
@@ -57,6 +60,9 @@ class Display:
                 self._status(f"iteration {event.iteration} fit", text, event.taken / event.steps)
             case Saved():
                 self._line(_summary(event))
+                if event.advice and event.advice != self._advice:
+                    self._line(f"  advice: {event.advice}")
+                self._advice = event.advice
             case Matched():
                 self._line(f"  strength after iteration {event.iteration}: {event.result} against {event.opponent}")
                 self._strength = f", {event.result.score:.2f} against {event.opponent}"
@@ -128,13 +134,19 @@ def _summary(event: Saved) -> str:
     row = event.metrics
     return (
         f"[{_clock(row['seconds'])}] iteration {event.iteration}: {row['games']} games, {row['positions']:,} positions"
-        f"{_rates_of(row)}, policy loss {row['policy_loss']:.3f}, value loss {row['value_loss']:.3f}"
+        f"{_rates_of(row)}, policy loss {row['policy_loss']:.3f}, value loss {row['value_loss']:.3f}, {_shares(row)}"
     )
 
 
 def _rates_of(row: dict[str, float]) -> str:
     """The rates of an iteration, where one was played and not only taken from the disk."""
     return f", {_rates(row)}" if "simulations_per_second" in row else ""
+
+
+def _shares(row: dict[str, float]) -> str:
+    """What took a hundredth of the time or more, see `TimeShares`."""
+    parts = [(_STAGE_NAMES.get(name, name), row[f"share_{name}"]) for name in (*STAGES, "other")]
+    return "time: " + ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.01)
 
 
 def _rates(row: dict[str, float]) -> str:

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
@@ -89,7 +88,7 @@ pub enum SearchError<E> {
     },
 }
 
-/// Where the time went and what filled the batches.
+/// What filled the batches.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundStats {
     /// Calls of an evaluator.
@@ -100,10 +99,6 @@ pub struct RoundStats {
     pub rows_capacity: u64,
     /// Leaves that shared the row of an equal leaf in the same batch.
     pub shared: u64,
-    /// Time in evaluators.
-    pub evaluating: Duration,
-    /// Time growing trees.
-    pub growing: Duration,
 }
 
 impl RoundStats {
@@ -113,8 +108,6 @@ impl RoundStats {
         self.rows += other.rows;
         self.rows_capacity += other.rows_capacity;
         self.shared += other.shared;
-        self.evaluating += other.evaluating;
-        self.growing += other.growing;
     }
 }
 
@@ -132,8 +125,6 @@ pub struct Rounds<G> {
     values: Vec<PovValue>,
     /// Rows of this batch by position, where equal positions get equal answers.
     seen: HashMap<u128, u32>,
-    /// Whether to read the clock: four readings cost as much as a small search's whole round.
-    timed: bool,
     /// What the rounds did so far.
     pub stats: RoundStats,
 }
@@ -152,16 +143,8 @@ impl<G: Game> Rounds<G> {
             logits: Vec::new(),
             values: Vec::new(),
             seen: HashMap::new(),
-            timed: false,
             stats: RoundStats::default(),
         }
-    }
-
-    /// Also measures where the time goes.
-    #[must_use]
-    pub fn timed(mut self) -> Self {
-        self.timed = true;
-        self
     }
 
     /// The threads that grow the trees.
@@ -195,10 +178,6 @@ impl<G: Game> Rounds<G> {
         searches: &mut [Search<G>],
         evaluators: &mut [E],
     ) -> Result<bool, SearchError<E::Error>> {
-        let now = |timed: bool| timed.then(Instant::now);
-        let since = |start: Option<Instant>| start.map_or(Duration::ZERO, |start| start.elapsed());
-        let begun = now(self.timed);
-        let mut waited = Duration::ZERO;
         self.networks.clear();
         self.networks.extend(evaluators.iter().map(Evaluator::network));
         let Self { cache, networks, .. } = &*self;
@@ -223,17 +202,13 @@ impl<G: Game> Rounds<G> {
             if self.states.len() == first {
                 continue;
             }
-            let asked = now(self.timed);
             self.evaluate(first, evaluator)?;
-            waited += since(asked);
         }
 
         let Self { cache, networks, .. } = &*self;
         let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
         let replies = Replies { offsets: &self.offsets, logits: &self.logits, values: &self.values };
         self.workers.for_each(searches, |search| search.apply(replies, cache_for(search.network)));
-        self.stats.evaluating += waited;
-        self.stats.growing += since(begun).saturating_sub(waited);
         Ok(searches.iter().any(|search| !search.is_done()))
     }
 

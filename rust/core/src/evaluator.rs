@@ -137,8 +137,7 @@ impl<G: Game> Evaluator<G> for Rollout {
 
     fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Infallible> {
         batch.logits.fill(0.0);
-        let mut legal = Vec::new();
-        let mut outcomes = Vec::new();
+        let mut games = RandomGames::default();
         for ((state, &stream), value) in batch.states.iter().zip(batch.streams).zip(batch.values) {
             // A leaf is a player's turn, unless a game written in Python has failed since; its owner will say so.
             let Turn::Player(player) = state.turn() else {
@@ -147,33 +146,51 @@ impl<G: Game> Evaluator<G> for Rollout {
             };
             let mut state = state.clone();
             let mut stream = Stream::keyed(&[self.seed, stream]);
-            // The bound only bites when a game breaks its promise to end; then the rollout is a draw.
-            let mut plies = state.max_plies();
-            *value = loop {
-                match state.turn() {
-                    Turn::Terminal => break state.outcome().pov(player),
-                    Turn::Player(_) => {
-                        state.legal_actions(&mut legal);
-                        if legal.is_empty() {
-                            break PovValue(0.0);
-                        }
-                        state.play(legal[stream.below(legal.len())]);
-                    }
-                    Turn::Chance => {
-                        state.chance_outcomes(&mut outcomes);
-                        if outcomes.is_empty() {
-                            break PovValue(0.0);
-                        }
-                        let drawn = stream.weighted(outcomes.iter().map(|&(_, p)| f64::from(p)));
-                        state.play(outcomes[drawn].0);
-                    }
-                }
-                if plies == 0 {
-                    break PovValue(0.0);
-                }
-                plies -= 1;
-            };
+            // A game that breaks its promises is a draw here.
+            let ended = games.play(&mut state, &mut stream);
+            *value = ended.map_or(PovValue(0.0), |_| state.outcome().pov(player));
         }
         Ok(())
+    }
+}
+
+/// Plays games to their ends at random; keeps its memory from one to the next.
+#[derive(Default)]
+pub struct RandomGames {
+    legal: Vec<Action>,
+    outcomes: Vec<(Action, f32)>,
+}
+
+impl RandomGames {
+    /// Plays on from `state`, every legal action as likely as another, and returns the number of plies; `None` if the
+    /// game has nothing to play at somebody's turn, or goes on for longer than it promised.
+    pub fn play<G: Game>(&mut self, state: &mut G, stream: &mut Stream) -> Option<usize> {
+        let bound = state.max_plies();
+        let mut plies = 0;
+        loop {
+            let action = match state.turn() {
+                Turn::Terminal => return Some(plies),
+                Turn::Player(_) => {
+                    state.legal_actions(&mut self.legal);
+                    if self.legal.is_empty() {
+                        return None;
+                    }
+                    self.legal[stream.below(self.legal.len())]
+                }
+                Turn::Chance => {
+                    state.chance_outcomes(&mut self.outcomes);
+                    if self.outcomes.is_empty() {
+                        return None;
+                    }
+                    let drawn = stream.weighted(self.outcomes.iter().map(|&(_, p)| f64::from(p)));
+                    self.outcomes[drawn].0
+                }
+            };
+            if plies >= bound {
+                return None;
+            }
+            state.play(action);
+            plies += 1;
+        }
     }
 }

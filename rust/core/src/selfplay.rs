@@ -25,6 +25,7 @@ use crate::record::{GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
 use crate::resign::{Resign, Streaks};
 use crate::rng::Stream;
 use crate::search::{Search, SearchResult, SearchStats, stream_for};
+use crate::timing::{Clocked, PipelineStats};
 
 /// How games are played.
 #[derive(Clone, Debug)]
@@ -143,6 +144,20 @@ struct State<Error, E> {
     /// `Resign::below` from each pipeline's next round on.
     resign_below: f64,
     stats: SelfPlayStats,
+    /// One a pipeline.
+    pipelines: Vec<PipelineStats>,
+    /// Since when a pipeline stands still, and whether it is paused (else it waits for its owner).
+    standing: Vec<Option<(Instant, bool)>>,
+}
+
+impl<Error, E> State<Error, E> {
+    /// Adds the time that a pipeline has stood still, if it does, up to now.
+    fn count_standing(&mut self, pipeline: usize) {
+        if let Some((since, paused)) = self.standing[pipeline].take() {
+            let stats = &mut self.pipelines[pipeline];
+            *(if paused { &mut stats.paused } else { &mut stats.waiting }) += since.elapsed();
+        }
+    }
 }
 
 impl<E: Evaluator<G>, G: Game> Shared<E, G> {
@@ -193,6 +208,8 @@ where
                 ended: vec![false; pipelines],
                 resign_below: config.resign.below,
                 stats: SelfPlayStats::default(),
+                pipelines: vec![PipelineStats::default(); pipelines],
+                standing: vec![None; pipelines],
             }),
             changed: Condvar::new(),
             _game: std::marker::PhantomData,
@@ -205,10 +222,12 @@ where
                 index,
                 config: config.clone(),
                 start: start.clone(),
-                rounds: Rounds::new(workers.clone(), cache.clone()).timed(),
+                rounds: Rounds::new(workers.clone(), cache.clone()),
                 evaluator,
                 searches: Vec::new(),
                 games: Vec::new(),
+                spent: PipelineStats::default(),
+                began: Instant::now(),
             };
             let shared = selfplay.shared.clone();
             let inside = layout.inside;
@@ -318,6 +337,18 @@ where
         self.shared.lock().stats
     }
 
+    /// Where the time of each pipeline went so far, rounds under way not included.
+    #[must_use]
+    pub fn pipeline_stats(&self) -> Vec<PipelineStats> {
+        let mut state = self.shared.lock();
+        for index in 0..state.pipelines.len() {
+            let standing = state.standing[index];
+            state.count_standing(index);
+            state.standing[index] = standing.map(|(_, paused)| (Instant::now(), paused));
+        }
+        state.pipelines.clone()
+    }
+
     /// Asks the pipelines to stop after the round they are in.
     pub fn stop(&self) {
         self.shared.lock().stop = true;
@@ -364,6 +395,9 @@ struct Pipeline<E, G: Game> {
     /// The slots: their searches and their games, in step.
     searches: Vec<Search<G>>,
     games: Vec<GameInPlay>,
+    /// What is not handed over yet, and since when.
+    spent: PipelineStats,
+    began: Instant,
 }
 
 impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
@@ -390,10 +424,14 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     }
 
     fn play(&mut self, shared: &Shared<E, G>, slots: usize) -> Result<(), SearchError<E::Error>> {
+        self.began = Instant::now();
         self.refill(shared, slots);
         while !self.searches.is_empty() {
             self.check()?;
-            self.rounds.run(&mut self.searches, std::slice::from_mut(&mut self.evaluator))?;
+            let mut evaluator = Clocked { inner: &mut self.evaluator, evaluating: Duration::ZERO };
+            self.rounds.run(&mut self.searches, std::slice::from_mut(&mut evaluator))?;
+            self.spent.evaluating += evaluator.evaluating;
+            self.spent.rounds += 1;
             let network = self.evaluator.network().unwrap_or(0);
             let config = &self.config;
             let mut slots_in_play: Vec<_> = self.searches.iter_mut().zip(&mut self.games).collect();
@@ -485,6 +523,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         }
         stats.search.add(searched);
         stats.rounds.add(&rounds);
+        let mut spent = std::mem::take(&mut self.spent);
+        spent.growing = self.began.elapsed().saturating_sub(spent.evaluating);
+        state.pipelines[self.index].add(&spent);
         if !over.is_empty() {
             state.finished.extend(over);
             shared.changed.notify_all();
@@ -497,7 +538,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             }
             self.config.resign.below = state.resign_below;
             let go_on = !state.paused && state.finished.len() < state.room;
+            state.count_standing(self.index);
             if state.stop || go_on {
+                self.began = Instant::now();
                 state.waiting -= usize::from(waiting);
                 return !state.stop;
             }
@@ -507,6 +550,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 state.waiting += 1;
                 shared.changed.notify_all();
             }
+            state.standing[self.index] = Some((Instant::now(), state.paused));
             state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }

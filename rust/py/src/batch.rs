@@ -13,7 +13,7 @@ use crate::evaluators::AnyEvaluator;
 use crate::hosted::{AnyState, BatchSettings, Fault, Hosted, Typed, downcast};
 
 /// How long a search may go on before it looks for Ctrl-C.
-const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// Searches of one game, whatever it is.
 pub(crate) trait AnyBatch: Send {

@@ -4,15 +4,20 @@
 //! door, from which the coarse sessions are made: a batch of searches, self-play, a replay buffer.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
+use azpy_core::evaluator::RandomGames;
 use azpy_core::game::{Action, Game, PlayError, Turn};
+use azpy_core::rng::Stream;
 use azpy_core::selfplay::{Layout, SelfPlayConfig};
 use pyo3::prelude::*;
 
 use crate::batch::{AnyBatch, Batch};
+use crate::errors::GameError;
 use crate::evaluators::AnyEvaluator;
 use crate::replay::{AnyReplay, Replay};
 use crate::selfplay::{AnySelfPlay, Playing};
@@ -106,6 +111,10 @@ pub(crate) trait AnyState: Send + Sync {
     fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>>;
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
     fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay>;
+
+    /// Plays the first random games of `games` from here, until they are done or it is `until`: how many games, and
+    /// their plies.
+    fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)>;
 }
 
 /// The one implementation of [`AnyState`].
@@ -192,5 +201,22 @@ impl<G: Hosted> AnyState for Typed<G> {
     }
     fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay> {
         Box::new(Replay::new(self.0.clone(), max_positions))
+    }
+    fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
+        let mut random = RandomGames::default();
+        let (mut done, mut plies) = (0, 0);
+        for game in games {
+            let mut state = self.0.clone();
+            let played = random.play(&mut state, &mut Stream::keyed(&[seed, game]));
+            // An error of a game in Python comes before what followed from it.
+            self.0.fault().map_or(Ok(()), Fault::check)?;
+            plies += played.ok_or_else(|| GameError::new_err("a random game found no action, or did not end"))? as u64;
+            done += 1;
+            // A reading of the clock takes as long as a ply or two.
+            if done % 16 == 0 && Instant::now() > until {
+                break;
+            }
+        }
+        Ok((done, plies))
     }
 }

@@ -37,7 +37,7 @@ mod _core {
     #[pymodule_export]
     use crate::selfplay::SelfPlay;
     #[pymodule_export]
-    use crate::state::State;
+    use crate::state::{State, random_playouts};
 
     use pyo3::prelude::*;
 

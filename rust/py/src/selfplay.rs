@@ -9,6 +9,7 @@ use azpy_core::config::SearchConfig;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, SelfPlayStats};
+use azpy_core::timing::PipelineStats;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -34,6 +35,7 @@ pub(crate) trait AnySelfPlay: Send + Sync {
     fn is_swapped(&self, patience: Duration) -> bool;
     fn set_resign_below(&self, below: f64);
     fn stats(&self) -> SelfPlayStats;
+    fn pipeline_stats(&self) -> Vec<PipelineStats>;
     fn stop(&self);
     fn is_stopped(&self) -> bool;
 }
@@ -81,6 +83,9 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     }
     fn stats(&self) -> SelfPlayStats {
         self.core.stats()
+    }
+    fn pipeline_stats(&self) -> Vec<PipelineStats> {
+        self.core.pipeline_stats()
     }
     fn stop(&self) {
         self.core.stop();
@@ -395,7 +400,7 @@ impl SelfPlay {
     /// Totals since the start: games and positions (searched, of finished games); resigned games, controls (control
     /// games in which a player would have resigned) and false_resignations (of those that it did not lose); simulations, evaluations, cache_hits, terminals
     /// (of finished moves); batches, rows, rows_capacity (rows, had every tree found eval_batch leaves), shared (leaves
-    /// that shared a row with an equal one); seconds_evaluating and seconds_growing, summed over the pipelines.
+    /// that shared a row with an equal one).
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let playing = self.open()?;
@@ -415,8 +420,26 @@ impl SelfPlay {
         dict.set_item("rows", stats.rounds.rows)?;
         dict.set_item("rows_capacity", stats.rounds.rows_capacity)?;
         dict.set_item("shared", stats.rounds.shared)?;
-        dict.set_item("seconds_evaluating", stats.rounds.evaluating.as_secs_f64())?;
-        dict.set_item("seconds_growing", stats.rounds.growing.as_secs_f64())?;
         Ok(dict)
+    }
+
+    /// Where the time of each pipeline went since the start: rounds; seconds_growing (trees, encoding and moves
+    /// included), seconds_evaluating (in the evaluator, its turn at a shared one included), seconds_waiting (for
+    /// finished games to be taken) and seconds_paused. They add up to the pipeline's life, the round under way not
+    /// included.
+    #[getter]
+    fn pipeline_stats<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let playing = self.open()?;
+        let pipelines = py.detach(|| playing.pipeline_stats());
+        let dict = |stats: PipelineStats| {
+            let dict = PyDict::new(py);
+            dict.set_item("rounds", stats.rounds)?;
+            dict.set_item("seconds_growing", stats.growing.as_secs_f64())?;
+            dict.set_item("seconds_evaluating", stats.evaluating.as_secs_f64())?;
+            dict.set_item("seconds_waiting", stats.waiting.as_secs_f64())?;
+            dict.set_item("seconds_paused", stats.paused.as_secs_f64())?;
+            Ok(dict)
+        };
+        pipelines.into_iter().map(dict).collect()
     }
 }

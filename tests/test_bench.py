@@ -1,0 +1,213 @@
+"""az-bench as a user meets it: figures that can be true, one clear line for what is wrong."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from azpy import _core, benchmarks
+from azpy.cli.bench import main
+from azpy.settings import Settings
+
+TINY = ["--seconds", "0.01", "--repeats", "2"]
+SMALL_PLAY = ["--slots", "8", "--simulations", "8", "--network", "1x8"]
+
+
+def az_bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main([*arguments, *TINY])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def figures(out: str, what: str) -> list[dict[str, Any]]:
+    return [figure for figure in json.loads(out)["figures"] if figure["benchmark"] == what]
+
+
+def test_json_on_stdout_is_json_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = az_bench(capsys, "search", "games", "--json", "-")
+    assert (code, err) == (0, "")
+    report = json.loads(out)
+    assert report.keys() == {"machine", "settings", "figures"}
+    assert {"cpu", "cores", "python", "azpy", "numpy"} <= report["machine"].keys()
+    assert report["machine"]["cores"] >= 1
+    assert report["settings"]["seconds"] == 0.01
+    for figure in report["figures"]:
+        assert 0 < figure["min"] <= figure["median"] <= figure["max"]
+        assert figure["min"] == min(figure["runs"])
+    units = [figure["unit"] for figure in figures(out, "search")]
+    assert units == ["simulations/s", "leaves/s", "bytes/simulation"]
+    names = {figure["name"].partition(",")[0] for figure in figures(out, "games")}
+    assert names == set(azpy.list_games())
+
+
+def test_a_table_and_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    code, out, err = az_bench(capsys, "games", "--game", "tic_tac_toe", "--json", str(file))
+    assert (code, err) == (0, "")
+    assert "tic_tac_toe, random games" in out
+    assert "plies/s" in out
+    games, plies = figures(file.read_text(), "games")
+    assert (games["unit"], plies["unit"]) == ("games/s", "plies/s")
+    assert 5 <= plies["median"] / games["median"] <= 9
+
+
+def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    network = pytest.importorskip("azpy.network")
+    start = azpy.make_game("tic_tac_toe")
+    model = tmp_path / "model.onnx"
+    model.write_bytes(network.to_onnx(network.Network(start.obs_shape, start.num_actions, "1x8")))
+    given = ["--game", "tic_tac_toe", "--model", str(model), *SMALL_PLAY, "--json", "-"]
+    code, out, err = az_bench(capsys, "evaluator", "selfplay", *given)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["settings"]["network"] == str(model)
+    alone = figures(out, "evaluator")
+    assert [figure["name"] for figure in alone] == [f"batch {rows}" for rows in benchmarks.EVALUATOR_ROWS]
+    assert all(0 < figure["ratio"] <= 1 for figure in alone)
+    assert max(figure["ratio_max"] for figure in alone) == 1
+    play = figures(out, "selfplay")
+    assert [(figure["name"].partition(",")[0], figure["unit"]) for figure in play] == [
+        ("the evaluator alone", "positions/s"),
+        *[("self-play", "positions/s"), ("self-play", "simulations/s")] * 2,
+    ]
+    assert play[1]["of"] == "the evaluator alone"
+    assert play[1]["ratio_min"] > 0
+    assert play[1]["runs"][0] / play[0]["runs"][0] <= play[1]["ratio_max"] + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["search", "--game", "go_fish"], "unknown game 'go_fish'"),
+        (["speed"], "invalid choice: 'speed'"),
+        ([], "the following arguments are required: WHAT"),
+        (["selfplay", "--slots", "1"], "slots must be at least the 2 pipelines, got 1"),
+        (["selfplay", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
+        (["evaluator", "--model", "nowhere.onnx"], "nowhere.onnx"),
+        (["games", "--repeats", "0"], "repeats must be at least 1, got 0"),
+        (["games", "--seconds", "nan"], "seconds must be a number above 0, got nan"),
+        (["games", "--game", "pig", "--seconds", "0.001", "--json", "no/such/folder/x"], "cannot write --json no/such"),
+    ],
+)
+def test_what_is_wrong_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], text: str) -> None:
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert text in err
+    assert err.startswith("az-bench: ")
+    assert err.count("\n") == 1
+
+
+def test_ctrl_c_is_no_error_even_where_a_library_makes_one_of_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            try:
+                raise AttributeError("a consequence")
+            except AttributeError as error:
+                raise RuntimeError("cannot export") from error
+
+    monkeypatch.setattr(benchmarks, "measure_search", interrupted)
+    code, out, err = az_bench(capsys, "search")
+    assert (code, err) == (130, "")
+    assert out.endswith("stopped\n")
+    monkeypatch.setattr(benchmarks, "measure_search", lambda *_, **__: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["search"])
+
+
+def test_without_torch_a_model_is_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "azpy.network", raising=False)
+    code, _, err = az_bench(capsys, "evaluator")
+    assert code == 2
+    assert "torch is not installed" in err
+    assert "or give a model with --model FILE" in err
+
+
+def test_an_evaluator_that_fails_under_measurement_is_heard() -> None:
+    class Broken:
+        def evaluate_batch(self, observations: object) -> Any:
+            raise RuntimeError("on purpose")
+
+    settings = Settings("tic_tac_toe", slots=2, simulations=4)
+    with pytest.raises(RuntimeError, match="on purpose"):
+        benchmarks.measure_self_play(azpy.make_game("tic_tac_toe"), Broken(), settings, seconds=0.01, repeats=1)
+
+
+class Countdown(azpy.Game):
+    """Takes one or two from a heap of five."""
+
+    num_actions, obs_shape, max_plies = 2, (1, 1, 1), 5
+
+    def __init__(self, heap: int = 5) -> None:
+        self.heap = heap
+
+    def turn(self) -> int:
+        return self.heap % 2 if self.heap > 0 else azpy.TERMINAL
+
+    def legal_actions(self) -> list[int]:
+        return [0, 1] if self.heap > 1 else [0]
+
+    def play(self, action: int) -> None:
+        self.heap -= action + 1
+
+    def clone(self) -> "Countdown":
+        return Countdown(self.heap)
+
+    def outcome(self) -> float:
+        return 1.0
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.full((1, 1, 1), self.heap, np.float32)
+
+    def key(self) -> int:
+        return self.heap
+
+
+class Breaks(Countdown):
+    """Raises in the middle."""
+
+    def clone(self) -> "Breaks":
+        return Breaks(self.heap)
+
+    def play(self, action: int) -> None:
+        raise KeyError("on purpose")
+
+
+class TooLong(Countdown):
+    """Ends later than it says."""
+
+    max_plies = 1
+
+    def clone(self) -> "TooLong":
+        return TooLong(self.heap)
+
+
+def test_random_playouts_play_games_to_their_ends() -> None:
+    assert _core.random_playouts("tic_tac_toe", 0) == 0
+    assert 5 * 100 <= _core.random_playouts("tic_tac_toe", 100, seed=1) <= 9 * 100
+    assert _core.random_playouts("pig", 50, seed=3) == _core.random_playouts("pig", 50, seed=3)
+    assert _core.random_playouts("pig", 50, seed=3) != _core.random_playouts("pig", 50, seed=4)
+    state = azpy.make_game("connect_four")
+    key = state.key()
+    assert 7 * 10 <= _core.random_playouts(state, 10) <= 42 * 10
+    assert state.key() == key
+    assert 3 * 10 <= _core.random_playouts(Countdown(), 10) <= 5 * 10
+
+
+def test_random_playouts_tell_of_broken_games() -> None:
+    with pytest.raises(KeyError, match="on purpose"):
+        _core.random_playouts(Breaks(), 10)
+    with pytest.raises(azpy.GameError, match="did not end"):
+        _core.random_playouts(TooLong(), 10)

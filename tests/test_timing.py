@@ -1,0 +1,166 @@
+"""Where a run's time goes, and what is said about it."""
+
+import contextlib
+import re
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from azpy.advice import advise
+from azpy.settings import Settings
+from azpy.timing import STAGES, TimeShares
+
+STANDS_STILL = "seconds_waiting", "seconds_paused"
+WORKS = "seconds_growing", "seconds_evaluating"
+
+
+class Device:
+    """Answers zeros, after a while."""
+
+    def __init__(self, seconds: float, num_actions: int = 7) -> None:
+        self.seconds, self.num_actions = seconds, num_actions
+
+    def fork(self) -> "Device":
+        return self
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        if self.seconds:
+            time.sleep(self.seconds)
+        rows = len(observations)
+        return np.zeros((rows, self.num_actions), np.float32), np.zeros(rows, np.float32)
+
+
+def shares_of_self_play(device: Device, **changes: Any) -> dict[str, float]:
+    """The shares of a run that plays some games and does nothing else."""
+    settings = {"slots": 64, "simulations": 64, "eval_batch": 16, "pipelines": 1, "threads": 1} | changes
+    shares = TimeShares()
+    begin = time.monotonic()
+    with azpy.SelfPlay("connect_four", device, **settings) as games:
+        before = games.pipeline_stats
+        for _ in range(8):
+            next(games)
+        shares.played(time.monotonic() - begin, before, games.pipeline_stats)
+    return shares.shares()
+
+
+def test_the_times_of_a_pipeline_add_up_to_its_life() -> None:
+    begin = time.monotonic()
+    with azpy.SelfPlay("connect_four", Device(0.002), slots=4, simulations=20, pipelines=2, games=30) as games:
+        list(games)
+        lives, stats = games.pipeline_stats, games.stats
+    life = time.monotonic() - begin
+    assert len(lives) == 2
+    assert sum(each["rounds"] for each in lives) >= stats["batches"] > 0
+    for each in lives:
+        assert each.keys() == {"rounds", *WORKS, *STANDS_STILL}
+        assert all(value >= 0 for value in each.values())
+        assert 0.5 * life < sum(each[name] for name in (*WORKS, *STANDS_STILL)) <= life
+        assert each["seconds_evaluating"] > each["rounds"] * 0.001  # some rounds need no evaluation
+
+
+def test_a_pause_and_a_slow_reader_are_told_apart_from_work() -> None:
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=4, simulations=5, pipelines=1) as games:
+        while games.pipeline_stats[0]["seconds_waiting"] < 0.05:  # nobody takes the finished games
+            time.sleep(0.01)
+        assert games.pipeline_stats[0]["seconds_paused"] == 0
+        games.pause()
+        before = games.pipeline_stats[0]
+        time.sleep(0.1)
+        after = games.pipeline_stats[0]
+        assert after["seconds_paused"] - before["seconds_paused"] > 0.09
+        assert [after[name] for name in ("rounds", *WORKS)] == [before[name] for name in ("rounds", *WORKS)]
+
+
+def test_a_slow_device_and_an_instant_one_get_opposite_advice() -> None:
+    settings = Settings("connect_four", pipelines=2)
+    metrics = {"batch_rows": 1000.0, "batch_fill": 0.9}
+    slow = shares_of_self_play(Device(0.02))
+    instant = shares_of_self_play(Device(0.0))
+    assert slow["share_evaluating"] > slow["share_growing"]
+    assert instant["share_evaluating"] < instant["share_growing"]
+    assert "trees wait for the device" in str(advise(settings, slow | metrics, cores=2, own_device=True))
+    assert "device waits for the trees" in str(advise(settings, instant | metrics, cores=2, own_device=True))
+
+
+def test_shares_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("azpy.timing.time.monotonic", lambda: now)
+    shares = TimeShares()
+    with shares.stage("matches"):
+        now += 10
+    before = [{"seconds_growing": 5.0, "seconds_evaluating": 5.0, "seconds_waiting": 0.0}] * 2
+    after = [
+        {"seconds_growing": 15.0, "seconds_evaluating": 30.0, "seconds_waiting": 0.0},
+        {"seconds_growing": 15.0, "seconds_evaluating": 25.0, "seconds_waiting": 5.0},
+    ]
+    now += 40
+    shares.played(20.0, before, before)  # nothing yet
+    shares.played(40.0, before, after)
+    with shares.stage("fitting"):
+        now += 30
+    with contextlib.suppress(KeyError), shares.stage("writing"):
+        now += 10
+        raise KeyError  # what was spent is spent
+    now += 10
+    found = shares.shares()
+    assert found == pytest.approx(
+        {
+            "share_growing": 40 * 20 / 70 / 100,
+            "share_evaluating": 40 * 45 / 70 / 100,
+            "share_fitting": 0.3,
+            "share_exporting": 0.0,
+            "share_writing": 0.1 + 40 * 5 / 70 / 100,
+            "share_matches": 0.1,
+            "share_other": 0.1,
+        }
+    )
+    assert sum(found.values()) == pytest.approx(1.0)
+    shares.restart()
+    now += 1
+    assert shares.shares() == {f"share_{name}": 0.0 for name in STAGES} | {"share_other": 1.0}
+
+
+FULL = {"batch_rows": 512.0, "batch_fill": 0.9}
+SMALL = {"batch_rows": 20.0, "batch_fill": 0.9}
+SPARSE = {"batch_rows": 20.0, "batch_fill": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("shares", "batches", "pipelines", "own_device", "text"),
+    [
+        ({"growing": 0.5, "evaluating": 0.35, "writing": 0.15}, FULL, 2, False, "the disk is slow"),
+        ({"growing": 0.2, "evaluating": 0.2, "fitting": 0.6}, FULL, 2, False, r"fewer --passes \(now 4\)"),
+        ({"growing": 0.4, "exporting": 0.6}, FULL, 2, False, r"larger --games-per-iteration \(now 256\)"),
+        ({"growing": 0.3, "evaluating": 0.3, "matches": 0.4}, FULL, 2, False, r"fewer --match-games \(now 40\)"),
+        ({"growing": 0.2, "evaluating": 0.8}, SMALL, 2, False, r"more --slots \(now 128\) or a larger --eval-batch"),
+        ({"growing": 0.2, "evaluating": 0.8}, SPARSE, 2, False, "less than half full.* more --slots"),
+        ({"growing": 0.2, "evaluating": 0.8}, SPARSE, 2, True, "less than half full.* more --slots"),
+        ({"growing": 0.2, "evaluating": 0.8}, FULL, 2, False, "on the same cores .* a smaller --network or a GPU"),
+        ({"growing": 0.8, "evaluating": 0.2}, FULL, 2, False, "growing the trees takes most .* same cores"),
+        ({"growing": 0.5, "evaluating": 0.5}, FULL, 1, False, "there are 2: --pipelines 2"),
+        ({"growing": 0.2, "evaluating": 0.8}, FULL, 2, True, "trees wait for the device: more slots.* win nothing"),
+        ({"growing": 0.1, "evaluating": 0.9}, FULL, 1, True, "trees wait for the device"),
+        ({"growing": 0.8, "evaluating": 0.2}, SPARSE, 2, True, "the device waits for the trees: more cores"),
+        ({"growing": 0.8, "evaluating": 0.2}, FULL, 1, True, "--pipelines 2 lets them grow while it works"),
+        ({"growing": 0.4, "evaluating": 0.6}, FULL, 1, True, "--pipelines 2"),
+        ({"growing": 0.5, "evaluating": 0.5}, FULL, 2, False, None),
+        ({"growing": 0.5, "evaluating": 0.5}, FULL, 2, True, None),
+        ({"growing": 0.5, "evaluating": 0.5}, SMALL, 2, True, None),  # what a device needs is not known
+        ({"growing": 0.0, "evaluating": 0.0, "fitting": 0.4, "other": 0.6}, {}, 2, False, None),  # nothing was played
+    ],
+)
+def test_advice(
+    shares: dict[str, float], batches: dict[str, float], pipelines: int, own_device: bool, text: str | None
+) -> None:
+    names = dict.fromkeys((*STAGES, "other"), 0.0) | shares
+    metrics = {f"share_{name}": share for name, share in names.items()} | batches
+    advice = advise(Settings("connect_four", pipelines=pipelines), metrics, cores=2, own_device=own_device)
+    if text is None:
+        assert advice is None
+    else:
+        assert advice is not None
+        assert re.search(text, advice), advice
