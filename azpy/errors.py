@@ -4,11 +4,15 @@ Everything a user can put right (a wrong name, a damaged file, a full disk) is a
 that escapes azpy is a bug.
 """
 
-__all__ = ["AzpyError", "MissingPackageError", "ModelError", "RunError", "SettingsError"]
+__all__ = ["AzpyError", "DeviceError", "MissingPackageError", "ModelError", "RunError", "SettingsError"]
 
 
 class AzpyError(Exception):
     """Base of the errors below: its text is one line that says what came and what was expected."""
+
+
+class DeviceError(AzpyError, RuntimeError):
+    """A device that was asked for and cannot be used; the text says why, and what to do."""
 
 
 class ModelError(AzpyError, ValueError):
