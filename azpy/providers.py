@@ -42,10 +42,8 @@ _PRECISIONS = {"cpu": ("fp32",), "cuda": ("fp32", "tf32"), "tensorrt": ("fp32", 
 _AUTO = ("cuda", "cpu")
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 # A GPU provider leaves these to the CPU on purpose: they work on sizes, not on numbers.
-_SHAPE_OPS = frozenset(
-    ("Shape", "Size", "Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Slice", "Cast", "Constant", "Identity")
-    + ("ConstantOfShape", "Expand", "Range", "Where", "Equal", "Add", "Sub", "Mul", "Div", "ReduceProd")
-)
+_SHAPE_OPS = {"Shape", "Size", "Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Slice", "Cast", "Constant"}
+_SHAPE_OPS |= {"ConstantOfShape", "Identity", "Expand", "Range", "Where", "Equal", "Add", "Sub", "Mul", "Div"}
 
 
 @dataclass(frozen=True)
