@@ -10,7 +10,7 @@ __all__ = ["Event", "Finished", "Fitted", "Matched", "Played", "Saved", "Started
 
 @dataclass(frozen=True)
 class Started:
-    """The run is about to begin, or to go on after `iteration`."""
+    """The run is about to begin, or to go on after `iteration`; `evaluator` says on what the network plays."""
 
     path: str
     settings: Settings
@@ -18,6 +18,7 @@ class Started:
     iteration: int
     seconds: float
     notices: tuple[str, ...]
+    evaluator: str
 
 
 @dataclass(frozen=True)

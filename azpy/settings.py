@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 from azpy.errors import SettingsError
+from azpy.providers import parse_devices
 
 __all__ = ["FIXED_SETTINGS", "Settings", "auto_eval_batch"]
 
@@ -55,6 +56,7 @@ class Settings:
         minutes: of the whole run, resumed parts included.
         seed: fixes weights, games and batches.
         deterministic: an iteration is a fixed range of games, all played by one model; refuses `minutes`.
+        device: where the network plays, see `OnnxEvaluator`; it is trained on the CPU.
         c_puct: weight of the prior.
         root_noise: share of Dirichlet noise in the root's prior, in self-play.
         temperature_plies: plies at the start of a game whose action is drawn by visits.
@@ -84,6 +86,7 @@ class Settings:
     minutes: float | None = None
     seed: int = 0
     deterministic: bool = False
+    device: str = "cpu"
     c_puct: float = 1.5
     root_noise: float = 0.25
     temperature_plies: int = 30
@@ -119,6 +122,10 @@ class Settings:
             raise SettingsError(f"slots must be at least the {self.pipelines} pipelines, got {self.slots}")
         if self.deterministic and self.minutes is not None:
             raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
+        if any(device.kind == "tensorrt" for device in parse_devices(self.device)):
+            raise SettingsError("TensorRT builds an engine for each network, too slow while it is trained: use cuda")
+        if self.deterministic and self.device != "cpu":
+            raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
         for name in ("match_games", "final_match_games"):
             if getattr(self, name) < 2 or getattr(self, name) % 2:
                 raise SettingsError(f"{name} must be an even number, got {getattr(self, name)}")

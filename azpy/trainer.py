@@ -68,6 +68,8 @@ class Trainer:
             if importlib.util.find_spec(package) is None:
                 raise MissingPackageError(f'{package} is not installed: pip install "azpy[cpu,train]"')
         self._settings = settings
+        self._device = settings.device
+        self._notes: tuple[str, ...] = ()  # why "auto" passed over a device
         self._budget = Budget(settings)
         self._start = make_position(settings.game)
         self._cores = use_all_cores()
@@ -119,9 +121,19 @@ class Trainer:
         path, notices = str(self._run.path), list(self._run.notices)
         if self._evaluator is None:
             self._publish(self._some_observations())
-        if self._evaluator is not None and not self._evaluator.row_exact:
+        assert self._evaluator is not None  # noqa: S101
+        notices += self._notes
+        if not self._evaluator.row_exact:
             notices.append(f"{_NOT_ROW_EXACT}: the same seed can give other games")
-        yield Started(path, self._settings, parameters, self._iteration, self._budget.elapsed(), tuple(notices))
+        yield Started(
+            path,
+            self._settings,
+            parameters,
+            self._iteration,
+            self._budget.elapsed(),
+            tuple(notices),
+            self._evaluator.description,
+        )
         over = self._budget.is_over(self._iteration)
         if self._iteration and (over or self._budget.match_is_due(self._iteration)):
             yield from self._match(over)  # what an interruption cut short
@@ -246,7 +258,9 @@ class Trainer:
         return difference
 
     def _load_evaluator(self, model: bytes) -> OnnxEvaluator:
-        evaluator = OnnxEvaluator(model, game=self._start)
+        evaluator = OnnxEvaluator(model, self._device, game=self._start)
+        self._device = evaluator.device  # "auto" chooses once
+        self._notes += evaluator.notes
         if self._settings.deterministic and not evaluator.row_exact:
             raise ModelError(f"a deterministic run cannot be: {_NOT_ROW_EXACT}")
         return evaluator
@@ -259,7 +273,7 @@ class Trainer:
         """The newest model against each opponent it has not met yet, on the same openings every time."""
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
-        evaluator = OnnxEvaluator(self._model or b"", game=self._start, threads=self._cores)
+        evaluator = OnnxEvaluator(self._model or b"", self._device, game=self._start, threads=self._cores)
         player = SearchPlayer(evaluator, settings.simulations, c_puct=settings.c_puct)
         rows = self._run.metrics()
         met = {row["opponent"] for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}

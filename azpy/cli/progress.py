@@ -65,6 +65,7 @@ class Display:
             f"eval batch {settings.eval_batch} x {slots} slots per pipeline = device batch {settings.device_batch} "
             f"({settings.pipelines} pipelines), {settings.simulations} simulations a move"
         )
+        self._line(f"the network plays on {event.evaluator}")
         for notice in event.notices:
             self._line(notice)
         if event.iteration:

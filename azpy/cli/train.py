@@ -54,6 +54,7 @@ def _parser() -> Parser:
     add("--match-games", "games of a match against each opponent", type=int)
     add("--learning-rate", "peak learning rate", type=float)
     add("--seed", "fixes weights, games and batches", type=int)
+    add("--device", "where the network plays: cpu, cuda, cuda:N, or auto for the best that loads")
     add("--deterministic", "the same seed gives the same run, bit for bit", action="store_true", default=None)
     # The rest as `Settings` describes them.
     described = dict(re.findall(r"^ +(\w+): (.+)$", Settings.__doc__ or "", re.MULTILINE))
