@@ -342,10 +342,8 @@ def _open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[st
         options = _session_options(ort, 1)
         for key, value in config.items():
             options.add_session_config_entry(f"session.{key}", value)
-        # ONNX Runtime's own fallback, switched off twice: while a session is made, and while it runs.
-        session = ort.InferenceSession(data, options, providers=providers, enable_fallback=0)
-        session.disable_fallback()
-        return session
+        # No fallback of the Python side either, neither now nor when a run fails.
+        return ort.InferenceSession(data, options, providers=providers, enable_fallback=0)
 
     def refused(why: str, help_needed: bool = False) -> DeviceError:
         package = Path(ort.__file__ or ".").parent

@@ -117,7 +117,7 @@ def test_network_id_tells_weights_and_structure_apart() -> None:
     same, again, other = (TorchEvaluator(network(seed)).network_id for seed in (0, 0, 1))
     assert same == again != other
     assert 0 < same < 2**64
-    changed = network()
+    changed: Any = network()
     changed.trunk[0][1].running_mean += 0.5  # a statistic, not a parameter
     assert TorchEvaluator(changed).network_id != same
     assert TorchEvaluator(network(), precision="bf16").fork().network_id == same
@@ -167,7 +167,7 @@ def test_a_module_that_does_not_fit_is_refused() -> None:
         TorchEvaluator(Plain(actions=9), game=GAME)
     with pytest.raises(ModelError, match="Linear cannot be run: "):
         TorchEvaluator(nn.Linear(84, 7), game=GAME)
-    broken = network()
+    broken: Any = network()
     with torch.no_grad():
         broken.trunk[0][0].weight.fill_(float("nan"))
         broken.trunk[0][0].bias.fill_(float("nan"))
