@@ -93,6 +93,8 @@ def advice(report: dict[str, Any]) -> list[str]:
     lines += [
         f"{name} is installed and does not load ({why}): install it again" for name, why in report["broken"].items()
     ]
+    if providers["cpu"] and (packages["onnxruntime"] or packages["onnxruntime-gpu"]) and not lines:
+        lines.append(f"ONNX Runtime is installed and does not work: {providers['cpu']}")
     on_gpu = [device for device in ("cuda", "tensorrt") if providers[device] is None]
     if not packages["onnxruntime"] and not packages["onnxruntime-gpu"]:
         kind = "cuda" if gpus else "cpu"

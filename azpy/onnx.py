@@ -14,7 +14,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -34,6 +34,7 @@ from azpy.providers import (
     misplaced,
     parse_devices,
     provider_options,
+    reinstall,
     remedy,
 )
 
@@ -295,7 +296,11 @@ def _import_onnxruntime(device: Device) -> Any:
             warnings.simplefilter("ignore")
             import onnxruntime
     except ImportError as error:
-        raise MissingPackageError(f'onnxruntime is not installed: pip install "azpy[{device.kind}]"') from error
+        if isinstance(error, ModuleNotFoundError) and error.name == "onnxruntime":
+            raise MissingPackageError(f'onnxruntime is not installed: pip install "azpy[{device.kind}]"') from error
+        raise MissingPackageError(f"onnxruntime does not load: {first_line(error)}; {reinstall(device)}") from error
+    if not hasattr(onnxruntime, "InferenceSession"):  # what is left when one of two packages in one folder is removed
+        raise MissingPackageError(f"onnxruntime is damaged: {reinstall(device)}")
     return onnxruntime
 
 
@@ -382,8 +387,13 @@ def _nodes_by_provider(session: Any) -> dict[str, list[str]]:
     return nodes
 
 
+@cache
 def _preload(ort: Any) -> str:
-    """Loads CUDA's libraries from where pip put them, before a provider looks for them; what was missing, in a line."""
+    """Loads CUDA's libraries from where pip put them, once, before a provider looks for them.
+
+    Returns:
+        The first that was missing, in a line, or nothing.
+    """
     said = io.StringIO()
     with contextlib.redirect_stdout(said), warnings.catch_warnings():
         warnings.simplefilter("ignore")

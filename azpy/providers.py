@@ -28,6 +28,7 @@ __all__ = [
     "misplaced",
     "parse_devices",
     "provider_options",
+    "reinstall",
     "remedy",
 ]
 
@@ -224,6 +225,11 @@ def both_runtimes() -> str | None:
         "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: "
         f"pip uninstall -y {' '.join(_RUNTIMES)}, then install one of azpy[cpu], azpy[cuda] and azpy[tensorrt]"
     )
+
+
+def reinstall(device: Device) -> str:
+    """How to begin afresh with ONNX Runtime."""
+    return f'pip uninstall -y {" ".join(_RUNTIMES)}, then pip install "azpy[{device.kind}]"'
 
 
 def remedy(device: Device) -> str:

@@ -167,7 +167,9 @@ def test_without_a_runtime_it_says_which_one_to_install() -> None:
 
 
 def test_a_runtime_that_cannot_run_a_model_is_not_usable() -> None:
-    assert not usable(report(providers={"cpu": "illegal instruction"}))
+    broken = report(providers={"cpu": "illegal instruction"})
+    assert not usable(broken)
+    assert advice(broken)[0] == "ONNX Runtime is installed and does not work: illegal instruction"
     assert not usable(report(broken={"torch": "undefined symbol"}))
     assert (
         "torch is installed and does not load (undefined symbol)"

@@ -1,7 +1,9 @@
 """Devices of OnnxEvaluator, on a machine that has none: what is asked of ONNX Runtime, and what a user is told."""
 
 import importlib.metadata
+import sys
 import threading
+import types
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +196,25 @@ def test_both_packages_at_once_are_named(available: tuple[str, ...], monkeypatch
         OnnxEvaluator(MODEL, "cuda")
     assert "onnxruntime and onnxruntime-gpu are both installed and overwrite each other" in str(caught.value)
     assert "pip uninstall -y onnxruntime onnxruntime-gpu" in str(caught.value)
+
+
+def test_what_removing_one_of_both_packages_leaves_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", types.ModuleType("onnxruntime"))  # a folder without its files
+    with pytest.raises(MissingPackageError) as caught:
+        OnnxEvaluator(MODEL)
+    assert str(caught.value) == (
+        'onnxruntime is damaged: pip uninstall -y onnxruntime onnxruntime-gpu, then pip install "azpy[cpu]"'
+    )
+
+
+def test_an_onnxruntime_that_does_not_load_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "onnxruntime.py").write_text("raise ImportError('libstdc++.so.6: version not found')")
+    monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        MissingPackageError, match=r"^onnxruntime does not load: libstdc\+\+\.so\.6: version not found; pip"
+    ):
+        OnnxEvaluator(MODEL)
 
 
 def test_installed_packages_are_read_from_their_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
