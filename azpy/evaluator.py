@@ -88,6 +88,7 @@ class CheckedEvaluator(ABC):
     network_id: int
     row_exact: bool
     description: str
+    _larger_batches: Sequence[int] = ()  # sizes at which the device is known to change kernels
 
     @abstractmethod
     def _evaluate(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -141,10 +142,11 @@ class CheckedEvaluator(ABC):
         if not (np.isfinite(logits).all() and np.isfinite(values).all()):
             raise ModelError(f"{self.name} answers an empty board with NaN or infinity")
 
-    def _probe_rows(self, larger: Sequence[int] = ()) -> bool:
-        """Compares the bits of the same rows in batches of 1, 2 and 7, and in the `larger` ones."""
-        rows = np.random.default_rng(0).random((max(_PROBE_ROWS, *larger, 0), *self.obs_shape), np.float32)
-        answers = [self._in_batches_of(size, rows) for size in (_PROBE_ROWS, 1, 2, *larger)]
+    def _probe_rows(self) -> bool:
+        """Compares the bits of the same rows in batches of 1, 2 and 7, and in the larger ones of the device."""
+        sizes = (_PROBE_ROWS, 1, 2, *self._larger_batches)
+        rows = np.random.default_rng(0).random((max(sizes), *self.obs_shape), np.float32)
+        answers = [self._in_batches_of(size, rows) for size in sizes]
         return all(answer == answers[0] for answer in answers)
 
     def _in_batches_of(self, size: int, rows: NDArray[np.float32]) -> tuple[bytes, bytes]:

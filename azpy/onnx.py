@@ -146,8 +146,9 @@ class OnnxEvaluator(CheckedEvaluator):
             break
         self.device = str(candidate)
         self.notes = tuple(notes)
+        self._larger_batches = () if candidate.kind == "cpu" else buckets
         self._warm_up()
-        self.row_exact = self._probe_rows(() if candidate.kind == "cpu" else buckets)
+        self.row_exact = self._probe_rows()
 
     def _evaluate(self, observations: NDArray[np.float32]) -> _Answer:
         return self._runner.run(observations)

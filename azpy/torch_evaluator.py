@@ -30,7 +30,6 @@ from azpy.runs import read_checkpoint
 __all__ = ["TorchEvaluator"]
 
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-_LARGER_BATCHES = (8, 64)  # where torch is known to change kernels, for the comparison of rows
 
 
 class _GameShape(Protocol):
@@ -79,6 +78,8 @@ class TorchEvaluator(CheckedEvaluator):
         ((1, 9), (1,))
     """
 
+    _larger_batches = (8, 64)
+
     def __init__(
         self,
         network: nn.Module | str | os.PathLike[str],
@@ -113,7 +114,7 @@ class TorchEvaluator(CheckedEvaluator):
         if game is not None:
             self._check_fits(game)
         self._warm_up()
-        self.row_exact = self._probe_rows(_LARGER_BATCHES)
+        self.row_exact = self._probe_rows()
 
     def _evaluate(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         with torch.inference_mode():  # a thread's own state: entered in each call
