@@ -115,7 +115,7 @@ class OnnxEvaluator(CheckedEvaluator):
         self.name = "model" if isinstance(model, bytes) else os.fspath(model)
         data = _read(model)
         self.network_id = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little") or 1
-        ort = _import_onnxruntime(devices[0])
+        ort = _import_onnxruntime(devices[-1])
         # The CPU looks at every model first: what is wrong with a model is not blamed on a device.
         on_cpu = _open_on_cpu(ort, data, threads, self.name)
         self.obs_shape, self.num_actions = _check_signature(on_cpu, self.name)
@@ -222,7 +222,7 @@ class _OnGpu:
             for lane in self._lanes.values():  # the first run of a shape prepares it
                 lane.prepare()
         except Exception as error:  # onnxruntime's exceptions share no base
-            raise DeviceError(f"{memory[0]} cannot run the model: {first_line(error)}") from error
+            raise DeviceError(f"the GPU cannot run the model: {first_line(error)}") from error
 
     def run(self, observations: NDArray[np.float32]) -> _Answer:
         rows = len(observations)
@@ -333,9 +333,12 @@ def _open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[st
         DeviceError: the provider does not load, or does not take the model.
         MissingPackageError: this onnxruntime has no such provider.
     """
-    said = _preload(ort)
+    missing = _preload(ort)
     if device.provider not in ort.get_available_providers():
-        why = said or driver_problem(device.index) or "ONNX Runtime does not offer it"
+        driver = driver_problem(device.index)
+        if driver is not None:  # no package helps where there is no driver
+            raise DeviceError(f"{device.title} cannot be used: {driver}")
+        why = missing or "ONNX Runtime does not offer it"
         raise MissingPackageError(f"{device.title} cannot be used: {why}; {remedy(device)}")
     if device.kind == "tensorrt":
         folder = Path(providers[0][1]["trt_engine_cache_path"])
@@ -351,11 +354,12 @@ def _open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[st
         # No fallback of the Python side either, neither now nor when a run fails.
         return ort.InferenceSession(data, options, providers=providers, enable_fallback=0)
 
-    def refused(why: str, help_needed: bool = False) -> DeviceError:
-        package = Path(ort.__file__ or ".").parent
-        cause = driver_problem(device.index) or library_problem(package, device) or said
-        advice = f"; {remedy(device)}" if cause or help_needed else ""
-        return DeviceError(f"{device.title} cannot be used: {cause or why}{advice}")
+    def refused(why: str, incomplete: bool = False) -> DeviceError:
+        cause = driver_problem(device.index)
+        if cause is None:
+            library = library_problem(Path(ort.__file__ or ".").parent, device) or missing
+            cause = f"{library or why}; {remedy(device)}" if library or incomplete else why
+        return DeviceError(f"{device.title} cannot be used: {cause}")
 
     with _SESSION_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -371,7 +375,7 @@ def _open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[st
         except Exception as error:
             raise refused(first_line(error)) from error
         if session.get_providers()[0] != device.provider:
-            raise refused(f"ONNX Runtime fell back to {session.get_providers()[0]}", help_needed=True)
+            raise refused("ONNX Runtime fell back to another provider", incomplete=True)
         # An ONNX Runtime too old to say which node went where has only its refusal to offer.
         why = (misplaced(nodes, device) if nodes else strict) or ""
         if why:

@@ -131,7 +131,7 @@ def test_a_silent_fallback_is_an_error(
     with pytest.raises(DeviceError) as caught:
         OnnxEvaluator(MODEL, device, cache_dir=tmp_path)
     text = str(caught.value)
-    assert "cannot be used: ONNX Runtime fell back to CPUExecutionProvider; " in text
+    assert "cannot be used: ONNX Runtime fell back to another provider; " in text
     assert f'pip install "azpy[{device}]"' in text
     assert "\n" not in text
     assert not any(session.falls_back for session in machine.gpu_sessions)
@@ -139,7 +139,7 @@ def test_a_silent_fallback_is_an_error(
 
 def test_tensorrt_that_falls_back_to_cuda_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     install(monkeypatch, loading=(CUDA,))
-    with pytest.raises(DeviceError, match="TensorRT cannot be used: ONNX Runtime fell back to CUDAExecutionProvider"):
+    with pytest.raises(DeviceError, match="TensorRT cannot be used: ONNX Runtime fell back to another provider"):
         OnnxEvaluator(MODEL, "tensorrt", cache_dir=tmp_path)
 
 
@@ -230,10 +230,13 @@ def test_installed_packages_are_read_from_their_metadata(monkeypatch: pytest.Mon
     assert "both installed" in (providers.both_runtimes() or "")
 
 
-def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, loading=())
+@pytest.mark.parametrize("changes", [{"loading": ()}, {"available": (CPU,), "installed": ("onnxruntime",)}])
+def test_a_missing_driver_is_named_before_anything_to_install(
+    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, **changes)
     monkeypatch.setattr("azpy.onnx.driver_problem", lambda index=0: "there is no NVIDIA driver here")
-    with pytest.raises(DeviceError, match=r"^CUDA cannot be used: there is no NVIDIA driver here; check that pip"):
+    with pytest.raises(DeviceError, match=r"^CUDA cannot be used: there is no NVIDIA driver here$"):
         OnnxEvaluator(MODEL, "cuda")
 
 
