@@ -37,6 +37,7 @@ from azpy.game import Game
 
 if TYPE_CHECKING:
     from azpy.onnx import OnnxEvaluator
+    from azpy.torch_evaluator import TorchEvaluator
 
 __all__ = [
     "CHANCE",
@@ -54,6 +55,7 @@ __all__ = [
     "SearchResult",
     "SelfPlay",
     "State",
+    "TorchEvaluator",
     "UniformEvaluator",
     "VectorSearch",
     "__version__",
@@ -63,11 +65,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The one name that needs ONNX Runtime is looked up when it is asked for.
+    # The names that need ONNX Runtime or torch are looked up when they are asked for.
     if name == "OnnxEvaluator":
         from azpy.onnx import OnnxEvaluator
 
         return OnnxEvaluator
+    if name == "TorchEvaluator":
+        from azpy.torch_evaluator import TorchEvaluator
+
+        return TorchEvaluator
     raise AttributeError(f"module 'azpy' has no attribute {name!r}")
 
 

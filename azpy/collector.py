@@ -173,7 +173,7 @@ class Collector:
         """Plays with what the model's file holds now."""
         if self._model is None:
             return
-        evaluator = OnnxEvaluator(self._model, game=self._start)
+        evaluator = OnnxEvaluator(self._model, self._settings.device, game=self._start)
         if getattr(self._evaluator, "network_id", None) == evaluator.network_id:
             return
         if self._settings.deterministic and not evaluator.row_exact:
@@ -188,7 +188,8 @@ class Collector:
         """Who plays, in words."""
         if self._model is None:
             return _UNIFORM
-        return f"{os.fspath(self._model)} (network {self._evaluator.network_id:#018x})"
+        network, device = self._evaluator.network_id, self._evaluator.description
+        return f"{os.fspath(self._model)} (network {network:#018x}) on {device}"
 
     def _elapsed(self) -> float:
         """Seconds since the collection began, without the time between its parts."""

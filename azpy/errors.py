@@ -7,11 +7,15 @@ that escapes azpy is a bug.
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["AzpyError", "MissingPackageError", "ModelError", "RunError", "SettingsError", "did_you_mean"]
+__all__ = ["AzpyError", "DeviceError", "MissingPackageError", "ModelError", "RunError", "SettingsError", "did_you_mean"]
 
 
 class AzpyError(Exception):
     """Base of the errors below: its text is one line that says what came and what was expected."""
+
+
+class DeviceError(AzpyError, RuntimeError):
+    """A device that was asked for and cannot be used; the text says why, and what to do."""
 
 
 class ModelError(AzpyError, ValueError):

@@ -1,15 +1,23 @@
 """What an evaluator is: the one thing azpy asks of a network.
 
-Any object with a fitting `evaluate_batch` is an evaluator; nothing is registered or subclassed. This module
-knows no network library.
+Any object with a fitting `evaluate_batch` is an evaluator; nothing is registered or subclassed. `CheckedEvaluator` is
+what azpy's own evaluators of networks share: what a network must show before it may answer. This module knows no
+network library.
 """
 
-from typing import Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Evaluator"]
+from azpy.errors import ModelError
+
+__all__ = ["CheckedEvaluator", "Evaluator", "first_line"]
+
+_WARM_UP_ROWS = 2
+_PROBE_ROWS = 7
 
 
 @runtime_checkable
@@ -59,3 +67,94 @@ class Evaluator(Protocol):
             values [B] or [B, 1] float32 in [-1, 1], 1 where the player to move wins.
         """
         ...
+
+
+class CheckedEvaluator(ABC):
+    """A loaded network that was looked at before it answers: its shapes, a first batch, and whether rows are exact.
+
+    Attributes:
+        name: of the model, for errors.
+        obs_shape: (C, H, W) the network takes.
+        num_actions: A, the number of logits in a row.
+        network_id: nonzero 64-bit hash of the weights.
+        row_exact: whether a row got the same bits in batches of different sizes when the network was loaded; if not,
+            what a search finds depends on which positions share a batch.
+        description: device, precision and batches in one line.
+    """
+
+    name: str
+    obs_shape: tuple[int, int, int]
+    num_actions: int
+    network_id: int
+    row_exact: bool
+    description: str
+    _larger_batches: Sequence[int] = ()  # sizes at which the device is known to change kernels
+
+    @abstractmethod
+    def _evaluate(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Logits [B, A] and values [B] of observations that have the right shape."""
+
+    @abstractmethod
+    def fork(self) -> Self:
+        """An evaluator for another pipeline's thread."""
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Evaluates one batch; safe to call from several threads.
+
+        Args:
+            observations: [B, C, H, W] float32, seen by the player to move; not kept.
+
+        Returns:
+            Raw logits [B, A] float32, and values [B] float32 in [-1, 1] for the player to move.
+
+        Raises:
+            ModelError: observations of another shape than the network's.
+        """
+        if observations.shape[1:] != self.obs_shape:
+            raise ModelError(
+                f"{self.name} takes observations [B, {', '.join(map(str, self.obs_shape))}], "
+                f"got {list(observations.shape)}"
+            )
+        return self._evaluate(observations)
+
+    def _check_fits(self, game: Any) -> None:
+        """Refuses a network that was made for another game than `game`, by its `obs_shape` and `num_actions`."""
+        expected = (*(int(size) for size in game.obs_shape), int(game.num_actions))
+        found = (*self.obs_shape, self.num_actions)
+        if found != expected:
+            raise ModelError(
+                f"{self.name} does not fit the game: it takes observations {list(found[:3])} and gives "
+                f"{found[3]} logits, expected {list(expected[:3])} and {expected[3]}"
+            )
+
+    def _warm_up(self) -> None:
+        """Evaluates a first batch of empty boards, and refuses what cannot be used."""
+        rows = np.zeros((_WARM_UP_ROWS, *self.obs_shape), np.float32)
+        try:
+            logits, values = self._evaluate(rows)
+        except Exception as error:  # onnxruntime's and torch's exceptions share no base
+            raise ModelError(f"{self.name} cannot be run: {first_line(error)}") from error
+        if logits.shape != (_WARM_UP_ROWS, self.num_actions) or values.shape != (_WARM_UP_ROWS,):
+            raise ModelError(
+                f"{self.name} answers {_WARM_UP_ROWS} rows with logits {list(logits.shape)} and values "
+                f"{list(values.shape)}, expected {[_WARM_UP_ROWS, self.num_actions]} and {[_WARM_UP_ROWS]}"
+            )
+        if not (np.isfinite(logits).all() and np.isfinite(values).all()):
+            raise ModelError(f"{self.name} answers an empty board with NaN or infinity")
+
+    def _probe_rows(self) -> bool:
+        """Compares the bits of the same rows in batches of 1, 2 and 7, and in the larger ones of the device."""
+        sizes = (_PROBE_ROWS, 1, 2, *self._larger_batches)
+        rows = np.random.default_rng(0).random((max(sizes), *self.obs_shape), np.float32)
+        answers = [self._in_batches_of(size, rows) for size in sizes]
+        return all(answer == answers[0] for answer in answers)
+
+    def _in_batches_of(self, size: int, rows: NDArray[np.float32]) -> tuple[bytes, bytes]:
+        parts = [self._evaluate(rows[begin : begin + size]) for begin in range(0, _PROBE_ROWS, size)]
+        logits, values = (np.concatenate(part)[:_PROBE_ROWS] for part in zip(*parts, strict=True))
+        return logits.tobytes(), values.tobytes()
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an exception's text, or its name if it has none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

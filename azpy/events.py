@@ -22,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Started:
-    """The run is about to begin, or to go on after `iteration`."""
+    """The run is about to begin, or to go on after `iteration`; `evaluator` says on what the network plays."""
 
     path: str
     settings: Settings
@@ -30,6 +30,7 @@ class Started:
     iteration: int
     seconds: float
     notices: tuple[str, ...]
+    evaluator: str
 
 
 @dataclass(frozen=True)

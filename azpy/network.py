@@ -79,10 +79,10 @@ class Network(nn.Module):
         if cells > 1:
             blocks = [_Residual(width) for _ in range(depth)]
             self.trunk = nn.Sequential(_conv(planes, width, 3), nn.ReLU(), *blocks)
-            self.policy = nn.Sequential(*_head(width), nn.Linear(_HEAD_CHANNELS * cells, self.num_actions))
-            self.value = nn.Sequential(*_head(width), *_value_tail(_HEAD_CHANNELS * cells))
+            self.policy = nn.Sequential(*_head(width, cells), nn.Linear(_HEAD_CHANNELS * cells, self.num_actions))
+            self.value = nn.Sequential(*_head(width, cells), *_value_tail(_HEAD_CHANNELS * cells))
         else:
-            layers: list[nn.Module] = [nn.Flatten()]
+            layers: list[nn.Module] = [_Flatten(planes)]
             for index in range(depth):
                 layers += [nn.Linear(width if index else planes, width), nn.ReLU()]
             self.trunk = nn.Sequential(*layers)
@@ -92,6 +92,9 @@ class Network(nn.Module):
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """Maps observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move."""
+        if tuple(observations.shape[1:]) != self.obs_shape:
+            expected = ", ".join(map(str, self.obs_shape))
+            raise ModelError(f"the network takes observations [B, {expected}], got {list(observations.shape)}")
         features = self.trunk(observations)
         return self.policy(features), torch.tanh(self.value(features)).squeeze(1)
 
@@ -125,8 +128,22 @@ def _scale(module: nn.Module, factor: float) -> None:
             parameter.mul_(factor if name == "weight" else 0.0)
 
 
-def _head(channels: int) -> list[nn.Module]:
-    return [_conv(channels, _HEAD_CHANNELS, 1), nn.ReLU(), nn.Flatten()]
+class _Flatten(nn.Module):
+    """Planes as one row of a size that is known when the graph is exported.
+
+    `nn.Flatten` is exported as arithmetic on the batch's shape, which a GPU's provider would leave to the CPU.
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self._features = features
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.contiguous().view(-1, self._features)
+
+
+def _head(channels: int, cells: int) -> list[nn.Module]:
+    return [_conv(channels, _HEAD_CHANNELS, 1), nn.ReLU(), _Flatten(_HEAD_CHANNELS * cells)]
 
 
 def _value_tail(features: int) -> list[nn.Module]:

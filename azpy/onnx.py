@@ -1,30 +1,50 @@
-"""An evaluator that runs an ONNX model with ONNX Runtime.
+"""An evaluator that runs an ONNX model with ONNX Runtime, on the CPU or a GPU.
 
 A model, trained by azpy or elsewhere, takes `observations` [B, C, H, W] float32 and gives `logits` [B, A] float32 (raw)
 and `values` [B] float32 in [-1, 1] for the player to move, with B free; it is one file, weights included. What is
-loaded is checked before it answers: names, ranks, dtypes, the game's shapes, and some warm-up batches. Knows nothing of
-torch, search or run folders.
+loaded is checked before it answers: names, ranks, dtypes, the game's shapes, and some warm-up batches. A device that
+was asked for by name is used or refused, never replaced. Knows nothing of torch, search or run folders.
 """
 
+import contextlib
 import copy
 import hashlib
+import io
 import os
 import threading
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.errors import MissingPackageError, ModelError, SettingsError
+from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError
+from azpy.evaluator import CheckedEvaluator, first_line
+from azpy.providers import (
+    BUCKETS,
+    Device,
+    check_precision,
+    chunks,
+    default_cache_dir,
+    driver_problem,
+    library_problem,
+    misplaced,
+    parse_devices,
+    provider_options,
+    reinstall,
+    remedy,
+)
 
 __all__ = ["OnnxEvaluator", "network_id"]
 
 # Making a session is not thread-safe and holds the GIL.
 _SESSION_LOCK = threading.Lock()
 _OUTPUTS = ["logits", "values"]
-_WARM_UP_ROWS = 2
-_PROBE_BATCHES = (1, 2, 7)
+
+_Answer = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 class _GameShape(Protocol):
@@ -34,14 +54,21 @@ class _GameShape(Protocol):
     def obs_shape(self) -> tuple[int, int, int]: ...
 
 
-class OnnxEvaluator:
+class OnnxEvaluator(CheckedEvaluator):
     """Answers batches of observations from an ONNX model on one device.
 
     Args:
         model: path of the model file, or its bytes.
-        device: "cpu", the only device of this version.
+        device: "cpu"; "cuda", "cuda:1", "tensorrt" or "tensorrt:1" for a GPU, which is used or refused; or "auto": CUDA
+            if it really loads, else the CPU, with the reason in `notes`.
         game: a `State`, or anything with `num_actions` and `obs_shape`; the model must fit it.
-        threads: ONNX Runtime's own threads for one batch. With 1, several pipelines may share one session.
+        threads: ONNX Runtime's own threads for one batch on the CPU. With 1, several pipelines may share one session.
+        precision: "fp32"; on CUDA also "tf32"; on TensorRT also "fp16" and "bf16", and there even fp32 lets layers use
+            TF32. Of anything but fp32 on the CPU or CUDA, look at what it changes before you trust it.
+        buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts.
+        cuda_graph: on CUDA, record each bucket's kernels once and replay them.
+        cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network gets files of its
+            own; nothing is deleted.
 
     Attributes:
         network_id: nonzero 64-bit hash of the model's bytes: the search's cache tells networks apart by it.
@@ -49,13 +76,18 @@ class OnnxEvaluator:
         num_actions: A, the number of logits in a row.
         row_exact: whether a row got the same bits in batches of different sizes when the model was loaded; if not,
             what a search finds depends on which positions share a batch.
+        device: where it runs: "cpu", "cuda:0", ...
+        description: provider, precision and batches, in one line.
+        notes: why "auto" passed over a device, one line each.
 
     Raises:
         ModelError: the model is missing, damaged, of another form, or does not fit the game.
-        MissingPackageError: onnxruntime is not installed.
+        DeviceError: the device was asked for by name and cannot be used.
+        MissingPackageError: onnxruntime is not installed, or one without a GPU in it.
+        SettingsError: no such device, or a precision that it does not have.
 
     Example:
-        >>> evaluator = OnnxEvaluator("runs/c4/checkpoints/000010/model.onnx")  # doctest: +SKIP
+        >>> evaluator = OnnxEvaluator("runs/c4/checkpoints/000010/model.onnx", "cuda")  # doctest: +SKIP
         >>> logits, values = evaluator.evaluate_batch(observations)  # doctest: +SKIP
     """
 
@@ -66,82 +98,187 @@ class OnnxEvaluator:
         *,
         game: _GameShape | None = None,
         threads: int = 1,
+        precision: str = "fp32",
+        buckets: Sequence[int] = BUCKETS,
+        cuda_graph: bool = False,
+        cache_dir: str | os.PathLike[str] | None = None,
     ) -> None:
-        if device != "cpu":
-            raise SettingsError(f'device {device!r} is not available: only "cpu" is in this version')
         if threads < 1:
             raise SettingsError(f"threads must be at least 1, got {threads}")
+        if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
+            raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
+        devices = parse_devices(device)
+        for candidate in devices:
+            check_precision(candidate, precision)
+            if cuda_graph and candidate.kind != "cuda":
+                raise SettingsError(f'cuda_graph needs device="cuda", got {device!r}')
         self.name = "model" if isinstance(model, bytes) else os.fspath(model)
         data = _read(model)
-        self.network_id: int = network_id(data)
-        self._session = _open_session(data, threads, self.name)
-        self.obs_shape, self.num_actions = _check_signature(self._session, self.name)
+        self.network_id = network_id(data)
+        ort = _import_onnxruntime(devices[-1])
+        # The CPU looks at every model first: what is wrong with a model is not blamed on a device.
+        on_cpu = _open_on_cpu(ort, data, threads, self.name)
+        self.obs_shape, self.num_actions = _check_signature(on_cpu, self.name)
         if game is not None:
             self._check_fits(game)
+        cache = default_cache_dir() if cache_dir is None else Path(cache_dir)
+        notes: list[str] = []
+        for candidate in devices:
+            if candidate.kind == "cpu":
+                self._runner: _OnCpu | _OnGpu = _OnCpu(on_cpu)
+                self.description = f"CPU, fp32, {threads} {'thread' if threads == 1 else 'threads'} a batch"
+                break
+            providers = provider_options(
+                candidate, precision, buckets, self.obs_shape, self.network_id, cache, ort.__version__, cuda_graph
+            )
+            open_session = partial(_open_on_gpu, ort, data, candidate, providers)
+            memory = ("cuda", candidate.index)
+            try:
+                self._runner = _OnGpu(ort, open_session, memory, self.obs_shape, self.num_actions, buckets, cuda_graph)
+            except (DeviceError, MissingPackageError) as error:
+                if candidate is devices[-1]:
+                    raise
+                notes.append(str(error))
+                continue
+            graphs = ", CUDA graphs" if cuda_graph else ""
+            rows = ", ".join(map(str, buckets))
+            self.description = f"{candidate.title}, GPU {candidate.index}, {precision}, batches of {rows} rows{graphs}"
+            break
+        self.device = str(candidate)
+        self.notes = tuple(notes)
+        self._larger_batches = () if candidate.kind == "cpu" else buckets
         self._warm_up()
-        self.row_exact: bool = self._probe_rows()
+        self.row_exact = self._probe_rows()
 
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Evaluates one batch; safe to call from several threads.
+    def _evaluate(self, observations: NDArray[np.float32]) -> _Answer:
+        return self._runner.run(observations)
 
-        Args:
-            observations: [B, C, H, W] float32, seen by the player to move; not kept.
+    def fork(self) -> Self:
+        """An evaluator for another pipeline's thread.
 
-        Returns:
-            Raw logits [B, A] float32, and values [B] float32 in [-1, 1] for the player to move.
+        On the CPU it shares the session, which is thread-safe there; on a GPU it opens a session, and so a stream, of
+        its own.
 
         Raises:
-            ModelError: observations of another shape than the model's.
+            DeviceError: the GPU has no room for another session.
         """
-        if observations.shape[1:] != self.obs_shape:
-            raise ModelError(
-                f"{self.name} takes observations [B, {', '.join(map(str, self.obs_shape))}], "
-                f"got {list(observations.shape)}"
-            )
+        other = copy.copy(self)
+        other._runner = self._runner.fork()
+        return other
+
+    def __repr__(self) -> str:
+        return f"OnnxEvaluator({self.name!r}, {self.device!r}, network_id={self.network_id:#018x})"
+
+
+class _OnCpu:
+    """A session that any number of threads may call."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def run(self, observations: NDArray[np.float32]) -> _Answer:
         # A plain run binds the caller's memory without a copy. IO binding, bound anew each batch as the memory
         # changes, costs more: 5.9 us against 3.7 us of overhead a call (November 2026, ONNX Runtime 1.31).
         logits, values = self._session.run(_OUTPUTS, {"observations": observations})
         return logits, values
 
-    def fork(self) -> Self:
-        """An evaluator for another pipeline's thread: it shares the session, which is thread-safe on the CPU."""
-        return copy.copy(self)
+    def fork(self) -> "_OnCpu":
+        return self
 
-    def __repr__(self) -> str:
-        return f"OnnxEvaluator({self.name!r}, network_id={self.network_id:#018x})"
 
-    def _check_fits(self, game: _GameShape) -> None:
-        expected = (*(int(size) for size in game.obs_shape), int(game.num_actions))
-        found = (*self.obs_shape, self.num_actions)
-        if found != expected:
-            raise ModelError(
-                f"{self.name} does not fit the game: it takes observations {list(found[:3])} and gives "
-                f"{found[3]} logits, expected {list(expected[:3])} and {expected[3]}"
-            )
+class _OnGpu:
+    """A session of its own, with memory on the device for each bucket: fixed shapes at fixed addresses.
 
-    def _warm_up(self) -> None:
-        rows = np.zeros((_WARM_UP_ROWS, *self.obs_shape), np.float32)
+    Args:
+        ort: the onnxruntime module.
+        open_session: opens another session of the same model.
+        memory: (device type, index) of the memory, as ONNX Runtime names it.
+        obs_shape: (C, H, W).
+        num_actions: A.
+        buckets: rows of the batches, ascending.
+        cuda_graph: whether the session records graphs: then each bucket has a graph's number.
+    """
+
+    def __init__(
+        self,
+        ort: Any,
+        open_session: Callable[[], Any],
+        memory: tuple[str, int],
+        obs_shape: tuple[int, int, int],
+        num_actions: int,
+        buckets: Sequence[int],
+        cuda_graph: bool,
+    ) -> None:
+        self._again = (ort, open_session, memory, obs_shape, num_actions, buckets, cuda_graph)
+        self._num_actions = num_actions
+        self._buckets = tuple(buckets)
+        self._lock = threading.Lock()  # the buckets' memory holds one batch at a time
+        session = open_session()
         try:
-            logits, values = self.evaluate_batch(rows)
+            self._lanes = {
+                rows: _Lane(ort, session, memory, rows, obs_shape, num_actions, number if cuda_graph else None)
+                for number, rows in enumerate(buckets, start=1)
+            }
+            for lane in self._lanes.values():  # the first run of a shape prepares it
+                lane.prepare()
         except Exception as error:  # onnxruntime's exceptions share no base
-            raise ModelError(f"{self.name} cannot be run: {_first_line(error)}") from error
-        if logits.shape != (_WARM_UP_ROWS, self.num_actions) or values.shape != (_WARM_UP_ROWS,):
-            raise ModelError(
-                f"{self.name} answers {_WARM_UP_ROWS} rows with logits {list(logits.shape)} and values "
-                f"{list(values.shape)}, expected {[_WARM_UP_ROWS, self.num_actions]} and {[_WARM_UP_ROWS]}"
-            )
-        if not (np.isfinite(logits).all() and np.isfinite(values).all()):
-            raise ModelError(f"{self.name} answers an empty board with NaN or infinity")
+            raise DeviceError(f"the GPU cannot run the model: {first_line(error)}") from error
 
-    def _probe_rows(self) -> bool:
-        """Compares the bits of the same rows in batches of several sizes."""
-        rows = np.random.default_rng(0).random((max(_PROBE_BATCHES), *self.obs_shape), np.float32)
-        answers = [self._in_batches_of(size, rows) for size in _PROBE_BATCHES]
-        return all(answer == answers[0] for answer in answers)
+    def run(self, observations: NDArray[np.float32]) -> _Answer:
+        rows = len(observations)
+        logits = np.empty((rows, self._num_actions), np.float32)
+        values = np.empty(rows, np.float32)
+        with self._lock:
+            for begin, end, bucket in chunks(rows, self._buckets):
+                self._lanes[bucket].run(observations[begin:end], logits[begin:end], values[begin:end])
+        return logits, values
 
-    def _in_batches_of(self, size: int, rows: NDArray[np.float32]) -> tuple[bytes, bytes]:
-        parts = [self.evaluate_batch(rows[begin : begin + size]) for begin in range(0, len(rows), size)]
-        return b"".join(logits.tobytes() for logits, _ in parts), b"".join(values.tobytes() for _, values in parts)
+    def fork(self) -> "_OnGpu":
+        return _OnGpu(*self._again)
+
+
+class _Lane:
+    """One bucket: memory on the device for its rows and answers, bound once."""
+
+    def __init__(
+        self,
+        ort: Any,
+        session: Any,
+        memory: tuple[str, int],
+        rows: int,
+        obs_shape: tuple[int, int, int],
+        num_actions: int,
+        graph: int | None,
+    ) -> None:
+        def allocate(*shape: int) -> Any:
+            return ort.OrtValue.ortvalue_from_shape_and_type(shape, np.float32, *memory)
+
+        self._session = session
+        self._padded = np.zeros((rows, *obs_shape), np.float32)
+        self._observations = allocate(rows, *obs_shape)
+        self._logits, self._values = allocate(rows, num_actions), allocate(rows)
+        self._binding = session.io_binding()
+        self._binding.bind_ortvalue_input("observations", self._observations)
+        self._binding.bind_ortvalue_output("logits", self._logits)
+        self._binding.bind_ortvalue_output("values", self._values)
+        self._options = None
+        if graph is not None:
+            self._options = ort.RunOptions()
+            self._options.add_run_config_entry("gpu_graph_id", str(graph))
+
+    def prepare(self) -> None:
+        self._observations.update_inplace(self._padded)
+        self._session.run_with_iobinding(self._binding, self._options)
+
+    def run(self, observations: NDArray[np.float32], logits: NDArray[np.float32], values: NDArray[np.float32]) -> None:
+        """Evaluates at most as many rows as the bucket has, into `logits` and `values`."""
+        rows = len(observations)
+        # What earlier batches left in the rows behind these is computed too, and not looked at.
+        self._padded[:rows] = observations
+        self._observations.update_inplace(self._padded)
+        self._session.run_with_iobinding(self._binding, self._options)
+        logits[:] = self._logits.numpy()[:rows]
+        values[:] = self._values.numpy()[:rows]
 
 
 def network_id(model: bytes) -> int:
@@ -158,11 +295,22 @@ def _read(model: str | os.PathLike[str] | bytes) -> bytes:
         raise ModelError(f"model {os.fspath(model)} cannot be read: {error.strerror or error}") from error
 
 
-def _open_session(data: bytes, threads: int, name: str) -> Any:
+def _import_onnxruntime(device: Device) -> Any:
     try:
-        import onnxruntime as ort
+        with warnings.catch_warnings():
+            # A build for GPUs warns that libraries are missing which are only looked for later.
+            warnings.simplefilter("ignore")
+            import onnxruntime
     except ImportError as error:
-        raise MissingPackageError('onnxruntime is not installed: pip install "azpy[cpu]"') from error
+        if isinstance(error, ModuleNotFoundError) and error.name == "onnxruntime":
+            raise MissingPackageError(f'onnxruntime is not installed: pip install "azpy[{device.kind}]"') from error
+        raise MissingPackageError(f"onnxruntime does not load: {first_line(error)}; {reinstall(device)}") from error
+    if not hasattr(onnxruntime, "InferenceSession"):  # what is left when one of two packages in one folder is removed
+        raise MissingPackageError(f"onnxruntime is damaged: {reinstall(device)}")
+    return onnxruntime
+
+
+def _session_options(ort: Any, threads: int) -> Any:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -171,16 +319,105 @@ def _open_session(data: bytes, threads: int, name: str) -> Any:
     # Weights in a second file would be looked for in the current folder, and two models with other weights could have
     # one network_id: they are looked for where nothing can be.
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", f"{os.devnull}/none")
+    return options
+
+
+def _open_on_cpu(ort: Any, data: bytes, threads: int, name: str) -> Any:
     with _SESSION_LOCK:
         try:
-            return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+            return ort.InferenceSession(data, _session_options(ort, threads), providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's exceptions share no base
             if "External data path" in str(error):
                 raise ModelError(
                     f"{name} keeps its weights in another file, expected one file: torch.onnx.export(..., "
                     "external_data=False) writes one"
                 ) from error
-            raise ModelError(f"{name} is no usable ONNX model: {_first_line(error)}") from error
+            raise ModelError(f"{name} is no usable ONNX model: {first_line(error)}") from error
+
+
+def _open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str, dict[str, str]]]) -> Any:
+    """A session on exactly this device.
+
+    ONNX Runtime falls back to the CPU in silence, whatever its list of available providers says. With
+    `session.disable_cpu_ep_fallback` it refuses, but also where a GPU provider leaves the arithmetic of shapes to
+    the CPU on purpose. So if it refuses, another session is asked which node went where.
+
+    Raises:
+        DeviceError: the provider does not load, or does not take the model.
+        MissingPackageError: this onnxruntime has no such provider.
+    """
+    missing = _preload(ort)
+    if device.provider not in ort.get_available_providers():
+        driver = driver_problem(device.index)
+        if driver is not None:  # no package helps where there is no driver
+            raise DeviceError(f"{device.title} cannot be used: {driver}")
+        why = missing or "ONNX Runtime does not offer it"
+        raise MissingPackageError(f"{device.title} cannot be used: {why}; {remedy(device)}")
+    if device.kind == "tensorrt":
+        folder = Path(providers[0][1]["trt_engine_cache_path"])
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DeviceError(f"TensorRT cannot keep its engines in {folder}: {error.strerror or error}") from error
+
+    def open_session(**config: str) -> Any:
+        options = _session_options(ort, 1)
+        for key, value in config.items():
+            options.add_session_config_entry(f"session.{key}", value)
+        # No fallback of the Python side either, neither now nor when a run fails.
+        return ort.InferenceSession(data, options, providers=providers, enable_fallback=0)
+
+    def refused(why: str, incomplete: bool = False) -> DeviceError:
+        cause = driver_problem(device.index)
+        if cause is None:
+            library = library_problem(Path(ort.__file__ or ".").parent, device) or missing
+            cause = f"{library or why}; {remedy(device)}" if library or incomplete else why
+        return DeviceError(f"{device.title} cannot be used: {cause}")
+
+    with _SESSION_LOCK, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            session = open_session(disable_cpu_ep_fallback="1", record_ep_graph_assignment_info="1")
+            strict = ""
+        except Exception as error:  # onnxruntime's exceptions share no base
+            strict = first_line(error)
+        try:
+            if strict:
+                session = open_session(record_ep_graph_assignment_info="1")
+            nodes = _nodes_by_provider(session)
+        except Exception as error:
+            raise refused(first_line(error)) from error
+        if session.get_providers()[0] != device.provider:
+            raise refused("ONNX Runtime fell back to another provider", incomplete=True)
+        # An ONNX Runtime too old to say which node went where has only its refusal to offer.
+        why = (misplaced(nodes, device) if nodes else strict) or ""
+        if why:
+            raise DeviceError(f"{device.title} cannot be used: {why}")
+    return session
+
+
+def _nodes_by_provider(session: Any) -> dict[str, list[str]]:
+    """Operators that each provider was given; empty where ONNX Runtime is too old to say so."""
+    nodes: dict[str, list[str]] = {}
+    if hasattr(session, "get_provider_graph_assignment_info"):
+        for part in session.get_provider_graph_assignment_info():
+            nodes.setdefault(part.ep_name, []).extend(node.op_type for node in part.get_nodes())
+    return nodes
+
+
+@cache
+def _preload(ort: Any) -> str:
+    """Loads CUDA's libraries from where pip put them, once, before a provider looks for them.
+
+    Returns:
+        The first that was missing, in a line, or nothing.
+    """
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ort.preload_dlls()
+    failed = [line for line in said.getvalue().splitlines() if line.startswith("Failed")]
+    return failed[0] if failed else ""
 
 
 def _check_signature(session: Any, name: str) -> tuple[tuple[int, int, int], int]:
@@ -203,7 +440,3 @@ def _check_signature(session: Any, name: str) -> tuple[tuple[int, int, int], int
         raise ModelError(f"{name}: only the batch may be free, got observations [B, {sizes[:3]}], logits {sizes[3:]}")
     planes, height, width, actions = sizes
     return (planes, height, width), actions
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -78,7 +78,7 @@ def _find_model(run: StoredRun, network: int, model: str | os.PathLike[str] | No
     if network == 0:
         return UniformEvaluator(), "no network: even priors and value 0"
     if model is not None:
-        evaluator = OnnxEvaluator(model, game=run.start)
+        evaluator = OnnxEvaluator(model, run.settings.device, game=run.start)
         if evaluator.network_id != network:
             raise ModelError(
                 f"{os.fspath(model)} is network {evaluator.network_id:#018x}, the game was played by {network:#018x}"
@@ -87,10 +87,10 @@ def _find_model(run: StoredRun, network: int, model: str | os.PathLike[str] | No
     for iteration in reversed(run.checkpoints()):
         data = _read(run.path / f"checkpoints/{iteration:06d}/model.onnx")
         if network_id(data) == network:
-            return OnnxEvaluator(data, game=run.start), f"the model of checkpoint {iteration}"
+            return OnnxEvaluator(data, run.settings.device, game=run.start), f"the model of checkpoint {iteration}"
     untrained, why_not = _untrained_model(run)
     if network_id(untrained) == network:
-        return OnnxEvaluator(untrained, game=run.start), "the untrained network"
+        return OnnxEvaluator(untrained, run.settings.device, game=run.start), "the untrained network"
     remain = ", ".join(map(str, run.checkpoints()))
     raise ModelError(
         f"the model that played the game, network {network:#018x}, is gone: {run.path} has "

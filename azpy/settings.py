@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
 from azpy.errors import SettingsError, did_you_mean
+from azpy.providers import parse_devices
 
 __all__ = [
     "ABOUT",
@@ -114,6 +115,14 @@ class Settings:
     tensorboard: Annotated[
         bool, About("also writes the metrics for TensorBoard, into the folder tensorboard of the run", "run")
     ] = False
+
+    device: Annotated[
+        str,
+        About(
+            "where the network plays: cpu, cuda, cuda:N, or auto for the best that loads; it is trained on the CPU",
+            "run",
+        ),
+    ] = "cpu"
 
     simulations: Annotated[
         int,
@@ -309,6 +318,10 @@ class Settings:
             raise SettingsError(f"slots must be at least the {self.pipelines} pipelines, got {self.slots}")
         if self.deterministic and self.minutes is not None:
             raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
+        if any(device.kind == "tensorrt" for device in parse_devices(self.device)):
+            raise SettingsError("TensorRT builds an engine for each network, too slow while it is trained: use cuda")
+        if self.deterministic and self.device != "cpu":
+            raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
 
     @property
     def device_batch(self) -> int:

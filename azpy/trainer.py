@@ -83,6 +83,8 @@ class Trainer:
             if importlib.util.find_spec(package) is None:
                 raise MissingPackageError(f'{package} is not installed: pip install "azpy[cpu,train]"')
         self._settings = settings
+        self._device = settings.device
+        self._notes: tuple[str, ...] = ()  # why "auto" passed over a device
         self._budget = Budget(settings)
         self._start = make_position(settings.game)
         self._cores = use_all_cores()
@@ -142,9 +144,19 @@ class Trainer:
         self._time.restart()
         if self._evaluator is None:
             self._publish(self._some_observations())
-        if self._evaluator is not None and not self._evaluator.row_exact:
+        assert self._evaluator is not None  # noqa: S101
+        notices += self._notes
+        if not self._evaluator.row_exact:
             notices.append(f"{_NOT_ROW_EXACT}: the same seed can give other games")
-        yield Started(path, self._settings, parameters, self._iteration, self._budget.elapsed(), tuple(notices))
+        yield Started(
+            path,
+            self._settings,
+            parameters,
+            self._iteration,
+            self._budget.elapsed(),
+            tuple(notices),
+            self._evaluator.description,
+        )
         over = self._budget.is_over(self._iteration)
         if self._iteration and (over or self._budget.match_is_due(self._iteration)):
             yield from self._match(over)  # what an interruption cut short
@@ -177,13 +189,16 @@ class Trainer:
         self._budget.note_iteration(now - begin, now - fit_begin, positions)
         self._iteration = iteration
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
-        advice = advise(self._settings, metrics, self._cores)
+        advice = advise(self._settings, metrics, self._cores, own_device=self._on_a_device())
         self._time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
         with self._time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
             self._note(row | ({"advice": advice} if advice else {}))
             path = self._save()
         yield Saved(iteration, path, metrics, advice)
+
+    def _on_a_device(self) -> bool:
+        return self._evaluator is not None and self._evaluator.device != "cpu"
 
     def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[Event]:
         """Self-play until the journal holds the iteration's games, or, with one game at least, time is up."""
@@ -263,7 +278,9 @@ class Trainer:
         return difference
 
     def _load_evaluator(self, model: bytes) -> OnnxEvaluator:
-        evaluator = OnnxEvaluator(model, game=self._start)
+        evaluator = OnnxEvaluator(model, self._device, game=self._start)
+        self._device = evaluator.device  # "auto" chooses once
+        self._notes += evaluator.notes
         if self._settings.deterministic and not evaluator.row_exact:
             raise ModelError(f"a deterministic run cannot be: {_NOT_ROW_EXACT}")
         return evaluator
@@ -280,7 +297,7 @@ class Trainer:
     def _play_matches(self, last: bool) -> Iterator[Event]:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
-        evaluator = OnnxEvaluator(self._model or b"", game=self._start, threads=self._cores)
+        evaluator = OnnxEvaluator(self._model or b"", self._device, game=self._start, threads=self._cores)
         player = SearchPlayer(evaluator, settings.simulations, c_puct=settings.c_puct, fpu=settings.fpu)
         rows = self._run.metrics()
         met = {row["opponent"] for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}

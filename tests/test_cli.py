@@ -36,6 +36,7 @@ def test_a_small_run_prints_what_a_user_needs(tmp_path: Path) -> None:
     for text in (
         "run folder runs/tic_tac_toe",
         "eval batch 2 x 4 slots per pipeline = device batch 8 (2 pipelines), 8 simulations a move",
+        "the network plays on CPU, fp32, 1 thread a batch",
         "iteration 1: 10 games",
         "simulations/s",
         "evaluations/s",
@@ -98,6 +99,12 @@ def test_a_python_game_is_trained_from_the_current_folder(tmp_path: Path) -> Non
         (["tic_tac_toe", "--learning-rte=1"], "--learning-rte: no such flag; did you mean --learning-rate?"),
         (["--config", "nowhere.toml"], "nowhere.toml cannot be read: No such file"),
         ([], "no game"),
+        (
+            ["tic_tac_toe", "--device", "gpu"],
+            "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N or auto, got 'gpu'",
+        ),
+        (["tic_tac_toe", "--device", "tensorrt"], "TensorRT builds an engine for each network"),
+        (["tic_tac_toe", "--device", "auto", "--deterministic"], "deterministic runs play on the CPU"),
         (["tic_tac_toe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
         (["tic_tac_toe", "--out", "occupied/file"], "occupied/file"),
         (["tic_tac_toe", "--out", "/proc/nowhere"], "/proc/nowhere"),

@@ -58,7 +58,7 @@ def test_asking_for_the_onnx_evaluator_without_onnx_runtime_says_what_to_install
 
 
 def test_only_the_modules_that_train_load_a_network_library() -> None:
-    training = {"learner", "network", "trainer"}
+    training = {"learner", "network", "torch_evaluator", "trainer"}
     modules = [f"azpy.{path.stem}" for path in PACKAGE.glob("*.py") if path.stem not in {"__init__", *training}]
     modules += [f"azpy.cli.{path.stem}" for path in (PACKAGE / "cli").glob("*.py") if path.stem != "__init__"]
     assert len(modules) > 10
@@ -75,7 +75,8 @@ def test_only_the_modules_that_train_load_a_network_library() -> None:
 def test_public_names_exist_and_private_ones_do_not() -> None:
     assert sorted(set(azpy.__all__)) == sorted(azpy.__all__)
     for name in azpy.__all__:
-        if name == "OnnxEvaluator" and importlib.util.find_spec("onnxruntime") is None:
+        needed = {"OnnxEvaluator": "onnxruntime", "TorchEvaluator": "torch"}.get(name)
+        if needed is not None and importlib.util.find_spec(needed) is None:
             continue
         assert hasattr(azpy, name)
     with pytest.raises(AttributeError, match="nonsense"):
@@ -108,6 +109,10 @@ FORBIDDEN: dict[str, set[str]] = {
     "arena": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.players"},
     "players": {*NETWORKS, *SHOWING, *ABOVE},
     "events": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs"},
+    "providers": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
+    "probe_model": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
+    "doctor": {*NETWORKS, *SHOWING, *ABOVE, "azpy.network", "azpy.runs", "azpy.arena"},
+    "torch_evaluator": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy.onnx", "azpy.arena"},
     "onnx": {*NETWORKS - {"onnxruntime"}, *SHOWING, *ABOVE, "azpy.network", "azpy.runs", "azpy.arena"},
     "network": {"onnxruntime", *SHOWING, *ABOVE, "azpy.onnx", "azpy.runs", "azpy.arena"},
     "learner": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy.onnx", "azpy.runs", "azpy.arena"},

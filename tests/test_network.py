@@ -3,6 +3,7 @@
 import io
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -62,6 +63,22 @@ def test_the_exported_model_says_what_the_network_says(shape: tuple[int, int, in
     evaluator = OnnxEvaluator(to_onnx(network))
     assert parity(network, evaluator, rows(shape)) < 1e-5
     assert parity(network, evaluator, rows(shape, 1)) < 1e-5
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(("shape", "actions", "spec"), SHAPES[:2])
+def test_the_exported_graph_computes_with_no_shapes(
+    shape: tuple[int, int, int], actions: int, spec: str, memory_format: torch.memory_format
+) -> None:
+    network: Any = Network(shape, actions, spec)
+    azpy.network._templates.clear()
+    graph = onnx.load_from_string(to_onnx(network.to(memory_format=memory_format))).graph
+    assert not {"Shape", "Size", "Gather"} & {node.op_type for node in graph.node}  # a GPU would leave them to the CPU
+
+
+def test_observations_of_another_shape_are_refused() -> None:
+    with pytest.raises(ModelError, match=r"takes observations \[B, 2, 3, 3\], got \[4, 2, 3, 6\]"):
+        Network((2, 3, 3), 9, "1x16")(torch.zeros(4, 2, 3, 6))
 
 
 def test_a_refilled_export_is_a_fresh_one_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,9 +176,9 @@ def test_a_missing_model_is_refused_by_name(tmp_path: Path) -> None:
     assert issubclass(ModelError, AzpyError)
 
 
-@pytest.mark.parametrize("device", ["cuda", "tensorrt", "auto", "CPU", ""])
-def test_no_other_device_falls_back_to_the_cpu(device: str) -> None:
-    with pytest.raises(SettingsError, match='only "cpu" is in this version'):
+@pytest.mark.parametrize("device", ["CPU", "", "gpu", "cpu:1", "cuda:", "cuda:-1", "cuda:one"])
+def test_an_unknown_device_is_refused(device: str) -> None:
+    with pytest.raises(SettingsError, match="device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N or auto, got "):
         OnnxEvaluator(make_model(), device)
 
 

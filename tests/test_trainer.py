@@ -556,3 +556,27 @@ def test_an_interrupt_in_the_middle_loses_no_finished_game(tmp_path: Path) -> No
     with opened(tmp_path) as folder:
         assert len(folder.journal) + sum(len(folder.sealed_games(i)) for i in folder.sealed_iterations()) > 0
         assert folder.notices == []
+
+
+def test_a_run_may_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`auto` chooses once, says why, and is free to change when a run goes on."""
+    asked: list[str] = []
+
+    class Noted(azpy.OnnxEvaluator):
+        def __init__(self, model: Any, device: str, **options: Any) -> None:
+            asked.append(device)
+            super().__init__(model, device, **options)
+
+    monkeypatch.setattr("azpy.trainer.OnnxEvaluator", Noted)
+    run(tmp_path, iterations=1)
+    assert set(asked) == {"cpu"}
+    asked.clear()
+    started = run(tmp_path, iterations=2, device="auto")[0]
+    device = asked[1]
+    assert asked[0] == "auto"
+    assert device in {"cpu", "cuda:0"}
+    assert set(asked[1:]) == {device}
+    assert isinstance(started, Started)
+    if device == "cpu":
+        assert started.evaluator.startswith("CPU, fp32")
+        assert sum(notice.startswith("CUDA cannot be used: ") for notice in started.notices) == 1

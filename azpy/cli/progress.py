@@ -89,7 +89,8 @@ class Display:
             f"{settings.game}: network {settings.network} ({event.parameters:,} parameters), run folder {event.path}, "
             f"{_budget(settings)}"
         )
-        self._begin(settings, event.notices, event.iteration, event.seconds)
+        notices = (f"the network plays on {event.evaluator}", *event.notices)
+        self._begin(settings, notices, event.iteration, event.seconds)
 
     def _begin(self, settings: Settings, notices: tuple[str, ...], iteration: int, seconds: float) -> None:
         self._games = settings.games_per_iteration

@@ -1,0 +1,74 @@
+"""`az-doctor`: what is installed, what works, how fast this machine is, and what to do next.
+
+Exit codes: 0 what is installed works, 2 it does not (the last lines say what to do), or a wrong argument.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from azpy.cli.common import Parser, run_command
+from azpy.doctor import advice, examine, usable
+
+_TITLES = {"cpu": "CPU", "cuda": "CUDA", "tensorrt": "TensorRT"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return run_command("az-doctor", _doctor, arguments)
+
+
+def _doctor(arguments: Sequence[str]) -> int:
+    parser = Parser("az-doctor", __doc__)
+    parser.add_argument("--json", action="store_true", help="print everything as JSON, with the advice")
+    parser.add_argument("--no-speed", action="store_true", help="leave out the speed check")
+    given = parser.parse_args(arguments)
+    report = examine(speed=not given.no_speed)
+    lines = advice(report)
+    if given.json:
+        print(json.dumps(report | {"usable": usable(report), "advice": lines}, indent=2))
+    else:
+        print("\n".join(_text(report)))
+        print("\nNext:" if lines else "\nNothing to do.")
+        print("".join(f"  - {line}\n" for line in lines), end="", flush=True)
+    return 0 if usable(report) else 2
+
+
+def _text(report: dict[str, Any]) -> list[str]:
+    packages, cpu, memory, speed = report["packages"], report["cpu"], report["memory"], report["speed"]
+    lines = [f"azpy {report['azpy']}, Python {report['python']}, {report['system']}", ""]
+    lines += [_row(name, version or "not installed") for name, version in packages.items()]
+    lines += [_row(name, f"does not load: {why}") for name, why in report["broken"].items()]
+    lines += ["", "ONNX Runtime's devices:"]
+    for device, why in report["providers"].items():
+        title = _TITLES[device]
+        lines.append(_row(title, f"no: {why.removeprefix(f'{title} cannot be used: ')}" if why else "works"))
+    lines += ["", _row("CPU", f"{cpu['name']}, {', '.join(cpu['features']) or 'no vector extensions known'}")]
+    quota = "" if cpu["quota"] is None else f", {cpu['quota']:g} by the control group's limit"
+    lines.append(_row("cores", f"{cpu['usable']} usable of {cpu['cores']} ({cpu['affinity']} allowed{quota})"))
+    lines.append(
+        _row("memory", ", ".join(f"{_gib(size)} {name}" for name, size in memory.items() if size) or "unknown")
+    )
+    gpus = [f"{gpu['name']}, {gpu.get('memory')}, driver {gpu.get('driver')}" for gpu in report["gpus"]]
+    lines += [_row("GPU", gpu) for gpu in gpus or ["none that nvidia-smi knows"]]
+    lines += [_row(name, value) for name, value in report["environment"].items()]
+    if speed is not None:
+        lines += ["", "One thread does:"]
+        lines.append(_row("search", f"{speed['simulations_per_second']:,.0f} simulations/s, evaluator uniform"))
+        if "evaluations_per_second" in speed:
+            text = f"{speed['evaluations_per_second']:,.0f} evaluations/s, 8 convolutions of 32 channels on 6 x 7"
+            lines.append(_row("network", text))
+    return lines
+
+
+def _row(name: str, text: str) -> str:
+    return f"  {name:<16} {text}"
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

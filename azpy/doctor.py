@@ -1,0 +1,286 @@
+"""What this machine has for azpy: packages, providers that really load, cores, memory, a GPU, and how fast it is.
+
+`examine` looks and returns plain data; `advice` turns that into what to do next. Works with nothing but numpy and the
+core: whatever else is missing is a finding, not an error.
+"""
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from azpy import _core
+from azpy.errors import AzpyError
+from azpy.evaluator import first_line
+from azpy.onnx import OnnxEvaluator
+from azpy.probe_model import probe_model
+from azpy.providers import both_runtimes
+
+__all__ = ["advice", "examine", "usable"]
+
+_PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "torch", "safetensors", "onnx", "onnxscript", "rich")
+_TRAINING = ("torch", "safetensors", "onnx", "onnxscript")
+_DEVICES = ("cpu", "cuda", "tensorrt")
+# Of /proc/cpuinfo, those that ONNX Runtime and torch choose kernels by.
+_FEATURES = {
+    "AVX2": "avx2",
+    "AVX512": "avx512f",
+    "AVX512-VNNI": "avx512_vnni",
+    "AVX-VNNI": "avx_vnni",
+    "AVX512-BF16": "avx512_bf16",
+    "AVX512-FP16": "avx512_fp16",
+    "AMX": "amx_tile",
+    "NEON": "asimd",
+}
+_SECONDS = 0.5  # of each part of the speed check
+_BATCH = 64
+
+
+def examine(speed: bool = True) -> dict[str, Any]:
+    """Looks at this machine.
+
+    Args:
+        speed: also measure, for a second or two.
+
+    Returns:
+        `python`, `system`, `packages` (versions by name, None if not installed), `broken` (packages that are installed
+        and cannot be imported, with the reason), `conflict` (both onnxruntime packages at once, or None), `providers`
+        (by device: None if it works, else the reason), `cpu`, `memory` (bytes), `gpus`, `environment`, and `speed`.
+    """
+    packages = {name: _version(name) for name in _PACKAGES}
+    report: dict[str, Any] = {
+        "azpy": _core.__version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "packages": packages,
+        "broken": _broken(packages),
+        "conflict": both_runtimes(),
+        "cpu": _cpu(),
+        "memory": _memory(),
+        "gpus": _gpus(),
+        "environment": {name: os.environ[name] for name in _environment_names() if name in os.environ},
+    }
+    state = _core.make_game("connect_four")
+    model = probe_model(state.obs_shape, state.num_actions)
+    report["providers"] = {device: _try(model, device) for device in _DEVICES}
+    report["speed"] = _speed(model, report["providers"]["cpu"] is None) if speed else None
+    return report
+
+
+def usable(report: dict[str, Any]) -> bool:
+    """Whether what is installed works; what is not installed is no fault."""
+    has_runtime = any(report["packages"][name] for name in ("onnxruntime", "onnxruntime-gpu"))
+    return not report["broken"] and not report["conflict"] and (not has_runtime or report["providers"]["cpu"] is None)
+
+
+def advice(report: dict[str, Any]) -> list[str]:
+    """What to do next, most urgent first; one line each."""
+    packages, providers, gpus = report["packages"], report["providers"], report["gpus"]
+    lines = []
+    if report["conflict"]:
+        lines.append(report["conflict"])
+    lines += [
+        f"{name} is installed and does not load ({why}): install it again" for name, why in report["broken"].items()
+    ]
+    if providers["cpu"] and (packages["onnxruntime"] or packages["onnxruntime-gpu"]) and not lines:
+        lines.append(f"ONNX Runtime is installed and does not work: {providers['cpu']}")
+    on_gpu = [device for device in ("cuda", "tensorrt") if providers[device] is None]
+    if not packages["onnxruntime"] and not packages["onnxruntime-gpu"]:
+        kind = "cuda" if gpus else "cpu"
+        lines.append(
+            f'to play with a network: pip install "azpy[{kind}]"; search, rollouts and your own evaluator work'
+        )
+    elif gpus and not on_gpu and not report["conflict"]:
+        lines.append(f"there is a GPU ({gpus[0]['name']}) that ONNX Runtime does not use: {providers['cuda']}")
+    missing = [name for name in _TRAINING if not packages[name]]
+    if missing:
+        lines.append(
+            f'to train, {", ".join(missing)} {"is" if len(missing) == 1 else "are"} missing: pip install "azpy[train]"'
+        )
+    cpu = report["cpu"]
+    if cpu["usable"] < cpu["cores"]:
+        lines.append(f"azpy may use {cpu['usable']} of {cpu['cores']} cores here: the rest is kept from this process")
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        if report["environment"].get(name):
+            lines.append(f"{name} is {report['environment'][name]}: torch uses no more threads while it fits")
+    if lines and not usable(report):
+        return lines
+    if not missing and providers["cpu"] is None:
+        device = f" --device {on_gpu[0]}" if on_gpu[:1] == ["cuda"] else ""
+        lines.append(f"everything needed to train is here: az-train connect_four --minutes 5{device}")
+    return lines
+
+
+# Packages and providers
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _broken(packages: dict[str, str | None]) -> dict[str, str]:
+    """Installed packages that cannot be imported."""
+    found = {}
+    for name, version in packages.items():
+        if version is None:
+            continue
+        try:
+            importlib.import_module(name.removesuffix("-gpu"))
+        except Exception as error:  # a package may fail in any way
+            found[name] = first_line(error)
+    return found
+
+
+def _try(model: bytes, device: str) -> str | None:
+    """Why a provider cannot be used, or None: a session of a small model is opened and run."""
+    with tempfile.TemporaryDirectory(prefix="azpy-doctor-") as folder:
+        try:
+            OnnxEvaluator(model, device, buckets=(8, _BATCH), cache_dir=folder)
+        except AzpyError as error:
+            return str(error)
+        except Exception as error:  # what a broken installation raises has no type in common
+            return first_line(error)
+    return None
+
+
+# Cores and memory
+
+
+def _cpu() -> dict[str, Any]:
+    text = _read(Path("/proc/cpuinfo"))
+    model = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    flags = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.MULTILINE)
+    known = set(flags[1].split()) if flags else set()
+    cores = os.cpu_count() or 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
+    quota = _cgroup_cores(Path("/sys/fs/cgroup"), _read(Path("/proc/self/cgroup")))
+    return {
+        "name": model[1] if model else platform.processor() or "unknown",
+        "features": [name for name, flag in _FEATURES.items() if flag in known],
+        "cores": cores,
+        "affinity": allowed,
+        "quota": quota,
+        "usable": max(1, min(allowed, int(quota) if quota else allowed)),
+    }
+
+
+def _memory() -> dict[str, int | None]:
+    """Bytes: of the machine, free for new programs, and the limit that this process runs under."""
+    found = dict(re.findall(r"^(MemTotal|MemAvailable):\s+(\d+) kB", _read(Path("/proc/meminfo")), re.MULTILINE))
+    return {
+        "total": int(found["MemTotal"]) * 1024 if "MemTotal" in found else None,
+        "available": int(found["MemAvailable"]) * 1024 if "MemAvailable" in found else None,
+        "limit": _cgroup_memory(Path("/sys/fs/cgroup"), _read(Path("/proc/self/cgroup"))),
+    }
+
+
+def _cgroup_folders(root: Path, membership: str) -> Iterator[Path]:
+    """The control group of this process and those around it, in version 2 and version 1."""
+    for line in membership.splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        for base in [root, *(root / name for name in controllers.split(",") if name)]:
+            folder = base / path.lstrip("/")
+            yield folder
+            yield from (parent for parent in folder.parents if parent == base or base in parent.parents)
+    yield root
+
+
+def _cgroup_cores(root: Path, membership: str) -> float | None:
+    """Cores' worth of time that control groups allow, or None where there is no limit."""
+    limits = []
+    for folder in _cgroup_folders(root, membership):
+        quota, period = [*_read(folder / "cpu.max").split(), "max", "max"][:2]
+        if quota == "max":
+            quota = _read(folder / "cpu.cfs_quota_us").strip() or "-1"
+            period = _read(folder / "cpu.cfs_period_us").strip() or "1"
+        if quota.isdigit() and period.isdigit() and int(quota) and int(period):
+            limits.append(int(quota) / int(period))
+    return min(limits, default=None)
+
+
+def _cgroup_memory(root: Path, membership: str) -> int | None:
+    limits = []
+    for folder in _cgroup_folders(root, membership):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            text = _read(folder / name).strip()
+            if text.isdigit() and int(text) < 2**60:  # version 1 writes "no limit" as a huge number
+                limits.append(int(text))
+    return min(limits, default=None)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _gpus() -> list[dict[str, str]]:
+    """What nvidia-smi says; nothing where there is none."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return []
+    fields = ("name", "memory.total", "driver_version", "compute_cap")
+    try:
+        done = subprocess.run(  # noqa: S603
+            [command, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    keys = ("name", "memory", "driver", "compute_capability")
+    return [dict(zip(keys, map(str.strip, line.split(",")), strict=False)) for line in done.stdout.splitlines() if line]
+
+
+def _environment_names() -> list[str]:
+    names = ["CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"]
+    return [*names, "PATH" if sys.platform == "win32" else "LD_LIBRARY_PATH"]
+
+
+# Speed
+
+
+def _speed(model: bytes, has_runtime: bool) -> dict[str, float]:
+    """Rates of one thread: simulations of the search alone, and evaluations of a small network."""
+    state = _core.make_game("connect_four")
+
+    def simulate() -> int:
+        search = _core.Search(_core.UniformEvaluator(), simulations=2000)
+        return int(search.run(state).visits.sum())
+
+    found = {"simulations_per_second": _rate(simulate)}
+    if has_runtime:
+        evaluator = OnnxEvaluator(model)
+        rows = np.random.default_rng(0).random((_BATCH, *state.obs_shape), np.float32)
+
+        def evaluate() -> int:
+            return len(evaluator.evaluate_batch(rows)[1])
+
+        found["evaluations_per_second"] = _rate(evaluate)
+    return found
+
+
+def _rate(step: Callable[[], int]) -> float:
+    """Units a second of a step that returns how many it did."""
+    step()
+    begin, done = time.perf_counter(), 0
+    while (elapsed := time.perf_counter() - begin) < _SECONDS:
+        done += step()
+    return done / elapsed

@@ -1,0 +1,181 @@
+"""An onnxruntime with GPUs that are not there: it records what it is told and fails as the real one does.
+
+It answers row by row with sums of the row, in numpy, so that padding and chunks can be checked to the bit.
+"""
+
+import sys
+import time
+import types
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
+ACTIONS = 9
+
+
+@dataclass
+class Machine:
+    """What is installed, what works, and what was asked for."""
+
+    available: tuple[str, ...] = (TENSORRT, CUDA, CPU)
+    loading: tuple[str, ...] = (TENSORRT, CUDA)  # providers that load
+    nodes: dict[str, list[str]] = field(default_factory=dict)  # operators by provider; all on the first if empty
+    tells_nodes: bool = True
+    preload_says: str = ""
+    open_error: str = ""  # raised by every session on a GPU
+    installed: tuple[str, ...] = ("onnxruntime-gpu",)
+    batches: list[int] = field(default_factory=list)  # rows of each batch on a GPU
+    graphs: list[str] = field(default_factory=list)
+    sessions: list["Session"] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    memory: list[tuple[tuple[int, ...], str, int]] = field(default_factory=list)
+
+    @property
+    def gpu_sessions(self) -> list["Session"]:
+        return [session for session in self.sessions if session.asked[0][0] != CPU]
+
+
+def answer(observations: Any) -> tuple[Any, Any]:
+    """Logits [B, 9] and values [B] of a batch."""
+    sums = observations.reshape(len(observations), 18).sum(axis=1, dtype=np.float32)
+    return sums[:, None] + np.arange(ACTIONS, dtype=np.float32), np.tanh(sums)
+
+
+class SessionOptions:
+    def __init__(self) -> None:
+        self.config: dict[str, str] = {}
+        self.intra_op_num_threads = self.inter_op_num_threads = self.log_severity_level = 0
+
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        self.config[key] = value
+
+
+class RunOptions:
+    def __init__(self) -> None:
+        self.config: dict[str, str] = {}
+
+    def add_run_config_entry(self, key: str, value: str) -> None:
+        self.config[key] = value
+
+
+class OrtValue:
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.array = np.full(shape, np.nan, np.float32)
+
+    def update_inplace(self, data: Any) -> None:
+        if data.shape != self.array.shape:
+            raise RuntimeError("The input size of numpy arrays does not match the size of the OrtValue.")
+        self.array[:] = data
+
+    def numpy(self) -> Any:
+        return self.array.copy()
+
+
+class Binding:
+    def __init__(self) -> None:
+        self.bound: dict[str, OrtValue] = {}
+
+    def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
+        self.bound[name] = value
+
+    bind_ortvalue_output = bind_ortvalue_input
+
+
+@dataclass
+class Value:
+    name: str
+    shape: list[Any]
+    type: str = "tensor(float)"
+
+
+class Session:
+    def __init__(
+        self, machine: Machine, data: bytes, options: SessionOptions, providers: list[Any], enable_fallback: int = 1
+    ) -> None:
+        self.machine, self.options = machine, options
+        self.asked = [(name, {}) if isinstance(name, str) else name for name in providers]
+        self.falls_back = bool(enable_fallback)
+        machine.sessions.append(self)
+        if data == b"broken":
+            raise RuntimeError("not a protobuf\nsecond line")
+        names = [name for name, _ in self.asked]
+        if names == [CPU]:
+            self.providers = [CPU]
+            return
+        if machine.open_error:
+            raise RuntimeError(machine.open_error)
+        self.providers = [name for name in names if name in machine.loading] + [CPU]
+        on_cpu = self.providers == [CPU] or machine.nodes.get(CPU)
+        if on_cpu and options.config.get("session.disable_cpu_ep_fallback") == "1":
+            raise RuntimeError("This session contains graph nodes that are assigned to the default CPU EP, but ...")
+
+    def get_inputs(self) -> list[Value]:
+        return [Value("observations", ["batch", 2, 3, 3])]
+
+    def get_outputs(self) -> list[Value]:
+        return [Value("logits", ["batch", ACTIONS]), Value("values", ["batch"])]
+
+    def get_providers(self) -> list[str]:
+        return self.providers
+
+    def io_binding(self) -> Binding:
+        return Binding()
+
+    def run(self, names: list[str], feed: dict[str, Any]) -> list[Any]:
+        assert names == ["logits", "values"]
+        return list(answer(feed["observations"]))
+
+    def run_with_iobinding(self, binding: Binding, options: RunOptions | None = None) -> None:
+        observations = binding.bound["observations"].array
+        time.sleep(1e-5)  # other threads run meanwhile, as they do beside a GPU
+        self.machine.batches.append(len(observations))
+        if options is not None:
+            self.machine.graphs.append(options.config["gpu_graph_id"])
+        binding.bound["logits"].array[:], binding.bound["values"].array[:] = answer(observations)
+
+
+class TellingSession(Session):
+    """Of an onnxruntime that can say which node went where."""
+
+    def get_provider_graph_assignment_info(self) -> list[Any]:
+        assert self.options.config.get("session.record_ep_graph_assignment_info") == "1"
+        nodes = self.machine.nodes or {self.providers[0]: ["Conv", "Relu"]}
+        return [
+            types.SimpleNamespace(
+                ep_name=name, get_nodes=lambda ops=ops: [types.SimpleNamespace(op_type=op) for op in ops]
+            )
+            for name, ops in nodes.items()
+        ]
+
+
+def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Machine:
+    """Puts the fake in onnxruntime's place, on a machine with a driver and GPU unless a test says otherwise."""
+    machine = Machine(**changes)
+    module: Any = types.ModuleType("onnxruntime")
+    module.__version__, module.__file__ = "1.31.1", "/nowhere/onnxruntime/__init__.py"
+    module.SessionOptions, module.RunOptions = SessionOptions, RunOptions
+    module.get_available_providers = lambda: list(machine.available)
+    kind = TellingSession if machine.tells_nodes else Session
+
+    def open_session(data: bytes, options: SessionOptions, **arguments: Any) -> Session:
+        machine.calls.append("session")
+        return kind(machine, data, options, **arguments)
+
+    def preload() -> None:
+        machine.calls.append("preload")
+        print(machine.preload_says, end="")
+
+    def allocate(shape: tuple[int, ...], dtype: Any, device: str, index: int) -> OrtValue:
+        assert dtype is np.float32
+        machine.memory.append((tuple(shape), device, index))
+        return OrtValue(tuple(shape))
+
+    module.InferenceSession, module.preload_dlls = open_session, preload
+    module.OrtValue = types.SimpleNamespace(ortvalue_from_shape_and_type=allocate)
+    monkeypatch.setitem(sys.modules, "onnxruntime", module)
+    monkeypatch.setattr("azpy.providers.installed_runtimes", lambda: dict.fromkeys(machine.installed, "1.31.1"))
+    monkeypatch.setattr("azpy.onnx.driver_problem", lambda index=0: None)
+    return machine

@@ -1,0 +1,243 @@
+"""az-doctor: it says what is there and what is not, whatever is missing, and what to do next."""
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from azpy import doctor
+from azpy.cli.doctor import main
+from azpy.doctor import advice, usable
+from azpy.onnx import OnnxEvaluator
+from azpy.probe_model import probe_model
+
+GOOD: dict[str, Any] = {
+    "azpy": "0.1.0",
+    "python": "3.11.7",
+    "system": "Linux x86_64",
+    "packages": {
+        "numpy": "2.4.6",
+        "onnxruntime": "1.31.1",
+        "onnxruntime-gpu": None,
+        "torch": "2.15.0",
+        "safetensors": "0.8.0",
+        "onnx": "1.23.2",
+        "onnxscript": "0.7.2",
+    },
+    "broken": {},
+    "conflict": None,
+    "providers": {"cpu": None, "cuda": "CUDA cannot be used: no driver", "tensorrt": "TensorRT cannot be used: no"},
+    "cpu": {"name": "Some CPU", "features": ["AVX2"], "cores": 8, "affinity": 8, "quota": None, "usable": 8},
+    "memory": {"total": 2**34, "available": 2**33, "limit": None},
+    "gpus": [],
+    "environment": {},
+    "speed": {"simulations_per_second": 1e6, "evaluations_per_second": 2e4},
+}
+GPU = {"name": "Some GPU", "memory": "24 GiB", "driver": "580", "compute_capability": "8.9"}
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    made = copy.deepcopy(GOOD)
+    for name, value in changes.items():
+        made[name] = made[name] | value if isinstance(value, dict) else value
+    return made
+
+
+def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_this_machine_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    text = capsys.readouterr().out
+    assert f"azpy {azpy.__version__}, Python {sys.version.split()[0]}" in text
+    assert f"numpy            {np.__version__}" in text
+    assert "  CPU              works\n" in text
+    assert "CUDA             " in text
+    for word in ("cores", "memory", "GPU", "simulations/s", "evaluations/s"):
+        assert word in text
+    assert text.index("One thread does:") < text.index("Next:")
+
+
+def test_this_machine_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--json", "--no-speed"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["usable"] is True
+    assert found["packages"]["numpy"] == np.__version__
+    assert found["providers"]["cpu"] is None
+    assert set(found["providers"]) == {"cpu", "cuda", "tensorrt"}
+    assert found["speed"] is None
+    assert found["advice"]
+    assert 1 <= found["cpu"]["usable"] <= found["cpu"]["cores"]
+    assert found["memory"]["total"] > 2**28
+
+
+def test_the_speed_check_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_SECONDS", 0.05)
+    state = azpy.make_game("connect_four")
+    speed = doctor._speed(probe_model(state.obs_shape, state.num_actions), has_runtime=True)
+    assert set(speed) == {"simulations_per_second", "evaluations_per_second"}
+    assert all(rate > 100 for rate in speed.values())
+    assert set(doctor._speed(b"", has_runtime=False)) == {"simulations_per_second"}
+
+
+def test_it_works_with_neither_onnxruntime_nor_torch() -> None:
+    program = """
+import importlib.metadata, sys
+for name in ("onnxruntime", "torch", "safetensors", "onnx", "onnxscript"):
+    sys.modules[name] = None  # importing it fails
+known = importlib.metadata.version
+def version(name):
+    if name != "numpy":
+        raise importlib.metadata.PackageNotFoundError(name)
+    return known(name)
+importlib.metadata.version = version
+from azpy.cli.doctor import main
+sys.exit(main(sys.argv[1:]))
+"""
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "onnxruntime      not installed" in done.stdout
+    assert 'CPU              no: onnxruntime is not installed: pip install "azpy[cpu]"' in done.stdout
+    assert "simulations/s" in done.stdout
+    assert "evaluations/s" not in done.stdout
+    assert 'to play with a network: pip install "azpy[cpu]"' in done.stdout
+    assert 'pip install "azpy[train]"' in done.stdout
+    assert json.loads(run(program, "--json", "--no-speed").stdout)["packages"]["torch"] is None
+
+
+def test_a_package_that_does_not_load_is_named() -> None:
+    program = """
+import sys
+sys.modules["onnxruntime"] = None
+from azpy.cli.doctor import main
+sys.exit(main(["--no-speed"]))
+"""
+    done = run(program)
+    assert done.returncode == 2
+    assert "onnxruntime is installed and does not load" in done.stdout
+
+
+def test_a_wrong_argument_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--frobnicate"]) == 2
+    assert capsys.readouterr().err == "az-doctor: unrecognized arguments: --frobnicate (see az-doctor --help)\n"
+
+
+# What to do next
+
+
+def test_nothing_is_wrong_with_a_good_machine() -> None:
+    assert usable(GOOD)
+    assert advice(GOOD) == ["everything needed to train is here: az-train connect_four --minutes 5"]
+
+
+def test_a_gpu_that_works_is_used() -> None:
+    assert advice(report(gpus=[GPU], providers={"cuda": None})) == [
+        "everything needed to train is here: az-train connect_four --minutes 5 --device cuda"
+    ]
+
+
+def test_a_gpu_that_is_not_used_is_pointed_out() -> None:
+    lines = advice(report(gpus=[GPU]))
+    assert lines[0] == "there is a GPU (Some GPU) that ONNX Runtime does not use: CUDA cannot be used: no driver"
+    assert usable(report(gpus=[GPU]))
+
+
+def test_both_runtimes_come_first_and_are_not_usable() -> None:
+    both = report(conflict="both are installed", packages={"onnxruntime-gpu": "1.31.1"}, gpus=[GPU])
+    assert advice(both)[0] == "both are installed"
+    assert not usable(both)
+    assert not any("everything needed" in line for line in advice(both))
+
+
+def test_without_a_runtime_it_says_which_one_to_install() -> None:
+    none = report(packages={"onnxruntime": None}, providers={"cpu": "onnxruntime is not installed"})
+    assert usable(none)
+    assert 'pip install "azpy[cpu]"' in advice(none)[0]
+    assert 'pip install "azpy[cuda]"' in advice(none | {"gpus": [GPU]})[0]
+    assert not any("everything needed" in line for line in advice(none))
+
+
+def test_a_runtime_that_cannot_run_a_model_is_not_usable() -> None:
+    broken = report(providers={"cpu": "illegal instruction"})
+    assert not usable(broken)
+    assert advice(broken)[0] == "ONNX Runtime is installed and does not work: illegal instruction"
+    assert not usable(report(broken={"torch": "undefined symbol"}))
+    assert (
+        "torch is installed and does not load (undefined symbol)"
+        in advice(report(broken={"torch": "undefined symbol"}))[0]
+    )
+
+
+def test_cores_kept_from_the_process_are_told() -> None:
+    assert "azpy may use 2 of 8 cores here" in advice(report(cpu={"usable": 2}))[0]
+    assert "OMP_NUM_THREADS is 1" in advice(report(environment={"OMP_NUM_THREADS": "1"}))[0]
+
+
+def test_missing_training_packages_are_told() -> None:
+    lines = advice(report(packages={"torch": None, "onnx": None}))
+    assert lines == ['to train, torch, onnx are missing: pip install "azpy[train]"']
+
+
+# Where it looks
+
+
+def test_the_control_group_limits_cores(tmp_path: Path) -> None:
+    assert doctor._cgroup_cores(tmp_path, "0::/\n") is None
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/b/cpu.max").write_text("max 100000\n")
+    (tmp_path / "a/cpu.max").write_text("150000 100000\n")  # the limit of a group around ours
+    assert doctor._cgroup_cores(tmp_path, "0::/a/b\n") == 1.5
+    assert doctor._cgroup_cores(tmp_path, "0::/elsewhere\n") is None
+    (tmp_path / "cpu").mkdir()  # version 1
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("200000\n")
+    (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000\n")
+    assert doctor._cgroup_cores(tmp_path, "4:cpu,cpuacct:/docker/x\n") == 2.0
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("-1\n")
+    assert doctor._cgroup_cores(tmp_path, "4:cpu,cpuacct:/docker/x\n") is None
+
+
+def test_the_control_group_limits_memory(tmp_path: Path) -> None:
+    assert doctor._cgroup_memory(tmp_path, "") is None
+    (tmp_path / "memory.max").write_text("max\n")
+    assert doctor._cgroup_memory(tmp_path, "0::/\n") is None
+    (tmp_path / "memory.max").write_text("1073741824\n")
+    assert doctor._cgroup_memory(tmp_path, "0::/\n") == 2**30
+    (tmp_path / "memory.max").write_text("9223372036854771712\n")
+    assert doctor._cgroup_memory(tmp_path, "0::/\n") is None
+
+
+def test_nvidia_smi_is_asked_for_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor._gpus() == []
+    fake = tmp_path / "nvidia-smi"
+    fake.write_text("#!/bin/sh\necho 'NVIDIA L4, 23034 MiB, 580.65, 8.9'\n")
+    fake.chmod(0o755)
+    assert doctor._gpus() == [
+        {"name": "NVIDIA L4", "memory": "23034 MiB", "driver": "580.65", "compute_capability": "8.9"}
+    ]
+    fake.write_text("#!/bin/sh\necho 'no devices were found'; exit 6\n")
+    assert doctor._gpus() == []
+
+
+def test_the_probe_model_is_a_valid_model() -> None:
+    import onnx
+
+    data = probe_model((3, 5, 4), 11, layers=2, channels=6)
+    onnx.checker.check_model(onnx.load_from_string(data), full_check=True)
+    evaluator = OnnxEvaluator(data)
+    assert (evaluator.obs_shape, evaluator.num_actions) == ((3, 5, 4), 11)
+    rows = np.random.default_rng(0).random((300, 3, 5, 4), np.float32)
+    logits, values = evaluator.evaluate_batch(rows)
+    assert np.ptp(logits) > 0.1
+    assert np.ptp(values) > 0.01
+    assert probe_model((3, 5, 4), 11) == probe_model((3, 5, 4), 11)
+    assert probe_model((3, 5, 4), 11) != probe_model((3, 5, 4), 11, seed=1)

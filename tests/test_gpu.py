@@ -1,0 +1,218 @@
+"""On a machine with an NVIDIA GPU: `pytest -m gpu`. What cannot run there fails and says why; nothing is skipped.
+
+It takes azpy[tensorrt] (which brings CUDA's provider too), azpy[train] and a torch for CUDA.
+"""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+import azpy
+from azpy.errors import DeviceError
+from azpy.onnx import OnnxEvaluator
+from azpy.probe_model import probe_model
+from azpy.providers import BUCKETS, Device, misplaced
+
+pytestmark = pytest.mark.gpu
+
+GAME = azpy.make_game("connect_four")
+MODEL = probe_model(GAME.obs_shape, GAME.num_actions, layers=10, channels=64)
+
+
+def rows(count: int, seed: int = 0) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).integers(0, 2, (count, *GAME.obs_shape)).astype(np.float32)
+
+
+def difference(one: Any, other: Any, count: int = 300) -> tuple[float, float]:
+    """Largest difference of the logits, relative to the largest logit, and of the values."""
+    (logits, values), (other_logits, other_values) = (part.evaluate_batch(rows(count)) for part in (one, other))
+    scale = np.abs(logits).max()
+    return float(np.abs(logits - other_logits).max() / scale), float(np.abs(values - other_values).max())
+
+
+def same_choices(one: Any, other: Any, count: int = 512) -> float:
+    """Share of positions in which both prefer the same action."""
+    first, second = (part.evaluate_batch(rows(count))[0].argmax(1) for part in (one, other))
+    return float((first == second).mean())
+
+
+@pytest.fixture(scope="module")
+def cpu() -> OnnxEvaluator:
+    return OnnxEvaluator(MODEL, game=GAME)
+
+
+@pytest.fixture(scope="module")
+def cuda() -> OnnxEvaluator:
+    return OnnxEvaluator(MODEL, "cuda", game=GAME)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 100, 256, 511, 512, 513, 1500])
+def test_cuda_says_what_the_cpu_says(count: int, cpu: OnnxEvaluator, cuda: OnnxEvaluator) -> None:
+    logits, values = cuda.evaluate_batch(rows(count))
+    assert (logits.shape, values.shape) == ((count, 7), (count,))
+    if count:
+        policy, value = difference(cpu, cuda, count)
+        assert policy < 1e-4
+        assert value < 1e-4
+
+
+def test_it_says_where_it_runs(cuda: OnnxEvaluator) -> None:
+    assert cuda.device == "cuda:0"
+    assert cuda.description == "CUDA, GPU 0, fp32, batches of 8, 32, 128, 256, 512 rows"
+    assert OnnxEvaluator(MODEL, "auto").device == "cuda:0"
+    with pytest.raises(DeviceError, match="there is no GPU 99"):
+        OnnxEvaluator(MODEL, "cuda:99")
+
+
+def test_a_row_has_the_same_bits_however_full_its_bucket_is(cuda: OnnxEvaluator) -> None:
+    for bucket in BUCKETS:
+        logits, values = cuda.evaluate_batch(rows(bucket))
+        for count in {1, bucket // 2 + 1, bucket - 1} - {0}:
+            if min(size for size in BUCKETS if size >= count) == bucket:
+                fewer_logits, fewer_values = cuda.evaluate_batch(rows(bucket)[:count])
+                np.testing.assert_array_equal(fewer_logits, logits[:count])
+                np.testing.assert_array_equal(fewer_values, values[:count])
+
+
+def test_an_evaluator_repeats_itself(cuda: OnnxEvaluator) -> None:
+    expected = cuda.evaluate_batch(rows(200))
+    for _ in range(20):
+        cuda.evaluate_batch(rows(512, seed=1))
+        again = cuda.evaluate_batch(rows(200))
+        np.testing.assert_array_equal(again[0], expected[0])
+        np.testing.assert_array_equal(again[1], expected[1])
+
+
+@pytest.mark.parametrize("cuda_graph", [False, True])
+def test_forks_answer_at_the_same_time(cuda_graph: bool, cpu: OnnxEvaluator) -> None:
+    evaluator = OnnxEvaluator(MODEL, "cuda", cuda_graph=cuda_graph)
+    forks = [evaluator, evaluator.fork(), evaluator.fork()]
+    worst: list[float] = []
+
+    def work(fork: OnnxEvaluator, seed: int) -> None:
+        counts = np.random.default_rng(seed).integers(1, 600, 60)
+        for count in counts:
+            batch = rows(int(count), seed)
+            logits, values = fork.evaluate_batch(batch)
+            expected_logits, expected_values = cpu.evaluate_batch(batch)
+            scale = np.abs(expected_logits).max()
+            worst.append(float(np.abs(logits - expected_logits).max() / scale))
+            worst.append(float(np.abs(values - expected_values).max()))
+
+    threads = [threading.Thread(target=work, args=(fork, seed)) for seed, fork in enumerate(forks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(worst) == 360
+    assert max(worst) < 1e-4
+
+
+def test_graphs_say_what_single_kernels_say(cpu: OnnxEvaluator) -> None:
+    graphs = OnnxEvaluator(MODEL, "cuda", cuda_graph=True)
+    for count in (1, 8, 9, 300, 8, 1100, 1):
+        assert max(difference(cpu, graphs, count)) < 1e-4
+
+
+def test_tf32_is_near_fp32(cpu: OnnxEvaluator) -> None:
+    tf32 = OnnxEvaluator(MODEL, "cuda", precision="tf32")
+    assert max(difference(cpu, tf32)) < 2e-2  # 10 bits of mantissa
+    assert same_choices(cpu, tf32) > 0.95
+
+
+def test_the_exported_network_runs_on_cuda_whole() -> None:
+    from azpy.network import Network, to_onnx
+    from azpy.onnx import _import_onnxruntime, _nodes_by_provider, _open_on_gpu
+    from azpy.providers import provider_options
+
+    for game, spec in (("connect_four", "5x64"), ("pig", "2x64")):
+        state = azpy.make_game(game)
+        model = to_onnx(Network(state.obs_shape, state.num_actions, spec))
+        device = Device("cuda")
+        ort = _import_onnxruntime(device)
+        options = provider_options(device, "fp32", BUCKETS, state.obs_shape, 1, Path(), ort.__version__)
+        nodes = _nodes_by_provider(_open_on_gpu(ort, model, device, options))
+        assert misplaced(nodes, device) is None
+        assert "CPUExecutionProvider" not in nodes
+
+
+def test_a_model_that_computes_with_its_shape_runs_on_cuda() -> None:
+    weights = np.random.default_rng(0).normal(size=(84, 7)).astype(np.float32)
+    nodes = [
+        helper.make_node("Shape", ["observations"], ["size"], start=0, end=1),
+        helper.make_node("Concat", ["size", "rest"], ["shape"], axis=0),
+        helper.make_node("Reshape", ["observations", "shape"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "weights"], ["logits"]),
+        helper.make_node("ReduceMean", ["flat", "axis"], ["values"], keepdims=0),
+    ]
+    constants = {"rest": np.array([84]), "axis": np.array([1]), "weights": weights}
+    graph = helper.make_graph(
+        nodes,
+        "shaped",
+        [helper.make_tensor_value_info("observations", onnx.TensorProto.FLOAT, ["batch", *GAME.obs_shape])],
+        [
+            helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, ["batch", 7]),
+            helper.make_tensor_value_info("values", onnx.TensorProto.FLOAT, ["batch"]),
+        ],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10).SerializeToString()
+    assert max(difference(OnnxEvaluator(model), OnnxEvaluator(model, "cuda"))) < 1e-4
+
+
+def test_self_play_on_cuda(cuda: OnnxEvaluator) -> None:
+    options: dict[str, Any] = {"slots": 16, "pipelines": 2, "simulations": 16, "games": 16}
+    with azpy.SelfPlay("connect_four", cuda, **options) as games:
+        assert sorted(record.game_id for record in games) == list(range(16))
+    visits = azpy.Search(cuda, simulations=200).run(GAME).visits
+    assert visits.sum() == 200
+
+
+def test_tensorrt_says_what_the_cpu_says(tmp_path: Path, cpu: OnnxEvaluator) -> None:
+    tensorrt = OnnxEvaluator(MODEL, "tensorrt", cache_dir=tmp_path)
+    assert max(difference(cpu, tensorrt)) < 2e-2  # TensorRT may use TF32
+    assert tensorrt.device == "tensorrt:0"
+    engines = list(tmp_path.glob(f"*{cpu.network_id:016x}*.engine"))
+    assert engines
+    other_model = probe_model(GAME.obs_shape, GAME.num_actions, layers=10, channels=64, seed=1)
+    other = OnnxEvaluator(other_model, "tensorrt", cache_dir=tmp_path)
+    assert max(difference(OnnxEvaluator(other_model), other)) < 2e-2  # its own engine, not the first network's
+    assert max(difference(cpu, other)) > 0.1
+    again = OnnxEvaluator(MODEL, "tensorrt", cache_dir=tmp_path)
+    assert max(difference(tensorrt, again)) < 1e-6
+    assert list(tmp_path.glob(f"*{cpu.network_id:016x}*.engine")) == engines
+
+
+@pytest.mark.parametrize(("precision", "bound"), [("fp16", 2e-2), ("bf16", 1e-1)])
+def test_tensorrt_in_half_precision_is_near_fp32(
+    precision: str, bound: float, tmp_path: Path, cpu: OnnxEvaluator
+) -> None:
+    half = OnnxEvaluator(MODEL, "tensorrt", precision=precision, cache_dir=tmp_path)
+    assert max(difference(cpu, half)) < bound
+    assert same_choices(cpu, half) > 0.9
+
+
+@pytest.mark.parametrize(("precision", "bound"), [("fp32", 5e-3), ("fp16", 2e-2), ("bf16", 1e-1)])
+def test_torch_on_cuda_is_near_torch_on_the_cpu(precision: str, bound: float) -> None:
+    import torch
+
+    from azpy.network import Network
+    from azpy.torch_evaluator import TorchEvaluator
+
+    torch.manual_seed(0)
+    network = Network(GAME.obs_shape, GAME.num_actions, "5x64")
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.05)
+    exact = TorchEvaluator(network)
+    evaluator = TorchEvaluator(network, "cuda", precision=precision)
+    assert max(difference(exact, evaluator)) < bound
+    assert evaluator.device == "cuda:0"
+    assert azpy.Search(evaluator, simulations=100).run(GAME).visits.sum() == 100
+    with pytest.raises(DeviceError, match="there is no GPU 99"):
+        TorchEvaluator(network, "cuda:99")

@@ -1,0 +1,467 @@
+"""Devices of OnnxEvaluator, on a machine that has none: what is asked of ONNX Runtime, and what a user is told."""
+
+import importlib.metadata
+import sys
+import threading
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from azpy import providers
+from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError
+from azpy.onnx import OnnxEvaluator, _OnGpu
+from azpy.providers import BUCKETS, Device, bucket_of, chunks, misplaced, parse_devices
+from fake_onnxruntime import ACTIONS, CPU, CUDA, TENSORRT, Session, answer, install
+
+MODEL = b"any model"
+
+
+def rows(count: int, seed: int = 0) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).random((count, 2, 3, 3), dtype=np.float32)
+
+
+def options_of(session: Session, provider: str) -> dict[str, str]:
+    options: dict[str, str] = dict(session.asked)[provider]
+    return options
+
+
+# The plan
+
+
+def test_devices_by_name() -> None:
+    assert parse_devices("cpu") == (Device("cpu"),)
+    assert parse_devices("cuda") == parse_devices("cuda:0") == (Device("cuda", 0),)
+    assert parse_devices("tensorrt:3") == (Device("tensorrt", 3),)
+    assert [str(device) for device in parse_devices("auto")] == ["cuda:0", "cpu"]
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "text"),
+    [
+        ("cpu", "fp16", "CPU computes in fp32, not 'fp16': fp16 needs device=\"tensorrt\", or TorchEvaluator"),
+        ("cuda", "bf16", "CUDA computes in fp32 or tf32, not 'bf16'"),
+        ("tensorrt", "tf32", 'tf32 needs device="cuda"'),
+        ("auto", "tf32", "CPU computes in fp32, not 'tf32'"),
+        ("cuda", "int4", "no provider has it"),
+    ],
+)
+def test_a_precision_that_cannot_be_had_is_refused(
+    device: str, precision: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = install(monkeypatch)
+    with pytest.raises(SettingsError) as caught:
+        OnnxEvaluator(MODEL, device, precision=precision)
+    assert text in str(caught.value)
+    assert machine.calls == []
+
+
+def test_batches_are_cut_into_buckets() -> None:
+    assert [bucket_of(count, BUCKETS) for count in (1, 8, 9, 128, 129, 512, 4000)] == [8, 8, 32, 128, 256, 512, 512]
+    assert chunks(0, BUCKETS) == []
+    assert chunks(5, BUCKETS) == [(0, 5, 8)]
+    assert chunks(512, BUCKETS) == [(0, 512, 512)]
+    assert chunks(1100, BUCKETS) == [(0, 512, 512), (512, 1024, 512), (1024, 1100, 128)]
+
+
+@pytest.mark.parametrize("buckets", [(), (0, 8), (8, 8), (32, 8)])
+def test_buckets_must_ascend(buckets: tuple[int, ...]) -> None:
+    with pytest.raises(SettingsError, match="buckets must be ascending"):
+        OnnxEvaluator(MODEL, "cuda", buckets=buckets)
+
+
+def test_shape_arithmetic_may_stay_on_the_cpu_and_nothing_else() -> None:
+    cuda = Device("cuda")
+    assert misplaced({CUDA: ["Conv"], CPU: ["Shape", "Concat"]}, cuda) is None
+    assert misplaced({CUDA: ["Conv"], CPU: ["Shape", "NonZero", "Erf"]}, cuda) == (
+        "CUDA cannot run Erf, NonZero of the model"
+    )
+    assert misplaced({CPU: ["Shape"]}, cuda) == "CUDA took no node of the model"
+    assert misplaced({CUDA: ["Conv"]}, Device("tensorrt")) == "TensorRT took no node of the model"
+
+
+# Strictness
+
+
+def test_cuda_is_asked_for_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = install(monkeypatch)
+    evaluator = OnnxEvaluator(MODEL, "cuda:1")
+    (session,) = machine.gpu_sessions
+    assert [name for name, _ in session.asked] == [CUDA]  # with the CPU in the list it could not be refused
+    assert options_of(session, CUDA) == {"device_id": "1", "cudnn_conv_algo_search": "HEURISTIC", "use_tf32": "0"}
+    assert session.options.config["session.disable_cpu_ep_fallback"] == "1"
+    assert session.options.config["session.intra_op.allow_spinning"] == "0"
+    assert not session.falls_back
+    assert machine.calls.index("preload") < len(machine.calls) - 1
+    assert machine.calls[-2:] == ["preload", "session"]
+    assert {(device, index) for _, device, index in machine.memory} == {("cuda", 1)}
+    assert evaluator.device == "cuda:1"
+    assert evaluator.description == "CUDA, GPU 1, fp32, batches of 8, 32, 128, 256, 512 rows"
+    assert evaluator.notes == ()
+
+
+def test_tf32_and_graphs_are_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = install(monkeypatch)
+    evaluator = OnnxEvaluator(MODEL, "cuda", precision="tf32", buckets=(4, 16), cuda_graph=True)
+    options = options_of(machine.gpu_sessions[0], CUDA)
+    assert (options["use_tf32"], options["enable_cuda_graph"]) == ("1", "1")
+    assert evaluator.description == "CUDA, GPU 0, tf32, batches of 4, 16 rows, CUDA graphs"
+    machine.graphs.clear()
+    evaluator.evaluate_batch(rows(3))
+    evaluator.evaluate_batch(rows(16))
+    evaluator.evaluate_batch(rows(2))
+    assert machine.graphs == ["1", "2", "1"]  # a graph of its own for each shape
+
+
+@pytest.mark.parametrize("device", ["cpu", "tensorrt", "auto"])
+def test_graphs_are_cuda_s_alone(device: str) -> None:
+    with pytest.raises(SettingsError, match='cuda_graph needs device="cuda"'):
+        OnnxEvaluator(MODEL, device, cuda_graph=True)
+
+
+@pytest.mark.parametrize("tells_nodes", [True, False])
+@pytest.mark.parametrize("device", ["cuda", "tensorrt"])
+def test_a_silent_fallback_is_an_error(
+    device: str, tells_nodes: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = install(monkeypatch, loading=(), tells_nodes=tells_nodes)
+    with pytest.raises(DeviceError) as caught:
+        OnnxEvaluator(MODEL, device, cache_dir=tmp_path)
+    text = str(caught.value)
+    assert "cannot be used: ONNX Runtime fell back to another provider; " in text
+    assert f'pip install "azpy[{device}]"' in text
+    assert "\n" not in text
+    assert not any(session.falls_back for session in machine.gpu_sessions)
+
+
+def test_tensorrt_that_falls_back_to_cuda_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch, loading=(CUDA,))
+    with pytest.raises(DeviceError, match="TensorRT cannot be used: ONNX Runtime fell back to another provider"):
+        OnnxEvaluator(MODEL, "tensorrt", cache_dir=tmp_path)
+
+
+def test_tensorrt_that_leaves_every_node_to_cuda_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch, nodes={CUDA: ["Conv"]})
+    with pytest.raises(DeviceError, match="TensorRT took no node of the model"):
+        OnnxEvaluator(MODEL, "tensorrt", cache_dir=tmp_path)
+
+
+def test_a_model_with_shape_arithmetic_runs_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    # ONNX Runtime refuses it when told to keep off the CPU, although the provider wants it so.
+    machine = install(monkeypatch, nodes={CUDA: ["Conv"], CPU: ["Shape", "Concat"]})
+    assert OnnxEvaluator(MODEL, "cuda").device == "cuda:0"
+    first, second = machine.gpu_sessions
+    assert "session.disable_cpu_ep_fallback" in first.options.config
+    assert "session.disable_cpu_ep_fallback" not in second.options.config
+
+
+def test_a_node_that_cuda_cannot_run_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, nodes={CUDA: ["Conv"], CPU: ["NonZero"]})
+    with pytest.raises(DeviceError, match=r"^CUDA cannot be used: CUDA cannot run NonZero of the model$"):
+        OnnxEvaluator(MODEL, "cuda")
+
+
+def test_an_onnxruntime_that_does_not_tell_its_nodes_stays_strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, nodes={CPU: ["Shape"]}, tells_nodes=False)
+    with pytest.raises(DeviceError, match="assigned to the default CPU EP"):
+        OnnxEvaluator(MODEL, "cuda")
+
+
+def test_a_broken_model_is_not_blamed_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    for device in ("cuda", "tensorrt", "auto"):
+        with pytest.raises(ModelError, match=r"^model is no usable ONNX model: not a protobuf$"):
+            OnnxEvaluator(b"broken", device)
+
+
+# What a user is told
+
+
+def test_without_a_gpu_package_the_error_says_which_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, available=(CPU,), installed=("onnxruntime",))
+    with pytest.raises(MissingPackageError) as caught:
+        OnnxEvaluator(MODEL, "cuda")
+    assert 'pip uninstall -y onnxruntime, then pip install "azpy[cuda]"' in str(caught.value)
+    with pytest.raises(MissingPackageError, match=r'pip install "azpy\[tensorrt\]"'):
+        OnnxEvaluator(MODEL, "tensorrt")
+
+
+@pytest.mark.parametrize("available", [(CPU,), (CUDA, CPU)])
+def test_both_packages_at_once_are_named(available: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, available=available, loading=(), installed=("onnxruntime", "onnxruntime-gpu"))
+    with pytest.raises((MissingPackageError, DeviceError)) as caught:
+        OnnxEvaluator(MODEL, "cuda")
+    assert "onnxruntime and onnxruntime-gpu are both installed and overwrite each other" in str(caught.value)
+    assert "pip uninstall -y onnxruntime onnxruntime-gpu" in str(caught.value)
+
+
+def test_what_removing_one_of_both_packages_leaves_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", types.ModuleType("onnxruntime"))  # a folder without its files
+    with pytest.raises(MissingPackageError) as caught:
+        OnnxEvaluator(MODEL)
+    assert str(caught.value) == (
+        'onnxruntime is damaged: pip uninstall -y onnxruntime onnxruntime-gpu, then pip install "azpy[cpu]"'
+    )
+
+
+def test_an_onnxruntime_that_does_not_load_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "onnxruntime.py").write_text("raise ImportError('libstdc++.so.6: version not found')")
+    monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        MissingPackageError, match=r"^onnxruntime does not load: libstdc\+\+\.so\.6: version not found; pip"
+    ):
+        OnnxEvaluator(MODEL)
+
+
+def test_installed_packages_are_read_from_their_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "onnxruntime":
+            return "1.30.0"
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert providers.installed_runtimes() == {"onnxruntime": "1.30.0"}
+    assert providers.both_runtimes() is None
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "1.30.0")
+    assert "both installed" in (providers.both_runtimes() or "")
+
+
+@pytest.mark.parametrize("changes", [{"loading": ()}, {"available": (CPU,), "installed": ("onnxruntime",)}])
+def test_a_missing_driver_is_named_before_anything_to_install(
+    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, **changes)
+    monkeypatch.setattr("azpy.onnx.driver_problem", lambda index=0: "there is no NVIDIA driver here")
+    with pytest.raises(DeviceError, match=r"^CUDA cannot be used: there is no NVIDIA driver here$"):
+        OnnxEvaluator(MODEL, "cuda")
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    said = "Failed to load libcublasLt.so.13: cannot open shared object file\nPlease follow https://onnxruntime.ai/docs"
+    install(monkeypatch, loading=(), preload_says=said)
+    with pytest.raises(DeviceError, match=r"Failed to load libcublasLt.so.13: cannot open shared object file; check"):
+        OnnxEvaluator(MODEL, "cuda")
+    assert capsys.readouterr().out == ""
+
+
+def test_what_a_provider_itself_says_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, open_error="CUDA failure 2: out of memory\nand more")
+    with pytest.raises(DeviceError, match=r"^CUDA cannot be used: CUDA failure 2: out of memory$"):
+        OnnxEvaluator(MODEL, "cuda")
+
+
+class Driver:
+    """libcuda, as ctypes shows it."""
+
+    def __init__(self, status: int, count: int) -> None:
+        self.status, self.count = status, count
+
+    def cuInit(self, flags: int) -> int:  # noqa: N802
+        return self.status
+
+    def cuDeviceGetCount(self, pointer: Any) -> int:  # noqa: N802
+        pointer._obj.value = self.count
+        return 0
+
+
+def test_the_driver_is_asked_for_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctypes.CDLL", lambda name: Driver(0, 2))
+    assert providers.driver_problem(1) is None
+    assert providers.driver_problem(2) == "there is no GPU 2: the driver counts 2, from 0"
+    monkeypatch.setattr("ctypes.CDLL", lambda name: Driver(100, 0))
+    assert providers.driver_problem() == "the NVIDIA driver finds no GPU (CUDA error 100)"
+
+    def missing(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr("ctypes.CDLL", missing)
+    assert "no NVIDIA driver" in (providers.driver_problem() or "")
+
+
+def test_the_loader_is_asked_for_a_provider_s_libraries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert providers.library_problem(tmp_path, Device("cuda")) is None  # no such provider in this package
+    (tmp_path / "capi").mkdir()
+    (tmp_path / "capi/libonnxruntime_providers_cuda.so").write_bytes(b"")
+
+    def loader(text: str) -> Any:
+        def load(name: str, mode: int = 0) -> None:
+            if name.endswith("_cuda.so"):
+                raise OSError(text)
+
+        return load
+
+    monkeypatch.setattr("ctypes.CDLL", loader("libcudnn.so.9: cannot open shared object file: No such file"))
+    assert "libcudnn.so.9" in (providers.library_problem(tmp_path, Device("cuda")) or "")
+    monkeypatch.setattr("ctypes.CDLL", loader("undefined symbol: Provider_GetHost"))
+    assert providers.library_problem(tmp_path, Device("cuda")) is None
+
+
+# auto
+
+
+def test_auto_takes_cuda_where_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = install(monkeypatch)
+    evaluator = OnnxEvaluator(MODEL, "auto")
+    assert (evaluator.device, evaluator.notes) == ("cuda:0", ())
+    assert not any(TENSORRT in dict(session.asked) for session in machine.sessions)  # it would build an engine
+
+
+@pytest.mark.parametrize("changes", [{"loading": ()}, {"available": (CPU,)}, {"open_error": "no room"}])
+def test_auto_falls_back_to_the_cpu_and_says_why(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, **changes)
+    evaluator = OnnxEvaluator(MODEL, "auto")
+    assert evaluator.device == "cpu"
+    assert evaluator.description == "CPU, fp32, 1 thread a batch"
+    assert len(evaluator.notes) == 1
+    assert evaluator.notes[0].startswith("CUDA cannot be used: ")
+    np.testing.assert_array_equal(evaluator.evaluate_batch(rows(3))[0], answer(rows(3))[0])
+
+
+def test_the_cpu_asks_nothing_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = install(monkeypatch)
+    evaluator = OnnxEvaluator(MODEL, "cpu", threads=3)
+    assert machine.calls == ["session"]
+    assert evaluator.fork()._runner is evaluator._runner
+    assert evaluator.description == "CPU, fp32, 3 threads a batch"
+
+
+# Buckets
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 32, 33, 200, 512, 513, 1100])
+def test_padding_and_chunks_change_no_row(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = install(monkeypatch)
+    evaluator = OnnxEvaluator(MODEL, "cuda")
+    evaluator.evaluate_batch(rows(512, seed=9) * 100)  # what earlier batches leave behind must not show
+    machine.batches.clear()
+    logits, values = evaluator.evaluate_batch(rows(count))
+    expected_logits, expected_values = answer(rows(count))
+    np.testing.assert_array_equal(logits, expected_logits)
+    np.testing.assert_array_equal(values, expected_values)
+    assert logits.shape == (count, ACTIONS)
+    assert logits.dtype == values.dtype == np.float32
+    assert machine.batches == [bucket for _, _, bucket in chunks(count, BUCKETS)]
+
+
+def test_an_answer_is_not_changed_by_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    evaluator = OnnxEvaluator(MODEL, "cuda")
+    logits, values = evaluator.evaluate_batch(rows(5))
+    kept = logits.copy(), values.copy()
+    evaluator.evaluate_batch(rows(5, seed=1))
+    np.testing.assert_array_equal(logits, kept[0])
+    np.testing.assert_array_equal(values, kept[1])
+
+
+def test_every_bucket_is_prepared_before_the_first_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = install(monkeypatch)
+    OnnxEvaluator(MODEL, "cuda", buckets=(2, 4, 6))
+    assert machine.batches[:3] == [2, 4, 6]
+    assert sorted(shape for shape, _, _ in machine.memory if len(shape) == 4) == [(n, 2, 3, 3) for n in (2, 4, 6)]
+
+
+def test_rows_that_differ_between_buckets_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    assert OnnxEvaluator(MODEL, "cuda").row_exact
+    exact = Session.run_with_iobinding
+
+    def inexact(self: Session, binding: Any, options: Any = None) -> None:
+        exact(self, binding, options)
+        binding.bound["values"].array[:] += np.float32(1e-6) * (len(binding.bound["values"].array) == 256)
+
+    monkeypatch.setattr(Session, "run_with_iobinding", inexact)
+    assert not OnnxEvaluator(MODEL, "cuda").row_exact
+
+
+def test_a_fork_on_a_gpu_has_a_session_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = install(monkeypatch)
+    evaluator = OnnxEvaluator(MODEL, "cuda", buckets=(8,))
+    before = len(machine.gpu_sessions)
+    fork = evaluator.fork()
+    assert len(machine.gpu_sessions) == before + 1
+    assert (fork.network_id, fork.device, fork.row_exact) == (evaluator.network_id, "cuda:0", True)
+    wrong: list[int] = []
+
+    def work(mine: OnnxEvaluator, seed: int) -> None:
+        expected = answer(rows(5, seed))[0]
+        wrong.append(sum(not (mine.evaluate_batch(rows(5, seed))[0] == expected).all() for _ in range(100)))
+
+    threads = [threading.Thread(target=work, args=(mine, n)) for n, mine in enumerate((evaluator, fork, evaluator))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [0, 0, 0]
+
+
+def test_buckets_work_with_the_real_onnx_runtime() -> None:
+    """The calls that a GPU gets, made on memory of the CPU: names, shapes and copies are the real ones."""
+    import onnxruntime
+
+    from test_onnx import make_model
+
+    session = onnxruntime.InferenceSession(make_model(), providers=[CPU])
+    runner = _OnGpu(onnxruntime, lambda: session, ("cpu", 0), (2, 3, 3), 9, (4, 16), cuda_graph=True)
+    evaluator = OnnxEvaluator(make_model())
+    for count in (1, 4, 5, 16, 37):
+        logits, values = runner.run(rows(count, seed=count))
+        expected_logits, expected_values = evaluator.evaluate_batch(rows(count, seed=count))
+        np.testing.assert_array_equal(logits, expected_logits)
+        np.testing.assert_array_equal(values, expected_values)
+    kept = logits.copy()
+    runner.run(rows(37, seed=1))
+    np.testing.assert_array_equal(logits, kept)
+
+
+# TensorRT
+
+
+def test_tensorrt_s_engines_are_kept_by_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = install(monkeypatch)
+    cache = tmp_path / "new" / "engines"
+    one = OnnxEvaluator(MODEL, "tensorrt", buckets=(8, 64, 256), cache_dir=cache)
+    other = OnnxEvaluator(b"other weights", "tensorrt:1", buckets=(8, 64, 256), cache_dir=cache)
+    first, second = (options_of(session, TENSORRT) for session in machine.gpu_sessions)
+    assert first["trt_engine_cache_prefix"] == f"azpy-{one.network_id:016x}-fp32-8-256-ort1.31.1"
+    assert f"{other.network_id:016x}" in second["trt_engine_cache_prefix"]
+    assert first["trt_engine_cache_prefix"] != second["trt_engine_cache_prefix"]
+    assert first["trt_engine_cache_enable"] == first["trt_timing_cache_enable"] == "1"
+    assert first["trt_engine_cache_path"] == first["trt_timing_cache_path"] == str(cache)
+    assert cache.is_dir()
+    assert first["trt_profile_min_shapes"] == "observations:8x2x3x3"
+    assert first["trt_profile_opt_shapes"] == "observations:64x2x3x3"
+    assert first["trt_profile_max_shapes"] == "observations:256x2x3x3"
+    assert not {"trt_fp16_enable", "trt_bf16_enable"} & first.keys()
+    assert [name for name, _ in machine.gpu_sessions[1].asked] == [TENSORRT, CUDA]
+    assert {options["device_id"] for _, options in machine.gpu_sessions[1].asked} == {"1"}
+    assert one.description == "TensorRT, GPU 0, fp32, batches of 8, 64, 256 rows"
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_tensorrt_s_precision_is_an_option_and_in_the_prefix(
+    precision: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = install(monkeypatch)
+    evaluator = OnnxEvaluator(MODEL, "tensorrt", precision=precision, cache_dir=tmp_path)
+    options = options_of(machine.gpu_sessions[0], TENSORRT)
+    assert {name for name in options if name.endswith("16_enable")} == {f"trt_{precision}_enable"}
+    assert f"-{precision}-" in options["trt_engine_cache_prefix"]
+    assert f"TensorRT, GPU 0, {precision}" in evaluator.description
+
+
+def test_engines_that_cannot_be_kept_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DeviceError, match=r"TensorRT cannot keep its engines in .*file"):
+        OnnxEvaluator(MODEL, "tensorrt", cache_dir=tmp_path / "file")
+
+
+def test_engines_are_kept_in_the_user_s_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert providers.default_cache_dir() == Path("/somewhere/azpy/tensorrt")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert providers.default_cache_dir() == Path.home() / ".cache/azpy/tensorrt"

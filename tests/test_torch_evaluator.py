@@ -1,0 +1,234 @@
+"""TorchEvaluator: says what the module and the exported model say, and refuses what it cannot do."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import azpy
+from azpy.errors import DeviceError, ModelError, RunError, SettingsError
+from azpy.network import Network, to_arrays, to_onnx
+from azpy.onnx import OnnxEvaluator
+from azpy.runs import RunFolder
+from azpy.torch_evaluator import TorchEvaluator
+
+GAME = azpy.make_game("connect_four")
+
+
+def network(seed: int = 0, spec: str = "2x16") -> Network:
+    """A network with opinions."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = Network(GAME.obs_shape, GAME.num_actions, spec)
+        for parameter in made.parameters():
+            nn.init.normal_(parameter, std=0.2)
+    return made.eval()
+
+
+def rows(count: int) -> Any:
+    return np.random.default_rng(0).integers(0, 2, (count, *GAME.obs_shape)).astype(np.float32)
+
+
+class Plain(nn.Module):
+    """Knows no game, and gives values as a column."""
+
+    def __init__(self, actions: int = 7) -> None:
+        super().__init__()
+        self.policy = nn.Linear(84, actions)
+
+    def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        flat = observations.flatten(1)
+        return self.policy(flat), torch.tanh(flat.mean(1, keepdim=True))
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+def test_it_says_what_the_module_and_onnx_runtime_say(channels_last: bool) -> None:
+    module = network()
+    evaluator = TorchEvaluator(module, game=GAME, channels_last=channels_last)
+    logits, values = evaluator.evaluate_batch(rows(33))
+    with torch.no_grad():
+        expected_logits, expected_values = module(torch.from_numpy(rows(33)))
+    np.testing.assert_allclose(logits, expected_logits.numpy(), atol=1e-4)
+    np.testing.assert_allclose(values, expected_values.numpy(), atol=1e-5)
+    other_logits, other_values = OnnxEvaluator(to_onnx(module)).evaluate_batch(rows(33))
+    np.testing.assert_allclose(logits, other_logits, atol=1e-4)
+    np.testing.assert_allclose(values, other_values, atol=1e-5)
+    assert np.abs(logits).max() > 0.5  # it does have opinions
+    assert logits.dtype == values.dtype == np.float32
+    assert logits.shape == (33, 7)
+    assert values.shape == (33,)
+
+
+def test_bf16_is_near_fp32() -> None:
+    module = network()
+    logits, values = TorchEvaluator(module, precision="bf16").evaluate_batch(rows(64))
+    exact_logits, exact_values = TorchEvaluator(module).evaluate_batch(rows(64))
+    assert logits.dtype == values.dtype == np.float32
+    scale = np.abs(exact_logits).max()
+    assert 0 < np.abs(logits - exact_logits).max() < 0.05 * scale  # 8 bits of mantissa, some layers deep
+    assert np.abs(values - exact_values).max() < 0.05
+    assert next(module.parameters()).dtype == torch.float32
+
+
+def test_a_search_uses_it() -> None:
+    module = network()
+    for evaluator in (TorchEvaluator(module, game=GAME), TorchEvaluator(module, precision="bf16")):
+        result = azpy.Search(evaluator, simulations=64, cache_positions=100).run(GAME)
+        assert result.visits.sum() == 64
+    torch_result = azpy.Search(TorchEvaluator(module), simulations=64).run(GAME)
+    onnx_result = azpy.Search(OnnxEvaluator(to_onnx(module)), simulations=64).run(GAME)
+    np.testing.assert_array_equal(torch_result.visits, onnx_result.visits)
+
+
+def test_self_play_forks_it() -> None:
+    evaluator = TorchEvaluator(network(), game=GAME)
+    with azpy.SelfPlay("connect_four", evaluator, slots=4, pipelines=2, simulations=8, games=4) as games:
+        records = list(games)
+    assert len(records) == 4
+    assert {int(network_id) for record in records for network_id in record.networks} == {evaluator.network_id}
+
+
+def test_training_on_changes_nothing_here() -> None:
+    module = network()
+    evaluator = TorchEvaluator(module)
+    before = evaluator.evaluate_batch(rows(3))[0]
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.zero_()
+    module.train()
+    np.testing.assert_array_equal(evaluator.evaluate_batch(rows(3))[0], before)
+    assert TorchEvaluator(module).network_id != evaluator.network_id
+
+
+def test_a_module_in_training_mode_is_evaluated_in_evaluation_mode() -> None:
+    module = network()
+    expected = TorchEvaluator(module).evaluate_batch(rows(4))[0]
+    module.train()
+    np.testing.assert_array_equal(TorchEvaluator(module).evaluate_batch(rows(4))[0], expected)
+    assert module.training
+
+
+def test_network_id_tells_weights_and_structure_apart() -> None:
+    same, again, other = (TorchEvaluator(network(seed)).network_id for seed in (0, 0, 1))
+    assert same == again != other
+    assert 0 < same < 2**64
+    changed: Any = network()
+    changed.trunk[0][1].running_mean += 0.5  # a statistic, not a parameter
+    assert TorchEvaluator(changed).network_id != same
+    assert TorchEvaluator(network(), precision="bf16").fork().network_id == same
+
+
+def test_forks_answer_from_other_threads() -> None:
+    evaluator = TorchEvaluator(network())
+    expected = evaluator.evaluate_batch(rows(8))[0]
+    wrong: list[int] = []
+
+    def work(fork: TorchEvaluator) -> None:
+        wrong.append(sum(not np.array_equal(fork.evaluate_batch(rows(8))[0], expected) for _ in range(50)))
+
+    threads = [threading.Thread(target=work, args=(evaluator.fork(),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [0, 0, 0]
+
+
+def test_it_is_known_whether_a_row_depends_on_its_batch() -> None:
+    class Elementwise(Plain):
+        def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return observations[:, 0, 0] * 2, torch.tanh(observations[:, 0, 0, :1])
+
+    class Mixing(Plain):
+        def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return observations[:, 0, 0] - observations.mean(), torch.tanh(observations[:, 0, 0, :1])
+
+    assert TorchEvaluator(Elementwise(), game=GAME).row_exact
+    assert not TorchEvaluator(Mixing(), game=GAME).row_exact
+
+
+def test_any_module_will_do() -> None:
+    evaluator = TorchEvaluator(Plain(), game=GAME)
+    logits, values = evaluator.evaluate_batch(rows(5))
+    assert (logits.shape, values.shape) == ((5, 7), (5,))
+    with pytest.raises(SettingsError, match="Plain has no obs_shape and num_actions: give game="):
+        TorchEvaluator(Plain())
+
+
+def test_a_module_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"does not fit the game: it takes observations \[2, 6, 7\]"):
+        TorchEvaluator(network(), game=azpy.make_game("tic_tac_toe"))
+    with pytest.raises(ModelError, match=r"answers 2 rows with logits \[2, 9\]"):
+        TorchEvaluator(Plain(actions=9), game=GAME)
+    with pytest.raises(ModelError, match="Linear cannot be run: "):
+        TorchEvaluator(nn.Linear(84, 7), game=GAME)
+    broken: Any = network()
+    with torch.no_grad():
+        broken.trunk[0][0].weight.fill_(float("nan"))
+        broken.trunk[0][0].bias.fill_(float("nan"))
+    with pytest.raises(ModelError, match="NaN"):
+        TorchEvaluator(broken)
+    with pytest.raises(ModelError, match=r"Network takes observations \[B, 2, 6, 7\], got \[1, 3, 6, 7\]"):
+        TorchEvaluator(network()).evaluate_batch(np.zeros((1, 3, 6, 7), np.float32))
+
+
+def test_devices_and_precisions_that_cannot_be_had_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError, match="no fast fp16 on the CPU"):
+        TorchEvaluator(network(), precision="fp16")
+    with pytest.raises(SettingsError, match="precision must be fp32, fp16 or bf16, got 'half'"):
+        TorchEvaluator(network(), precision="half")
+    for device in ("mps", "cuda:", "cpu:0", "auto"):
+        with pytest.raises(SettingsError, match="device must be cpu, cuda or cuda:N"):
+            TorchEvaluator(network(), device)
+    monkeypatch.setattr(torch.version, "cuda", None)
+    with pytest.raises(DeviceError, match="this torch is built for the CPU"):
+        TorchEvaluator(network(), "cuda")
+    monkeypatch.setattr(torch.version, "cuda", "13.2")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(DeviceError, match="torch finds no GPU"):
+        TorchEvaluator(network(), "cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(DeviceError, match="there is no GPU 1: torch counts 1, from 0"):
+        TorchEvaluator(network(), "cuda:1")
+
+
+def test_it_says_what_it_is() -> None:
+    assert TorchEvaluator(network()).description == f"torch {torch.__version__}, cpu, fp32"
+    assert TorchEvaluator(network(), precision="bf16").description.endswith(", cpu, bf16")
+
+
+def checkpoint(path: Path, module: Network) -> Path:
+    with RunFolder(path, {"game": "connect_four", "network": module.spec}) as run:
+        return run.save_checkpoint(
+            1, model=to_arrays(module), optimizer={"steps": np.array(0)}, state={}, onnx=to_onnx(module)
+        )
+
+
+def test_a_checkpoint_is_loaded_by_its_folder(tmp_path: Path) -> None:
+    module = network()
+    folder = checkpoint(tmp_path / "run", module)
+    evaluator = TorchEvaluator(folder, game=GAME)
+    np.testing.assert_array_equal(
+        evaluator.evaluate_batch(rows(9))[0], TorchEvaluator(module).evaluate_batch(rows(9))[0]
+    )
+    assert evaluator.network_id == TorchEvaluator(module).network_id
+    assert str(folder) in repr(evaluator)
+
+
+def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="is no checkpoint folder"):
+        TorchEvaluator(tmp_path / "nowhere")
+    (tmp_path / "a/b").mkdir(parents=True)
+    with pytest.raises(ModelError, match="is in no run folder"):
+        TorchEvaluator(tmp_path / "a/b")
+    folder = checkpoint(tmp_path / "run", network())
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"model.safetensors": "0"}))
+    with pytest.raises(RunError, match=r"model\.safetensors differs"):
+        TorchEvaluator(folder)
