@@ -8,15 +8,28 @@ from dataclasses import dataclass
 
 from azpy.errors import SettingsError
 
-__all__ = ["FIXED_SETTINGS", "Settings", "auto_eval_batch"]
+__all__ = ["FIXED_SETTINGS", "SAME_GAMES_SETTINGS", "Settings", "auto_eval_batch"]
 
-FIXED_SETTINGS = ("game", "network", "seed", "deterministic")  # what a run cannot change when it goes on
+# What a run cannot change when it goes on, and why. Everything else may change, and is said when it does.
+FIXED_SETTINGS = {
+    "game": "its games and weights are of that game",
+    "network": "its weights are of that shape",
+    "seed": "games are told apart by seed and number",
+    "deterministic": "it would be neither the one kind of run nor the other",
+}
+# What changes neither games nor weights of a deterministic run.
+SAME_GAMES_SETTINGS = (
+    *("slots", "pipelines", "threads", "cache_positions"),
+    *("match_every", "match_games", "final_match_games", "match_opening_plies"),
+)
 _CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
 _RANGES: dict[str, tuple[float, float]] = {  # the least and the most a setting can be
     "eval_batch": (1, 65_536),
     "simulations": (1, 2**32 - 1),
     "slots": (1, math.inf),
     "pipelines": (1, math.inf),
+    "threads": (1, 1024),
+    "cache_positions": (0, 2**28),
     "games_per_iteration": (1, math.inf),
     "iterations": (1, math.inf),
     "minutes": (0, math.inf),
@@ -50,11 +63,14 @@ class Settings:
         simulations: a move, in self-play and in matches.
         slots: games in play, over all pipelines.
         pipelines: threads of self-play; while one waits for the network, the others' trees grow.
+        threads: that grow the trees; one a core if not given.
+        cache_positions: answers of the network to keep; 0 for none.
         games_per_iteration: games between two generations.
         iterations: of the whole run.
         minutes: of the whole run, resumed parts included.
         seed: fixes weights, games and batches.
-        deterministic: an iteration is a fixed range of games, all played by one model; refuses `minutes`.
+        deterministic: an iteration is a fixed range of games, all played by one model, and one thread takes the
+            gradient steps; refuses `minutes`.
         c_puct: weight of the prior.
         root_noise: share of Dirichlet noise in the root's prior, in self-play.
         temperature_plies: plies at the start of a game whose action is drawn by visits.
@@ -79,6 +95,8 @@ class Settings:
     simulations: int = 100
     slots: int = 128
     pipelines: int = 2
+    threads: int | None = None
+    cache_positions: int = 200_000
     games_per_iteration: int = 256
     iterations: int | None = None
     minutes: float | None = None

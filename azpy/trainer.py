@@ -23,12 +23,12 @@ from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.budget import Budget
 from azpy.errors import MissingPackageError, ModelError, SettingsError
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
-from azpy.learner import Learner, use_all_cores
+from azpy.learner import Learner, use_threads
 from azpy.network import check_parity, to_onnx
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
 from azpy.runs import RunFolder
-from azpy.settings import FIXED_SETTINGS, Settings
+from azpy.settings import FIXED_SETTINGS, SAME_GAMES_SETTINGS, Settings
 from azpy.window import Window, positions_of
 
 __all__ = ["Trainer"]
@@ -70,7 +70,7 @@ class Trainer:
         self._settings = settings
         self._budget = Budget(settings)
         self._start = make_position(settings.game)
-        self._cores = use_all_cores()
+        self._cores = use_threads(single=settings.deterministic)
         self._learner = Learner(
             self._start.obs_shape,
             self._start.num_actions,
@@ -88,6 +88,7 @@ class Trainer:
         self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS)
         try:
             self._resume()
+            self._note_changes()
             self._run.write_settings()
         except BaseException:
             self._run.close()
@@ -130,7 +131,9 @@ class Trainer:
             over = self._budget.is_over(self._iteration)
             if over or self._budget.match_is_due(self._iteration):
                 yield from self._match(over)
-        yield Finished(path, self._iteration, self._budget.elapsed())
+        games = self._run.games_hash() if self._settings.deterministic else None
+        weights = self._run.weights_hash(self._iteration) if self._settings.deterministic else None
+        yield Finished(path, self._iteration, self._budget.elapsed(), games, weights)
 
     def _iterate(self, iteration: int) -> Iterator[Event]:
         begin = self._budget.elapsed()
@@ -196,6 +199,8 @@ class Trainer:
                 self._evaluator,
                 slots=settings.slots,
                 pipelines=settings.pipelines,
+                threads=settings.threads,
+                cache_positions=settings.cache_positions,
                 eval_batch=settings.eval_batch,
                 simulations=settings.simulations,
                 c_puct=settings.c_puct,
@@ -262,7 +267,7 @@ class Trainer:
         evaluator = OnnxEvaluator(self._model or b"", game=self._start, threads=self._cores)
         player = SearchPlayer(evaluator, settings.simulations, c_puct=settings.c_puct)
         rows = self._run.metrics()
-        met = {row["opponent"] for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
+        met = {row.get("opponent") for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
         for opponent in [name for name in _OPPONENTS if name not in met]:
             result = play_match(
                 lambda: make_position(settings.game),
@@ -307,8 +312,30 @@ class Trainer:
             self._next_game = int(checkpoint.state["next_game"])
             self._refill_window(int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration])
         self._run.trim_metrics(self._iteration)
-        for row in self._run.metrics()[-1:]:
+        rows = self._run.metrics()
+        for row in rows[-1:]:
             self._budget.advance_to(float(row.get("seconds", 0.0)))
+        done = {row["iteration"] for row in rows if row["kind"] == "iteration"}
+        for what, there in (("games", sealed), ("metrics", done)):
+            missing = [str(i) for i in range(1, self._iteration + 1) if i not in there]
+            if missing:
+                self._run.notices.append(f"going on without the {what} of iteration {', '.join(missing)}: not there")
+
+    def _note_changes(self) -> None:
+        """Says which settings are not what they were, and writes it down where the run's history is read."""
+        run, after = self._run, self._iteration
+        if not run.changed or not (after or run.journal or run.sealed_iterations()):
+            return  # nothing was done with the old ones
+        row = {"kind": "settings", "iteration": after, "changed": {name: list(pair) for name, pair in run.changed.items()}}
+        if not any({**earlier, **row} == earlier for earlier in run.metrics()):  # killed before config.toml was written
+            run.append_metrics(row | {"seconds": self._budget.elapsed()})
+        for name, pair in run.changed.items():
+            old, new = ("not set" if value is None else value for value in pair)
+            differs = self._settings.deterministic and name not in SAME_GAMES_SETTINGS
+            run.notices.append(
+                f"{name} was {old}, is now {new} from iteration {after + 1} on"
+                + (": no run with one value throughout gives the same games" if differs else "")
+            )
 
     def _refill_window(self, seen: int, sealed: list[int]) -> None:
         """The games that the window held: newest files first, until there are enough."""

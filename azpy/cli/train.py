@@ -49,6 +49,7 @@ def _parser() -> Parser:
     add("--simulations", "simulations a move, in self-play and in matches", type=int)
     add("--slots", "games in play, over all pipelines", type=int)
     add("--pipelines", "threads of self-play", type=int)
+    add("--threads", "threads that grow the trees (default one a core)", type=int)
     add("--games-per-iteration", "self-play games between two generations", type=int)
     add("--match-every", "iterations between two matches", type=int, metavar="ITERATIONS")
     add("--match-games", "games of a match against each opponent", type=int)

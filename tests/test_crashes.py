@@ -1,0 +1,163 @@
+"""Kill -9 at any moment, a disk that fills up at any byte: the same command goes on, and nothing finished is lost."""
+
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from starts import GAMES, TINY, Starts
+
+import azpy
+from azpy.positions import make_position
+from azpy.runs import RunFolder
+
+
+def command(game: str, path: Path, iterations: int, deterministic: bool = True) -> list[str]:
+    flags = ["--deterministic"] if deterministic else []
+    openings = ["--match-opening-plies", "0"]  # dice games of a few plies may be over after more
+    return [game, *TINY, *openings, *flags, "--iterations", str(iterations), "--out", str(path)]
+
+
+def check_game(record: azpy.GameRecord) -> None:
+    """Plays a stored game again by the rules."""
+    state = make_position(record.game)
+    for action, player in zip(record.actions.tolist(), record.players.tolist(), strict=True):
+        assert state.turn == (azpy.CHANCE if player < 0 else player)
+        legal = [outcome for outcome, _ in state.chance_outcomes()] if player < 0 else state.legal_actions()
+        assert action in legal
+        state.play(action)
+    assert state.turn == azpy.TERMINAL
+    assert state.outcome() == record.outcome
+
+
+def check_run(path: Path, iterations: int, games: int = 6, deterministic: bool = True) -> tuple[str, str]:
+    """Everything is there once, whole and true; returns the hashes of games and weights."""
+    with RunFolder(path, {}) as run:
+        assert run.journal == []
+        assert run.sealed_iterations() == list(range(1, iterations + 1))
+        records = [record for iteration in run.sealed_iterations() for record in run.sealed_games(iteration)]
+        ids = [record.game_id for record in records]
+        assert len(ids) == len(set(ids)) == games * iterations
+        assert not deterministic or ids == list(range(games * iterations))
+        for record in records:
+            check_game(record)
+        newest = [i for i in range(1, iterations + 1) if i > iterations - 3 or i % 10 == 0]
+        assert run.checkpoints() == newest
+        for iteration in newest:
+            assert run.load_checkpoint(iteration).state["iteration"] == iteration
+        rows = Counter((row["kind"], row["iteration"], row.get("opponent")) for row in run.metrics())
+        assert set(rows.values()) == {1}
+        played = [iteration for kind, iteration, _ in rows if kind == "iteration"]
+        assert played == list(range(1, iterations + 1))
+        opponents = {opponent for kind, iteration, opponent in rows if kind == "match" and iteration == iterations}
+        assert opponents == {"random", "mcts-100", "mcts-1000"}
+        temporary = list(path.rglob(".tmp-*"))
+        assert temporary == []
+        return run.games_hash(), run.weights_hash(iterations)
+
+
+def killed_again_and_again(
+    starts: Starts, path: Path, game: str, iterations: int, kills: int, seed: int, deterministic: bool = True
+) -> Counter[str]:
+    """Kills the run at random moments, then lets it complete; returns how often it was killed where."""
+    arguments = command(game, path, iterations, deterministic)
+    rng, where = random.Random(seed), Counter[str]()
+    span = 0.3
+    for _ in range(kills):
+        before = progress(path)
+        end = starts.run(*arguments, kill_after=rng.uniform(0, span))
+        if end.code == 0:
+            where["complete"] += 1
+            break
+        assert end.code == -9, end.errors
+        where[moment(path)] += 1
+        # Long enough that some starts get on, short enough that most do not get far.
+        span = max(span * (1.1 if progress(path) == before else 0.9), 0.1)
+    starts.finish(*arguments)
+    return where
+
+
+def progress(path: Path) -> int:
+    return len(list((path / "games").glob("*.npz"))) if (path / "games").exists() else 0
+
+
+def moment(path: Path) -> str:
+    """What a killed run was doing, as far as its folder tells."""
+    if list(path.rglob(".tmp-*")):
+        return "writing"
+    sealed, saved = progress(path), [int(entry.name) for entry in path.glob("checkpoints/0*")]
+    if sealed > max(saved, default=0):
+        return "fitting"
+    journal = path / "games/journal.bin"
+    return "playing" if journal.exists() and journal.stat().st_size > 8 else "between games"
+
+
+@pytest.mark.parametrize(("game", "deterministic"), [(GAMES[0], True), (GAMES[1], False)])
+def test_a_run_killed_at_random_moments_completes(
+    starts: Starts, tmp_path: Path, game: str, deterministic: bool
+) -> None:
+    killed_again_and_again(starts, tmp_path / "run", game, 4, 6, 0, deterministic)
+    hashes = check_run(tmp_path / "run", 4, deterministic=deterministic)
+    if deterministic:
+        starts.finish(*command(game, tmp_path / "straight", 4))
+        assert check_run(tmp_path / "straight", 4) == hashes
+
+
+@pytest.mark.slow
+def test_runs_killed_sixty_times_and_more_complete(starts: Starts, tmp_path: Path) -> None:
+    lines, total = [], 0
+    for game in GAMES:
+        starts.finish(*command(game, tmp_path / game / "straight", 12))
+        straight = check_run(tmp_path / game / "straight", 12)
+        for seed, deterministic in enumerate((True, True, False)):
+            path = tmp_path / game / str(seed)
+            where = killed_again_and_again(starts, path, game, 12, 16, seed, deterministic)
+            hashes = check_run(path, 12, deterministic=deterministic)
+            assert not deterministic or hashes == straight
+            kills = where.total() - where["complete"]
+            total += kills
+            kind = "deterministic" if deterministic else "free"
+            counts = ", ".join(f"{count} {moment}" for moment, count in sorted(where.items()))
+            lines.append(f"{game:14} {kind:13} {kills:3} kills: {counts}")
+    print("\n" + "\n".join(lines))
+    assert total >= 60
+
+
+def killed_at_step(starts: Starts, tmp_path: Path, step: int) -> bool:
+    """Kills the fifth iteration at a step of writing files; false if it has no such step."""
+    path = tmp_path / f"at-{step}"
+    shutil.copytree(tmp_path / "four", path)
+    end = starts.run(*command(GAMES[0], path, 5), kill_at=step)
+    if end.code == 0:
+        return False
+    assert end.code == -9, end.errors
+    starts.finish(*command(GAMES[0], path, 5))
+    assert check_run(path, 5) == check_run(tmp_path / "straight", 5)
+    shutil.rmtree(path)
+    return True
+
+
+@pytest.fixture
+def four(starts: Starts, tmp_path: Path) -> Path:
+    """A run of five iterations, and what it was before the fifth."""
+    starts.finish(*command(GAMES[0], tmp_path / "straight", 5))
+    before = shutil.copytree(tmp_path / "straight", tmp_path / "four")
+    shutil.rmtree(before / "checkpoints/000005")
+    shutil.copytree(before / "checkpoints/000003", before / "checkpoints/000002")  # the fifth deletes it
+    (before / "games/000005.npz").unlink()
+    return tmp_path
+
+
+def test_a_kill_at_a_step_of_writing_files_loses_nothing(starts: Starts, four: Path) -> None:
+    for step in range(3, 90, 11):
+        killed_at_step(starts, four, step)
+
+
+@pytest.mark.slow
+def test_a_kill_at_every_step_of_writing_files_loses_nothing(starts: Starts, four: Path) -> None:
+    step = 1
+    while killed_at_step(starts, four, step):
+        step += 1
+    print(f"\n{step - 1} steps of writing files in an iteration: killed at each")
+    assert step > 60
