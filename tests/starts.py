@@ -22,6 +22,13 @@ TINY = [
 GAMES = ("tic_tac_toe", "pig(target=15)", "dice_nim")
 
 
+def command(game: str, path: Path, iterations: int, deterministic: bool = True) -> list[str]:
+    """Arguments of a small run."""
+    flags = ["--deterministic"] if deterministic else []
+    openings = ["--match-opening-plies", "0"]  # some of the games are over after a few plies
+    return [game, *TINY, *openings, *flags, "--iterations", str(iterations), "--out", str(path)]
+
+
 @dataclass(frozen=True)
 class End:
     """How a start ended: `code` is -9 if it was killed."""
@@ -64,6 +71,7 @@ class Starts:
         kill_after: float | None = None,
         kill_at: int | None = None,
         largest_file: int | None = None,
+        one_core: bool = False,
     ) -> End:
         """Starts and waits for the end.
 
@@ -73,9 +81,10 @@ class Starts:
             kill_at: it kills itself at this step of writing files: halfway through a write, before a file is opened,
                 synced, renamed or deleted.
             largest_file: bytes; the system lets it write no file that is larger.
+            one_core: it may run on one core only.
         """
-        request = {"arguments": arguments, "kill_at": kill_at, "largest_file": largest_file}
-        request["files"] = [str(path) for path in self._files]
+        request = {"arguments": arguments, "kill_at": kill_at, "largest_file": largest_file, "one_core": one_core}
+        request |= {"files": [str(path) for path in self._files]}
         assert self._process.stdin is not None
         print(json.dumps(request), file=self._process.stdin, flush=True)
         pid, begin = self._answer(), time.monotonic()
@@ -86,9 +95,9 @@ class Starts:
         code = self._answer()
         return End(code, *(path.read_text() for path in self._files), time.monotonic() - begin)
 
-    def finish(self, *arguments: str) -> End:
+    def finish(self, *arguments: str, one_core: bool = False) -> End:
         """Starts, and sees to it that the run completes."""
-        end = self.run(*arguments)
+        end = self.run(*arguments, one_core=one_core)
         assert end.code == 0, end.errors
         assert "done: " in end.output
         return end
@@ -128,6 +137,8 @@ def _child(request: dict[str, Any]) -> int:
         _kill_at(request["kill_at"])
     if request["largest_file"] is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest_file"], resource.RLIM_INFINITY))
+    if request["one_core"]:
+        os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
     try:
         return main(request["arguments"])
     except BaseException:

@@ -1,22 +1,19 @@
 """Kill -9 at any moment, a disk that fills up at any byte: the same command goes on, and nothing finished is lost."""
 
+import os
 import random
 import shutil
+import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from starts import GAMES, TINY, Starts
+from starts import GAMES, Starts, command
 
 import azpy
 from azpy.positions import make_position
 from azpy.runs import RunFolder
-
-
-def command(game: str, path: Path, iterations: int, deterministic: bool = True) -> list[str]:
-    flags = ["--deterministic"] if deterministic else []
-    openings = ["--match-opening-plies", "0"]  # dice games of a few plies may be over after more
-    return [game, *TINY, *openings, *flags, "--iterations", str(iterations), "--out", str(path)]
 
 
 def check_game(record: azpy.GameRecord) -> None:
@@ -161,3 +158,95 @@ def test_a_kill_at_every_step_of_writing_files_loses_nothing(starts: Starts, fou
         step += 1
     print(f"\n{step - 1} steps of writing files in an iteration: killed at each")
     assert step > 60
+
+
+def whole_files(path: Path) -> dict[str, bytes]:
+    """What was saved before: all that a run writes once."""
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.glob("*/0*/**/*") if file.is_file()} | {
+        str(file.relative_to(path)): file.read_bytes() for file in path.glob("games/*.npz")
+    }
+
+
+def refused_for_space(starts: Starts, path: Path, text: str, largest_file: int | None = None) -> bool:
+    """Runs out of space, in one line and with all intact; false if there was enough."""
+    before = whole_files(path) if path.exists() else {}
+    end = starts.run(*command(GAMES[0], path, 5), largest_file=largest_file)
+    if end.code == 0:
+        return False
+    assert (end.code, end.errors.count("\n")) == (2, 1), end.errors
+    assert end.errors.startswith("az-train: ")
+    assert text in end.errors
+    assert before.items() <= whole_files(path).items()
+    return True
+
+
+def test_files_that_may_not_grow_are_one_line_and_the_same_command_goes_on(starts: Starts, tmp_path: Path) -> None:
+    starts.finish(*command(GAMES[0], tmp_path / "straight", 5))
+    path, failed = tmp_path / "run", list[str]()
+    # In the way of: config.toml, the journal, the model, the optimizer.
+    for largest_file in (500, 3_000, 30_000, 100_000):
+        assert refused_for_space(starts, path, "File too large", largest_file)
+        failed.append(f"{progress(path)} sealed, {len(list(path.glob('checkpoints/0*')))} saved")
+    assert failed == ["0 sealed, 0 saved", "0 sealed, 0 saved", "1 sealed, 0 saved", "1 sealed, 0 saved"]
+    starts.finish(*command(GAMES[0], path, 5))
+    assert check_run(path, 5) == check_run(tmp_path / "straight", 5)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a megabyte."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_PAGES * PAGE}", "azpy-test", str(path)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk; the tests without one run all the same")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", str(path)], check=True)
+
+
+PAGE, DISK_PAGES = 4096, 600
+
+
+def check_full_disk(starts: Starts, four: Path, disk: Path, free_pages: int) -> str | None:
+    """Runs the fifth iteration with so much space left; returns what it could not write, None if it could."""
+    path, ballast = disk / "run", disk / "ballast"
+    shutil.copytree(four / "four", path)
+    used = os.statvfs(disk)
+    ballast.write_bytes(bytes((used.f_bavail - free_pages) * PAGE))
+    failed = refused_for_space(starts, path, f"no space left on the device of {path}")
+    where = stage(path)
+    ballast.unlink()
+    starts.finish(*command(GAMES[0], path, 5))
+    assert check_run(path, 5) == check_run(four / "straight", 5)
+    shutil.rmtree(path)
+    return where if failed else None
+
+
+def stage(path: Path) -> str:
+    """What comes next in the fifth iteration of a run."""
+    if (path / "checkpoints/000005").exists():
+        return "metrics of the match"
+    if (path / "games/000005.npz").exists():
+        return "metrics or checkpoint"
+    games = (path / "games/journal.bin").stat().st_size > 8
+    return "journal or sealed games" if games else "config, metrics or first game"
+
+
+def test_a_full_disk_is_one_line_and_the_same_command_goes_on(starts: Starts, four: Path, small_disk: Path) -> None:
+    found = [check_full_disk(starts, four, small_disk, pages) for pages in (0, 1, 40)]
+    assert found == ["config, metrics or first game", "journal or sealed games", "metrics or checkpoint"]
+
+
+@pytest.mark.slow
+def test_a_disk_full_at_every_page_is_one_line_and_the_same_command_goes_on(
+    starts: Starts, four: Path, small_disk: Path
+) -> None:
+    table = Counter[str]()
+    pages = 0
+    while where := check_full_disk(starts, four, small_disk, pages):
+        table[where] += 1
+        pages += 1
+    print(f"\nwith 0 to {pages - 1} pages of {PAGE} bytes free: {dict(table)}")
+    assert len(table) >= 3
