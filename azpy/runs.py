@@ -333,8 +333,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
         files = {name: (path / name).read_bytes() for name in CHECKPOINT_FILES}
     except FileNotFoundError as error:
         raise damaged(f"{Path(error.filename).name} is missing") from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise damaged(str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise damaged(f"manifest.json cannot be read ({error})") from error
     for name, data in files.items():
         if not isinstance(manifest, dict) or hashlib.sha256(data).hexdigest() != manifest.get(name):
             raise damaged(f"{name} differs from manifest.json")
@@ -389,7 +391,11 @@ def _check_same_run(config: Path, changed: Mapping[str, tuple[Any, Any]], fixed:
     """Refuses changes of what a run cannot change."""
     refused = {name: changed[name] for name in fixed if name in changed}
     if missing := [name for name, (old, _) in refused.items() if old is None]:
-        raise RunError(f"{config} is damaged: it does not say {missing[0]}; put that right, or a good copy in its place")
+        raise RunError(
+            f"{config} is damaged: it does not say {missing[0]}; put that right, or a good copy in its place"
+        )
     if refused:
-        holds = " and ".join(f"{name} {old!r}, asked for {new!r} ({fixed[name]})" for name, (old, new) in refused.items())
+        holds = " and ".join(
+            f"{name} {old!r}, asked for {new!r} ({fixed[name]})" for name, (old, new) in refused.items()
+        )
         raise RunError(f"{config.parent} holds a run with {holds}: choose another folder")

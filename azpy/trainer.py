@@ -326,7 +326,11 @@ class Trainer:
         run, after = self._run, self._iteration
         if not run.changed or not (after or run.journal or run.sealed_iterations()):
             return  # nothing was done with the old ones
-        row = {"kind": "settings", "iteration": after, "changed": {name: list(pair) for name, pair in run.changed.items()}}
+        row = {
+            "kind": "settings",
+            "iteration": after,
+            "changed": {name: list(pair) for name, pair in run.changed.items()},
+        }
         if not any({**earlier, **row} == earlier for earlier in run.metrics()):  # killed before config.toml was written
             run.append_metrics(row | {"seconds": self._budget.elapsed()})
         for name, pair in run.changed.items():

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+
 from starts import Starts
 
 # A shell that starts this in the background has Ctrl-C ignored, here and in every program that the tests start.

@@ -83,8 +83,13 @@ class Starts:
             largest_file: bytes; the system lets it write no file that is larger.
             one_core: it may run on one core only.
         """
-        request = {"arguments": arguments, "kill_at": kill_at, "largest_file": largest_file, "one_core": one_core}
-        request |= {"files": [str(path) for path in self._files]}
+        request = {
+            "arguments": arguments,
+            "files": [str(path) for path in self._files],
+            "kill_at": kill_at,
+            "largest_file": largest_file,
+            "one_core": one_core,
+        }
         assert self._process.stdin is not None
         print(json.dumps(request), file=self._process.stdin, flush=True)
         pid, begin = self._answer(), time.monotonic()
@@ -93,7 +98,8 @@ class Starts:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         code = self._answer()
-        return End(code, *(path.read_text() for path in self._files), time.monotonic() - begin)
+        output, errors = (path.read_text() for path in self._files)
+        return End(code, output, errors, time.monotonic() - begin)
 
     def finish(self, *arguments: str, one_core: bool = False) -> End:
         """Starts, and sees to it that the run completes."""
@@ -107,13 +113,12 @@ def _serve() -> None:
     """Forks for every request."""
     import torch
 
-    import azpy.cli.train
-    import azpy.trainer
     from azpy.network import Network, to_onnx
+    from azpy.positions import make_position
 
     torch.set_num_threads(1)
     for spec in GAMES:  # the first export takes seconds
-        game = azpy.trainer.make_position(spec)
+        game = make_position(spec)
         to_onnx(Network(game.obs_shape, game.num_actions, TINY[1]))
     tasks = Path("/proc/self/task")
     assert not tasks.exists() or len(list(tasks.iterdir())) == 1
@@ -126,6 +131,7 @@ def _serve() -> None:
         print(json.dumps(pid), flush=True)
         _, status = os.waitpid(pid, 0)
         print(json.dumps(os.waitstatus_to_exitcode(status)), flush=True)
+    os._exit(0)  # taking torch apart takes seconds
 
 
 def _child(request: dict[str, Any]) -> int:
@@ -171,7 +177,7 @@ def _kill_at(last: int) -> None:
 
     fsync, append, write_synced = os.fsync, storage.append, storage.write_synced
 
-    def synced(file: int) -> None:
+    def synced(file: Any) -> None:
         step()
         fsync(file)
 

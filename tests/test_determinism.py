@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from starts import GAMES, Starts, command
-from test_crashes import check_run
 
 from azpy.errors import SettingsError
 from azpy.learner import use_threads
 from azpy.settings import FIXED_SETTINGS, SAME_GAMES_SETTINGS, Settings
+from starts import GAMES, Starts, command
+from test_crashes import check_run
 
 VARIANTS = {
     "1 thread": ["--threads", "1"],

@@ -31,7 +31,9 @@ def play(games: int, first: int = 0) -> list[azpy.GameRecord]:
 
 
 def folder(path: Path, **settings: Any) -> RunFolder:
-    return RunFolder(path / "run", SETTINGS | settings, fixed={"game": "why", "network": "its weights are of that shape"})
+    return RunFolder(
+        path / "run", SETTINGS | settings, fixed={"game": "why", "network": "its weights are of that shape"}
+    )
 
 
 def save(run: RunFolder, iteration: int, value: float = 1.0) -> Path:
