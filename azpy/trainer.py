@@ -295,9 +295,12 @@ class Trainer:
             state=state | {"budget": self._budget.state()},
             onnx=self._model or b"",
         )
+        self._prune()
+        return str(path)
+
+    def _prune(self) -> None:
         newest = self._iteration - _KEEP_NEWEST
         self._run.prune_checkpoints(lambda iteration: iteration > newest or iteration % _KEEP_EVERY == 0)
-        return str(path)
 
     def _resume(self) -> None:
         """Goes on from the newest checkpoint, if there is one."""
@@ -311,6 +314,7 @@ class Trainer:
             self._budget.load(checkpoint.state["budget"])
             self._next_game = int(checkpoint.state["next_game"])
             self._refill_window(int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration])
+            self._prune()  # what a killed process had no time for
         self._run.trim_metrics(self._iteration)
         rows = self._run.metrics()
         for row in rows[-1:]:

@@ -177,9 +177,9 @@ def _kill_at(last: int) -> None:
 
     fsync, append, write_synced = os.fsync, storage.append, storage.write_synced
 
-    def synced(file: Any) -> None:
+    def synced(fd: Any) -> None:
         step()
-        fsync(file)
+        fsync(fd)
 
     def half_appended(file: Any, data: bytes) -> None:
         if is_last():
