@@ -74,7 +74,7 @@ def killed_again_and_again(starts: Starts, arguments: list[str], kills: int, see
         assert end.code == -9, end.errors
         where[moment(path)] += 1
         # Long enough that some starts get on, short enough that most do not get far.
-        span *= 1.25 if progress(path) == before else 0.8
+        span *= 1.15 if progress(path) == before else 0.8
     starts.finish(*arguments)
     return where
 
@@ -112,7 +112,7 @@ def test_runs_killed_sixty_times_and_more_complete(starts: Starts, tmp_path: Pat
         for seed, deterministic in enumerate((True, True, False)):
             path = tmp_path / game / str(seed)
             arguments = command(game, path, 12, deterministic)
-            where = killed_again_and_again(starts, arguments, 16, seed, straight.seconds / 4)
+            where = killed_again_and_again(starts, arguments, 16, seed, straight.seconds / 6)
             hashes = check_run(path, 12, deterministic=deterministic)
             assert not deterministic or hashes == check_run(tmp_path / game / "straight", 12)
             del where["complete"]
