@@ -1,11 +1,12 @@
-"""Matches between players: paired random openings, both colours, all games in lock-step.
+"""Matches between players: paired openings, both colours, many games in lock-step.
 
 Each opening is played twice, with the players' seats exchanged and the same dice, so neither the opening nor the
-luck of the first move favours anyone. Searches start from a fresh tree at every move. Knows nothing of training.
+luck of the first move favours anyone. Searches start from a fresh tree at every move; where both players search alike,
+all their trees share the rounds of one search. Knows nothing of training.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,12 +15,14 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.errors import SettingsError
+from azpy.openings import Book, Opening, draw_at_random, mix, roll
 from azpy.positions import Position, is_terminal, turn_of
+from azpy.ratings import PAIR_SCORES, elo, pair_interval, wilson_interval
 
-__all__ = ["MatchResult", "Player", "RandomPlayer", "SearchPlayer", "elo", "mcts", "play_match"]
+__all__ = ["MatchResult", "Pair", "Player", "RandomPlayer", "SearchPlayer", "mcts", "play_match", "play_pairs"]
 
-_Z95 = 1.959964  # the 97.5 % point of the normal distribution
-_OPENING_TRIES = 100
+_SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
+_MAX_SIMULATIONS = 2**32 - 1
 
 
 class Player(Protocol):
@@ -36,7 +39,7 @@ class RandomPlayer:
     def select_actions(self, states: Sequence[Position], seed: int) -> list[int]:
         """See `Player`."""
         rng = np.random.default_rng(seed)
-        return [int(rng.choice(state.legal_actions())) for state in states]
+        return [draw_at_random(state, rng) for state in states]
 
 
 class SearchPlayer:
@@ -61,15 +64,33 @@ class SearchPlayer:
         fpu: str | float = "zero",
         threads: int | None = None,
     ) -> None:
-        if simulations < 1:
-            raise SettingsError(f"simulations must be at least 1, got {simulations}")
+        if not 1 <= simulations <= _MAX_SIMULATIONS:
+            raise SettingsError(f"simulations must be at least 1, at most {_MAX_SIMULATIONS}; got {simulations}")
         self._evaluator = evaluator
         self._simulations = simulations
         self._options: dict[str, Any] = {"eval_batch": eval_batch, "c_puct": c_puct, "fpu": fpu, "threads": threads}
 
     def select_actions(self, states: Sequence[Position], seed: int) -> NDArray[np.int64]:
         """See `Player`."""
-        search = _core.VectorSearch(states, self._evaluator_for(seed), seed=seed, **self._options)
+        return self.select_with(self, states, [0] * len(states), seed)
+
+    def searches_like(self, other: "SearchPlayer") -> bool:
+        """Whether the two differ in their evaluators alone, so that their trees can grow in one search."""
+        return (self._simulations, self._options) == (other._simulations, other._options)
+
+    def select_with(
+        self, other: "SearchPlayer", states: Sequence[Position], movers: Sequence[int], seed: int
+    ) -> NDArray[np.int64]:
+        """Actions [B] of two players in one search, with one call a round of each one's evaluator.
+
+        Args:
+            other: a player that searches alike.
+            states: positions [B], each at a player's turn.
+            movers: who is asked, [B]: 0 for this player, 1 for the other.
+            seed: fixes the draws.
+        """
+        evaluators = [player._evaluator_for(mix(seed, index)) for index, player in enumerate((self, other))]
+        search = _core.VectorSearch(states, evaluators, networks=movers, seed=seed, **self._options)
         search.run(self._simulations)
         return search.select_actions(0.0)
 
@@ -89,6 +110,24 @@ def mcts(simulations: int, c_puct: float = 1.5, threads: int | None = None) -> S
 
 
 @dataclass(frozen=True)
+class Pair:
+    """Two games of one opening.
+
+    Attributes:
+        points: player A's: of the game in which it had seat 0, and of that in which it had seat 1; 1, 0.5 or 0.
+        actions: of each game, the opening and the dice included.
+    """
+
+    points: tuple[float, float]
+    actions: tuple[tuple[int, ...], tuple[int, ...]]
+
+    @property
+    def score(self) -> float:
+        """A's share of the pair's two points, one of `ratings.PAIR_SCORES`."""
+        return sum(self.points) / 2
+
+
+@dataclass(frozen=True)
 class MatchResult:
     """What player A scored against player B.
 
@@ -97,17 +136,45 @@ class MatchResult:
         draws: games drawn.
         losses: games A lost.
         first: (wins, draws, losses) of the games in which A had seat 0.
+        pairs: how many pairs had each of `ratings.PAIR_SCORES`; None where games were not played as pairs.
+        distinct: how many different games there were, by their actions; None where nobody looked.
+        repeated: pairs whose games were those of an earlier pair, action for action. Players without chance repeat
+            themselves where openings do: such pairs say nothing new, and the interval is narrower than it should be.
     """
 
     wins: int
     draws: int
     losses: int
     first: tuple[int, int, int]
+    pairs: tuple[int, ...] | None = None
+    distinct: int | None = None
+    repeated: int = 0
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair]) -> "MatchResult":
+        """The result of one pair at least."""
+        wins, draws, losses = _count([points for pair in pairs for points in pair.points])
+        scores = [pair.score for pair in pairs]
+        return cls(
+            wins,
+            draws,
+            losses,
+            first=_count([pair.points[0] for pair in pairs]),
+            pairs=tuple(scores.count(score) for score in PAIR_SCORES),
+            distinct=len({actions for pair in pairs for actions in pair.actions}),
+            repeated=len(pairs) - len({pair.actions for pair in pairs}),
+        )
 
     @property
     def games(self) -> int:
         """Games played."""
         return self.wins + self.draws + self.losses
+
+    @property
+    def second(self) -> tuple[int, int, int]:
+        """(wins, draws, losses) of the games in which A had seat 1."""
+        wins, draws, losses = self.first
+        return self.wins - wins, self.draws - draws, self.losses - losses
 
     @property
     def score(self) -> float:
@@ -116,30 +183,23 @@ class MatchResult:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % interval of the score (Wilson's, which treats a draw as half a win and so is a little wide)."""
-        n, p = self.games, self.score
-        centre = (p + _Z95**2 / (2 * n)) / (1 + _Z95**2 / n)
-        half = _Z95 / (1 + _Z95**2 / n) * math.sqrt(p * (1 - p) / n + _Z95**2 / (4 * n * n))
-        return max(0.0, centre - half), min(1.0, centre + half)
+        """95 % interval of the score: from the pairs, or Wilson's where games were not played as pairs."""
+        return wilson_interval(self.score, self.games) if self.pairs is None else pair_interval(self.pairs)
 
     @property
     def elo(self) -> float:
         """A's Elo minus B's; a clean sweep counts as half a point less, so that it stays finite."""
         return elo(min(max(self.score, 0.5 / self.games), 1 - 0.5 / self.games))
 
+    @property
+    def elo_interval(self) -> tuple[float, float]:
+        """95 % interval of A's Elo minus B's; infinite on the side of a clean sweep."""
+        low, high = self.interval
+        return elo(low), elo(high)
+
     def __str__(self) -> str:
         low, high = self.interval
         return f"{self.score:.3f} [{low:.3f}, {high:.3f}] (+{self.wins} ={self.draws} -{self.losses})"
-
-
-def elo(score: float) -> float:
-    """Elo difference at which the logistic model expects `score`.
-
-    Example:
-        >>> round(elo(0.75))
-        191
-    """
-    return -400.0 * math.log10(1.0 / score - 1.0)
 
 
 def play_match(
@@ -150,7 +210,7 @@ def play_match(
     seed: int = 0,
     opening_plies: int = 4,
 ) -> MatchResult:
-    """Plays `games` games, half with A in seat 0.
+    """Plays `games` games, half with A in seat 0, from random openings.
 
     Args:
         game_factory: makes a start position.
@@ -158,72 +218,90 @@ def play_match(
         player_b: the opponent.
         games: an even number.
         seed: fixes openings, dice and players.
-        opening_plies: random actions at the start of each pair of games, dice not counted; fewer where so many end
-            the game.
+        opening_plies: random actions at the start of each pair of games, see `Book`.
 
     Raises:
         SettingsError: an odd number of games, or a game that is over before it begins.
     """
     if games < 2 or games % 2:
         raise SettingsError(f"a match has an even number of games, got {games}")
-    boards = [board for pair in range(games // 2) for board in _pair(game_factory, seed, pair, opening_plies)]
-    ply = 0
-    while live := [board for board in boards if not is_terminal(board.state)]:
-        for seat, player in enumerate((player_a, player_b)):
-            due = [board for board in live if turn_of(board.state) == (seat ^ board.swapped)]
-            if due:
-                actions = player.select_actions([board.state for board in due], _mix(seed, 2, ply, seat))
-                for board, action in zip(due, actions, strict=True):
-                    board.play(int(action))
-        ply += 1
-    points = [board.state.outcome() * (-1 if board.swapped else 1) for board in boards]
-    return MatchResult(*_count(points), first=_count(points[0::2]))
+    book = Book(game_factory, opening_plies, seed)
+    return MatchResult.of(list(play_pairs(book, player_a, player_b, games // 2, seed)))
+
+
+def play_pairs(
+    book: Book, player_a: Player, player_b: Player, pairs: int, seed: int, slots: int = _SLOTS
+) -> Iterator[Pair]:
+    """Plays pairs of games, as many at a time as there are slots.
+
+    Args:
+        book: the openings: pair n begins with `book[n]`.
+        player_a: whose points are counted.
+        player_b: the opponent.
+        pairs: how many.
+        seed: fixes dice and players.
+        slots: games in play at a time. What is played depends on it only where a player is random.
+
+    Yields:
+        Pairs in the order of their openings, not in that in which they end: stopping early favours no short games.
+    """
+    players = (player_a, player_b)
+    waiting: deque[tuple[_Board, _Board]] = deque()
+    begun = step = 0
+    while begun < pairs or waiting:
+        live = [board for pair in waiting for board in pair if not is_terminal(board.state)]
+        while begun < pairs and (len(live) + 2 <= slots or not live):
+            waiting.append(_begin(book[begun], mix(seed, 1, begun)))
+            live += waiting[-1]
+            begun += 1
+        movers = [turn_of(board.state) ^ board.swapped for board in live]
+        actions = _select(players, [board.state for board in live], movers, mix(seed, 2, step))
+        for board, action in zip(live, actions, strict=True):
+            board.play(int(action))
+        step += 1
+        while waiting and all(is_terminal(board.state) for board in waiting[0]):
+            first, second = waiting.popleft()
+            yield Pair((first.points(), second.points()), (tuple(first.actions), tuple(second.actions)))
+
+
+def _select(
+    players: tuple[Player, Player], states: Sequence[Position], movers: Sequence[int], seed: int
+) -> NDArray[np.int64]:
+    """The action of `players[movers[i]]` in each position i."""
+    first, second = players
+    if isinstance(first, SearchPlayer) and isinstance(second, SearchPlayer) and first.searches_like(second):
+        return first.select_with(second, states, movers, seed)
+    actions = np.empty(len(states), np.int64)
+    for index, player in enumerate(players):
+        due = [i for i, mover in enumerate(movers) if mover == index]
+        if due:
+            actions[due] = player.select_actions([states[i] for i in due], mix(seed, index))
+    return actions
 
 
 class _Board:
-    """One game: its position, whether A has seat 1, and its own dice."""
+    """One game: its position, whether A has seat 1, its own dice, and what was played."""
 
-    def __init__(self, state: Position, swapped: int, dice: np.random.Generator) -> None:
-        self.state = state
+    def __init__(self, opening: Opening, swapped: int, dice: int) -> None:
+        self.state = opening.position.clone()
         self.swapped = swapped
-        self._dice = dice
-        self._roll()
+        self.actions = list(opening.actions)
+        self._dice = np.random.default_rng(dice)
 
     def play(self, action: int) -> None:
         self.state.play(action)
-        self._roll()
+        self.actions += [action, *roll(self.state, self._dice)]
 
-    def _roll(self) -> None:
-        while turn_of(self.state) == _core.CHANCE:
-            outcomes, weights = zip(*self.state.chance_outcomes(), strict=True)
-            probabilities = np.asarray(weights, np.float64)
-            self.state.play(int(self._dice.choice(outcomes, p=probabilities / probabilities.sum())))
-
-
-def _pair(game_factory: Callable[[], Position], seed: int, pair: int, plies: int) -> list[_Board]:
-    """Two boards with the same opening and the same dice to come, A in seat 0 and in seat 1.
-
-    Where no opening of `plies` leaves anything to play, those of half as many are tried.
-    """
-    for attempt in range(_OPENING_TRIES):
-        rng = np.random.default_rng(_mix(seed, 0, pair, attempt))
-        board = _Board(game_factory(), 0, rng)
-        for _ in range(plies):
-            if not is_terminal(board.state):
-                board.play(int(rng.choice(board.state.legal_actions())))
-        if not is_terminal(board.state):
-            dice = _mix(seed, 1, pair, 0)
-            return [_Board(board.state.clone(), swapped, np.random.default_rng(dice)) for swapped in (0, 1)]
-    if plies:
-        return _pair(game_factory, seed, pair, plies // 2)
-    raise SettingsError("the game is over before it begins: there is nothing to play a match of")
+    def points(self) -> float:
+        """Player A's."""
+        outcome = self.state.outcome() * (-1 if self.swapped else 1)
+        return 1.0 if outcome > 0 else 0.0 if outcome < 0 else 0.5
 
 
-def _mix(*keys: int) -> int:
-    """A 63-bit seed for a stream of its own."""
-    return int(np.random.SeedSequence(keys).generate_state(1, np.uint64)[0] >> np.uint64(1))
+def _begin(opening: Opening, dice: int) -> tuple[_Board, _Board]:
+    """Two boards with the same opening and the same dice to come, A in seat 0 and in seat 1."""
+    return _Board(opening, 0, dice), _Board(opening, 1, dice)
 
 
 def _count(points: Sequence[float]) -> tuple[int, int, int]:
-    values = np.asarray(points)
-    return int((values > 0).sum()), int((values == 0).sum()), int((values < 0).sum())
+    return points.count(1.0), points.count(0.5), points.count(0.0)

@@ -46,7 +46,10 @@ class Budget:
         return time.monotonic() - self._begin
 
     def rate(self, iterations_done: float) -> float:
-        """Factor of the learning rate: full for the first half of the run, then down in a line to a twentieth.
+        """Factor of the learning rate, by the setting `schedule`, from 1 down to a twentieth.
+
+        linear-tail: full for the first half of the run, then down in a line. cosine: down along half a period
+        (Loshchilov and Hutter 2017, without restarts). constant: always full. A run without an end stays at full.
 
         A timed run is at its end, for this, when the last match begins.
 
@@ -58,7 +61,14 @@ class Budget:
         progress = max(self.elapsed() / training, iterations_done / total if total else 0.0)
         if self._settings.deterministic:
             progress = iterations_done / total if total else 0.0
-        return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - progress)))
+        progress = min(progress, 1.0)
+        match self._settings.schedule:
+            case "constant":
+                return 1.0
+            case "cosine":
+                return _LEAST_RATE + (1.0 - _LEAST_RATE) * 0.5 * (1.0 + math.cos(math.pi * progress))
+            case _:
+                return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - progress)))
 
     def is_over(self, iteration: int) -> bool:
         """True when another iteration would not fit."""

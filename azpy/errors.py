@@ -4,7 +4,10 @@ Everything a user can put right (a wrong name, a damaged file, a full disk) is a
 that escapes azpy is a bug.
 """
 
-__all__ = ["AzpyError", "MissingPackageError", "ModelError", "RunError", "SettingsError"]
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["AzpyError", "MissingPackageError", "ModelError", "RunError", "SettingsError", "did_you_mean"]
 
 
 class AzpyError(Exception):
@@ -25,3 +28,9 @@ class SettingsError(AzpyError, ValueError):
 
 class MissingPackageError(AzpyError, ImportError):
     """An optional package that is not installed; the text holds the `pip install` line that brings it."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name: the nearest known one, or nothing if none is near."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -98,6 +98,7 @@ class Learner:
         *,
         batch_size: int,
         root_value_weight: float,
+        symmetries: bool = True,
         schedule: Callable[[float], float] = lambda done: 1.0,
     ) -> Iterator[Losses]:
         """Takes gradient steps; yields the losses of each.
@@ -107,12 +108,13 @@ class Learner:
             steps: how many.
             batch_size: rows of a batch.
             root_value_weight: share of the root's value in the value target; the rest is the outcome.
+            symmetries: whether each row gets a symmetry of the game at random.
             schedule: factor of the learning rate, given the share of these steps that is done.
         """
         self.network.train()
         for index in range(steps):
             observations, legal, policy, value = batches.sample(
-                batch_size, seed=self._batch_seed(), root_value_weight=root_value_weight
+                batch_size, seed=self._batch_seed(), root_value_weight=root_value_weight, symmetries=symmetries
             )
             warm_up = min(1.0, (self.steps + 1) / _WARM_UP_STEPS)
             for group in self._optimizer.param_groups:

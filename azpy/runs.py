@@ -5,6 +5,7 @@
     games/NNNNNN.npz      games of iteration N, sealed, in order of game id (see `storage.pack_games`)
     checkpoints/NNNNNN/   model.safetensors optimizer.safetensors state.json model.onnx manifest.json (sha256)
     metrics.jsonl         one object a line
+    report.html           how the run goes, made from the rest
 
 Invariant: a file or folder under its final name is whole, so a process killed at any moment leaves at worst a torn
 last frame and temporary files, which the next one clears away. Games and checkpoints carry checksums; config.toml and
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 
 from azpy import storage
 from azpy._core import GameRecord
+from azpy.config import to_toml
 from azpy.errors import MissingPackageError, RunError
 
 __all__ = ["Checkpoint", "RunFolder", "read_checkpoint"]
@@ -65,6 +67,7 @@ class RunFolder:
         path: made if it is not there.
         settings: written to config.toml: at once in a new folder, by `write_settings` in one that is gone on with.
         fixed: settings that must be what they were when the run began, each with the reason.
+        made_with: what else the run depends on, such as versions; written beside the settings.
 
     Attributes:
         path: the folder.
@@ -80,11 +83,13 @@ class RunFolder:
         path: str | os.PathLike[str],
         settings: Mapping[str, Setting | None],
         fixed: Mapping[str, str] | None = None,
+        made_with: Mapping[str, str | int] | None = None,
     ) -> None:
         self.path = Path(path)
         self.notices: list[str] = []
         self.changed: dict[str, tuple[Any, Any]] = {}
         self._settings = dict(settings)
+        self._made_with = dict(made_with or {})
         self._journal: storage.Journal | None = None
         self._games = self.path / "games"
         self._checkpoints = self.path / "checkpoints"
@@ -118,7 +123,8 @@ class RunFolder:
     def write_settings(self) -> None:
         """Writes config.toml anew; called once nothing in the folder stands in the way of going on."""
         with storage.disk_errors(self.path):
-            storage.write_atomically(self.path / "config.toml", _toml(self._settings).encode())
+            text = to_toml(self._settings, self._made_with, self.path)
+            storage.write_atomically(self.path / "config.toml", text.encode())
 
     def close(self) -> None:
         """Closes the journal and lets go of the folder, whatever fails."""
@@ -312,6 +318,11 @@ class RunFolder:
         with storage.disk_errors(self.path):
             storage.write_atomically(self._metrics, "".join(json.dumps(row) + "\n" for row in kept).encode())
 
+    def write_report(self, page: str) -> None:
+        """Replaces report.html."""
+        with storage.disk_errors(self.path):
+            storage.write_atomically(self.path / "report.html", page.encode())
+
     def _clear_temporary_files(self) -> None:
         for folder in (self.path, self._games, self._checkpoints):
             for entry in folder.glob(f"{storage.TEMPORARY}*"):
@@ -371,12 +382,6 @@ def _read_config(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{path} is damaged: {error}; put that right, or a good copy in its place") from error
-
-
-def _toml(settings: Mapping[str, Setting | None]) -> str:
-    """One `key = value` a line; a JSON string is a TOML string, and None is left out."""
-    values = {name: value for name, value in settings.items() if value is not None}
-    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
 
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[str, tuple[Any, Any]]:

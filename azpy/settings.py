@@ -1,150 +1,477 @@
 """What a training run is told: one frozen record, refused as a whole if a part cannot be.
 
-Field, command-line flag and key in config.toml share one name. Knows nothing of how a run is carried out.
+Field, command-line flag and key in config.toml share one name. What people read of a setting and what it may be stand
+in its field, as an `About`, and nowhere else: `az-train --help`, the checks and the comments in config.toml come from
+there. Knows nothing of how a run is carried out.
 """
 
 import math
-from dataclasses import dataclass
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
 
-from azpy.errors import SettingsError
+from azpy.errors import SettingsError, did_you_mean
 
-__all__ = ["FIXED_SETTINGS", "SAME_GAMES_SETTINGS", "Settings", "auto_eval_batch"]
+__all__ = [
+    "ABOUT",
+    "FIXED_SETTINGS",
+    "GROUPS",
+    "KIND",
+    "SAME_GAMES_SETTINGS",
+    "About",
+    "Settings",
+    "auto_eval_batch",
+    "checked",
+    "combine",
+    "default_of",
+    "is_auto",
+    "parse",
+]
 
-# What a run cannot change when it goes on, and why. Everything else may change, and is said when it does.
-FIXED_SETTINGS = {
-    "game": "its games and weights are of that game",
-    "network": "its weights are of that shape",
-    "seed": "games are told apart by seed and number",
-    "deterministic": "it would be neither the one kind of run nor the other",
-}
-# What changes neither games nor weights of a deterministic run.
-SAME_GAMES_SETTINGS = (
-    *("slots", "pipelines", "threads", "cache_positions"),
-    *("match_every", "match_games", "final_match_games", "match_opening_plies"),
-)
+Group = Literal["run", "search", "self-play", "learning", "matches"]
+GROUPS: tuple[Group, ...] = typing.get_args(Group)
 _CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
-_RANGES: dict[str, tuple[float, float]] = {  # the least and the most a setting can be
-    "eval_batch": (1, 65_536),
-    "simulations": (1, 2**32 - 1),
-    "slots": (1, math.inf),
-    "pipelines": (1, math.inf),
-    "threads": (1, 1024),
-    "cache_positions": (0, 2**28),
-    "games_per_iteration": (1, math.inf),
-    "iterations": (1, math.inf),
-    "minutes": (0, math.inf),
-    "seed": (0, 2**63 - 1),
-    "c_puct": (0, math.inf),
-    "root_noise": (0, 1),
-    "temperature_plies": (0, math.inf),
-    "opening_plies": (0, math.inf),
-    "match_opening_plies": (0, math.inf),
-    "learning_rate": (0, math.inf),
-    "weight_decay": (0, math.inf),
-    "batch_size": (1, math.inf),
-    "passes": (0, math.inf),
-    "root_value_weight": (0, 1),
-    "window_min": (1, math.inf),
-    "window_share": (0, 1),
-    "window_max": (1, math.inf),
-    "match_every": (1, math.inf),
-}
-_POSITIVE = ("minutes", "learning_rate", "passes", "window_share")  # 0 itself is refused
+_NO_LIMIT = 2**32 - 1  # what is allowed up to here or beyond is not worth a reader's time
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+
+@dataclass(frozen=True)
+class About:
+    """What people are told of a setting, and what it may be.
+
+    Attributes:
+        help: what it is, in a phrase.
+        group: where `--help` and config.toml list it.
+        unit: what it counts; empty for text, switches and pure numbers.
+        source: the paper, program or measurement that the default comes from.
+        low: the least it can be.
+        high: the most it can be.
+        above: `low` itself is refused.
+        even: odd numbers are refused.
+        auto: `auto` may stand for it on the command line and in a file, and does where nothing is given; `combine`
+            puts a number there.
+        words: texts that may stand for a number; of a text, all it may be.
+        fixed: why a run cannot change it when it goes on; empty if it can.
+        same_games: changes neither games nor weights of a deterministic run.
+    """
+
+    help: str
+    group: Group
+    unit: str = ""
+    source: str = "our choice"
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+    even: bool = False
+    auto: bool = False
+    words: tuple[str, ...] = ()
+    fixed: str = ""
+    same_games: bool = False
+
+    @property
+    def range(self) -> str:
+        """What it may be, in words; empty if anything of its type."""
+        parts = ["even"] if self.even else []
+        if self.high < _NO_LIMIT and not self.above:
+            parts.append(f"{self.low} to {self.high}")
+        else:
+            parts += [f"{'more than' if self.above else 'at least'} {self.low}"] if self.low > -math.inf else []
+            parts += [f"at most {self.high}"] if self.high < _NO_LIMIT else []
+        return " or ".join(filter(None, [*self.words, ", ".join(parts)]))
+
+
+_ZERO, _KATAGO = "AlphaGo Zero, Silver et al. 2017", "KataGo, Wu 2019"
 
 
 @dataclass(frozen=True)
 class Settings:
     """A training run. Without `iterations` and `minutes` it goes on until it is interrupted.
 
-    Attributes:
-        game: a spec, see `positions.make_position`.
-        network: see `Network`.
-        eval_batch: leaves of one tree in a call of the network.
-        simulations: a move, in self-play and in matches.
-        slots: games in play, over all pipelines.
-        pipelines: threads of self-play; while one waits for the network, the others' trees grow.
-        threads: that grow the trees; one a core if not given.
-        cache_positions: answers of the network to keep; 0 for none.
-        games_per_iteration: games between two generations.
-        iterations: of the whole run.
-        minutes: of the whole run, resumed parts included.
-        seed: fixes weights, games and batches.
-        deterministic: an iteration is a fixed range of games, all played by one model, and one thread takes the
-            gradient steps; refuses `minutes`.
-        c_puct: weight of the prior.
-        root_noise: share of Dirichlet noise in the root's prior, in self-play.
-        temperature_plies: plies at the start of a game whose action is drawn by visits.
-        opening_plies: upper limit of random plies before a self-play game.
-        match_opening_plies: random plies before each pair of match games.
-        learning_rate: peak of AdamW's, see `Budget.rate`.
-        weight_decay: AdamW's.
-        batch_size: rows of a training batch.
-        passes: how often a new position is drawn for training, on average.
-        root_value_weight: share of the root's value in the value target.
-        window_min: positions kept before old ones are let go.
-        window_share: share of all positions kept once that is more.
-        window_max: positions kept at most.
-        match_every: iterations between two matches.
-        match_games: games a match, of one opponent.
-        final_match_games: games of the last match, of one opponent.
+    `ABOUT` says of each setting what it is; `az-train --help` prints that.
+
+    Raises:
+        SettingsError: a value of the wrong type or out of range, or two that contradict each other.
     """
 
-    game: str
-    network: str = "5x64"
-    eval_batch: int = 8
-    simulations: int = 100
-    slots: int = 128
-    pipelines: int = 2
-    threads: int | None = None
-    cache_positions: int = 200_000
-    games_per_iteration: int = 256
-    iterations: int | None = None
-    minutes: float | None = None
-    seed: int = 0
-    deterministic: bool = False
-    c_puct: float = 1.5
-    root_noise: float = 0.25
-    temperature_plies: int = 30
-    opening_plies: int = 0
-    match_opening_plies: int = 4
-    learning_rate: float = 2e-3
-    weight_decay: float = 1e-4
-    batch_size: int = 256
-    passes: float = 4.0
-    root_value_weight: float = 0.25
-    window_min: int = 20_000
-    window_share: float = 0.5
-    window_max: int = 1_000_000
-    match_every: int = 5
-    match_games: int = 40
-    final_match_games: int = 200
+    game: Annotated[
+        str, About("what is played; see `az-train --list-games`", "run", fixed="its games and weights are of that game")
+    ]
+    network: Annotated[
+        str,
+        About(
+            "blocks x channels of the residual net, or layers x width for flat features",
+            "run",
+            fixed="its weights are of that shape",
+        ),
+    ] = "5x64"
+    iterations: Annotated[int | None, About("length of the whole run", "run", unit="iterations", low=1)] = None
+    minutes: Annotated[
+        float | None,
+        About("length of the whole run, resumed parts included", "run", unit="minutes", low=0, above=True),
+    ] = None
+    seed: Annotated[
+        int,
+        About(
+            "fixes weights, games and batches",
+            "run",
+            low=0,
+            high=2**63 - 1,
+            fixed="games are told apart by seed and number",
+        ),
+    ] = 0
+    deterministic: Annotated[
+        bool,
+        About(
+            "the same seed gives the same run, bit for bit: an iteration is a fixed range of games, all played by "
+            "one model, and one thread takes the gradient steps; refuses minutes",
+            "run",
+            fixed="it would be neither the one kind of run nor the other",
+        ),
+    ] = False
+    tensorboard: Annotated[
+        bool,
+        About(
+            "also writes the metrics for TensorBoard, into the folder tensorboard of the run", "run", same_games=True
+        ),
+    ] = False
+
+    simulations: Annotated[
+        int,
+        About("simulations a move, in self-play and in matches", "search", unit="simulations", low=1, high=2**32 - 1),
+    ] = 100
+    eval_batch: Annotated[
+        int,
+        About(
+            "leaves of one tree in a call of the network; auto: the fewest that fill the device's batch",
+            "search",
+            unit="leaves",
+            low=1,
+            high=65_536,
+            auto=True,
+        ),
+    ] = 8
+    c_puct: Annotated[float, About("weight of the prior against the value", "search", low=0)] = 1.5
+    fpu: Annotated[
+        float | str,
+        About(
+            "value of an action not yet visited: its parent's, less this times the square root of the priors visited; "
+            "or zero, or parent for the parent's",
+            "search",
+            source="Leela Chess Zero; measured in Connect Four, 100 simulations: 0.93 against 0.88 with zero",
+            low=0,
+            words=("zero", "parent"),
+        ),
+    ] = 0.25
+
+    slots: Annotated[
+        int, About("games in play, over all pipelines", "self-play", unit="games", low=1, same_games=True)
+    ] = 128
+    pipelines: Annotated[
+        int,
+        About(
+            "threads of self-play; while one waits for the network, the others' trees grow",
+            "self-play",
+            unit="threads",
+            low=1,
+            same_games=True,
+        ),
+    ] = 2
+    threads: Annotated[
+        int | None,
+        About(
+            "threads that grow the trees; if not given, one a core",
+            "self-play",
+            unit="threads",
+            low=1,
+            high=1024,
+            same_games=True,
+        ),
+    ] = None
+    cache_positions: Annotated[
+        int,
+        About(
+            "answers of the network to keep; 0 for none",
+            "self-play",
+            unit="positions",
+            low=0,
+            high=2**28,
+            same_games=True,
+        ),
+    ] = 200_000
+    games_per_iteration: Annotated[
+        int, About("self-play games between two generations", "self-play", unit="games", low=1)
+    ] = 256
+    root_noise: Annotated[
+        float,
+        About("weight of Dirichlet noise in the root's prior", "self-play", unit="share", source=_ZERO, low=0, high=1),
+    ] = 0.25
+    temperature_plies: Annotated[
+        int,
+        About(
+            "plies at the start of a game whose action is drawn by visits",
+            "self-play",
+            unit="plies",
+            source=_ZERO,
+            low=0,
+        ),
+    ] = 30
+    opening_plies: Annotated[
+        int, About("random plies before a game, drawn from 0 up to this", "self-play", unit="plies", low=0)
+    ] = 0
+    resign_below: Annotated[
+        float,
+        About(
+            "a player resigns when root and best action are worth less than this; -1: nobody resigns",
+            "self-play",
+            unit="value",
+            low=-1,
+            high=0,
+        ),
+    ] = -1.0
+    resign_plies: Annotated[
+        int,
+        About(
+            "own searches in a row that must say so",
+            "self-play",
+            unit="searches",
+            source="KataGo's resignConsecTurns",
+            low=1,
+            high=2**32 - 1,
+        ),
+    ] = 3
+    resign_control: Annotated[
+        float,
+        About(
+            "share of games played to the end all the same, to see which resignations would be wrong",
+            "self-play",
+            unit="share",
+            source=_ZERO,
+            low=0,
+            high=1,
+        ),
+    ] = 0.1
+    evaluations: Annotated[
+        int | None,
+        About(
+            "evaluations of a self-play search at most, answers of the cache included",
+            "self-play",
+            unit="evaluations",
+            low=2,
+            high=2**32 - 1,
+        ),
+    ] = None
+    opening_policy_plies: Annotated[
+        int,
+        About(
+            "plies drawn from the raw policy after the random ones, drawn from 0 up to this",
+            "self-play",
+            unit="plies",
+            source=_KATAGO,
+            low=0,
+        ),
+    ] = 0
+    temperature_halflife: Annotated[
+        float | None,
+        About(
+            "plies in which the temperature halves, in place of temperature_plies",
+            "self-play",
+            unit="plies",
+            source=_KATAGO,
+            low=0,
+            above=True,
+        ),
+    ] = None
+
+    learning_rate: Annotated[
+        float,
+        About("AdamW's, at its peak", "learning", low=0, above=True),
+    ] = 2e-3
+    weight_decay: Annotated[float, About("AdamW's", "learning", low=0)] = 1e-4
+    batch_size: Annotated[int, About("positions of a training batch", "learning", unit="positions", low=1)] = 256
+    passes: Annotated[
+        float,
+        About(
+            "how often a new position is drawn for training, on average", "learning", unit="times", low=0, above=True
+        ),
+    ] = 4.0
+    root_value_weight: Annotated[
+        float,
+        About(
+            "weight of the search's root value in the value target; the rest is the outcome",
+            "learning",
+            unit="share",
+            low=0,
+            high=1,
+        ),
+    ] = 0.25
+    window_min: Annotated[
+        int, About("positions kept before old ones are let go", "learning", unit="positions", low=1)
+    ] = 20_000
+    window_share: Annotated[
+        float,
+        About("share of all positions kept, once that is more", "learning", unit="share", low=0, high=1, above=True),
+    ] = 0.5
+    window_max: Annotated[int, About("positions kept at most", "learning", unit="positions", low=1)] = 1_000_000
+    symmetries: Annotated[
+        bool, About("turns and mirrors training rows at random, where the game has symmetries", "learning")
+    ] = True
+    schedule: Annotated[
+        str,
+        About(
+            "of the learning rate: linear-tail is full for half of the run, then falls in a line to a twentieth",
+            "learning",
+            words=("linear-tail", "cosine", "constant"),
+        ),
+    ] = "linear-tail"
+    window_growth: Annotated[
+        float | None,
+        About(
+            "exponent of the window's growth past window_min; none: window_share alone",
+            "learning",
+            source=_KATAGO,
+            low=0,
+            high=1,
+            above=True,
+        ),
+    ] = None
+
+    match_every: Annotated[
+        int, About("distance of two matches", "matches", unit="iterations", low=1, same_games=True)
+    ] = 5
+    match_games: Annotated[
+        int, About("games of a match against each opponent", "matches", unit="games", low=2, even=True, same_games=True)
+    ] = 40
+    final_match_games: Annotated[
+        int,
+        About(
+            "games of the last match against each opponent", "matches", unit="games", low=2, even=True, same_games=True
+        ),
+    ] = 200
+    match_opening_plies: Annotated[
+        int, About("random plies before each pair of match games", "matches", unit="plies", low=0, same_games=True)
+    ] = 4
 
     def __post_init__(self) -> None:
         """Refuses what cannot be run."""
-        for name, (low, high) in _RANGES.items():
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if isinstance(value, float) and not math.isfinite(value):
-                raise SettingsError(f"{name} must be a finite number, got {value}")
-            if value < low:
-                raise SettingsError(f"{name} must be at least {low}, got {value}")
-            if value > high:
-                raise SettingsError(f"{name} must be at most {high}, got {value}")
-            if name in _POSITIVE and value <= 0:
-                raise SettingsError(f"{name} must be more than 0, got {value}")
+        for field in fields(self):
+            object.__setattr__(self, field.name, checked(field.name, getattr(self, field.name)))
         if self.slots < self.pipelines:
             raise SettingsError(f"slots must be at least the {self.pipelines} pipelines, got {self.slots}")
         if self.deterministic and self.minutes is not None:
             raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
-        for name in ("match_games", "final_match_games"):
-            if getattr(self, name) < 2 or getattr(self, name) % 2:
-                raise SettingsError(f"{name} must be an even number, got {getattr(self, name)}")
 
     @property
     def device_batch(self) -> int:
         """Rows of a full batch: leaves of one tree times slots of one pipeline."""
         return self.eval_batch * -(-self.slots // self.pipelines)
+
+
+def _declared() -> tuple[dict[str, About], dict[str, type], set[str]]:
+    """What the fields of `Settings` say: about, type without None and words, and which may be None."""
+    about, kinds, optional = {}, {}, set()
+    for name, hint in typing.get_type_hints(Settings, include_extras=True).items():
+        declared, about[name] = typing.get_args(hint)
+        kinds[name], *rest = typing.get_args(declared) or (declared,)
+        if type(None) in rest:
+            optional.add(name)
+    return about, kinds, optional
+
+
+ABOUT, KIND, _OPTIONAL = _declared()
+FIXED_SETTINGS = {name: about.fixed for name, about in ABOUT.items() if about.fixed}
+SAME_GAMES_SETTINGS = tuple(name for name, about in ABOUT.items() if about.same_games)
+
+
+def checked(name: str, value: Any) -> Any:
+    """The value as `Settings` holds it: a whole number given for a number becomes one.
+
+    Raises:
+        SettingsError: no such setting, or a value of another type or out of range.
+    """
+    if name not in ABOUT:
+        raise SettingsError(f"{name}: no such setting{did_you_mean(name, ABOUT)}")
+    about, kind = ABOUT[name], KIND[name]
+    if (value is None and name in _OPTIONAL) or (isinstance(value, str) and value in about.words):
+        return value
+    fits = not (kind is str and about.words) and isinstance(value, (int, float) if kind is float else kind)
+    if not fits or (isinstance(value, bool) and kind is not bool):  # True counts as 1 for Python, not here
+        came = f"the text {value!r}" if isinstance(value, str) else repr(value)
+        raise SettingsError(f"{name} must be {_expected(name)}, got {came}")
+    if kind in (bool, str):
+        return value
+    number = _finite(name, value) if kind is float else value
+    if number < about.low:
+        raise SettingsError(f"{name} must be at least {about.low}, got {number}")
+    if about.above and number <= about.low:
+        raise SettingsError(f"{name} must be more than {about.low}, got {number}")
+    if number > about.high:
+        raise SettingsError(f"{name} must be at most {about.high}, got {number}")
+    if about.even and number % 2:
+        raise SettingsError(f"{name} must be an even number, got {number}")
+    return number
+
+
+def _expected(name: str) -> str:
+    about, kind = ABOUT[name], KIND[name]
+    others = [] if kind is str and about.words else [_KINDS[kind]]
+    return " or ".join([*about.words, *others, *(["auto"] if about.auto else [])])
+
+
+def _finite(name: str, value: float) -> float:
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number with more than 308 digits
+        number = math.inf
+    if not math.isfinite(number):
+        raise SettingsError(f"{name} must be a finite number, got {number}")
+    return number
+
+
+def parse(name: str, text: str) -> Any:
+    """The value that a command line gives as text; `none` takes back one that a file gives.
+
+    Raises:
+        SettingsError: text that is no value of this setting.
+    """
+    about, kind = ABOUT[name], KIND[name]
+    if is_auto(name, text):
+        return text
+    if text == "none" and name in _OPTIONAL:
+        return None
+    if text in about.words:
+        return text
+    try:
+        return checked(name, kind(text))
+    except SettingsError:
+        raise
+    except ValueError:
+        raise SettingsError(f"{name} must be {_expected(name)}, got {text!r}") from None
+
+
+def default_of(name: str) -> Any:
+    """What stands where nobody gives the setting: `auto` where there is one; None for none."""
+    return "auto" if ABOUT[name].auto else getattr(Settings, name, None)
+
+
+def is_auto(name: str, value: Any) -> bool:
+    """True for the word `auto`, given for a setting that takes it."""
+    return name in ABOUT and ABOUT[name].auto and value == "auto"
+
+
+def combine(*layers: Mapping[str, Any]) -> Settings:
+    """The settings that these give together: the last that has a name wins; `auto` stands where none gives a number.
+
+    Raises:
+        SettingsError: see `Settings`; or there is no game.
+    """
+    chosen: dict[str, Any] = {name: value for layer in layers for name, value in layer.items()}
+    if "game" not in chosen:
+        raise SettingsError("no game: give its name, or a file with one as --config")
+    if is_auto("eval_batch", chosen.setdefault("eval_batch", "auto")):
+        parts = {name: checked(name, chosen.get(name, getattr(Settings, name))) for name in ("slots", "pipelines")}
+        chosen["eval_batch"] = auto_eval_batch(**parts)
+    return Settings(**{name: checked(name, value) for name, value in chosen.items()})
 
 
 def auto_eval_batch(slots: int, pipelines: int) -> int:

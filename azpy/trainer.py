@@ -8,18 +8,21 @@ fitting take turns: on one machine they would only take cores from each other.
 `Trainer` on the same folder goes on from there.
 """
 
+import importlib
 import importlib.util
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
+from azpy.board import Board
 from azpy.budget import Budget
 from azpy.errors import MissingPackageError, ModelError, SettingsError
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
@@ -27,8 +30,11 @@ from azpy.learner import Learner, use_threads
 from azpy.network import check_parity, to_onnx
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
+from azpy.report import make_report
+from azpy.resignation import Resignation
 from azpy.runs import RunFolder
 from azpy.settings import FIXED_SETTINGS, SAME_GAMES_SETTINGS, Settings
+from azpy.statistics import game_statistics
 from azpy.window import Window, positions_of
 
 __all__ = ["Trainer"]
@@ -37,7 +43,13 @@ _EVENT_SECONDS = 0.2  # how often a long stage reports
 _PARITY_ROWS = 64
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
-_PACKAGES = ("onnx", "onnxruntime", "onnxscript", "safetensors")  # torch is looked for when this file is loaded
+_PACKAGES = (
+    "matplotlib",
+    "onnx",
+    "onnxruntime",
+    "onnxscript",
+    "safetensors",
+)  # torch is looked for when this file is loaded
 _OPPONENTS: dict[str, Callable[[], Player]] = {
     "random": RandomPlayer,
     "mcts-100": lambda: mcts(100),
@@ -79,16 +91,20 @@ class Trainer:
             weight_decay=settings.weight_decay,
             seed=settings.seed,
         )
-        self._window = Window(settings.window_min, settings.window_share, settings.window_max)
+        self._window = Window(settings.window_min, settings.window_share, settings.window_max, settings.window_growth)
+        self._resignation = Resignation(settings.resign_below)
         self._iteration = 0
         self._next_game = 0
         self._model: bytes | None = None
         self._evaluator: OnnxEvaluator | None = None
         self._self_play: _core.SelfPlay | None = None
-        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS)
+        self._board: Board | None = None
+        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, _made_with(self._cores))
         try:
             self._resume()
             self._note_changes()
+            if settings.tensorboard:
+                self._board = Board(self._run.path / "tensorboard", self._iteration)
             self._run.write_settings()
         except BaseException:
             self._run.close()
@@ -100,6 +116,8 @@ class Trainer:
         try:
             if play is not None:
                 play.close()
+            if self._board is not None:
+                self._board.close()
         finally:
             self._run.close()
 
@@ -146,13 +164,17 @@ class Trainer:
         self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
         positions = self._window.add(games)
         metrics |= {"games": len(games), "positions": positions, "window": self._window.positions}
+        metrics |= game_statistics(games)
+        metrics |= self._resignation.note(games)
+        if self._self_play is not None:
+            self._self_play.set_resign_below(self._resignation.below)
         fit_begin = self._budget.elapsed()
         yield from self._fit(iteration, positions, metrics)
         now = self._budget.elapsed()
         self._budget.note_iteration(now - begin, now - fit_begin, positions)
         self._iteration = iteration
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now}
-        self._run.append_metrics({"kind": "iteration", "iteration": iteration} | metrics)
+        self._note({"kind": "iteration", "iteration": iteration} | metrics)
         yield Saved(iteration, self._save(), metrics)
 
     def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[Event]:
@@ -204,12 +226,19 @@ class Trainer:
                 eval_batch=settings.eval_batch,
                 simulations=settings.simulations,
                 c_puct=settings.c_puct,
+                fpu=settings.fpu,
                 root_noise=settings.root_noise,
                 temperature_plies=settings.temperature_plies,
                 opening_plies=settings.opening_plies,
                 seed=settings.seed,
                 first_game=first,
                 games=games,
+                temperature_halflife=settings.temperature_halflife,
+                opening_policy_plies=settings.opening_policy_plies,
+                evaluations=settings.evaluations,
+                resign_below=self._resignation.below,
+                resign_plies=settings.resign_plies,
+                resign_control=settings.resign_control,
             )
         except (_core.GameError, _core.EvaluatorError):
             raise
@@ -227,6 +256,7 @@ class Trainer:
             steps,
             batch_size=settings.batch_size,
             root_value_weight=settings.root_value_weight,
+            symmetries=settings.symmetries,
             schedule=lambda done: self._budget.rate(iteration - 1 + done),
         )
         policy = value = reported = 0.0
@@ -265,7 +295,7 @@ class Trainer:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
         evaluator = OnnxEvaluator(self._model or b"", game=self._start, threads=self._cores)
-        player = SearchPlayer(evaluator, settings.simulations, c_puct=settings.c_puct)
+        player = SearchPlayer(evaluator, settings.simulations, c_puct=settings.c_puct, fpu=settings.fpu)
         rows = self._run.metrics()
         met = {row.get("opponent") for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
         for opponent in [name for name in _OPPONENTS if name not in met]:
@@ -281,10 +311,30 @@ class Trainer:
             row = {"kind": "match", "iteration": self._iteration, "opponent": opponent, "score": result.score}
             row |= {"low": low, "high": high, "wins": result.wins, "draws": result.draws, "losses": result.losses}
             row |= {"simulations": settings.simulations, "seconds": self._budget.elapsed()}
-            self._run.append_metrics(row)
+            self._note(row)
             yield Matched(self._iteration, opponent, result)
+        self._write_report()
         if not met:
             self._budget.note_match(self._budget.elapsed() - begin, games)
+
+    def _note(self, row: Mapping[str, Any]) -> None:
+        """One more row of metrics."""
+        self._run.append_metrics(row)
+        if self._board is not None:
+            self._board.add(row)
+
+    def _write_report(self) -> None:
+        """The page that shows how the run goes, with the newest iteration's games."""
+        settings, sealed = self._settings, self._run.sealed_iterations()
+        records = self._run.sealed_games(sealed[-1]) if sealed else []
+        page = make_report(
+            f"{settings.game}: {self._run.path.name}",
+            asdict(settings),
+            self._run.metrics(),
+            records,
+            lambda: make_position(settings.game),
+        )
+        self._run.write_report(page)
 
     def _save(self) -> str:
         state = {"iteration": self._iteration, "next_game": self._next_game, "positions": self._window.seen}
@@ -292,7 +342,7 @@ class Trainer:
             self._iteration,
             model=self._learner.model_arrays(),
             optimizer=self._learner.optimizer_arrays(),
-            state=state | {"budget": self._budget.state()},
+            state=state | {"budget": self._budget.state(), "resignation": self._resignation.state()},
             onnx=self._model or b"",
         )
         self._prune()
@@ -312,6 +362,7 @@ class Trainer:
             self._model = checkpoint.onnx
             self._evaluator = self._load_evaluator(checkpoint.onnx)
             self._budget.load(checkpoint.state["budget"])
+            self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])
             self._refill_window(int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration])
             self._prune()  # what a killed process had no time for
@@ -357,6 +408,12 @@ class Trainer:
             positions += sum(positions_of(record) for record in held[-1])
         self._window.seen = seen - positions
         self._window.add(record for records in reversed(held) for record in records)
+
+
+def _made_with(cores: int) -> dict[str, str | int]:
+    """What a run depends on besides its settings."""
+    versions = {name: str(importlib.import_module(name).__version__) for name in ("numpy", "torch", "onnxruntime")}
+    return {"azpy": _core.__version__, "python": platform.python_version(), **versions, "cores": cores}
 
 
 def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> dict[str, float]:

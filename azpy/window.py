@@ -15,20 +15,25 @@ __all__ = ["Window", "positions_of"]
 class Window:
     """A sliding window over a run's games.
 
-    It holds the newest games with at least `max(minimum, share * positions seen)` positions, `maximum` at most.
+    It holds the newest games with at least `max(minimum, share * positions seen)` positions (but see `growth`),
+    `maximum` at most.
 
     Args:
         minimum: positions kept before old ones are let go.
         share: share of all positions kept once that is more.
         maximum: positions kept at most.
+        growth: exponent a in (0, 1] of KataGo's window (Wu 2019, section 3): of N positions, with c the minimum,
+            `c (1 + share ((N / c)^a - 1) / a)` are kept,
+            so `share` is how fast it grows at first. None: `share` of all.
 
     Attributes:
         seen: positions added since the run began.
         positions: positions held.
     """
 
-    def __init__(self, minimum: int, share: float, maximum: int) -> None:
+    def __init__(self, minimum: int, share: float, maximum: int, growth: float | None = None) -> None:
         self._minimum = minimum
+        self._growth = growth
         self._share = share
         self._maximum = maximum
         self._records: deque[_core.GameRecord] = deque()
@@ -38,7 +43,12 @@ class Window:
     @property
     def size(self) -> int:
         """Positions to hold."""
-        return min(max(self._minimum, int(self._share * self.seen)), self._maximum)
+        if self._growth is None:
+            wanted = self._share * self.seen
+        else:
+            c, alpha = self._minimum, self._growth
+            wanted = c * (1 + self._share * ((max(self.seen, c) / c) ** alpha - 1) / alpha)
+        return min(max(self._minimum, int(wanted)), self._maximum)
 
     def add(self, records: Iterable[_core.GameRecord]) -> int:
         """Takes in games, oldest first, and lets go of what no longer fits.

@@ -4,7 +4,8 @@
 
 Connect Four: OpenSpiel's C++ MCTSBot (uct_c 2, one random rollout a simulation, solver on, a new seed each game), both
 colours, no random openings: the bot's own randomness makes the games differ. Tic-tac-toe: a player that never errs and
-draws among its best moves at random. Our side plays the action with the most visits. Needs open_spiel (extra `dev`).
+draws among its best moves at random. Our side searches with the c_puct and fpu of the run's config.toml, one leaf at a
+time, and plays the action with the most visits. Needs open_spiel (extra `dev`).
 """
 
 import argparse
@@ -17,6 +18,7 @@ import pyspiel
 
 import azpy
 from azpy.arena import MatchResult
+from azpy.config import read_config
 from azpy.onnx import OnnxEvaluator
 
 Rival = Callable[[pyspiel.State], int]
@@ -56,7 +58,13 @@ def perfect(seed: int) -> Rival:
 
 
 def play(
-    evaluator: OnnxEvaluator, name: str, rival: Callable[[int], Rival], games: int, simulations: int
+    evaluator: OnnxEvaluator,
+    name: str,
+    rival: Callable[[int], Rival],
+    games: int,
+    simulations: int,
+    c_puct: float,
+    fpu: float | str,
 ) -> MatchResult:
     """All games side by side; the first mover alternates."""
     boards = [(azpy.make_game(name), GAME.new_initial_state(), index % 2, rival(index + 1)) for index in range(games)]
@@ -64,7 +72,8 @@ def play(
     while live:
         mine = [board for board in live if board[1].current_player() == board[2]]
         if mine:
-            search = azpy.VectorSearch([ours for ours, *_ in mine], evaluator, eval_batch=1)
+            states = [ours for ours, *_ in mine]
+            search = azpy.VectorSearch(states, evaluator, eval_batch=1, c_puct=c_puct, fpu=fpu)
             search.run(simulations)
             for (ours, theirs, *_), action in zip(mine, search.select_actions(0.0), strict=True):
                 ours.play(int(action))
@@ -95,10 +104,12 @@ def main() -> None:
     given = parser.parse_args()
     GAME = pyspiel.load_game(given.game)
     rival = mcts_bot(GAME, given.rollouts) if given.game == "connect_four" else perfect
+    config = read_config(given.run / "config.toml")
+    c_puct, fpu = config["c_puct"], config["fpu"]
     models = sorted(given.run.glob("checkpoints/*/model.onnx"))
     for model in models[-1:] if given.last else models:
         evaluator = OnnxEvaluator(model, game=azpy.make_game(given.game), threads=2)
-        result = play(evaluator, given.game, rival, given.games, given.simulations)
+        result = play(evaluator, given.game, rival, given.games, given.simulations, c_puct, fpu)
         low, high = result.interval
         print(
             f"checkpoint {model.parent.name}: score {result.score:.3f} [{low:.3f}, {high:.3f}] "

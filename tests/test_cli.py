@@ -1,7 +1,8 @@
 """az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
 
-import dataclasses
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import azpy
 from azpy.cli.progress import Display
 from azpy.cli.train import main, settings_from
 from azpy.errors import SettingsError
 from azpy.events import Finished
-from azpy.settings import Settings
+from azpy.settings import combine
 
 TINY = [
     *("--network", "1x8", "--simulations", "8", "--slots", "8", "--eval-batch", "2"),
@@ -68,14 +70,16 @@ def test_a_python_game_is_trained_from_the_current_folder(tmp_path: Path) -> Non
         (["tic_tac_toe", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
         (["tic_tac_toe", "--eval-batch", "lots"], "eval_batch must be a whole number or auto, got 'lots'"),
         (["tic_tac_toe", "--network", "big"], "network 'big' is not of the form"),
-        (["tic_tac_toe", "--minutes", "0"], "minutes must be more than 0"),
-        (["tic_tac_toe", "--minutes", "soon"], "--minutes"),
+        (["tic_tac_toe", "--minutes", "0"], "minutes must be more than 0, got 0.0"),
+        (["tic_tac_toe", "--minutes", "soon"], "minutes must be a number, got 'soon'"),
         (["tic_tac_toe", "--seed", "-1"], "seed must be at least 0, got -1"),
         (["tic_tac_toe", "--learning-rate", "nan"], "learning_rate must be a finite number, got nan"),
         (["tic_tac_toe", "--eval-batch", "99999999999"], "eval_batch must be at most 65536"),
         (["tic_tac_toe", *TINY, "--slots", "9999999999999999999999"], "self-play cannot run with these settings"),
-        (["tic_tac_toe", "--frobnicate"], "--frobnicate"),
-        ([], "game"),
+        (["tic_tac_toe", "--frobnicate"], "--frobnicate: no such flag (see az-train --help)"),
+        (["tic_tac_toe", "--learning-rte=1"], "--learning-rte: no such flag; did you mean --learning-rate?"),
+        (["--config", "nowhere.toml"], "nowhere.toml cannot be read: No such file"),
+        ([], "no game"),
         (["tic_tac_toe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
         (["tic_tac_toe", "--out", "occupied/file"], "occupied/file"),
         (["tic_tac_toe", "--out", "/proc/nowhere"], "/proc/nowhere"),
@@ -167,20 +171,29 @@ def test_no_space_for_what_it_prints_is_one_line() -> None:
     assert done.stderr == "az-x: no space left for what it prints: free some and run again\n"
 
 
-def test_help_lists_every_setting_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    text = " ".join(capsys.readouterr().out.split())
-    for field in dataclasses.fields(Settings):
-        flag = "game" if field.name == "game" else f"--{field.name.replace('_', '-')} "
-        assert flag in text
-        if field.default not in (dataclasses.MISSING, None, False):
-            assert f"(default {field.default})" in text.partition("options:")[2].partition(flag)[2].partition(" --")[0]
+def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(tmp_path: Path) -> None:
+    done = az_train("tic_tac_toe", *TINY, "--deterministic", "--iterations", "1", "--out", "my run", cwd=tmp_path)
+    assert done.stdout.startswith("preset for tic_tac_toe: temperature_plies 6, opening_plies 2, ")
+    command = "az-train --config 'my run/config.toml' --out 'my run-again'"
+    assert done.stdout.splitlines()[-1] == f"the same run once more: {command}"
+    config = (tmp_path / "my run/config.toml").read_text()
+    assert f"#   {command}\n" in config
+    again = az_train(*shlex.split(command)[1:], cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "preset" not in again.stdout
+    assert (tmp_path / "my run-again/config.toml").read_text() == config.replace("my run", "my run-again")
+    for name in ("games/000001.npz", "checkpoints/000001/model.safetensors"):
+        assert (tmp_path / "my run-again" / name).read_bytes() == (tmp_path / "my run" / name).read_bytes()
 
 
-def test_every_setting_has_a_flag() -> None:
-    given, _ = settings_from(["pig", "--c-puct", "2.5", "--window-min", "7", "--final-match-games", "6"])
-    assert (given.c_puct, given.window_min, given.final_match_games) == (2.5, 7, 6)
+def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list-games"]) == 0
+    shown = capsys.readouterr().out
+    for game in azpy.list_games():
+        assert re.search(rf"^{game}\b", shown, re.MULTILINE)
+    assert (
+        "connect_four(width=7,height=6,k=4)\n    preset: network 4x32, temperature_plies 12, opening_plies 4\n" in shown
+    )
 
 
 def test_a_run_without_a_finished_iteration_names_no_model(capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,7 +202,7 @@ def test_a_run_without_a_finished_iteration_names_no_model(capsys: pytest.Captur
 
 
 def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:
-    assert settings_from(["pig:Mine"])[0] == Settings("pig:Mine")
+    assert settings_from(["pig:Mine"])[0] == combine({"game": "pig:Mine"})
 
 
 def test_flags_beat_presets_and_presets_beat_defaults() -> None:

@@ -14,7 +14,7 @@ import azpy
 
 PACKAGE = Path(azpy.__file__).parent
 REPOSITORY = Path(__file__).parent.parent
-HEAVY = ("torch", "onnxruntime", "onnx", "onnxscript", "safetensors", "rich", "jax")
+HEAVY = ("torch", "onnxruntime", "onnx", "onnxscript", "safetensors", "rich", "jax", "matplotlib", "tensorboard")
 
 
 def python(program: str) -> str:
@@ -90,18 +90,28 @@ FORBIDDEN: dict[str, set[str]] = {
     "__init__": {*NETWORKS, *SHOWING, *ABOVE, "azpy.arena"},
     "errors": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core"},
     "settings": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
+    "config": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
+    "presets": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
     "game": {*NETWORKS, *SHOWING, *ABOVE, "azpy.positions", "azpy.runs", "azpy.arena"},
     "evaluator": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "positions": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "budget": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
+    "resignation": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "window": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "storage": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "runs": {*NETWORKS - {"safetensors"}, *SHOWING, *ABOVE, "azpy.arena"},
-    "arena": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs"},
+    "ratings": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.positions", "azpy.runs", "azpy.arena"},
+    "openings": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
+    "arena": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.players"},
+    "players": {*NETWORKS, *SHOWING, *ABOVE},
     "events": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs"},
     "onnx": {*NETWORKS - {"onnxruntime"}, *SHOWING, *ABOVE, "azpy.network", "azpy.runs", "azpy.arena"},
     "network": {"onnxruntime", *SHOWING, *ABOVE, "azpy.onnx", "azpy.runs", "azpy.arena"},
     "learner": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy.onnx", "azpy.runs", "azpy.arena"},
+    "statistics": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
+    "alarms": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.storage", "azpy.arena"},
+    "board": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
+    "report": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "trainer": {*SHOWING, "azpy.cli"},
 }
 

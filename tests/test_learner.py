@@ -98,6 +98,20 @@ def test_what_another_network_saved_is_refused() -> None:
         mine.load(mine.model_arrays(), short)
 
 
+@pytest.mark.parametrize("asked", [True, False])
+def test_batches_are_drawn_with_symmetries_as_asked(asked: bool) -> None:
+    class Noting(Planted):
+        seen: set[bool]
+
+        def sample(self, rows: int, *, seed: int, root_value_weight: float = 0.0, symmetries: bool = True) -> Batch:
+            self.seen = getattr(self, "seen", set()) | {symmetries}
+            return super().sample(rows, seed=seed)
+
+    batches = Noting()
+    list(learner().fit(batches, 2, batch_size=8, root_value_weight=0.0, symmetries=asked))
+    assert batches.seen == {asked}
+
+
 def test_the_schedule_scales_every_step() -> None:
     frozen, free = learner(), learner()
     fit(free, 3)

@@ -147,12 +147,12 @@ def test_the_oldest_games_make_room() -> None:
 
 @pytest.mark.parametrize("game", GAMES)
 def test_records_survive_being_written_and_read(game: str) -> None:
-    for record in records(GAMES[game], 3):
+    for record in records(GAMES[game], 20, resign_below=-0.1, resign_plies=1, resign_control=0.5):
         again = azpy.GameRecord.from_bytes(record.to_bytes())
         assert again.to_bytes() == record.to_bytes()
         for name in ("actions", "players", "flags", "root_values", "networks", "offsets", "legal", "visits", "priors"):
             np.testing.assert_array_equal(getattr(again, name), getattr(record, name))
-        for name in ("game", "game_id", "seed", "outcome", "capped"):
+        for name in ("game", "game_id", "seed", "outcome", "capped", "resigned", "control", "resign_ply"):
             assert getattr(again, name) == getattr(record, name)
 
 

@@ -20,7 +20,7 @@ from azpy import storage
 from azpy.errors import RunError
 from azpy.runs import RunFolder
 
-SETTINGS: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "minutes": None, "rate": 0.002, "seed": 3}
+SETTINGS: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "minutes": None, "learning_rate": 0.002, "seed": 3}
 
 
 def play(games: int, first: int = 0) -> list[azpy.GameRecord]:
@@ -416,8 +416,8 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
 def test_another_run_s_folder_is_refused_and_other_settings_may_change(tmp_path: Path) -> None:
     with folder(tmp_path):
         pass
-    with folder(tmp_path, minutes=5.0, rate=0.001) as run:
-        assert "minutes" not in (tmp_path / "run/config.toml").read_text()  # it may yet be refused
+    with folder(tmp_path, minutes=5.0, learning_rate=0.001) as run:
+        assert "minutes =" not in (tmp_path / "run/config.toml").read_text()  # it may yet be refused
         run.write_settings()
     assert 'game = "tic_tac_toe"\n' in (tmp_path / "run/config.toml").read_text()
     assert "minutes = 5.0\n" in (tmp_path / "run/config.toml").read_text()

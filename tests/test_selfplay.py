@@ -97,6 +97,144 @@ def test_games_are_the_same_for_any_threads_slots_pipelines_and_cache(game: str)
     assert all(games == found[0] for games in found)
 
 
+@pytest.mark.parametrize("game", ["connect_four", "pig", "python"])
+def test_no_option_makes_games_depend_on_the_layout(game: str) -> None:
+    options: dict[str, Any] = {
+        "evaluations": 15,
+        "opening_plies": 1,
+        "opening_policy_plies": 2,
+        "temperature_halflife": 3.0,
+        "resign_below": -0.1,
+        "resign_plies": 1,
+        "resign_control": 0.3,
+    }
+    evaluator = Hashed(start_of(STARTS[game]).num_actions, network_id=9)
+    found = [contents(play(STARTS[game], evaluator, 40, seed=3, eval_batch=4, **options, **one)) for one in LAYOUTS]
+    assert all(games == found[0] for games in found)
+
+
+# Resignation.
+
+
+def slow_resign_ply(record: azpy.GameRecord, below: float, plies: int, search: azpy.Search) -> int | None:
+    """Searches every position of a game again and applies the rule as it is told."""
+    position, lost = azpy.make_game("connect_four"), {0: 0, 1: 0}
+    for ply, action in enumerate(record.actions.tolist()):
+        result = search.run(position)
+        assert result.action is not None
+        best = float(result.q[result.actions.tolist().index(result.action)])
+        lost[position.turn] = lost[position.turn] + 1 if result.value < below and best < below else 0
+        if lost[position.turn] == plies:
+            return ply
+        position.play(action)
+    return None
+
+
+def test_a_player_resigns_exactly_where_a_slow_reading_of_the_rule_says() -> None:
+    below, plies = -0.02, 2
+    settings: dict[str, Any] = {"tree_reuse": False, "root_noise": None, "temperature_plies": 99, "resign_below": below}
+    settings |= {"resign_plies": plies, "seed": 2, "eval_batch": 1, "simulations": 8}
+    whole = play("connect_four", Hashed(7), 30, resign_control=1.0, **settings)
+    cut = play("connect_four", Hashed(7), 30, resign_control=0.0, **settings)
+    search = azpy.Search(Hashed(7), simulations=8, eval_batch=1)
+    buffer = azpy.ReplayBuffer("connect_four")
+    wrong = 0
+    for control, resigned in zip(whole, cut, strict=True):
+        expected = slow_resign_ply(control, below, plies, search)
+        assert control.resign_ply == resigned.resign_ply == expected
+        assert control.control
+        assert not control.resigned
+        assert resigned.resigned == (expected is not None)
+        assert resigned.actions.tolist() == control.actions.tolist()[:expected]
+        if expected is not None:
+            resigner = int(control.players[expected])
+            assert resigned.outcome == (-1.0 if resigner == 0 else 1.0)
+            assert control.false_resignation == (control.outcome != resigned.outcome)
+            wrong += control.false_resignation
+        assert not resigned.false_resignation
+        buffer.add(control)
+        buffer.add(resigned)
+    assert sum(record.resigned for record in cut) > 10
+    assert wrong > 0
+
+
+def test_the_threshold_can_be_moved_while_games_go_on() -> None:
+    with azpy.SelfPlay("connect_four", Hashed(7), slots=8, simulations=8, resign_below=-0.99, resign_plies=1) as games:
+        assert not any(next(games).resigned for _ in range(20))
+        games.set_resign_below(-0.01)
+        assert any(next(games).resigned for _ in range(100))
+        with pytest.raises(ValueError, match=r"resign_below must be between -1 \(nobody resigns\) and 0, got 0\.5"):
+            games.set_resign_below(0.5)
+        stats = games.stats
+        assert 0 < stats["resigned"] < stats["games"]
+        assert stats["false_resignations"] <= stats["controls"] < stats["games"]
+
+
+# How a move is searched and chosen.
+
+
+@pytest.mark.parametrize("eval_batch", [1, 4])
+def test_a_search_ends_with_its_last_evaluation(eval_batch: int) -> None:
+    settings: dict[str, Any] = {"tree_reuse": False, "root_noise": None, "eval_batch": eval_batch}
+    records = play("connect_four", Hashed(7), 6, simulations=60, evaluations=25, temperature_plies=99, **settings)
+    shortened = 0
+    for record in records:
+        position = azpy.make_game("connect_four")
+        for ply, action in enumerate(record.actions.tolist()):
+            visits = record.visits[record.offsets[ply] : record.offsets[ply + 1]]
+            result = azpy.Search(Hashed(7), simulations=int(visits.sum()), eval_batch=eval_batch).run(position)
+            assert result.visits.tolist() == visits.tolist()
+            assert result.stats["evaluations"] == 25 or (visits.sum() == 60 and result.stats["evaluations"] < 25)
+            shortened += visits.sum() < 60
+            position.play(action)
+    assert shortened > 50
+
+
+def test_a_reused_tree_leaves_all_evaluations_to_the_new_search() -> None:
+    evaluator = Hashed(7)
+    settings: dict[str, Any] = {"slots": 4, "simulations": 10_000, "max_plies": 6, "games": 4}
+    with azpy.SelfPlay("connect_four", evaluator, evaluations=30, **settings) as games:
+        searches = sum(len(record) for record in games)
+        assert games.stats["evaluations"] == sum(evaluator.batches) == 30 * searches
+
+
+def test_policy_openings_are_neither_searched_nor_learned_from() -> None:
+    lengths = set[int]()
+    evaluator = Hashed(7, network_id=5)
+    for record in play("connect_four", evaluator, 60, opening_policy_plies=3, simulations=4):
+        searched = (record.flags & SEARCHED).astype(bool)
+        opening = int(np.argmax(searched))
+        assert searched[opening:].all()
+        assert set(record.networks.tolist()) == {5}
+        assert not record.root_values[:opening].any()
+        lengths.add(opening)
+    assert lengths == {0, 1, 2, 3}
+
+
+def test_the_temperature_decays_with_its_half_life() -> None:
+    def openings(**settings: Any) -> list[list[int]]:
+        return [record.actions.tolist() for record in play("connect_four", Hashed(7), 20, **settings)]
+
+    assert openings(temperature_halflife=1e-4) == openings(temperature_plies=1)
+    assert openings(temperature_halflife=1e-4) != openings(temperature_halflife=10.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"resign_below": -1.5}, "resign_below must be between -1 .* got -1.5"),
+        ({"resign_below": float("nan")}, "resign_below must be between -1 .* got NaN"),
+        ({"resign_plies": 0}, "resign_plies must be at least 1, got 0"),
+        ({"resign_control": 1.5}, r"resign_control must be in \[0, 1\], got 1.5"),
+        ({"evaluations": 1}, "evaluations must be at least 2 or None"),
+        ({"temperature_halflife": 0.0}, "temperature_halflife must be a number > 0 or None, got 0"),
+    ],
+)
+def test_options_out_of_range_are_refused_by_name(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        azpy.SelfPlay("tic_tac_toe", Hashed(9), **settings)
+
+
 def test_another_seed_is_other_games() -> None:
     found = [[record.actions.tolist() for record in play("connect_four", Hashed(7), 8, seed=seed)] for seed in (1, 2)]
     assert all(game not in found[1] for game in found[0])

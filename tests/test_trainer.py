@@ -1,6 +1,5 @@
 """The loop: it learns, it goes on where it stopped, and nothing that was finished is lost."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -10,6 +9,7 @@ import sys
 import time
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -17,8 +17,10 @@ import pytest
 
 import azpy
 from azpy.budget import Budget
+from azpy.config import read_config
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.events import Finished, Fitted, Matched, Played, Saved, Started
+from azpy.resignation import Resignation
 from azpy.runs import RunFolder, read_checkpoint
 from azpy.settings import Settings, auto_eval_batch
 from azpy.trainer import Trainer
@@ -67,7 +69,7 @@ def same_weights(first: Path, second: Path, iteration: int) -> bool:
 
 
 def opened(path: Path) -> RunFolder:
-    return RunFolder(path, tomllib.loads((path / "config.toml").read_text()))
+    return RunFolder(path, read_config(path / "config.toml"))
 
 
 def game_ids(path: Path) -> list[int]:
@@ -95,10 +97,27 @@ def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) 
             assert 0 <= row["cache_hits"] <= 1
             assert 0 <= row["batch_fill"] <= 1
             assert row["parity"] < 1e-4
+            assert 0 <= row["draws"] <= 1
+            assert row["search_gain"] >= 0
+    assert "Iteration 3," in (tmp_path / "report.html").read_text()
     assert rows[0]["simulations_per_second"] > rows[0]["evaluations_per_second"] > 0
     for iteration in (1, 2, 3):
         model = tmp_path / f"checkpoints/{iteration:06d}/model.onnx"
         azpy.OnnxEvaluator(model, game=azpy.make_game("tic_tac_toe"))
+
+
+def test_tensorboard_shows_the_metrics_once_each(tmp_path: Path) -> None:
+    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    run(tmp_path, iterations=1, tensorboard=True)
+    run(tmp_path, iterations=2, tensorboard=True)
+    curves = reading.EventAccumulator(str(tmp_path / "tensorboard"))
+    curves.Reload()
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    losses = [(row["iteration"], row["policy_loss"]) for row in rows if row["kind"] == "iteration"]
+    shown = [(point.step, point.value) for point in curves.Scalars("iteration/policy_loss")]
+    assert [step for step, _ in shown] == [1, 2]
+    assert [value for _, value in shown] == pytest.approx([loss for _, loss in losses])
+    assert [point.step for point in curves.Scalars("match/random/score")] == [1, 2]
 
 
 def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:
@@ -125,6 +144,91 @@ def test_a_resumed_run_is_the_straight_run_bit_for_bit(tmp_path: Path) -> None:
     run(tmp_path / "parts", deterministic=True, window_min=150)
     assert same_weights(tmp_path / "straight", tmp_path / "parts", 3)
     assert game_ids(tmp_path / "straight") == game_ids(tmp_path / "parts") == list(range(60))
+
+
+def test_a_run_with_every_option_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    # The threshold is crossed by chance: two iterations know enough to move it.
+    changes: dict[str, Any] = {
+        "deterministic": True,
+        "games_per_iteration": 60,
+        "resign_below": -0.02,
+        "resign_plies": 1,
+        "resign_control": 0.7,
+        "evaluations": 8,
+        "opening_policy_plies": 2,
+        "temperature_halflife": 3.0,
+        "symmetries": False,
+        "schedule": "cosine",
+        "window_min": 150,
+        "window_growth": 0.75,
+    }
+    run(tmp_path / "straight", **changes)
+    run_until(tmp_path / "parts", 1, **changes)
+    run_until(tmp_path / "parts", 2, **changes, slots=5, pipelines=1)
+    run(tmp_path / "parts", **changes)
+    assert same_weights(tmp_path / "straight", tmp_path / "parts", 3)
+    with opened(tmp_path / "straight") as one, opened(tmp_path / "parts") as other:
+        rows = [row for row in one.metrics() if row["kind"] == "iteration"]
+        for iteration, row in enumerate(rows, start=1):
+            games = one.sealed_games(iteration)
+            assert [game.to_bytes() for game in games] == [game.to_bytes() for game in other.sealed_games(iteration)]
+            controls = [game for game in games if game.control and game.resign_ply is not None]
+            wrong = sum(game.false_resignation for game in controls)
+            assert row["resign_false_rate"] == pytest.approx(wrong / len(controls))
+            assert row["resigned"] == pytest.approx(sum(game.resigned for game in games) / 60)
+    assert [row["resign_below"] for row in rows] == pytest.approx([-0.02, -0.02, -0.51])
+
+
+def test_a_moved_threshold_reaches_self_play_that_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = Resignation.note
+
+    def note_and_stop(self: Resignation, games: Any) -> dict[str, float]:
+        row = note(self, games)
+        self.below = -0.9999
+        return row
+
+    monkeypatch.setattr(Resignation, "note", note_and_stop)
+    run(tmp_path, games_per_iteration=60, iterations=4, resign_below=-0.02, resign_plies=1, resign_control=0.0)
+    with opened(tmp_path) as folder:
+        resigned = [sum(game.resigned for game in folder.sealed_games(i)) for i in (1, 4)]
+    # At most 72 games of the first threshold were ready or in play when it was moved.
+    assert resigned[0] > 0
+    assert resigned[1] == 0
+
+
+def control_games(right: int, wrong: int) -> list[Any]:
+    games = [
+        SimpleNamespace(control=True, resign_ply=9, resigned=False, false_resignation=i < wrong)
+        for i in range(right + wrong)
+    ]
+    return [*games, SimpleNamespace(control=True, resign_ply=None, resigned=False, false_resignation=False)]
+
+
+def test_the_threshold_moves_until_few_resignations_are_wrong() -> None:
+    rule = Resignation(-0.9)
+    assert rule.note(control_games(17, 2)) == {"resign_below": -0.9, "resigned": 0.0, "resign_false_rate": 2 / 19}
+    assert rule.below == -0.9  # too few to say
+    rule.note(control_games(2, 0))
+    assert rule.below == pytest.approx(-0.95)  # 2 of 21
+    rule.note(control_games(59, 0))
+    again = Resignation(-0.9)
+    again.load(json.loads(json.dumps(rule.state())))
+    for one in (rule, again):
+        assert one.below == pytest.approx(-0.95)
+        one.note(control_games(1, 0))
+        assert one.below == pytest.approx(-0.9)  # none of 60
+        one.note(control_games(60, 0))
+        assert one.below == pytest.approx(-0.9)  # never past what was asked for
+        one.note(control_games(60, 3))
+        assert one.below == pytest.approx(-0.9)  # few enough, but some
+        one.note(control_games(59, 0))
+        assert one.below == pytest.approx(-0.9)
+    never = Resignation(-1.0)
+    assert never.note(control_games(0, 60)) == {}
+    assert never.below == -1
+    strict = Resignation(-0.97)
+    strict.load(Resignation(-0.9).state())
+    assert strict.below == -0.97
 
 
 def test_sealed_games_whose_checkpoint_is_missing_are_fitted_not_played_again(tmp_path: Path) -> None:
@@ -281,6 +385,12 @@ def test_training_makes_a_player_that_beats_the_untrained_one(tmp_path: Path) ->
         ({"window_share": 0.0}, "window_share must be more than 0, got 0.0"),
         ({"minutes": 1.0, "deterministic": True}, "cannot depend on the clock"),
         ({"match_games": 5}, "match_games must be an even number, got 5"),
+        ({"resign_below": 0.9}, "resign_below must be at most 0, got 0.9"),
+        ({"resign_below": -1.1}, "resign_below must be at least -1, got -1.1"),
+        ({"evaluations": 1}, "evaluations must be at least 2, got 1"),
+        ({"temperature_halflife": 0.0}, "temperature_halflife must be more than 0, got 0.0"),
+        ({"window_growth": 1.5}, "window_growth must be at most 1, got 1.5"),
+        ({"schedule": "steps"}, "schedule must be one of linear-tail, cosine, constant, got 'steps'"),
     ],
 )
 def test_settings_that_cannot_be_run_are_refused(change: dict[str, Any], text: str) -> None:
@@ -369,6 +479,29 @@ def test_the_learning_rate_falls_in_the_second_half(monkeypatch: pytest.MonkeyPa
     assert not endless.is_over(1000)
 
 
+def test_the_learning_rate_follows_the_schedule_asked_for() -> None:
+    def rates(schedule: str, **changes: Any) -> list[float]:
+        budget = Budget(settings(schedule=schedule, **({"iterations": 8} | changes)))
+        return [budget.rate(done) for done in (0, 4, 6, 8, 9)]
+
+    assert rates("constant") == [1.0] * 5
+    assert rates("cosine") == pytest.approx([1.0, 0.525, 0.05 + 0.475 * (1 - 0.5**0.5), 0.05, 0.05])
+    assert rates("cosine", iterations=None) == [1.0] * 5
+
+
+def test_the_window_grows_as_it_is_told() -> None:
+    def sizes(growth: float | None) -> list[int]:
+        window, found = Window(1000, 0.4, 50_000, growth), []
+        for window.seen in (10, 1000, 16_000, 10**7):
+            found.append(window.size)
+        return found
+
+    assert sizes(None) == [1000, 1000, 6400, 50_000]
+    # 1000 (1 + 0.4 (16^0.75 - 1) / 0.75) with 16^0.75 = 8
+    assert sizes(0.75) == [1000, 1000, 4733, 50_000]
+    assert sizes(1.0) == [1000, 1000, 7000, 50_000]
+
+
 @pytest.mark.slow
 def test_a_timed_run_ends_on_time(tmp_path: Path) -> None:
     begin = time.monotonic()
@@ -381,9 +514,10 @@ def test_a_timed_run_ends_on_time(tmp_path: Path) -> None:
 
 def test_every_setting_is_in_the_folder(tmp_path: Path) -> None:
     run_until(tmp_path, 1)
-    config = tomllib.loads((tmp_path / "config.toml").read_text())
-    expected = {name: value for name, value in dataclasses.asdict(settings()).items() if value is not None}
-    assert config == expected
+    assert Settings(**read_config(tmp_path / "config.toml")) == settings()
+    made_with = tomllib.loads((tmp_path / "config.toml").read_text())["made_with"]
+    assert made_with["numpy"] == np.__version__
+    assert made_with.keys() == {"azpy", "python", "numpy", "torch", "onnxruntime", "cores"}
 
 
 def test_an_interrupt_in_the_middle_loses_no_finished_game(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from azpy._core import EvaluatorError, GameError
-from azpy.errors import AzpyError, SettingsError
+from azpy.errors import AzpyError, SettingsError, did_you_mean
 
 __all__ = ["Parser", "run_command"]
 
@@ -26,7 +26,11 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
 
     def error(self, message: str) -> NoReturn:
-        """One line instead of the usage."""
+        """One line instead of the usage; a flag that is unknown comes with the nearest one."""
+        unknown = message.removeprefix("unrecognized arguments: ")
+        if unknown != message and unknown.startswith("-"):
+            flag = unknown.partition(" ")[0].partition("=")[0]
+            message = f"{flag}: no such flag{did_you_mean(flag, self._option_string_actions)}"
         raise SettingsError(f"{message} (see {self.prog} --help)")
 
 

@@ -15,7 +15,7 @@ class Display:
     """Prints the trainer's events."""
 
     def __init__(self) -> None:
-        self._live = _live() if sys.stdout.isatty() else None
+        self._live = live_bar() if sys.stdout.isatty() else None
         self._printed = time.monotonic()
         self._games = 0
         self._strength = ""
@@ -88,7 +88,7 @@ class Display:
             self._line(f"{stage}: {text}")
 
 
-def _live() -> Any:
+def live_bar() -> Any:
     """A one-line bar that rich redraws in place, or None without rich."""
     try:
         from rich.progress import BarColumn, Progress, TextColumn

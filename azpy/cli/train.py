@@ -1,70 +1,62 @@
-"""`az-train GAME`: trains a player from zero knowledge; the same command goes on where it stopped.
+"""Trains a player from zero knowledge; the same command goes on where it stopped.
+
+A setting is what the command line says, else what the file given as --config says, else what suits the game
+(--list-games), else the default. A run's folder holds all that it used in config.toml, which can be given as --config.
 
 Exit codes: 0 the run is done, 2 something the user can put right (one line on stderr), 130 interrupted,
 141 nobody reads the output any more.
 """
 
-import dataclasses
+import argparse
 import re
 import sys
 from collections.abc import Sequence
 from typing import Any
 
+from azpy import list_games
 from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display
-from azpy.errors import SettingsError
-from azpy.settings import Settings, auto_eval_batch
-
-# Settings that suit a game; a flag given on the command line wins.
-PRESETS: dict[str, dict[str, Any]] = {
-    "connect_four": {"network": "4x32", "temperature_plies": 12, "opening_plies": 4},
-    "tic_tac_toe": {
-        "network": "2x32",
-        "simulations": 50,
-        "games_per_iteration": 2000,
-        "temperature_plies": 6,
-        "opening_plies": 2,
-        "match_opening_plies": 1,
-        "window_min": 10_000,
-    },
-    "pig": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 2},
-    "dice_nim": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 0},
-}
+from azpy.config import read_config, repeat_command
+from azpy.presets import preset_of
+from azpy.settings import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
 
 
 def _parser() -> Parser:
     parser = Parser("az-train", __doc__)
-
-    def add(flag: str, text: str, **options: Any) -> None:
-        default = getattr(Settings, flag.removeprefix("--").replace("-", "_"), None)
-        suffix = "" if default is None or default is False else f" (default {default})"
-        parser.add_argument(flag, help=(text + suffix).replace("%", "%%"), **options)
-
-    parser.add_argument("game", help="NAME, 'NAME(key=1,key=2)', or module:Class for a game written in Python")
+    parser.usage = "az-train [GAME] [--config FILE] [--out FOLDER] [settings]"
+    text = "NAME, 'NAME(key=1,key=2)', or module:Class for a game written in Python; needed unless a file names it"
+    parser.add_argument("game", nargs="?", metavar="GAME", help=text)
+    parser.add_argument(
+        "--config", metavar="FILE", help="a TOML file with settings, such as config.toml of another run"
+    )
     parser.add_argument("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
-    add("--minutes", "length of the whole run, parts before an interruption included", type=float)
-    add("--iterations", "iterations of the whole run; without it and --minutes: until interrupted", type=int)
-    add("--network", "blocks x channels of the residual net, or layers x width for flat features", metavar="BxC")
-    add("--eval-batch", "leaves of one tree in a call of the network", metavar="N|auto")
-    add("--simulations", "simulations a move, in self-play and in matches", type=int)
-    add("--slots", "games in play, over all pipelines", type=int)
-    add("--pipelines", "threads of self-play", type=int)
-    add("--threads", "threads that grow the trees (default one a core)", type=int)
-    add("--games-per-iteration", "self-play games between two generations", type=int)
-    add("--match-every", "iterations between two matches", type=int, metavar="ITERATIONS")
-    add("--match-games", "games of a match against each opponent", type=int)
-    add("--learning-rate", "peak learning rate", type=float)
-    add("--seed", "fixes weights, games and batches", type=int)
-    add("--deterministic", "the same seed gives the same run, bit for bit", action="store_true", default=None)
-    # The rest as `Settings` describes them.
-    described = dict(re.findall(r"^ +(\w+): (.+)$", Settings.__doc__ or "", re.MULTILINE))
-    listed = {action.dest for action in parser._actions}
-    for field in dataclasses.fields(Settings):
-        if field.name not in listed:
-            text = described.get(field.name, "").removesuffix(".")
-            add("--" + field.name.replace("_", "-"), text, type=type(field.default), metavar="N")
-    parser.epilog = f"Games with defaults of their own: {', '.join(PRESETS)}; a run's config.toml holds what it uses."
+    parser.add_argument("--list-games", action="store_true", help="the games, their parameters and presets")
+    for group in GROUPS:
+        section = parser.add_argument_group(group)
+        for name, about in ABOUT.items():
+            if about.group == group and name != "game":
+                flag, text = "--" + name.replace("_", "-"), _help(name, about)
+                if KIND[name] is bool:
+                    section.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
+                else:
+                    section.add_argument(flag, metavar=_metavar(name, about), help=text)
     return parser
+
+
+def _help(name: str, about: About) -> str:
+    """What, range, default and where that comes from, in one line."""
+    default, source = default_of(name), "" if about.source == "our choice" else about.source
+    said = "" if default is None or default is False else f"default {default}"
+    brackets = "; ".join(filter(None, (said, source)))
+    text = "; ".join(filter(None, (about.help, about.range)))
+    text += f" ({brackets})" if brackets else ""
+    return text.replace("%", "%%")
+
+
+def _metavar(name: str, about: About) -> str:
+    """The unit, or what kind of value it is."""
+    kind = {int: "N", float: "X", str: "TEXT"}[KIND[name]]
+    return (about.unit.upper() or kind) + ("|auto" if about.auto else "")
 
 
 def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
@@ -73,20 +65,32 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
     Raises:
         SettingsError: a flag that is unknown or out of range.
     """
-    given = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
-    name = given["game"].partition("(")[0].strip()  # module:Class is no preset's name
-    out = given.pop("out", None) or "runs/" + re.sub(r"[^A-Za-z0-9_]+", "-", given["game"]).strip("-")
-    chosen = PRESETS.get(name, {}) | given
-    eval_batch = chosen.pop("eval_batch", Settings.eval_batch)
-    if eval_batch == "auto":
-        slots, pipelines = chosen.get("slots", Settings.slots), chosen.get("pipelines", Settings.pipelines)
-        chosen["eval_batch"] = auto_eval_batch(slots, pipelines)
-    else:
-        try:
-            chosen["eval_batch"] = int(eval_batch)
-        except ValueError:
-            raise SettingsError(f"eval_batch must be a whole number or auto, got {eval_batch!r}") from None
-    return Settings(**chosen), out
+    settings, out, _ = _choose(_parser().parse_args(arguments))
+    return settings, out
+
+
+def _choose(options: argparse.Namespace) -> tuple[Settings, str, dict[str, Any]]:
+    """The settings, the run folder, and what of the game's preset is in force."""
+    texts = {name: value for name, value in vars(options).items() if name in ABOUT and value is not None}
+    given = read_config(options.config) if options.config else {}
+    given |= {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
+    preset = preset_of(given.get("game", ""))
+    settings = combine(preset, given)
+    out = options.out or "runs/" + re.sub(r"[^A-Za-z0-9_]+", "-", settings.game).strip("-")
+    return settings, out, {name: value for name, value in preset.items() if name not in given}
+
+
+def _games() -> str:
+    """The games that can be trained, one a paragraph."""
+    lines = []
+    for name, parameters in sorted(list_games().items()):
+        values = ",".join(f"{key}={value}" for key, value in parameters.items())
+        lines += [f"{name}({values})" if values else name, f"    preset: {_listed(preset_of(name)) or 'none'}"]
+    return "\n".join([*lines, "module:Class", "    a game written in Python, see azpy.Game; no preset"])
+
+
+def _listed(preset: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in preset.items())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,13 +101,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _train(arguments: Sequence[str]) -> int:
-    settings, out = settings_from(arguments)
+    options = _parser().parse_args(arguments)
+    if options.list_games:
+        print(_games())
+        return 0
+    settings, out, preset = _choose(options)
+    if preset:
+        print(f"preset for {settings.game.partition('(')[0]}: {_listed(preset)}", flush=True)
     display = Display()
     from azpy.trainer import Trainer  # after the arguments: torch takes seconds to load
 
     with Trainer(settings, out) as trainer, display:
         for event in trainer.run():
             display.show(event)
+    print(f"the same run once more: {repeat_command(out)}", flush=True)
     return 0
 
 

@@ -38,6 +38,10 @@ pub struct SearchConfig {
     pub max_collisions: usize,
     /// Noise at the root, drawn once a move.
     pub root_noise: Option<RootNoise>,
+    /// A search also ends when it has expanded so many leaves, its root included if that was new. An answer of the
+    /// cache counts like one of the network, so that the cache changes no search; finished games and what a reused tree
+    /// knows are free.
+    pub evaluations: Option<u32>,
 }
 
 impl Default for SearchConfig {
@@ -50,6 +54,7 @@ impl Default for SearchConfig {
             virtual_loss: 1.0,
             max_collisions: 8,
             root_noise: None,
+            evaluations: None,
         }
     }
 }
@@ -79,6 +84,9 @@ impl SearchConfig {
         }
         if !(self.virtual_loss.is_finite() && self.virtual_loss >= 0.0) {
             return fail(format!("virtual_loss must be a number >= 0, got {}", self.virtual_loss));
+        }
+        if self.evaluations.is_some_and(|evaluations| evaluations < 2) {
+            return fail("evaluations must be at least 2 or None: the root is one of them".into());
         }
         if let Some(noise) = self.root_noise {
             if !(0.0..=1.0).contains(&noise.fraction) {

@@ -1,8 +1,8 @@
 //! AlphaZero search, batching and self-play.
 //!
 //! Lowest to highest: [`game`] (the rules' contract), [`rng`] · [`evaluator`], [`tree`], [`cache`], [`config`] · [`search`]
-//! (one tree: descend, expand, ascend; PUCT in its own file) · [`batched`] (many trees, one call a network a round) · [`record`], [`selfplay`],
-//! [`replay`]. Nothing here knows Python, a concrete game, or a file.
+//! (one tree: descend, expand, ascend; PUCT in its own file) · [`batched`] (many trees, one call a network a round) · [`record`], [`resign`],
+//! [`selfplay`], [`replay`]. Nothing here knows Python, a concrete game, or a file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
@@ -13,6 +13,7 @@ pub mod game;
 mod puct;
 pub mod record;
 pub mod replay;
+pub mod resign;
 pub mod rng;
 pub mod search;
 pub mod selfplay;

@@ -2,12 +2,18 @@
 //!
 //! Planes are not stored: replaying the actions gives them, with their true history, in whatever encoding the game
 //! has by then. Invariant of a record that passed [`GameRecord::check`]: its actions are legal from the start given,
-//! the outcome is what the rules say (a draw if it was cut short), and the searched plies name exactly the legal actions.
+//! the outcome is what the rules say (a draw if it was cut short, lost for the player to move if that one resigned), and the searched plies name exactly the legal actions.
 
-use crate::game::{Action, Game, Turn, Value};
+use crate::game::{Action, Game, Player, PovValue, Turn, Value};
 
-/// The record format's own number, first in its bytes.
-const FORMAT: u32 = 1;
+/// The record format's own number, first in its bytes. Format 1 knew no resignation; it is still read.
+const FORMAT: u32 = 2;
+/// Bits of the byte of flags of a game; format 1 had the first alone.
+const CAPPED: u8 = 1;
+const RESIGNED: u8 = 2;
+const CONTROL: u8 = 4;
+/// `resign_ply` of a game in which nobody resigned.
+const NO_PLY: u32 = u32::MAX;
 
 /// A searched ply: its policy target and value may be learned from.
 pub const SEARCHED: u8 = 1;
@@ -43,6 +49,13 @@ pub struct GameRecord {
     pub outcome: f32,
     /// Cut short by a cap on plies and scored as a draw.
     pub capped: bool,
+    /// The player to move after the last ply gave up: the outcome is a loss for that player, whatever the rules would
+    /// have made of it.
+    pub resigned: bool,
+    /// Played to the end although a player may have wanted to resign.
+    pub control: bool,
+    /// The ply at which a player resigned (instead of it: there are as many plies) or, in a control game, would have.
+    pub resign_ply: Option<u32>,
     /// `[T]`
     pub plies: Vec<Ply>,
     /// `[T + 1]` where the entries of a ply begin and end in the three below; empty for a ply not searched.
@@ -66,6 +79,16 @@ impl GameRecord {
     #[must_use]
     pub fn samples(&self) -> usize {
         self.plies.iter().filter(|ply| ply.flags & SEARCHED != 0).count()
+    }
+
+    /// Whether a player would have resigned and then did not lose; only control games can tell.
+    #[must_use]
+    pub fn false_resignation(&self) -> bool {
+        let ply = self.resign_ply.filter(|_| !self.resigned).and_then(|ply| self.plies.get(ply as usize));
+        ply.is_some_and(|ply| {
+            let player = if ply.player == 0 { Player::Zero } else { Player::One };
+            Value(self.outcome).pov(player).0 >= 0.0
+        })
     }
 
     /// Plays the record again from `start` and refuses one that the rules do not bear out.
@@ -114,16 +137,30 @@ impl GameRecord {
             state.try_play(ply.action).map_err(|error| format!("ply {index}: {error}"))?;
         }
         let outcome = match state.turn() {
+            Turn::Terminal if self.resigned => return Err("it is said to be resigned, but it ended".into()),
             Turn::Terminal if !self.capped => state.outcome(),
             Turn::Terminal => return Err("it is said to be cut short, but it ended".into()),
+            Turn::Player(player) if self.resigned && !self.capped => PovValue(-1.0).absolute(player),
+            _ if self.resigned => return Err("it is said to be resigned, but not at a player's turn".into()),
             _ if self.capped => Value(0.0),
             _ => return Err("it stops before the end of the game".into()),
         };
+        self.check_resignation()?;
         if outcome.0 == self.outcome {
             Ok(())
         } else {
             Err(format!("its outcome is said to be {}, the rules say {}", self.outcome, outcome.0))
         }
+    }
+
+    /// Whether what is said of a resignation fits the plies.
+    fn check_resignation(&self) -> Result<(), String> {
+        let fits = match self.resign_ply.map(|ply| ply as usize) {
+            Some(ply) if self.resigned => ply == self.plies.len() && !self.control,
+            Some(ply) => self.control && self.plies.get(ply).is_some_and(|ply| ply.flags & SEARCHED != 0),
+            None => !self.resigned,
+        };
+        if fits { Ok(()) } else { Err("what it says of a resignation does not fit its plies".into()) }
     }
 
     /// The record as bytes, little-endian throughout.
@@ -136,7 +173,9 @@ impl GameRecord {
         out.extend(self.game_id.to_le_bytes());
         out.extend(self.seed.to_le_bytes());
         out.extend(self.outcome.to_le_bytes());
-        out.push(u8::from(self.capped));
+        let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+        out.push(flag(self.capped, CAPPED) | flag(self.resigned, RESIGNED) | flag(self.control, CONTROL));
+        out.extend(self.resign_ply.unwrap_or(NO_PLY).to_le_bytes());
         out.extend((self.plies.len() as u32).to_le_bytes());
         out.extend((self.legal.len() as u32).to_le_bytes());
         for ply in &self.plies {
@@ -160,8 +199,8 @@ impl GameRecord {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let mut reader = Reader(bytes);
         let format = reader.u32()?;
-        if format != FORMAT {
-            return Err(format!("a game record of format {format}, expected {FORMAT}"));
+        if !(1..=FORMAT).contains(&format) {
+            return Err(format!("a game record of format {format}, expected 1 to {FORMAT}"));
         }
         let name_len = reader.u32()? as usize;
         let game = String::from_utf8(reader.take(name_len)?.to_vec())
@@ -169,7 +208,12 @@ impl GameRecord {
         let game_id = reader.u64()?;
         let seed = reader.u64()?;
         let outcome = f32::from_bits(reader.u32()?);
-        let capped = reader.u8()? != 0;
+        let flags = reader.u8()?;
+        let known = if format == 1 { CAPPED } else { CAPPED | RESIGNED | CONTROL };
+        if flags & !known != 0 {
+            return Err(format!("a game record with flags {flags:#04x}, which format {format} does not have"));
+        }
+        let resign_ply = if format == 1 { None } else { Some(reader.u32()?).filter(|&ply| ply != NO_PLY) };
         let (num_plies, num_legal) = (reader.u32()? as usize, reader.u32()? as usize);
         let needed = num_plies as u64 * 22 + 4 + num_legal as u64 * 12;
         if needed != reader.0.len() as u64 {
@@ -190,7 +234,21 @@ impl GameRecord {
         let legal = words(num_legal)?;
         let visits = words(num_legal)?;
         let priors = words(num_legal)?.into_iter().map(f32::from_bits).collect();
-        Ok(Self { game, game_id, seed, outcome, capped, plies, offsets, legal, visits, priors })
+        Ok(Self {
+            game,
+            game_id,
+            seed,
+            outcome,
+            capped: flags & CAPPED != 0,
+            resigned: flags & RESIGNED != 0,
+            control: flags & CONTROL != 0,
+            resign_ply,
+            plies,
+            offsets,
+            legal,
+            visits,
+            priors,
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A search gathers up to `eval_batch` leaves (`gather`), someone else finds their values, and `apply` takes them up.
 //! It names no evaluator, no thread, no clock. With `eval_batch` 1 the visit counts are those of textbook PUCT, to the
-//! last visit; `n` simulations are exactly `n` visits below the root.
+//! last visit; `n` simulations are exactly `n` visits below the root, or fewer where `evaluations` ran out first.
 
 use std::ops::Range;
 
@@ -114,6 +114,7 @@ pub struct Search<G> {
     /// Leaves get streams of their own from here, not from `stream`: dice must roll the same whether or not a cache
     /// answers for some leaves.
     leaf_streams: u64,
+    /// Leaves since `begin`, whoever answered for them.
     leaves_met: u64,
     stats: SearchStats,
     /// Priors of the root before noise; empty until the root is expanded.
@@ -238,6 +239,11 @@ impl<G: Game> Search<G> {
         self.config.eval_batch
     }
 
+    /// Whether the leaves met so far are all that may be evaluated.
+    fn evaluations_are_spent(&self) -> bool {
+        self.config.evaluations.is_some_and(|evaluations| self.leaves_met >= u64::from(evaluations))
+    }
+
     fn root_is_due(&self) -> bool {
         self.tree.node(ROOT).kind == Kind::New && matches!(self.root.turn(), Turn::Player(_))
     }
@@ -267,6 +273,7 @@ impl<G: Game> Search<G> {
         let until = self.stats.simulations + GATHER_AT_MOST;
         while self.leaves.len() + terminals < wanted
             && (root_is_due || (self.leaves.len() as u64) < u64::from(self.remaining))
+            && !self.evaluations_are_spent()
             && self.collided.len() < self.config.max_collisions.max(1)
             && (!self.leaves.is_empty() || self.stats.simulations < until)
         {
@@ -454,6 +461,9 @@ impl<G: Game> Search<G> {
         }
         self.leaves.clear();
         self.forget_round();
+        if self.evaluations_are_spent() {
+            self.remaining = 0;
+        }
     }
 
     /// Takes back everything in flight.

@@ -20,8 +20,9 @@ use crate::batched::{RoundStats, Rounds, SearchError, Workers};
 use crate::cache::Cache;
 use crate::config::SearchConfig;
 use crate::evaluator::Evaluator;
-use crate::game::{Game, GameFault, Turn, check_chance};
+use crate::game::{Game, GameFault, PovValue, Turn, check_chance};
 use crate::record::{GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
+use crate::resign::{Resign, Streaks};
 use crate::rng::Stream;
 use crate::search::{Search, SearchResult, SearchStats, stream_for};
 
@@ -38,8 +39,15 @@ pub struct SelfPlayConfig {
     pub temperature_plies: usize,
     /// ... and with this temperature after; 0 is the most visited action.
     pub temperature_final: f64,
+    /// In place of that step: plies in which the temperature comes half of the way from the first to the final one.
+    pub temperature_halflife: Option<f64>,
     /// Each game begins with 0 to this many random actions, not searched and not learned from.
     pub opening_plies: usize,
+    /// Then come 0 to this many actions drawn from the network's raw policy, not searched and not learned from (the
+    /// initialisation of games in KataGo; Wu 2019).
+    pub opening_policy_plies: usize,
+    /// When a player gives up.
+    pub resign: Resign,
     /// Whether a move's search begins with what the last one found below the action played.
     pub tree_reuse: bool,
     /// A game still going on after this many plies is a draw and marked as capped. Without a cap a game that goes on
@@ -49,6 +57,21 @@ pub struct SelfPlayConfig {
     pub seed: u64,
     /// What records say the game is.
     pub game: String,
+}
+
+impl SelfPlayConfig {
+    /// The temperature at which a ply's action is drawn. The decay is KataGo's (Wu 2019; `chosenMoveTemperatureHalflife`).
+    #[must_use]
+    pub fn temperature_at(&self, ply: usize) -> f64 {
+        match self.temperature_halflife {
+            Some(plies) => {
+                let left = 0.5_f64.powf(ply as f64 / plies);
+                self.temperature_final + (self.temperature - self.temperature_final) * left
+            }
+            None if ply < self.temperature_plies => self.temperature,
+            None => self.temperature_final,
+        }
+    }
 }
 
 /// What keeps the games going.
@@ -82,6 +105,12 @@ pub struct SelfPlayStats {
     pub games: u64,
     /// Searched plies of finished games.
     pub positions: u64,
+    /// Games that a player gave up.
+    pub resigned: u64,
+    /// Control games in which a player would have done so.
+    pub controls: u64,
+    /// Those of them that this player did not lose.
+    pub false_resignations: u64,
     /// Over finished moves.
     pub search: SearchStats,
     /// Over finished rounds.
@@ -111,6 +140,8 @@ struct State<Error, E> {
     next: Vec<Option<E>>,
     /// Pipelines that have ended: they take no evaluator any more.
     ended: Vec<bool>,
+    /// `Resign::below` from each pipeline's next round on.
+    resign_below: f64,
     stats: SelfPlayStats,
 }
 
@@ -160,6 +191,7 @@ where
                 waiting: 0,
                 next: (0..pipelines).map(|_| None).collect(),
                 ended: vec![false; pipelines],
+                resign_below: config.resign.below,
                 stats: SelfPlayStats::default(),
             }),
             changed: Condvar::new(),
@@ -259,6 +291,11 @@ where
         })
     }
 
+    /// Changes `Resign::below` from each pipeline's next round on.
+    pub fn set_resign_below(&self, below: f64) {
+        self.shared.lock().resign_below = below;
+    }
+
     /// Waits at most `patience` for something that the pipelines do; true at once when none is left to do it.
     fn wait_until(&self, patience: Duration, done: impl Fn(&State<E::Error, E>) -> bool) -> bool {
         let until = Instant::now() + patience;
@@ -309,6 +346,9 @@ struct GameInPlay {
     record: GameRecord,
     /// Plies of random opening.
     opening: usize,
+    /// The ply at which the actions drawn from the raw policy end.
+    policy_until: usize,
+    streaks: Streaks,
     /// The network that began this move's search.
     network: u64,
     over: bool,
@@ -399,17 +439,22 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 state.next_game += 1;
                 state.next_game - 1
             };
-            let opening = self.config.opening_plies;
             let mut stream = stream_for(self.config.seed, game_id, u64::MAX);
+            let mut up_to = |plies: usize| if plies == 0 { 0 } else { stream.below(plies.saturating_add(1)) };
+            let opening = up_to(self.config.opening_plies);
+            let policy_until = opening.saturating_add(up_to(self.config.opening_policy_plies));
             let mut game = GameInPlay {
                 record: GameRecord {
                     game: self.config.game.clone(),
                     game_id,
                     seed: self.config.seed,
+                    control: self.config.resign.is_control(self.config.seed, game_id),
                     offsets: vec![0],
                     ..GameRecord::default()
                 },
-                opening: if opening == 0 { 0 } else { stream.below(opening.saturating_add(1)) },
+                opening,
+                policy_until,
+                streaks: Streaks::default(),
                 network: 0,
                 over: false,
                 fault: None,
@@ -432,7 +477,12 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         let rounds = std::mem::take(&mut self.rounds.stats);
         let stats = &mut state.stats;
         stats.games += over.len() as u64;
-        stats.positions += over.iter().map(|record| record.samples() as u64).sum::<u64>();
+        for record in &over {
+            stats.positions += record.samples() as u64;
+            stats.resigned += u64::from(record.resigned);
+            stats.controls += u64::from(record.control && record.resign_ply.is_some());
+            stats.false_resignations += u64::from(record.false_resignation());
+        }
         stats.search.add(searched);
         stats.rounds.add(&rounds);
         if !over.is_empty() {
@@ -445,6 +495,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 self.evaluator = evaluator;
                 shared.changed.notify_all();
             }
+            self.config.resign.below = state.resign_below;
             let go_on = !state.paused && state.finished.len() < state.room;
             if state.stop || go_on {
                 state.waiting -= usize::from(waiting);
@@ -461,7 +512,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     }
 }
 
-/// Plays the action that a finished search leads to, and notes it.
+/// Plays the action that a finished search leads to, and notes it; or gives the game up.
 fn finish_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &SelfPlayConfig, network: u64) {
     let Turn::Player(player) = search.root().turn() else {
         return;
@@ -469,24 +520,34 @@ fn finish_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &
     let record = &mut game.record;
     let ply = record.plies.len();
     let result = search.result();
-    let temperature = if ply < config.temperature_plies { config.temperature } else { config.temperature_final };
+    let drawn_from_policy = ply < game.policy_until;
+    if !drawn_from_policy && record.resign_ply.is_none() && game.streaks.note(&config.resign, player, &result) {
+        record.resign_ply = Some(ply as u32);
+        if !record.control {
+            record.resigned = true;
+            record.outcome = PovValue(-1.0).absolute(player).0;
+            game.over = true;
+            return;
+        }
+    }
     // Not the search's own stream: that one's position depends on what the search met.
     let mut stream = stream_for(config.seed, record.game_id, ply as u64 | 1 << 63);
+    // Without a simulation `choose` goes by the priors.
+    let temperature = if drawn_from_policy { 1.0 } else { config.temperature_at(ply) };
     let Some(chosen) = choose(&result, temperature, &mut stream) else {
         return;
     };
     let action = result.actions[chosen];
-    let mixed = if network == game.network { 0 } else { MIXED_NETWORKS };
-    record.plies.push(Ply {
-        action,
-        player: player.index() as i8,
-        flags: SEARCHED | mixed,
-        root_value: result.value,
-        network,
-    });
-    record.legal.extend_from_slice(&result.actions);
-    record.visits.extend_from_slice(&result.visits);
-    record.priors.extend_from_slice(&result.priors);
+    let player = player.index() as i8;
+    if drawn_from_policy {
+        record.plies.push(Ply { action, player, flags: 0, root_value: 0.0, network });
+    } else {
+        let mixed = if network == game.network { 0 } else { MIXED_NETWORKS };
+        record.plies.push(Ply { action, player, flags: SEARCHED | mixed, root_value: result.value, network });
+        record.legal.extend_from_slice(&result.actions);
+        record.visits.extend_from_slice(&result.visits);
+        record.priors.extend_from_slice(&result.priors);
+    }
     record.offsets.push(record.legal.len() as u32);
     advance(search, action, config.tree_reuse);
 }
@@ -494,7 +555,7 @@ fn finish_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &
 /// Rolls dice and plays openings up to the next search, and begins it; or ends the game.
 fn begin_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &SelfPlayConfig, network: u64) {
     let (mut legal, mut outcomes) = (Vec::new(), Vec::new());
-    loop {
+    while !game.over {
         let record = &mut game.record;
         let ply = record.plies.len();
         let turn = search.root().turn();
@@ -521,7 +582,9 @@ fn begin_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &S
             }
             Turn::Player(_) => {
                 game.network = network;
-                search.begin(config.simulations, stream).expect("it is a player's turn");
+                // The root's own evaluation is all that a draw from the policy needs.
+                let simulations = if ply < game.policy_until { 0 } else { config.simulations };
+                search.begin(simulations, stream).expect("it is a player's turn");
                 return;
             }
             Turn::Chance => {

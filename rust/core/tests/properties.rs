@@ -424,11 +424,23 @@ proptest! {
         c_puct in 0.0..4.0_f64,
         fpu in prop_oneof![Just(Fpu::Zero), Just(Fpu::Parent), (0.0..1.0).prop_map(Fpu::Reduction)],
         noisy in any::<bool>(),
+        evaluations in proptest::option::of(2..300_u32),
     ) {
         let root_noise = noisy.then_some(RootNoise { alpha: None, fraction: 0.3 });
         let config =
-            SearchConfig { eval_batch, c_puct, c_puct_base: None, fpu, virtual_loss, max_collisions, root_noise };
+            SearchConfig { eval_batch, c_puct, c_puct_base: None, fpu, virtual_loss, max_collisions, root_noise, evaluations };
         let search = run(&Toy::random(seed, depth, true), config, simulations, seed, &mut hashed());
-        prop_assert_eq!(search.result().visits.iter().sum::<u32>(), simulations);
+        let visits = search.result().visits.iter().sum::<u32>();
+        let leaves = search.stats().evaluations;
+        match evaluations {
+            Some(limit) if visits < simulations => prop_assert_eq!(leaves, u64::from(limit)),
+            Some(limit) => prop_assert!(leaves <= u64::from(limit) && visits == simulations),
+            None => prop_assert_eq!(visits, simulations),
+        }
+        // What ran out of evaluations is the search of as many simulations.
+        let free = SearchConfig { evaluations: None, ..config };
+        let same = run(&Toy::random(seed, depth, true), free, visits, seed, &mut hashed());
+        prop_assert_eq!(search.result(), same.result());
+        prop_assert_eq!(leaves, same.stats().evaluations);
     }
 }

@@ -10,9 +10,10 @@ use azpy_core::batched::{SearchError, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::{RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator};
-use azpy_core::game::{Game, PovValue};
+use azpy_core::game::{Game, PovValue, Turn, Value};
 use azpy_core::record::{GameRecord, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
+use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig, SelfPlayError};
 use azpy_core::toy::Toy;
 use common::hashed_answer;
@@ -56,6 +57,11 @@ impl<G: Game> Evaluator<G> for Network {
     }
 }
 
+/// A tree in which some players lose on the way, and some of them win in the end.
+fn toy() -> Toy {
+    Toy::random(19, 12, true)
+}
+
 fn config() -> SelfPlayConfig {
     let root_noise = Some(RootNoise { alpha: None, fraction: 0.25 });
     SelfPlayConfig {
@@ -64,7 +70,10 @@ fn config() -> SelfPlayConfig {
         temperature: 1.0,
         temperature_plies: 4,
         temperature_final: 0.3,
+        temperature_halflife: None,
         opening_plies: 2,
+        opening_policy_plies: 0,
+        resign: Resign::NEVER,
         tree_reuse: true,
         max_plies: None,
         seed: 7,
@@ -75,7 +84,7 @@ fn config() -> SelfPlayConfig {
 fn start(config: SelfPlayConfig, slots: usize, games: Option<u64>, networks: Vec<Network>) -> SelfPlay<Network, Toy> {
     let layout = Layout { slots, first_game: 5, games, inside: |body| body() };
     let workers = Workers::new(2).unwrap();
-    SelfPlay::start(&Toy::random(12, 12, true), config, &layout, networks, &workers, None).unwrap()
+    SelfPlay::start(&toy(), config, &layout, networks, &workers, None).unwrap()
 }
 
 fn all(play: &SelfPlay<Network, Toy>) -> Vec<GameRecord> {
@@ -89,7 +98,7 @@ fn all(play: &SelfPlay<Network, Toy>) -> Vec<GameRecord> {
 
 #[test]
 fn games_depend_on_the_seed_and_their_id_alone() {
-    let toy = Toy::random(12, 12, true);
+    let toy = toy();
     let play = |slots, pipelines, threads, cache: bool| {
         let layout = Layout { slots, first_game: 5, games: Some(40), inside: |body| body() };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
@@ -109,6 +118,200 @@ fn games_depend_on_the_seed_and_their_id_alone() {
         game.check(&toy).unwrap();
         assert_eq!(&GameRecord::from_bytes(&game.to_bytes()).unwrap(), game);
     }
+}
+
+#[test]
+fn no_option_makes_games_depend_on_the_layout() {
+    let toy = toy();
+    let config = SelfPlayConfig {
+        search: SearchConfig { evaluations: Some(12), ..config().search },
+        temperature_halflife: Some(3.0),
+        opening_policy_plies: 2,
+        resign: Resign { below: -0.1, plies: 1, control: 0.3 },
+        ..config()
+    };
+    let play = |slots, pipelines, threads, cache: bool| {
+        let layout = Layout { slots, first_game: 5, games: Some(60), inside: |body| body() };
+        let cache = cache.then(|| Arc::new(Cache::new(4096)));
+        let workers = Workers::new(threads).unwrap();
+        let play = SelfPlay::start(&toy, config.clone(), &layout, vec![Network::new(3); pipelines], &workers, cache);
+        let play = play.unwrap();
+        let games = all(&play);
+        let (stats, count) = (play.stats(), |is: fn(&&GameRecord) -> bool| games.iter().filter(is).count() as u64);
+        assert_eq!(stats.resigned, count(|game| game.resigned));
+        assert_eq!(stats.controls, count(|game| game.control && game.resign_ply.is_some()));
+        assert_eq!(stats.false_resignations, count(|game| game.false_resignation()));
+        games
+    };
+    let games = play(8, 1, 1, false);
+    for (slots, pipelines, threads, cache) in [(1, 1, 1, true), (7, 2, 2, true), (64, 3, 8, true), (40, 2, 4, false)] {
+        assert!(play(slots, pipelines, threads, cache) == games, "{slots} slots, {pipelines} pipelines");
+    }
+    assert!(games.iter().any(|game| game.resigned) && games.iter().any(|game| game.false_resignation()));
+    for game in &games {
+        game.check(&toy).unwrap();
+        assert_eq!(&GameRecord::from_bytes(&game.to_bytes()).unwrap(), game);
+    }
+}
+
+fn early(control: f64) -> Resign {
+    Resign { below: -0.1, plies: 2, control }
+}
+
+#[test]
+fn a_resigned_game_is_the_same_game_cut_short() {
+    let play = |resign| all(&start(SelfPlayConfig { resign, ..config() }, 8, Some(60), vec![Network::new(3)]));
+    let (whole, cut, played_on, some) = (play(Resign::NEVER), play(early(0.0)), play(early(1.0)), play(early(0.5)));
+    assert!(cut.iter().filter(|game| game.resigned).count() > 5);
+    for (index, whole) in whole.iter().enumerate() {
+        let (cut, control) = (&cut[index], &played_on[index]);
+        let plies = cut.plies.len();
+        assert!(cut.plies == whole.plies[..plies] && cut.offsets == whole.offsets[..=plies]);
+        assert_eq!(cut.resigned, plies < whole.plies.len());
+        assert_eq!(cut.resign_ply, cut.resigned.then_some(plies as u32));
+        let as_whole = GameRecord { control: false, resign_ply: None, ..control.clone() };
+        assert!(as_whole == *whole, "a control game is the game without resignation");
+        assert_eq!(control.resign_ply, cut.resign_ply);
+        if let Some(ply) = control.resign_ply {
+            let lost = if whole.plies[ply as usize].player == 0 { -1.0 } else { 1.0 };
+            assert_eq!(cut.outcome, lost);
+            assert_eq!(control.false_resignation(), whole.outcome * lost <= 0.0);
+        }
+        assert!(some[index] == *if early(0.5).is_control(7, whole.game_id) { control } else { cut });
+    }
+}
+
+/// Says the same of every position, for player 0.
+#[derive(Clone)]
+struct Known(f32);
+
+impl Evaluator<Toy> for Known {
+    type Error = ();
+    fn evaluate_batch(&mut self, batch: Batch<'_, Toy>) -> Result<(), ()> {
+        batch.logits.fill(0.0);
+        for (state, value) in batch.states.iter().zip(batch.values) {
+            let Turn::Player(player) = state.turn() else { unreachable!() };
+            *value = Value(self.0).pov(player);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
+    /// Players take turns `plies` times, then the game ends as `end` says.
+    fn tree(plies: usize, player: usize, end: &str) -> String {
+        if plies == 0 {
+            return end.into();
+        }
+        let next = tree(plies - 1, 1 - player, end);
+        format!("{player}({next} {next})")
+    }
+    let play = |value, end, resign| {
+        let toy = Toy::parse(&tree(11, 0, end)).unwrap();
+        let root_noise = Some(RootNoise { alpha: None, fraction: 0.25 });
+        let search = SearchConfig { root_noise, eval_batch: 2, ..SearchConfig::default() };
+        let config = SelfPlayConfig { search, simulations: 6, opening_plies: 0, resign, tree_reuse: false, ..config() };
+        let layout = Layout { slots: 2, first_game: 0, games: Some(2), inside: |body| body() };
+        let play = SelfPlay::start(&toy, config, &layout, vec![Known(value)], &Workers::Serial, None).unwrap();
+        let record = loop {
+            if let Some(record) = play.next(Duration::from_secs(5)).unwrap() {
+                break record;
+            }
+        };
+        record.check(&toy).unwrap();
+        (record.resigned, record.resign_ply, record.plies.len(), record.outcome, record.false_resignation())
+    };
+    let rule = Resign { below: -0.85, plies: 3, control: 0.0 };
+    let control = Resign { control: 1.0, ..rule };
+    // Player 1 searches at plies 1, 3 and 5; player 0 at 0, 2 and 4.
+    assert_eq!(play(0.9, "+", rule), (true, Some(5), 5, 1.0, false));
+    assert_eq!(play(-0.9, "+", rule), (true, Some(4), 4, -1.0, false));
+    assert_eq!(play(0.8, "-", rule), (false, None, 11, -1.0, false));
+    assert_eq!(play(0.9, "+", control), (false, Some(5), 11, 1.0, false));
+    assert_eq!(play(0.9, "-", control), (false, Some(5), 11, -1.0, true));
+    assert_eq!(play(0.9, "=", control), (false, Some(5), 11, 0.0, true));
+    assert_eq!(play(0.9, "+", Resign { plies: 7, ..rule }), (false, None, 11, 1.0, false));
+}
+
+#[test]
+fn a_record_that_lies_about_a_resignation_is_refused() {
+    let toy = toy();
+    let play = |control| {
+        all(&start(SelfPlayConfig { resign: early(control), ..config() }, 8, Some(60), vec![Network::new(3)]))
+    };
+    let resigned = play(0.0).into_iter().find(|game| game.resigned).unwrap();
+    let control = play(1.0).into_iter().find(|game| game.resign_ply.is_some()).unwrap();
+    let refused = |change: &dyn Fn(&mut GameRecord), game: &GameRecord| {
+        let mut game = game.clone();
+        change(&mut game);
+        game.check(&toy).unwrap_err()
+    };
+    assert!(refused(&|game| game.outcome = -game.outcome, &resigned).contains("outcome"));
+    assert!(refused(&|game| game.resigned = false, &resigned).contains("stops before the end"));
+    assert!(refused(&|game| game.resign_ply = None, &resigned).contains("resignation"));
+    assert!(refused(&|game| game.control = true, &resigned).contains("resignation"));
+    assert!(refused(&|game| game.resigned = true, &control).contains("but it ended"));
+    assert!(refused(&|game| game.control = false, &control).contains("resignation"));
+    assert!(refused(&|game| game.resign_ply = Some(u32::MAX), &control).contains("resignation"));
+}
+
+#[test]
+fn records_of_the_first_format_are_still_read() {
+    let game = all(&start(config(), 8, Some(1), vec![Network::new(1)])).remove(0);
+    let mut bytes = game.to_bytes();
+    // The format, the name, id, seed and outcome; then the flags, and what the first format did not have.
+    let flags = 4 + 4 + game.game.len() + 8 + 8 + 4;
+    bytes.drain(flags + 1..flags + 5);
+    bytes[0] = 1;
+    assert_eq!(GameRecord::from_bytes(&bytes).unwrap(), game);
+    bytes[flags] = 1;
+    assert!(GameRecord::from_bytes(&bytes).unwrap().capped);
+    bytes[flags] = 2;
+    assert!(GameRecord::from_bytes(&bytes).unwrap_err().contains("flags 0x02, which format 1 does not have"));
+    bytes[0] = 3;
+    assert!(GameRecord::from_bytes(&bytes).unwrap_err().contains("format 3, expected 1 to 2"));
+}
+
+#[test]
+fn policy_openings_follow_the_networks_priors_and_are_not_learned_from() {
+    let toy = toy();
+    let config = SelfPlayConfig { opening_plies: 0, opening_policy_plies: 1, simulations: 2, ..config() };
+    let games = all(&start(config, 64, Some(4000), vec![Network::new(3)]));
+    let (drawn, searched): (Vec<_>, Vec<_>) = games.iter().partition(|game| game.plies[0].flags & SEARCHED == 0);
+    assert!((1800..2200).contains(&drawn.len()));
+    let priors = &searched[0].priors[searched[0].range(0)];
+    assert!(priors.len() > 1);
+    for (index, &prior) in priors.iter().enumerate() {
+        let action = searched[0].legal[index];
+        let share = drawn.iter().filter(|game| game.plies[0].action == action).count() as f64 / drawn.len() as f64;
+        assert!((share - f64::from(prior)).abs() < 0.04, "action {action} was drawn {share}, its prior is {prior}");
+    }
+    for game in drawn {
+        game.check(&toy).unwrap();
+        assert!(game.range(0).is_empty() && game.plies[0].network == 3 && game.plies[0].root_value == 0.0);
+        let others = game.plies[1..].iter().filter(|ply| ply.player >= 0);
+        assert!(others.clone().all(|ply| ply.flags & SEARCHED != 0));
+    }
+}
+
+#[test]
+fn the_temperature_halves_on_its_way_to_the_final_one() {
+    let with = |halflife, temperature_plies, temperature_final| SelfPlayConfig {
+        temperature_halflife: halflife,
+        temperature_plies,
+        temperature_final,
+        ..config()
+    };
+    let config = SelfPlayConfig { temperature: 0.8, ..with(Some(10.0), 3, 0.2) };
+    let close = |ply: usize, expected: f64| assert!((config.temperature_at(ply) - expected).abs() < 1e-12);
+    close(0, 0.8);
+    close(10, 0.5);
+    close(20, 0.35);
+    // So short a half-life is a step after the first ply.
+    let games = |config| all(&start(config, 8, Some(30), vec![Network::new(3)]));
+    assert!(games(with(Some(1e-4), 9, 0.0)) == games(with(None, 1, 0.0)));
+    assert!(games(with(Some(3.0), 9, 0.0)) != games(with(None, 1, 0.0)));
 }
 
 #[test]
@@ -182,7 +385,7 @@ fn a_game_cut_short_is_a_marked_draw() {
     let games = all(&play);
     assert!(games.iter().any(|game| game.capped));
     for game in games {
-        game.check(&Toy::random(12, 12, true)).unwrap();
+        game.check(&toy()).unwrap();
         assert!(game.plies.len() <= 3 && (!game.capped || game.outcome == 0.0));
     }
 }
@@ -197,7 +400,7 @@ fn a_consumer_that_does_not_look_stops_nothing_from_ending() {
 
 #[test]
 fn the_replay_buffer_draws_what_the_records_say() {
-    let toy = Toy::random(12, 12, true);
+    let toy = toy();
     let games = all(&start(config(), 8, Some(30), vec![Network::new(1)]));
     let mut buffer = ReplayBuffer::new(toy.clone(), 40);
     games.iter().for_each(|game| buffer.add(game.clone()).unwrap());
@@ -236,7 +439,7 @@ fn any_bytes_are_refused_without_a_panic() {
         let mut flipped = bytes.clone();
         flipped[index] ^= 0x41;
         if let Ok(other) = GameRecord::from_bytes(&flipped) {
-            let _ = other.check(&Toy::random(12, 12, true));
+            let _ = other.check(&toy());
         }
     }
 }

@@ -32,7 +32,7 @@ impl GameRecord {
         self.0.seed
     }
 
-    /// The result for player 0; 0 if capped.
+    /// The result for player 0; 0 if capped, a loss for who resigned.
     #[getter]
     fn outcome(&self) -> f32 {
         self.0.outcome
@@ -42,6 +42,30 @@ impl GameRecord {
     #[getter]
     fn capped(&self) -> bool {
         self.0.capped
+    }
+
+    /// Whether the player to move after the last ply gave the game up: the outcome is that player's loss.
+    #[getter]
+    fn resigned(&self) -> bool {
+        self.0.resigned
+    }
+
+    /// Whether it was played to the end although a player may have wanted to resign.
+    #[getter]
+    fn control(&self) -> bool {
+        self.0.control
+    }
+
+    /// The ply at which a player resigned (then it is T) or, in a control game, first would have; None if nobody.
+    #[getter]
+    fn resign_ply(&self) -> Option<u32> {
+        self.0.resign_ply
+    }
+
+    /// Whether it is a control game in which a player would have resigned and then did not lose.
+    #[getter]
+    fn false_resignation(&self) -> bool {
+        self.0.false_resignation()
     }
 
     /// int32 [T]: actions and chance outcomes.
@@ -56,7 +80,7 @@ impl GameRecord {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.player))
     }
 
-    /// uint8 [T]: bit 0, searched (a sample to learn from); bit 1, the network was exchanged during the search.
+    /// uint8 [T]: bit 0, searched (a sample to learn from; not set where chance, an opening or the raw policy chose); bit 1, the network was exchanged during the search.
     #[getter]
     fn flags<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.flags))
@@ -68,7 +92,7 @@ impl GameRecord {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.root_value))
     }
 
-    /// uint64 [T]: `network_id` of the evaluator that searched; 0 for none.
+    /// uint64 [T]: `network_id` of the evaluator that searched, or whose raw policy chose; 0 for none.
     #[getter]
     fn networks<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.network))

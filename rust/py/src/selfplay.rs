@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::Workers;
+use azpy_core::config::SearchConfig;
 use azpy_core::record::GameRecord as CoreRecord;
+use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, SelfPlayStats};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
@@ -30,6 +32,7 @@ pub(crate) trait AnySelfPlay: Send + Sync {
     fn is_paused(&self, patience: Duration) -> bool;
     fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()>;
     fn is_swapped(&self, patience: Duration) -> bool;
+    fn set_resign_below(&self, below: f64);
     fn stats(&self) -> SelfPlayStats;
     fn stop(&self);
     fn is_stopped(&self) -> bool;
@@ -72,6 +75,9 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     }
     fn is_swapped(&self, patience: Duration) -> bool {
         self.core.is_swapped(patience)
+    }
+    fn set_resign_below(&self, below: f64) {
+        self.core.set_resign_below(below);
     }
     fn stats(&self) -> SelfPlayStats {
         self.core.stats()
@@ -119,7 +125,17 @@ pub(crate) fn close_all(py: Python<'_>) {
 ///     simulations: visits that each move adds.
 ///     temperature: actions are drawn in proportion to visits^(1/temperature) in the first `temperature_plies` plies,
 ///         and with `temperature_final` after; 0 takes the most visited.
+///     temperature_halflife: in place of that step, plies in which the temperature comes half of the way from the first
+///         to the final one (Wu 2019, KataGo).
 ///     opening_plies: a game begins with 0 to this many random actions, not searched and not learned from.
+///     opening_policy_plies: then come 0 to this many actions drawn from the network's raw policy, not searched and
+///         not learned from either (Wu 2019).
+///     evaluations: a search also ends when it has expanded so many leaves, its root included if that was new. Answers
+///         of the cache count too, so that the cache changes no game; finished games and a reused tree are free.
+///     resign_below: a player resigns when the value of the root and of the most visited action were below this in its
+///         last `resign_plies` searches; from -1 (nobody resigns) to 0, for the player to move.
+///     resign_control: share of games that are played to the end all the same and say whether a player would have
+///         resigned, and whether wrongly (Silver et al. 2017).
 ///     tree_reuse: whether a search begins with what the last one found below the action played.
 ///     max_plies: a game this long is a draw, and marked as capped; by default the game's own bound.
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none.
@@ -174,6 +190,13 @@ fn attached_once(body: &mut (dyn FnMut() + Send)) {
     PIPELINES.fetch_sub(1, Ordering::SeqCst);
 }
 
+fn check_resign_below(below: f64) -> PyResult<()> {
+    if (-1.0..=0.0).contains(&below) {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!("resign_below must be between -1 (nobody resigns) and 0, got {below}")))
+}
+
 #[pymethods]
 impl SelfPlay {
     #[new]
@@ -182,7 +205,8 @@ impl SelfPlay {
         c_puct_base = None, fpu = FpuSetting::Name("zero".into()), virtual_loss = 1.0, max_collisions = None,
         root_noise = Some(NoiseSetting::Fraction(0.25)), temperature = 1.0, temperature_plies = 30,
         temperature_final = 0.0, opening_plies = 0, tree_reuse = true, max_plies = None, cache_positions = 200_000,
-        threads = None, seed = 0, first_game = 0, games = None
+        threads = None, seed = 0, first_game = 0, games = None, temperature_halflife = None, opening_policy_plies = 0,
+        evaluations = None, resign_below = -1.0, resign_plies = 3, resign_control = 0.1
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -210,6 +234,12 @@ impl SelfPlay {
         seed: u64,
         first_game: u64,
         games: Option<u64>,
+        temperature_halflife: Option<f64>,
+        opening_policy_plies: usize,
+        evaluations: Option<u32>,
+        resign_below: f64,
+        resign_plies: u32,
+        resign_control: f64,
     ) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
         let search = settings::search_config(
@@ -221,6 +251,8 @@ impl SelfPlay {
             max_collisions,
             root_noise.as_ref(),
         )?;
+        let search = SearchConfig { evaluations, ..search };
+        search.check().map_err(PyValueError::new_err)?;
         let simulations = settings::simulations(simulations)?;
         if simulations == 0 {
             return Err(PyValueError::new_err("simulations must be at least 1 in self-play, got 0"));
@@ -234,6 +266,18 @@ impl SelfPlay {
             if !(value.is_finite() && value >= 0.0) {
                 return Err(PyValueError::new_err(format!("{name} must be a number >= 0, got {value}")));
             }
+        }
+        if let Some(plies) = temperature_halflife.filter(|&plies| !(plies.is_finite() && plies > 0.0)) {
+            return Err(PyValueError::new_err(format!(
+                "temperature_halflife must be a number > 0 or None, got {plies}"
+            )));
+        }
+        check_resign_below(resign_below)?;
+        if resign_plies == 0 {
+            return Err(PyValueError::new_err("resign_plies must be at least 1, got 0"));
+        }
+        if !(0.0..=1.0).contains(&resign_control) {
+            return Err(PyValueError::new_err(format!("resign_control must be in [0, 1], got {resign_control}")));
         }
         if max_plies == Some(0) {
             return Err(PyValueError::new_err("max_plies must be at least 1, got 0"));
@@ -249,7 +293,10 @@ impl SelfPlay {
             temperature,
             temperature_plies,
             temperature_final,
+            temperature_halflife,
             opening_plies,
+            opening_policy_plies,
+            resign: Resign { below: resign_below, plies: resign_plies, control: resign_control },
             tree_reuse,
             max_plies,
             seed,
@@ -299,6 +346,14 @@ impl SelfPlay {
         wait(py, || Ok(playing.is_swapped(PATIENCE).then_some(())))
     }
 
+    /// Changes `resign_below` for the searches to come.
+    fn set_resign_below(&self, py: Python<'_>, below: f64) -> PyResult<()> {
+        check_resign_below(below)?;
+        let playing = self.open()?;
+        py.detach(|| playing.set_resign_below(below));
+        Ok(())
+    }
+
     /// Holds the pipelines at the end of their rounds, and returns when all are there; games in play stay as they are.
     fn pause(&self, py: Python<'_>) -> PyResult<()> {
         let playing = self.open()?;
@@ -337,7 +392,8 @@ impl SelfPlay {
         self.close(py)
     }
 
-    /// Totals since the start: games and positions (searched, of finished games); simulations, evaluations, cache_hits, terminals
+    /// Totals since the start: games and positions (searched, of finished games); resigned games, controls (control
+    /// games in which a player would have resigned) and false_resignations (of those that it did not lose); simulations, evaluations, cache_hits, terminals
     /// (of finished moves); batches, rows, rows_capacity (rows, had every tree found eval_batch leaves), shared (leaves
     /// that shared a row with an equal one); seconds_evaluating and seconds_growing, summed over the pipelines.
     #[getter]
@@ -347,6 +403,9 @@ impl SelfPlay {
         let dict = PyDict::new(py);
         dict.set_item("games", stats.games)?;
         dict.set_item("positions", stats.positions)?;
+        dict.set_item("resigned", stats.resigned)?;
+        dict.set_item("controls", stats.controls)?;
+        dict.set_item("false_resignations", stats.false_resignations)?;
         dict.set_item("simulations", stats.search.simulations)?;
         dict.set_item("evaluations", stats.search.evaluations)?;
         dict.set_item("cache_hits", stats.search.cache_hits)?;

@@ -47,7 +47,16 @@ pub(crate) fn search_config(
         return Err(PyValueError::new_err(format!("eval_batch must be at least 1, got {eval_batch}")));
     };
     let max_collisions = max_collisions.unwrap_or(eval_batch);
-    let config = SearchConfig { eval_batch, c_puct, c_puct_base, fpu, virtual_loss, max_collisions, root_noise };
+    let config = SearchConfig {
+        eval_batch,
+        c_puct,
+        c_puct_base,
+        fpu,
+        virtual_loss,
+        max_collisions,
+        root_noise,
+        evaluations: None,
+    };
     config.check().map_err(PyValueError::new_err)?;
     Ok(config)
 }

@@ -1,0 +1,374 @@
+"""`az-match A B`: which of two players is stronger, and by how much; `az-match RUN --round-robin`: a run's Elo curve.
+
+A player is a run folder (its newest checkpoint), a checkpoint folder, a model.onnx file, random, mcts:N (plain Monte
+Carlo tree search with N simulations a move) or uniform:N (search without a network); PATH@N searches with N
+simulations. Games are played as pairs: the same opening from both seats, with the same dice. Score, Elo and their 95 %
+intervals are computed from the pairs (the pentanomial model: azpy/ratings.py names the formulas and where they come
+from).
+
+Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 interrupted: the result so far is
+printed.
+"""
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from azpy import storage
+from azpy.arena import MatchResult, Pair, play_pairs
+from azpy.cli.common import Parser, run_command
+from azpy.cli.progress import live_bar
+from azpy.errors import SettingsError
+from azpy.openings import Book, Draw, draw_at_random, draw_from
+from azpy.players import Entrant, Spec, checkpoints_of, load_player, parse_player, settings_of
+from azpy.positions import make_position
+from azpy.ratings import PAIR_SCORES, Rating, Sprt, bradley_terry
+
+_MATCH_GAMES, _PAIRING_GAMES = 200, 40
+_LIVE_SECONDS, _PLAIN_SECONDS = 0.25, 30.0  # how often the score so far is shown, on a terminal and elsewhere
+_REPEATED = (
+    "{} of {} pairs repeat an earlier one, action for action: intervals are narrower than they should be; "
+    "--opening-plies with a larger number gives more openings"
+)
+
+
+def _parser() -> Parser:
+    parser = Parser("az-match", __doc__)
+    parser.add_argument("players", nargs="+", metavar="PLAYER", help="two players, or a run folder (see above)")
+    add = parser.add_argument
+    add("--game", help="NAME, 'NAME(key=1,key=2)' or module:Class (default: that of the run folder named)")
+    add(
+        "--games",
+        type=int,
+        help=f"an even number (default {_MATCH_GAMES}; {_PAIRING_GAMES} a pairing in a round robin)",
+    )
+    add("--simulations", type=int, default=100, help="a move, for players that do not say (default 100)")
+    add("--c-puct", type=float, help="weight of the prior of every model (default: that of its run, else 1.5)")
+    add("--opening-plies", type=int, help="actions before each pair of games (default: the run's, else 4)")
+    add("--openings", choices=("random", "policy"), default="random", help="drawn by chance, or by a model's policy")
+    add("--seed", type=int, default=0, help="fixes openings, dice and players (default 0)")
+    add("--elo0", type=float, help="stop once it is clear whether A is ELO0 or ELO1 stronger; needs --elo1 (SPRT)")
+    add("--elo1", type=float, help="the other end of the SPRT")
+    add("--alpha", type=float, help="how often the SPRT may say ELO1 where ELO0 is true (default 0.05)")
+    add("--beta", type=float, help="how often the SPRT may say ELO0 where ELO1 is true (default 0.05)")
+    add(
+        "--round-robin", action="store_true", help="the checkpoints of one run against each other and the other players"
+    )
+    add("--checkpoints", type=int, help="take this many of the run's checkpoints, evenly (default: all)")
+    add("--json", action="store_true", help="print the result as JSON, and nothing else")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return run_command("az-match", _match, arguments)
+
+
+def _match(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(arguments)
+    return _round_robin(given) if given.round_robin else _one_match(given)
+
+
+class _Table:
+    """What all matches of a command share: the game, the openings and the players."""
+
+    def __init__(self, given: argparse.Namespace, specs: Sequence[Spec], games: int) -> None:
+        self.games = given.games if given.games is not None else games
+        if self.games < 2 or self.games % 2:
+            raise SettingsError(f"games must be an even number, got {self.games}: each opening is played twice")
+        if given.seed < 0:
+            raise SettingsError(f"seed must be at least 0, got {given.seed}")
+        run = settings_of(specs)
+        if not (given.game or "game" in run):
+            raise SettingsError("which game? no player is from a run folder that would say: give --game")
+        self.game = str(given.game or run["game"])
+        if given.c_puct is not None and not 0 <= given.c_puct < math.inf:
+            raise SettingsError(f"c_puct must be at least 0 and finite, got {given.c_puct}")
+        plies = given.opening_plies if given.opening_plies is not None else int(run.get("match_opening_plies", 4))
+        start = make_position(self.game)
+        self.entrants = [load_player(spec, start, given.simulations, given.c_puct) for spec in specs]
+        self.seed, self.openings = given.seed, given.openings
+        draw: Draw = draw_at_random
+        if given.openings == "policy":
+            network = next((entrant.network for entrant in self.entrants if entrant.network is not None), None)
+            if network is None:
+                raise SettingsError("openings by policy need a player with a model: use --openings random")
+            draw = draw_from(network)
+        self.book = Book(lambda: make_position(self.game), plies, self.seed, draw)
+
+    def about(self, pairs: int) -> str:
+        """The openings of so many pairs, in words."""
+        count = min(len(self.book), pairs)
+        kind = "random" if self.openings == "random" else "policy"
+        plies = f"{self.book.plies} {kind} {'ply' if self.book.plies == 1 else 'plies'}"
+        return f"{count} distinct opening{'s' * (count != 1)} of {plies}"
+
+    def facts(self) -> dict[str, Any]:
+        """What a result's readers need to play it again."""
+        facts = {"game": self.game, "opening_plies": self.book.plies, "openings": self.openings, "seed": self.seed}
+        return facts | {"distinct_openings": len(self.book)}
+
+
+def _one_match(given: argparse.Namespace) -> int:
+    if len(given.players) != 2:
+        raise SettingsError(f"a match has two players, got {len(given.players)} (or give --round-robin)")
+    if given.checkpoints is not None:
+        raise SettingsError("--checkpoints belongs to --round-robin")
+    sprt = _sprt(given)
+    table = _Table(given, [parse_player(text) for text in given.players], _MATCH_GAMES)
+    a, b = table.entrants
+    with _Display(given.json) as display:
+        display.line(f"{table.game}: A is {a}, B is {b}")
+        pairs, stopped = _play(table, a, b, sprt, display)
+    result = MatchResult.of(pairs) if pairs else None
+    if given.json:
+        report = _facts_of(result, sprt) if result else {"games": 0}
+        print(json.dumps({"a": str(a), "b": str(b)} | table.facts() | report | {"interrupted": stopped}), flush=True)
+    else:
+        print("\n".join(_report(result, table, sprt, stopped)), flush=True)
+    return 130 if stopped else 0
+
+
+def _sprt(given: argparse.Namespace) -> Sprt | None:
+    if given.elo0 is None and given.elo1 is None:
+        if given.alpha is not None or given.beta is not None:
+            raise SettingsError("--alpha and --beta belong to a sequential test: give --elo0 and --elo1")
+        return None
+    if given.elo0 is None or given.elo1 is None:
+        raise SettingsError("a sequential test needs both --elo0 and --elo1")
+    if given.round_robin:
+        raise SettingsError("a round robin has no sequential test: --elo0 and --elo1 are for two players")
+    rates = {name: value for name in ("alpha", "beta") if (value := getattr(given, name)) is not None}
+    return Sprt(given.elo0, given.elo1, **rates)
+
+
+def _play(
+    table: _Table, a: Entrant, b: Entrant, sprt: Sprt | None, display: "_Display", prefix: str = ""
+) -> tuple[list[Pair], bool]:
+    """The pairs that were played, and whether Ctrl-C ended them."""
+    pairs: list[Pair] = []
+    counts = [0] * len(PAIR_SCORES)
+    try:
+        for pair in play_pairs(table.book, a.player, b.player, table.games // 2, table.seed):
+            pairs.append(pair)
+            display.update(prefix, pairs, table.games // 2, sprt)
+            counts[PAIR_SCORES.index(pair.score)] += 1
+            if sprt is not None and sprt.accepts(counts):
+                break
+    except KeyboardInterrupt:
+        return pairs, True
+    return pairs, False
+
+
+def _report(result: MatchResult | None, table: _Table, sprt: Sprt | None, stopped: bool) -> list[str]:
+    if result is None:
+        return ["stopped before the first pair of games was over"]
+    low, high = result.interval
+    return [
+        *(["stopped; the result so far:"] if stopped else []),
+        f"score of A: {result.score:.3f} [{low:.3f}, {high:.3f}], Elo {_elo_text(result)} "
+        "(95 % intervals, from the pairs)",
+        f"{result.games} games: {_wdl((result.wins, result.draws, result.losses))}; "
+        f"as seat 0 {_seat(result.first)}, as seat 1 {_seat(result.second)}",
+        f"pairs in which A scored 0, 1/2, 1, 3/2, 2 points: {', '.join(map(str, result.pairs or ()))}",
+        f"{result.distinct} distinct games from {table.about(result.games // 2)}",
+        *([_REPEATED.format(result.repeated, result.games // 2)] if result.repeated else []),
+        *([_verdict(sprt, result)] if sprt is not None else []),
+    ]
+
+
+def _verdict(sprt: Sprt, result: MatchResult) -> str:
+    counts = result.pairs or ()
+    llr, (low, high) = sprt.llr(counts), sprt.bounds
+    match sprt.accepts(counts):
+        case "H1":
+            said = f"accepts H1: A is {_stronger(sprt.elo1)} rather than {_stronger(sprt.elo0)}"
+        case "H0":
+            said = f"accepts H0: A is {_stronger(sprt.elo0)} rather than {_stronger(sprt.elo1)}"
+        case _:
+            said = f"is undecided whether A is {_stronger(sprt.elo0)} or {_stronger(sprt.elo1)}: play more games"
+    return f"SPRT {said} (log likelihood ratio {llr:.2f}, bounds {low:.2f} and {high:.2f})"
+
+
+def _stronger(difference: float) -> str:
+    if difference == 0:
+        return "as strong as B"
+    return f"{abs(difference):g} Elo {'stronger' if difference > 0 else 'weaker'} than B"
+
+
+def _facts_of(result: MatchResult, sprt: Sprt | None = None) -> dict[str, Any]:
+    """A result as JSON has it: Elo that no games bound is null."""
+    low, high = result.interval
+    elos = [value if math.isfinite(value) else None for value in result.elo_interval]
+    facts: dict[str, Any] = {
+        "games": result.games,
+        "wins": result.wins,
+        "draws": result.draws,
+        "losses": result.losses,
+        "score": result.score,
+        "low": low,
+        "high": high,
+        "elo": result.elo,
+        "elo_low": elos[0],
+        "elo_high": elos[1],
+        "as_seat_0": result.first,
+        "as_seat_1": result.second,
+        "pairs": result.pairs,
+        "distinct_games": result.distinct,
+        "repeated_pairs": result.repeated,
+    }
+    if sprt is not None:
+        counts = result.pairs or ()
+        test = {"elo0": sprt.elo0, "elo1": sprt.elo1, "alpha": sprt.alpha, "beta": sprt.beta}
+        facts["sprt"] = test | {"llr": sprt.llr(counts), "bounds": sprt.bounds, "accepted": sprt.accepts(counts)}
+    return facts
+
+
+def _round_robin(given: argparse.Namespace) -> int:
+    _sprt(given)
+    if given.checkpoints is not None and given.checkpoints < 2:
+        raise SettingsError(f"checkpoints must be at least 2, got {given.checkpoints}")
+    runs = [text for text in given.players if (Path(text) / "config.toml").is_file()]
+    if len(runs) != 1:
+        raise SettingsError(f"a round robin is that of one run folder, got {len(runs)} (others may join: random, ...)")
+    specs: list[Spec] = []
+    for text in given.players:
+        specs += checkpoints_of(Path(text), given.checkpoints) if text in runs else [parse_player(text)]
+    if len(specs) < 2:
+        raise SettingsError(f"a round robin has at least two players, {runs[0]} has one checkpoint so far")
+    table = _Table(given, specs, _PAIRING_GAMES)
+    names = [str(entrant) for entrant in table.entrants]
+    results: list[tuple[int, int, MatchResult]] = []
+    # Neighbours first: whatever has been played when Ctrl-C comes connects the players that have met anybody.
+    order = sorted(combinations(range(len(names)), 2), key=lambda pairing: (pairing[1] - pairing[0], pairing))
+    with _Display(given.json) as display:
+        display.line(f"{table.game}: {len(names)} players, {len(order)} pairings of {table.games} games")
+        for number, (i, j) in enumerate(order, start=1):
+            prefix = f"[{number}/{len(order)}] {names[i]} against {names[j]}: "
+            pairs, stopped = _play(table, table.entrants[i], table.entrants[j], None, display, prefix)
+            if stopped:
+                break
+            results.append((i, j, MatchResult.of(pairs)))
+            display.line(f"{prefix}{results[-1][2]}")
+    met = 1 + max((j for _, j, _ in results), default=0)
+    ratings = bradley_terry(met, [(i, j, result.pairs or ()) for i, j, result in results])
+    curve = _curve(table, specs, results, ratings)
+    if given.json:
+        print(json.dumps(curve | {"interrupted": stopped}), flush=True)
+    else:
+        print("\n".join(_ratings_table(curve["ratings"])), flush=True)
+    if stopped:
+        ending = "stopped: these are the ratings so far, and elo.json was not written"
+    else:
+        path = Path(runs[0]) / "elo.json"
+        with storage.disk_errors(path):
+            storage.write_atomically(path, (json.dumps(curve, indent=1) + "\n").encode())
+        ending = f"Elo curve in {path}"
+    if not given.json:
+        repeated, played = sum(result.repeated for *_, result in results), len(results) * table.games // 2
+        print("\n".join([*([_REPEATED.format(repeated, played)] if repeated else []), ending]), flush=True)
+    return 130 if stopped else 0
+
+
+def _curve(
+    table: _Table, specs: Sequence[Spec], results: Sequence[tuple[int, int, MatchResult]], ratings: Sequence[Rating]
+) -> dict[str, Any]:
+    """What elo.json holds."""
+    names = [str(entrant) for entrant in table.entrants]
+    rows = []
+    for index, rating in enumerate(ratings):
+        own = [r.score if i == index else 1 - r.score for i, j, r in results if index in (i, j)]
+        spec = specs[index]
+        in_run = spec.model is not None and spec.model.parent.name.isdigit()
+        rows.append(
+            {
+                "player": names[index],
+                "iteration": int(spec.model.parent.name) if in_run and spec.model is not None else None,
+                "elo": rating.elo,
+                "low": rating.low,
+                "high": rating.high,
+                "score": sum(own) / len(own) if own else None,
+                "games": len(own) * table.games,
+            }
+        )
+    matches = [{"a": names[i], "b": names[j]} | _facts_of(result) for i, j, result in results]
+    return table.facts() | {"ratings": rows, "matches": matches}
+
+
+def _ratings_table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    width = max(len(row["player"]) for row in rows)
+    lines = [f"{'player':{width}}  {'Elo':>6}  {'95 % interval':>16}  {'score':>6}  {'games':>6}"]
+    for row in rows:
+        interval = "the zero" if row is rows[0] else f"{row['low']:+.0f} to {row['high']:+.0f}"
+        score = "" if row["score"] is None else f"{row['score']:.3f}"
+        lines.append(f"{row['player']:{width}}  {row['elo']:>+6.0f}  {interval:>16}  {score:>6}  {row['games']:>6}")
+    return lines
+
+
+def _elo_text(result: MatchResult) -> str:
+    low, high = result.elo_interval
+    return f"{result.elo:+.0f} [{low:+.0f}, {high:+.0f}]"
+
+
+def _wdl(counts: Sequence[int]) -> str:
+    return "won {}, drew {}, lost {}".format(*counts)
+
+
+def _seat(counts: Sequence[int]) -> str:
+    return f"{(counts[0] + counts[1] / 2) / max(sum(counts), 1):.3f} (+{counts[0]} ={counts[1]} -{counts[2]})"
+
+
+class _Display:
+    """Lines, and below them on a terminal the score so far; with `quiet` nothing."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._live = live_bar() if sys.stdout.isatty() and not quiet else None
+        self._shown = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def line(self, text: str) -> None:
+        """Prints a line that stays."""
+        self._shown = time.monotonic()
+        if self._live is not None:
+            self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        elif not self._quiet:
+            print(text, flush=True)
+
+    def update(self, prefix: str, pairs: Sequence[Pair], of: int, sprt: Sprt | None) -> None:
+        """Shows the score so far, if it is time to."""
+        waited = time.monotonic() - self._shown
+        if self._quiet or waited < (_PLAIN_SECONDS if self._live is None else _LIVE_SECONDS):
+            return
+        result = MatchResult.of(pairs)
+        text = f"{result.games}/{2 * of} games, "
+        if sprt is not None:  # before what a narrow terminal cuts off
+            low, high = sprt.bounds
+            text += f"LLR {sprt.llr(result.pairs or ()):.2f} ({low:.2f} to {high:.2f}), "
+        text += f"{result}, Elo {_elo_text(result)}"
+        if self._live is None:
+            self.line(prefix + text)
+        else:
+            self._live.update(self._live.task_ids[0], description=prefix.strip(), completed=len(pairs) / of, text=text)
+        self._shown = time.monotonic()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""config.toml: settings as a file that says what each of them is, and that reads back to the same settings.
+
+A run writes one into its folder; anybody may write one by hand, with any of the settings. Knows nothing of what else
+is in a run folder.
+"""
+
+import functools
+import json
+import os
+import shlex
+import textwrap
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from azpy.errors import SettingsError
+from azpy.settings import ABOUT, GROUPS, checked, default_of, is_auto
+
+__all__ = ["read_config", "repeat_command", "to_toml"]
+
+_MADE_WITH = "made_with"  # the table of what a run was made with: for people, no settings
+_COMMENT_WIDTH = 100
+
+
+def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The settings that a file gives, by name.
+
+    Raises:
+        SettingsError: no such file, or something in it that is no setting, of another type or out of range.
+    """
+    try:
+        given = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise SettingsError(f"{path} is no TOML file: {error}") from error
+    given.pop(_MADE_WITH, None)
+    try:
+        return {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error}") from None
+
+
+def repeat_command(folder: str | os.PathLike[str]) -> str:
+    """The command line that makes the run of a folder again, in a folder beside it."""
+    path = Path(folder)
+    return shlex.join(["az-train", "--config", str(path / "config.toml"), "--out", f"{path}-again"])
+
+
+def to_toml(settings: Mapping[str, Any], made_with: Mapping[str, str | int], folder: str | os.PathLike[str]) -> str:
+    """The text of config.toml.
+
+    Args:
+        settings: what was really used, by name; None is left out.
+        made_with: what else the run depended on, such as versions; not read back.
+        folder: the run folder.
+    """
+    command = "".join(character if character.isprintable() else "?" for character in repeat_command(folder))
+    lines = [
+        "# What this run really used. The same run once more, in a folder of its own:",
+        f"#   {command}",
+    ]
+    for group in GROUPS:
+        names = [name for name in settings if ABOUT[name].group == group]
+        if names:
+            lines += ["", f"# --- {group} ---"]
+        for name in names:
+            lines += ["", *_comment(name)]
+            lines.append(f"# {name} is not set" if settings[name] is None else _pair(name, settings[name]))
+    lines += ["", "# --- for people: not read back ---", "", f"[{_MADE_WITH}]"]
+    lines += [_pair(name, value) for name, value in made_with.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _comment(name: str) -> list[str]:
+    """What it is; then its unit, its range, its default and where that comes from."""
+    about, default = ABOUT[name], default_of(name)
+    source = "default " + ("none" if default is None else json.dumps(default)) + f" ({about.source})"
+    facts = ", ".join(filter(None, (about.unit, about.range, source)))
+    wrap = functools.partial(textwrap.wrap, width=_COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")
+    return wrap(about.help) + wrap(facts)
+
+
+def _pair(name: str, value: str | int | float | bool) -> str:
+    """A JSON string is a TOML string, but for one character."""
+    return f"{name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")

@@ -1,0 +1,25 @@
+"""Settings that suit a game, all our choice: they stand in for the defaults, and what a user gives wins over them."""
+
+from typing import Any
+
+__all__ = ["PRESETS", "preset_of"]
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "connect_four": {"network": "4x32", "temperature_plies": 12, "opening_plies": 4},
+    "tic_tac_toe": {
+        "network": "2x32",
+        "simulations": 50,
+        "games_per_iteration": 2000,
+        "temperature_plies": 6,
+        "opening_plies": 2,
+        "match_opening_plies": 1,
+        "window_min": 10_000,
+    },
+    "pig": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 2},
+    "dice_nim": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 0},
+}
+
+
+def preset_of(game: str) -> dict[str, Any]:
+    """The preset of a game's spec, whatever its parameters; empty for `module:Class` and games without one."""
+    return dict(PRESETS.get(game.partition("(")[0].strip(), {}))

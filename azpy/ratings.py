@@ -1,0 +1,228 @@
+"""What a match says about strength: scores, Elo, intervals, a sequential test, and ratings of many players.
+
+The two games of a pair share an opening and its dice, so they are not independent: everything here counts pairs, by
+the five scores a pair can have (the pentanomial model). Numbers in, numbers out: knows nothing of games or players.
+
+Sources: the multinomial likelihood under a given mean is that of M. Van den Bergh, "Comments on the MLE of a
+multinomial distribution with given expectation value" (Fishtest's mathematics, and Owen's empirical likelihood); the
+sequential test is the generalised SPRT of Li, Liu and Ying, "Generalized sequential probability ratio test for
+separate families of hypotheses" (2014), over pairs as Fishtest has it; ratings are Bradley and Terry's (1952).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from azpy.errors import SettingsError
+
+__all__ = [
+    "PAIR_SCORES",
+    "Rating",
+    "Sprt",
+    "bradley_terry",
+    "elo",
+    "expected_score",
+    "pair_interval",
+    "pair_score",
+    "wilson_interval",
+]
+
+PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)  # a pair's share of its two points, and the order of all counts of pairs
+_Z95 = 1.959964  # the 97.5 % point of the normal distribution
+_ELO_PER_NAT = 400.0 / math.log(10.0)
+_MAX_ELO = 2000.0
+_HALVINGS = 50
+
+
+def elo(score: float) -> float:
+    """Elo difference at which the logistic model expects `score`; infinite at 0 and 1.
+
+    Example:
+        >>> round(elo(0.75))
+        191
+    """
+    if score <= 0.0 or score >= 1.0:
+        return math.copysign(math.inf, score - 0.5)
+    return _ELO_PER_NAT * math.log(score / (1.0 - score))
+
+
+def expected_score(difference: float) -> float:
+    """The score that the logistic model expects of a player this many Elo stronger.
+
+    Example:
+        >>> round(expected_score(191), 2)
+        0.75
+    """
+    return 1.0 / (1.0 + math.exp(-difference / _ELO_PER_NAT))
+
+
+def wilson_interval(score: float, games: int) -> tuple[float, float]:
+    """95 % interval of the score of independent games: Wilson's, which treats a draw as half a win (a little wide)."""
+    n, p = games, score
+    centre = (p + _Z95**2 / (2 * n)) / (1 + _Z95**2 / n)
+    half = _Z95 / (1 + _Z95**2 / n) * math.sqrt(p * (1 - p) / n + _Z95**2 / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def pair_score(counts: Sequence[int]) -> float:
+    """Mean score of pairs, in [0, 1]; `counts` are those of each of `PAIR_SCORES`."""
+    return sum(n * a for n, a in zip(counts, PAIR_SCORES, strict=True)) / sum(counts)
+
+
+def pair_interval(counts: Sequence[int]) -> tuple[float, float]:
+    """95 % interval of the mean score of pairs: all means that a likelihood ratio test does not refuse.
+
+    With many pairs it is mean ± 1.96 standard errors, the standard deviation being that of the pairs' scores; with
+    few, or with a clean sweep, it stays inside [0, 1] and keeps its width. The test's threshold is widened as
+    Student's t is against the normal distribution, with as many degrees of freedom as pairs less one.
+
+    Args:
+        counts: pairs with each of `PAIR_SCORES`; one pair at least.
+    """
+    pairs, mean = sum(counts), pair_score(counts)
+    threshold = _t95(pairs - 1) ** 2 / 2
+
+    def bound(end: float) -> float:
+        refused, kept = end, mean
+        for _ in range(_HALVINGS):
+            middle = (refused + kept) / 2
+            if _likelihood_ratio(counts, middle) > threshold:
+                refused = middle
+            else:
+                kept = middle
+        return kept
+
+    return bound(0.0) if mean > 0 else 0.0, bound(1.0) if mean < 1 else 1.0
+
+
+def _likelihood_ratio(counts: Sequence[int], mean: float) -> float:
+    """Log likelihood of the observed frequencies, less the most it can be if a pair's mean score is `mean`.
+
+    With n_i pairs of score a_i that maximum has p_i = n_i / n / (1 + t (a_i - mean)), and the difference is the
+    maximum over t of the sum of n_i log(1 + t (a_i - mean)), t between -1 / (1 - mean) and 1 / mean. At an end of that
+    range a score that was never seen (0 or 1) gets the rest of the probability.
+
+    Args:
+        counts: pairs with each of `PAIR_SCORES`.
+        mean: in (0, 1).
+    """
+    seen = [(n, a - mean) for n, a in zip(counts, PAIR_SCORES, strict=True) if n]
+    low, high = -1.0 / (1.0 - mean), 1.0 / mean
+    for _ in range(_HALVINGS):
+        t = (low + high) / 2
+        if sum(n * d / (1.0 + t * d) for n, d in seen) > 0:
+            low = t
+        else:
+            high = t
+    return sum(n * math.log1p(t * d) for n, d in seen)
+
+
+def _t95(freedom: int) -> float:
+    """The 97.5 % point of Student's t (Cornish and Fisher's expansion; Abramowitz and Stegun 26.7.5)."""
+    z, v = _Z95, max(freedom, 1)
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / v + second / v**2 + third / v**3
+
+
+@dataclass(frozen=True)
+class Sprt:
+    """A sequential test of "A is `elo0` stronger than B" (H0) against "A is `elo1` stronger" (H1).
+
+    It may be asked after every pair. The log likelihood ratio is that of the pairs' scores under the best fit to each
+    hypothesis; Wald's bounds end it. The score of a match that it ended is a little too far on the side it ended on.
+
+    Args:
+        elo0: of H0, logistic Elo.
+        elo1: of H1, more than `elo0`.
+        alpha: how often H1 is accepted where H0 is true.
+        beta: how often H0 is accepted where H1 is true.
+
+    Raises:
+        SettingsError: a value out of range.
+    """
+
+    elo0: float
+    elo1: float
+    alpha: float = 0.05
+    beta: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not -_MAX_ELO <= self.elo0 < self.elo1 <= _MAX_ELO:
+            raise SettingsError(
+                f"elo0 must be less than elo1, both within {_MAX_ELO:g} Elo of 0, got {self.elo0:g} and {self.elo1:g}"
+            )
+        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
+            if not 0.0 < value < 0.5:
+                raise SettingsError(f"{name} must be between 0 and 0.5, got {value:g}")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """H0 is accepted at or below the first log likelihood ratio, H1 at or above the second."""
+        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+
+    def llr(self, counts: Sequence[int]) -> float:
+        """Log likelihood ratio of H1 over H0; `counts` are pairs with each of `PAIR_SCORES`."""
+        null, alternative = expected_score(self.elo0), expected_score(self.elo1)
+        return _likelihood_ratio(counts, null) - _likelihood_ratio(counts, alternative)
+
+    def accepts(self, counts: Sequence[int]) -> str | None:
+        """Which hypothesis, "H0" or "H1", once the test is over; None before."""
+        low, high = self.bounds
+        llr = self.llr(counts)
+        return "H0" if llr <= low else "H1" if llr >= high else None
+
+
+@dataclass(frozen=True)
+class Rating:
+    """Elo of one player among many, with its 95 % interval; the first player's is 0 by definition."""
+
+    elo: float
+    low: float
+    high: float
+
+
+def bradley_terry(players: int, matches: Sequence[tuple[int, int, Sequence[int]]]) -> list[Rating]:
+    """Maximum-likelihood Elo of players from their matches.
+
+    A match in which one side scored every point counts half a point less, so that ratings stay finite. Intervals are
+    for the difference from the first player; they come from the spread of the pairs' scores in each match (a sandwich
+    estimate), with one pair a quarter of its points off added, so that a few equal pairs claim no certainty.
+
+    Args:
+        players: how many, 0 being the one that all are compared with.
+        matches: (i, j, counts of i's pairs with each of `PAIR_SCORES`); they must connect all players.
+
+    Returns:
+        A rating for each player.
+    """
+    design = np.zeros((len(matches), players))
+    pairs, scores, spreads = np.zeros((3, len(matches)))
+    for row, (i, j, given) in enumerate(matches):
+        counts = np.array(given, np.float64)
+        for all_points, next_to_all in ((0, 1), (4, 3)):
+            if counts[all_points] == counts.sum():
+                counts[all_points] -= 1
+                counts[next_to_all] += 1
+        design[row, i], design[row, j] = 1, -1
+        pairs[row] = counts.sum()
+        scores[row] = counts @ PAIR_SCORES / pairs[row]
+        spreads[row] = counts @ (np.array(PAIR_SCORES) - scores[row]) ** 2 + 0.25**2
+    design = design[:, 1:]
+    theta = np.zeros(players - 1)  # ratings in nats, without the first
+    for _ in range(200):
+        expected = 1 / (1 + np.exp(-design @ theta))
+        information = design.T @ (design * (pairs * expected * (1 - expected))[:, None])
+        step = np.linalg.solve(information, design.T @ (pairs * (scores - expected)))
+        # A full step may overshoot where ratings are far apart.
+        theta += step / max(1.0, float(np.abs(step).max(initial=0.0)))
+        if np.abs(step).max(initial=0.0) < 1e-10:
+            break
+    inverse = np.linalg.inv(information)
+    errors = np.sqrt(np.diag(inverse @ (design.T @ (design * spreads[:, None])) @ inverse))
+    centre, half = theta * _ELO_PER_NAT, errors * _ELO_PER_NAT * _Z95
+    rated = [Rating(float(c), float(c - h), float(c + h)) for c, h in zip(centre, half, strict=True)]
+    return [Rating(0.0, 0.0, 0.0), *rated]

@@ -1,0 +1,131 @@
+"""What a set of games says about the player that played them, in numbers a person can act on.
+
+Everything is computed from game records alone: no rules, no network. Knows nothing of files or charts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy._core import GameRecord
+
+__all__ = ["Searched", "calibration", "game_statistics", "searched_positions"]
+
+_OPENING_PLIES = 8  # plies that make two openings the same opening
+_BINS = 10
+_SEARCHED = 1  # bit of a record's flags
+
+
+@dataclass(frozen=True)
+class Searched:
+    """All searched positions [N] of some games, one game after another.
+
+    Attributes:
+        game: index of the game among the records, int64 [N].
+        ply: int64 [N].
+        value: root value, for the player to move, float64 [N].
+        result: what came of the game, for the player to move, float64 [N].
+        choice: whether there was more than one legal action, and a visit, bool [N].
+        policy_entropy: of the network's priors, in nats, float64 [N].
+        search_entropy: of the search's visits, in nats, float64 [N].
+        search_gain: KL divergence of the visits from the priors, in nats, float64 [N].
+    """
+
+    game: NDArray[np.int64]
+    ply: NDArray[np.int64]
+    value: NDArray[np.float64]
+    result: NDArray[np.float64]
+    choice: NDArray[np.bool_]
+    policy_entropy: NDArray[np.float64]
+    search_entropy: NDArray[np.float64]
+    search_gain: NDArray[np.float64]
+
+
+def searched_positions(records: Sequence[GameRecord]) -> Searched:
+    """Looks at every searched position of some games."""
+    searched = [(record.flags & _SEARCHED).astype(bool) for record in records]
+    plies = [np.flatnonzero(mask) for mask in searched]
+    values = [record.root_values[mask] for record, mask in zip(records, searched, strict=True)]
+    results = [
+        np.where(record.players[mask] == 0, record.outcome, -record.outcome)
+        for record, mask in zip(records, searched, strict=True)
+    ]
+    lengths = _joined([np.diff(record.offsets)[mask] for record, mask in zip(records, searched, strict=True)], np.int64)
+    visits = _joined([record.visits for record in records], np.float64)
+    priors = _joined([record.priors for record in records], np.float64)
+    starts = np.cumsum(lengths) - lengths
+    totals = np.add.reduceat(visits, starts) if len(starts) else np.zeros(0)
+    share = visits / np.repeat(np.maximum(totals, 1), lengths)
+    tiny = 1e-12  # the logarithm of 0 is multiplied by 0
+    log_share, log_prior = np.log(np.maximum(share, tiny)), np.log(np.maximum(priors, tiny))
+
+    def per_position(terms: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.add.reduceat(terms, starts) if len(starts) else np.zeros(0)
+
+    return Searched(
+        game=np.repeat(np.arange(len(records)), [len(own) for own in plies]),
+        ply=_joined(plies, np.int64),
+        value=_joined(values, np.float64),
+        result=_joined(results, np.float64),
+        choice=(lengths > 1) & (totals > 0),
+        policy_entropy=per_position(-priors * log_prior),
+        search_entropy=per_position(-share * log_share),
+        search_gain=per_position(share * (log_share - log_prior)),
+    )
+
+
+def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
+    """Numbers about a set of games.
+
+    Args:
+        records: at least one game.
+
+    Returns:
+        A dictionary of:
+
+        * ``draws``: share of games drawn; ``first_seat_score``: what seat 0 scored on average, in [0, 1].
+        * ``mean_plies``: length of a game, dice and opening plies included; ``capped``: share cut by the ply cap.
+        * ``duplicates``: share of games that repeat an earlier one of the set, action for action.
+        * ``openings``: different beginnings of 8 plies, as a share of the games.
+        * ``policy_entropy``, ``search_entropy``, ``search_gain``: means of those of `Searched` over the positions with
+          a choice; absent where there is none.
+        * ``value_spread``: standard deviation of the root values; ``value_error``: mean squared difference between
+          the root value and what came of the game; absent where nothing was searched.
+    """
+    outcomes = np.array([record.outcome for record in records])
+    positions = searched_positions(records)
+    statistics = {
+        "draws": float((outcomes == 0).mean()),
+        "first_seat_score": float((outcomes.mean() + 1) / 2),
+        "mean_plies": float(np.mean([len(record) for record in records])),
+        "capped": float(np.mean([record.capped for record in records])),
+        "duplicates": 1.0 - len({record.actions.tobytes() for record in records}) / len(records),
+        "openings": len({record.actions[:_OPENING_PLIES].tobytes() for record in records}) / len(records),
+    }
+    if len(positions.value):
+        statistics["value_spread"] = float(positions.value.std())
+        statistics["value_error"] = float(np.square(positions.value - positions.result).mean())
+    if positions.choice.any():
+        for name in ("policy_entropy", "search_entropy", "search_gain"):
+            statistics[name] = float(getattr(positions, name)[positions.choice].mean())
+    return statistics
+
+
+def calibration(positions: Searched) -> NDArray[np.float64]:
+    """Root values against what came of them.
+
+    Returns:
+        [K, 3], one row for each tenth of [-1, 1] that holds a position, ascending: mean root value, mean result,
+        positions. A network that says what happens lies on the diagonal.
+    """
+    bins = np.clip(((positions.value + 1) / 2 * _BINS).astype(np.int64), 0, _BINS - 1)
+    masks = [bins == index for index in np.unique(bins)]
+    rows = [(positions.value[mask].mean(), positions.result[mask].mean(), mask.sum()) for mask in masks]
+    return np.array(rows, np.float64).reshape(-1, 3)
+
+
+def _joined(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype), *(part.astype(dtype) for part in parts)])

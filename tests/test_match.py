@@ -1,0 +1,473 @@
+"""az-match as a user meets it, and the players it is told."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from azpy.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
+from azpy.cli.match import main
+from azpy.errors import RunError
+from azpy.openings import Book, draw_from
+from azpy.players import checkpoints_of, load_player, parse_player
+from azpy.positions import make_position
+from azpy.ratings import PAIR_SCORES
+from test_onnx import make_model
+
+BOARD = "connect_four(width=5,height=4)"
+
+
+def az_match(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "azpy.cli.match", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def model(seed: int, game: str = BOARD) -> bytes:
+    """A linear model that fits a game; other seeds, other weights."""
+    position = make_position(game)
+    return make_model(shape=("batch", *position.obs_shape), actions=position.num_actions, weight=0.2 + 0.1 * seed)
+
+
+@pytest.fixture(scope="module")
+def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder with four checkpoints, as far as a match reads it."""
+    from azpy.runs import RunFolder
+
+    path = tmp_path_factory.mktemp("runs") / "c4"
+    settings: dict[str, Any] = {"game": BOARD, "c_puct": 2.0, "match_opening_plies": 3}
+    arrays: dict[str, Any] = {"weight": np.zeros(1, np.float32)}
+    with RunFolder(path, settings) as run:
+        for iteration in (1, 2, 3, 10):
+            run.save_checkpoint(iteration, model=arrays, optimizer=arrays, state={}, onnx=model(iteration))
+    return path
+
+
+@pytest.fixture
+def run(made_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    shutil.copytree(made_run, tmp_path / "c4")
+    monkeypatch.chdir(tmp_path)
+    return "c4"
+
+
+class Apart:
+    """Hides that a player searches, so that it searches on its own."""
+
+    def __init__(self, player: SearchPlayer) -> None:
+        self._player = player
+
+    def select_actions(self, states: Sequence[Any], seed: int) -> NDArray[np.int64]:
+        return self._player.select_actions(states, seed)
+
+
+class Counting:
+    """An evaluator that counts its calls, and prefers some column."""
+
+    def __init__(self, column: int) -> None:
+        self.column, self.calls, self.rows = column, 0, 0
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        rows = len(observations)
+        self.calls, self.rows = self.calls + 1, self.rows + rows
+        logits = np.zeros((rows, 5), np.float32)
+        logits[:, self.column] = 1
+        return logits, np.tanh(observations.reshape(rows, -1)[:, self.column] - 0.3).astype(np.float32)
+
+
+def book(plies: int = 3, seed: int = 1, game: str = BOARD) -> Book:
+    return Book(lambda: make_position(game), plies, seed)
+
+
+# Playing
+
+
+def test_two_networks_in_one_search_play_the_games_they_play_apart() -> None:
+    def play(apart: bool) -> tuple[list[Pair], int]:
+        evaluators = Counting(1), Counting(3)
+        players = [SearchPlayer(evaluator, 30, threads=1) for evaluator in evaluators]
+        a, b = (Apart(player) for player in players) if apart else players
+        return list(play_pairs(book(), a, b, 12, seed=3)), sum(evaluator.calls for evaluator in evaluators)
+
+    (together, calls), (apart, more_calls) = play(False), play(True)
+    assert together == apart
+    assert len({actions for pair in together for actions in pair.actions}) > 12
+    assert calls <= more_calls
+
+
+def test_each_network_is_asked_on_its_own_boards_only() -> None:
+    from azpy.positions import turn_of
+
+    evaluators = Counting(0), Counting(4)
+    first, second = (SearchPlayer(evaluator, 20) for evaluator in evaluators)
+    position = make_position(BOARD)
+    first.select_with(second, [position, position, position], [1, 1, 1], seed=0)
+    assert evaluators[0].rows == 0
+    assert evaluators[1].rows > 0
+    assert turn_of(position) == 0  # what is searched is not played on
+
+
+def test_slots_change_nothing_that_is_played_by_players_without_chance() -> None:
+    players = SearchPlayer(Counting(1), 20), SearchPlayer(Counting(3), 20)
+    all_at_once = list(play_pairs(book(), *players, 9, seed=3))
+    assert list(play_pairs(book(), *players, 9, seed=3, slots=4)) == all_at_once
+    assert list(play_pairs(book(), *players, 9, seed=3, slots=1)) == all_at_once
+
+
+def test_players_with_other_simulations_search_apart() -> None:
+    result = play_match(lambda: make_position(BOARD), mcts(200), mcts(5), games=20, seed=1, opening_plies=2)
+    assert result.score > 0.7
+    assert not mcts(200).searches_like(mcts(5))
+
+
+def test_a_player_without_chance_scores_exactly_half_against_itself_in_every_pair() -> None:
+    player = SearchPlayer(azpy.UniformEvaluator(), 40)
+    pairs = list(play_pairs(book(), player, player, 10, seed=1))
+    assert [pair.score for pair in pairs] == [0.5] * 10
+    assert all(first == second for first, second in (pair.actions for pair in pairs))
+    result = MatchResult.of(pairs)
+    assert (result.pairs, result.distinct, result.repeated) == ((0, 0, 10, 0, 0), 10, 0)
+
+
+def test_results_add_up() -> None:
+    result = play_match(lambda: make_position(BOARD), mcts(30), RandomPlayer(), games=40, seed=2, opening_plies=2)
+    assert result.pairs is not None
+    assert sum(result.pairs) == 20
+    assert np.dot(result.pairs, PAIR_SCORES) / 20 == pytest.approx(result.score)
+    assert np.add(result.first, result.second).tolist() == [result.wins, result.draws, result.losses]
+    assert sum(result.first) == sum(result.second) == 20
+    low, high = result.elo_interval
+    assert low < result.elo < high
+
+
+def test_games_start_with_the_opening_and_can_be_played_again() -> None:
+    openings = book(plies=4)
+    for number, pair in enumerate(play_pairs(openings, RandomPlayer(), RandomPlayer(), 5, seed=2)):
+        for actions, points, sign in zip(pair.actions, pair.points, (1, -1), strict=True):
+            assert actions[:4] == openings[number].actions
+            position = make_position(BOARD)
+            for action in actions:
+                position.play(action)
+            assert position.is_terminal
+            assert points == (1 + sign * position.outcome()) / 2
+
+
+# Openings
+
+
+def test_openings_are_distinct_as_far_as_the_game_allows() -> None:
+    openings = book(plies=2, game="tic_tac_toe")
+    keys = [openings[number].position.key() for number in range(200)]
+    assert len(openings) == len(set(keys)) == 72  # 9 x 8, no two alike
+    assert len(set(keys[:72])) == 72
+    assert keys[72:144] == keys[:72]
+    assert openings[5] is openings[5]
+
+
+def test_a_book_is_fixed_by_its_seed() -> None:
+    def actions(seed: int) -> list[tuple[int, ...]]:
+        return [opening.actions for opening in map(book(seed=seed).__getitem__, range(20))]
+
+    assert actions(1) == actions(1) != actions(2)
+
+
+def test_openings_of_a_policy_follow_it() -> None:
+    class Likes:
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+            logits = np.zeros((len(observations), 5), np.float32)
+            logits[:, 2] = 3
+            return logits, np.zeros(len(observations), np.float32)
+
+    openings = Book(lambda: make_position(BOARD), 3, 1, draw_from(Likes()))
+    drawn = [action for number in range(30) for action in openings[number].actions]
+    assert drawn.count(2) / len(drawn) > 0.35
+    assert len(openings) == 30
+
+
+# Players
+
+
+def test_specs(run: str) -> None:
+    assert (parse_player("mcts:1000").kind, parse_player("mcts:1000").simulations) == ("mcts", 1000)
+    assert parse_player("uniform").simulations is None
+    newest = parse_player(run)
+    assert newest.model == Path("c4/checkpoints/000010/model.onnx")
+    for text in ("c4/checkpoints/000002", "c4/checkpoints/000002/model.onnx", "c4/checkpoints/000002@7"):
+        spec = parse_player(text)
+        assert spec.model == Path("c4/checkpoints/000002/model.onnx")
+        assert spec.run is not None
+        assert spec.run.resolve() == Path("c4").resolve()
+    assert parse_player("c4@7").simulations == 7
+    Path("odd@7").write_bytes(model(1))
+    assert (parse_player("odd@7").model, parse_player("odd@7").simulations) == (Path("odd@7"), None)
+    entrant = load_player(parse_player("c4@7"), make_position(BOARD), 100)
+    assert str(entrant) == "c4/checkpoints/000010 (7 simulations)"
+    assert str(load_player(parse_player("random"), make_position(BOARD), 100)) == "random"
+
+
+def test_a_model_searches_with_the_c_puct_of_its_run_and_other_players_as_ever(run: str) -> None:
+    """A weight of 0 plays what a weight of 2, the run's, does not."""
+
+    def plays(spec: str, c_puct: float | None = None) -> list[int]:
+        player = load_player(parse_player(spec), make_position(BOARD), 60, c_puct).player
+        return [*player.select_actions([book()[number].position for number in range(30)], seed=1)]
+
+    assert plays(run) == plays(run, 2.0) != plays(run, 0.01)
+    assert plays("mcts") == plays("mcts", 0.01)
+    Path("free.onnx").write_bytes(Path("c4/checkpoints/000010/model.onnx").read_bytes())
+    assert plays("free.onnx") == plays(run, 1.5)
+
+
+def test_checkpoints_are_chosen_evenly_from_the_first_to_the_last(run: str) -> None:
+    def numbers(most: int | None) -> list[str]:
+        return [spec.model.parent.name for spec in checkpoints_of(Path(run), most) if spec.model is not None]
+
+    assert numbers(None) == numbers(4) == numbers(9) == ["000001", "000002", "000003", "000010"]
+    assert numbers(2) == ["000001", "000010"]
+    assert len(set(numbers(3))) == 3
+    Path("c4/checkpoints/.tmp-000011").mkdir()
+    assert numbers(2) == ["000001", "000010"]
+
+
+def test_a_damaged_checkpoint_does_not_play(run: str) -> None:
+    path = Path("c4/checkpoints/000010/model.onnx")
+    data = bytearray(path.read_bytes())
+    data[-10] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(RunError, match=r"000010 is damaged: model\.onnx differs from manifest\.json"):
+        load_player(parse_player(run), make_position(BOARD), 10)
+
+
+# The command
+
+
+def test_a_match_prints_what_a_user_needs(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([run, "c4/checkpoints/000001@5", "--games", "20", "--simulations", "10"]) == 0
+    output = capsys.readouterr()
+    assert output.err == ""
+    first, *rest = output.out.splitlines()
+    assert first == f"{BOARD}: A is c4/checkpoints/000010 (10 simulations), B is c4/checkpoints/000001 (5 simulations)"
+    for text in (
+        "score of A: 0.",
+        "], Elo ",
+        "95 % intervals, from the pairs",
+        "20 games: won ",
+        "as seat 0 ",
+        "as seat 1 ",
+    ):
+        assert any(text in line for line in rest), text
+    assert "distinct games from 10 distinct openings of 3 random plies" in output.out
+
+
+def test_json_is_all_that_is_printed_and_agrees_with_itself(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [run, "random", "--games", "20", "--simulations", "10", "--opening-plies", "2", "--json"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    report = json.loads(text)
+    assert report["wins"] + report["draws"] + report["losses"] == report["games"] == 2 * sum(report["pairs"]) == 20
+    assert report["low"] <= report["score"] <= report["high"]
+    assert report["distinct_openings"] == 10
+    assert not report["interrupted"]
+    assert main(command) == 0
+    assert capsys.readouterr().out == text  # the same command, the same match
+
+
+def test_a_sequential_test_stops_early_and_says_so(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["mcts:100", "random", "--game", BOARD, "--games", "2000", "--elo0", "0", "--elo1", "100"]
+    assert main([*command, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["games"] < 200
+    assert report["sprt"]["accepted"] == "H1"
+    assert report["sprt"]["llr"] >= report["sprt"]["bounds"][1]
+    assert main(["random", "mcts:100", *command[2:]]) == 0
+    assert "SPRT accepts H0: A is as strong as B rather than 100 Elo stronger than B" in capsys.readouterr().out
+    assert main([*command[:4], "--games", "4", "--elo0", "-5", "--elo1", "5"]) == 0
+    assert "undecided whether A is 5 Elo weaker than B or 5 Elo stronger than B" in capsys.readouterr().out
+
+
+def test_openings_by_policy_and_repeated_pairs_are_told(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    both = [run, "c4/checkpoints/000001", "--simulations", "4", "--games", "40"]
+    assert main([*both, "--openings", "policy"]) == 0
+    assert "distinct openings of 3 policy plies" in capsys.readouterr().out
+    assert main([*both, "--opening-plies", "1"]) == 0
+    output = capsys.readouterr().out
+    assert "from 5 distinct openings of 1 random ply" in output
+    assert "15 of 20 pairs repeat an earlier one" in output
+
+
+def test_a_round_robin_gives_the_run_s_elo_curve(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([run, "--round-robin", "--checkpoints", "3", "--games", "6", "--simulations", "4"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{BOARD}: 3 players, 3 pairings of 6 games"
+    assert lines[-1] == "Elo curve in c4/elo.json"
+    curve = json.loads(Path("c4/elo.json").read_text())
+    assert [row["iteration"] for row in curve["ratings"]] == [1, 3, 10]
+    assert curve["ratings"][0]["elo"] == 0
+    assert all(row["games"] == 12 for row in curve["ratings"])
+    assert len(curve["matches"]) == 3
+    table = lines[lines.index(next(line for line in lines if line.startswith("player"))) + 1 :]
+    for row, line in zip(curve["ratings"], table[:3], strict=True):
+        assert row["player"] in line
+        assert f"{row['elo']:+.0f}" in line
+    assert list(Path("c4").glob(".tmp*")) == []
+
+
+def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["random", run, "--round-robin", "--checkpoints", "2", "--games", "4", "--simulations", "4", "--json"]
+    assert main(command) == 0
+    curve = json.loads(capsys.readouterr().out)
+    assert (curve["ratings"][0]["player"], curve["ratings"][0]["elo"]) == ("random", 0.0)
+    assert [row["iteration"] for row in curve["ratings"]] == [None, 1, 10]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["nobody", "random", "--game", BOARD], "player 'nobody': expected random, mcts:N"),
+        (["mcts:many", "random", "--game", BOARD], "expected a whole number of simulations, got 'many'"),
+        (["c4@", "random"], "expected a whole number of simulations, got ''"),
+        (["mcts:0", "random", "--game", BOARD], "simulations must be at least 1"),
+        (["c4@99999999999", "random"], "simulations must be at least 1, at most 4294967295; got 99999999999"),
+        (["empty", "random"], "empty is neither a run folder nor a checkpoint"),
+        (["new", "random"], "new has no checkpoint yet"),
+        (["broken", "random"], "broken/config.toml is damaged"),
+        (["mcts:5", "random"], "give --game"),
+        (["mcts:5", "random", "--game", "chequers"], "unknown game 'chequers'"),
+        (["c4", "random", "--game", "tic_tac_toe"], "does not fit the game: it takes observations [2, 4, 5]"),
+        (["c4", "other", "--games", "4"], f"c4 plays {BOARD} and other plays tic_tac_toe"),
+        (["text.onnx", "random", "--game", BOARD], "text.onnx is no usable ONNX model"),
+        (["c4", "random", "--games", "7"], "games must be an even number, got 7"),
+        (["c4", "random", "--games", "0"], "games must be an even number, got 0"),
+        (["c4", "random", "--opening-plies", "-1"], "opening_plies must be at least 0, got -1"),
+        (["c4", "random", "--seed", "-1"], "seed must be at least 0, got -1"),
+        (["c4", "random", "--c-puct", "nan"], "c_puct must be at least 0 and finite"),
+        (
+            ["mcts:5", "random", "--game", BOARD, "--openings", "policy"],
+            "openings by policy need a player with a model",
+        ),
+        (["c4"], "a match has two players, got 1"),
+        (["c4", "c4", "c4"], "a match has two players, got 3"),
+        (["c4", "random", "--elo0", "0"], "needs both --elo0 and --elo1"),
+        (["c4", "random", "--elo0", "5", "--elo1", "0"], "elo0 must be less than elo1"),
+        (["c4", "random", "--alpha", "0.1"], "belong to a sequential test"),
+        (["c4", "random", "--checkpoints", "3"], "--checkpoints belongs to --round-robin"),
+        (["random", "--round-robin"], "a round robin is that of one run folder, got 0"),
+        (["c4", "--round-robin", "--checkpoints", "1"], "checkpoints must be at least 2"),
+        (["c4", "--round-robin", "--elo0", "0", "--elo1", "5"], "a round robin has no sequential test"),
+        (["c4", "random", "--frobnicate"], "--frobnicate"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], text: str, run: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("empty").mkdir()
+    Path("text.onnx").write_text("no model")
+    for name, config in (("new", 'game = "pig"'), ("broken", "game = "), ("other", 'game = "tic_tac_toe"')):
+        Path(name, "checkpoints").mkdir(parents=True)
+        Path(name, "config.toml").write_text(config)
+    for name in ("broken", "other"):
+        shutil.copytree("c4/checkpoints/000001", f"{name}/checkpoints/000001")
+    assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert text in output.err
+    assert output.err.startswith("az-match: ")
+    assert output.err.count("\n") == 1
+    assert output.out == ""
+
+
+def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "azpy.cli.match",
+        "mcts:2",
+        "random",
+        "--game",
+        "tic_tac_toe",
+        "--games",
+        "9999998",
+    ]
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"COLUMNS": "200", "TERM": "xterm"}
+    with subprocess.Popen(
+        [*command, "--elo0", "-2000", "--elo1", "2000", "--alpha", "1e-300", "--beta", "1e-300"],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    ) as process:
+        os.close(theirs)
+        shown = ""
+        while not re.search(r"/9999998 games, LLR -?\d.*, 0\.\d+ \[.*Elo", shown):
+            shown += os.read(ours, 4096).decode()
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # the terminal is closed at the other end
+            while more := os.read(ours, 4096).decode():
+                shown += more
+        assert process.wait(timeout=30) == 130
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    os.close(ours)
+    assert "stopped; the result so far:\r\nscore of A: " in shown
+    assert "SPRT " in shown
+
+
+def test_ctrl_c_before_the_first_pair_is_over_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("azpy.cli.match.play_pairs", interrupted)
+    assert main(["mcts:5", "random", "--game", BOARD]) == 130
+    assert capsys.readouterr().out.splitlines()[1:] == ["stopped before the first pair of games was over"]
+    assert main(["mcts:5", "random", "--game", BOARD, "--json"]) == 130
+    assert json.loads(capsys.readouterr().out)["interrupted"]
+
+
+def test_ctrl_c_in_a_round_robin_leaves_the_curve_as_it_was(
+    run: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    played = 0
+
+    def interrupted(*arguments: Any) -> Any:
+        nonlocal played
+        played += 1
+        if played == 3:
+            raise KeyboardInterrupt
+        return play_pairs(*arguments)
+
+    Path("c4/elo.json").write_text("old")
+    monkeypatch.setattr("azpy.cli.match.play_pairs", interrupted)
+    assert main([run, "--round-robin", "--games", "2", "--simulations", "2"]) == 130
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith("stopped")
+    assert [line.split()[0] for line in lines[-4:-1]] == [f"c4/checkpoints/00000{number}" for number in (1, 2, 3)]
+    assert Path("c4/elo.json").read_text() == "old"
+
+
+def test_without_onnx_runtime_it_says_what_to_install(run: str) -> None:
+    script = "import sys; sys.modules['onnxruntime'] = None; from azpy.cli.match import main; main(['c4', 'random'])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stderr == 'az-match: onnxruntime is not installed: pip install "azpy[cpu]"\n'
+
+
+def test_a_game_in_python_is_played_from_the_current_folder(tmp_path: Path) -> None:
+    from test_positions import HEAP
+
+    (tmp_path / "heap_game.py").write_text(HEAP)
+    done = az_match("uniform:50", "random", "--game", "heap_game:Heap", "--games", "10", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "A is uniform (50 simulations), B is random" in done.stdout

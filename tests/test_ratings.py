@@ -1,0 +1,211 @@
+"""Intervals cover what they say, the sequential test errs as often as it says, ratings are the known ones."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from azpy.errors import SettingsError
+from azpy.ratings import (
+    PAIR_SCORES,
+    Sprt,
+    bradley_terry,
+    elo,
+    expected_score,
+    pair_interval,
+    pair_score,
+    wilson_interval,
+)
+
+EVEN = (0.1, 0.2, 0.4, 0.2, 0.1)
+DRAWISH = (0.01, 0.06, 0.84, 0.07, 0.02)
+STRONG = (0.0, 0.02, 0.08, 0.2, 0.7)
+
+
+def tilted(probabilities: tuple[float, ...], mean: float) -> NDArray[np.float64]:
+    """The nearest distribution of pair scores with another mean."""
+    low, high = -50.0, 50.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        weights = np.array(probabilities) * np.exp(middle * np.array(PAIR_SCORES))
+        weights /= weights.sum()
+        low, high = (middle, high) if weights @ PAIR_SCORES < mean else (low, middle)
+    return weights
+
+
+def test_elo_is_the_logistic_model_s() -> None:
+    assert elo(0.5) == 0
+    assert elo(10 / 11) == pytest.approx(400)
+    assert expected_score(400) == pytest.approx(10 / 11)
+    assert expected_score(elo(0.3)) == pytest.approx(0.3)
+    assert (elo(0.0), elo(1.0)) == (-math.inf, math.inf)
+
+
+def test_wilson_s_interval_is_the_known_one() -> None:
+    # 90 of 100: 0.8256 to 0.9448 (statsmodels.stats.proportion.proportion_confint).
+    assert wilson_interval(0.9, 100) == pytest.approx((0.82563, 0.94478), abs=1e-5)
+
+
+@pytest.mark.parametrize("probabilities", [EVEN, DRAWISH, STRONG])
+def test_with_many_pairs_the_interval_is_that_of_the_pairs_standard_deviation(probabilities: tuple[float, ...]) -> None:
+    counts = [round(10_000 * p) for p in probabilities]
+    mean, scores = pair_score(counts), np.array(PAIR_SCORES)
+    deviation = math.sqrt(np.array(counts) @ (scores - mean) ** 2) / 10_000
+    low, high = pair_interval(counts)
+    assert low == pytest.approx(mean - 1.96 * deviation, abs=3e-4)
+    assert high == pytest.approx(mean + 1.96 * deviation, abs=3e-4)
+
+
+def test_pairs_that_cancel_say_more_than_their_games_alone() -> None:
+    """Openings that always win for one seat: the games look like noise, the pairs are all even."""
+    low, high = pair_interval([0, 0, 50, 0, 0])
+    all_games = wilson_interval(0.5, 100)
+    assert high - low < (all_games[1] - all_games[0]) / 2
+    twins = pair_interval([25, 0, 0, 0, 25])  # both games of a pair always end alike: half as many games in truth
+    assert twins[1] - twins[0] > (all_games[1] - all_games[0]) * 1.3
+
+
+def test_the_interval_of_a_sweep_and_of_one_pair_keep_their_width() -> None:
+    low, high = pair_interval([0, 0, 0, 0, 50])
+    assert high == 1.0
+    assert 0.92 < low < 0.97
+    assert pair_interval([50, 0, 0, 0, 0]) == pytest.approx((0.0, 1 - low))
+    low, high = pair_interval([0, 0, 1, 0, 0])
+    assert high - low > 0.9
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "pairs"), [(EVEN, 20), (EVEN, 100), (DRAWISH, 40), (STRONG, 30), ((0.3, 0, 0.35, 0, 0.35), 40)]
+)
+def test_intervals_cover_the_truth_as_often_as_they_say(probabilities: tuple[float, ...], pairs: int) -> None:
+    truth = float(np.dot(probabilities, PAIR_SCORES))
+    matches = np.random.default_rng(7).multinomial(pairs, probabilities, size=300).tolist()
+    interval = cache(lambda counts: pair_interval(counts))
+    covered = sum(low <= truth <= high for low, high in (interval(tuple(counts)) for counts in matches))
+    assert 0.92 <= covered / 300 <= 0.995  # 0.95 within 2.4 standard errors; wider for few pairs
+
+
+def test_the_likelihood_ratio_is_that_of_the_best_fits() -> None:
+    """Against a plain search: with scores 0, 1/2 and 1 a given mean leaves one probability free."""
+    counts = [7, 0, 20, 0, 13]
+
+    def best(mean: float) -> float:
+        p0 = np.linspace(1e-6, 1 - mean - 1e-6, 200_001)
+        p1 = p0 + 2 * mean - 1
+        half = 1 - p0 - p1
+        fits = (p1 > 0) & (half > 0)
+        p0, p1, half = p0[fits], p1[fits], half[fits]
+        return float((7 * np.log(p0) + 20 * np.log(half) + 13 * np.log(p1)).max())
+
+    test = Sprt(10, 60)
+    expected = best(expected_score(60)) - best(expected_score(10))
+    assert test.llr(counts) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_likelihood_ratio_of_one_sided_pairs_is_finite_and_known() -> None:
+    # All of n pairs won: a mean of s leaves them a probability of s at most, each.
+    assert Sprt(0, 100).llr([0, 0, 0, 0, 10]) == pytest.approx(10 * math.log(expected_score(100) / 0.5))
+    assert Sprt(0, 100).llr([10, 0, 0, 0, 0]) < 0
+
+
+@pytest.mark.parametrize("base", [EVEN, DRAWISH])
+@pytest.mark.parametrize(("truth", "wrong"), [(0.0, "H1"), (60.0, "H0")])
+def test_the_sequential_test_errs_no_more_than_it_says(base: tuple[float, ...], truth: float, wrong: str) -> None:
+    test, rng, matches = Sprt(0, 60), np.random.default_rng(11), 200
+    probabilities = tilted(base, expected_score(truth))
+    verdicts = []
+    for _ in range(matches):
+        counts = [0] * 5
+        for score in rng.choice(5, size=2000, p=probabilities):
+            counts[score] += 1
+            if verdict := test.accepts(counts):
+                verdicts.append(verdict)
+                break
+    assert len(verdicts) == matches  # every match is decided
+    assert verdicts.count(wrong) / matches <= 0.05 + 2.5 * math.sqrt(0.05 * 0.95 / matches)
+
+
+def test_wald_s_bounds() -> None:
+    assert Sprt(0, 10).bounds == pytest.approx((-math.log(19), math.log(19)))
+    assert Sprt(0, 10, alpha=0.01, beta=0.1).bounds == pytest.approx((math.log(0.1 / 0.99), math.log(90)))
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((10, 10), "elo0 must be less than elo1"),
+        ((10, 0), "elo0 must be less than elo1"),
+        ((0, 5000), "within 2000 Elo"),
+        ((math.nan, 10), "elo0 must be less"),
+        ((0, 10, 0.0), "alpha must be between 0 and 0.5, got 0"),
+        ((0, 10, 0.05, 0.5), "beta must be between 0 and 0.5, got 0.5"),
+    ],
+)
+def test_a_test_that_cannot_be_is_refused(values: tuple[float, ...], text: str) -> None:
+    with pytest.raises(SettingsError, match=text):
+        Sprt(*values)
+
+
+def test_two_players_are_rated_by_their_score() -> None:
+    counts = [5, 10, 20, 10, 15]
+    first, second = bradley_terry(2, [(1, 0, counts)])
+    assert (first.elo, first.low, first.high) == (0, 0, 0)
+    assert second.elo == pytest.approx(elo(pair_score(counts)))
+    low, high = pair_interval(counts)
+    assert (second.low, second.high) == pytest.approx((elo(low), elo(high)), abs=6)
+
+
+def test_bradley_and_terry_s_model_against_a_known_case() -> None:
+    """Baseball, American League 1987, seven teams (Agresti, Categorical Data Analysis, section 10.6.4).
+
+    Fitted log strengths over Baltimore's: Milwaukee 1.581, Detroit 1.436, Toronto 1.294, New York 1.248, Boston 1.108,
+    Cleveland 0.684.
+    """
+    wins = [
+        [0, 7, 9, 7, 7, 9, 11],
+        [6, 0, 7, 5, 11, 9, 9],
+        [4, 6, 0, 7, 7, 8, 12],
+        [6, 8, 6, 0, 6, 7, 10],
+        [6, 2, 6, 7, 0, 7, 12],
+        [4, 4, 5, 6, 6, 0, 6],
+        [2, 4, 1, 3, 1, 7, 0],
+    ]
+    teams = [6, 5, 4, 3, 2, 1, 0]  # Baltimore is the one that all are compared with
+    matches = [
+        (a, b, [wins[teams[b]][teams[a]], 0, 0, 0, wins[teams[a]][teams[b]]]) for a in range(7) for b in range(a + 1, 7)
+    ]
+    nats = [rating.elo * math.log(10) / 400 for rating in bradley_terry(7, matches)]
+    assert nats == pytest.approx([0, 0.684, 1.108, 1.248, 1.294, 1.436, 1.581], abs=1e-3)
+
+
+def test_a_chain_of_sweeps_has_finite_ratings_in_order() -> None:
+    sweep = [0, 0, 0, 0, 20]
+    ratings = bradley_terry(4, [(j, i, sweep) for i in range(4) for j in range(i + 1, 4)])
+    elos = [rating.elo for rating in ratings]
+    assert elos == sorted(elos)
+    assert 400 < elos[1] < elos[3] < 5000
+    assert all(rating.low < rating.elo < rating.high for rating in ratings[1:])
+
+
+def test_ratings_cover_the_truth_as_often_as_they_say() -> None:
+    truth, rng = [0.0, 80.0, 150.0, 400.0], np.random.default_rng(5)
+    covered = []
+    for _ in range(200):
+        matches = []
+        for i in range(4):
+            for j in range(i + 1, 4):
+                probabilities = tilted(EVEN, expected_score(truth[i] - truth[j]))
+                matches.append((i, j, rng.multinomial(40, probabilities).tolist()))
+        ratings = bradley_terry(4, matches)
+        covered += [rating.low <= value <= rating.high for rating, value in zip(ratings[1:], truth[1:], strict=True)]
+    assert 0.92 <= np.mean(covered) <= 0.985
+
+
+def test_players_who_never_met_are_compared_through_others() -> None:
+    even, strong = [10, 0, 20, 0, 10], [2, 0, 10, 0, 28]
+    first, second, third = bradley_terry(3, [(0, 1, even), (2, 1, strong)])
+    assert first.elo == pytest.approx(second.elo, abs=1e-6)
+    assert third.elo == pytest.approx(elo(pair_score(strong)))
+    assert third.high - third.low > second.high - second.low

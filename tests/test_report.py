@@ -1,0 +1,196 @@
+"""What a run says about itself: statistics against a slow reading of the records, alarms, and the page."""
+
+import math
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from azpy.alarms import alarms
+from azpy.positions import make_position
+from azpy.report import make_report
+from azpy.statistics import calibration, game_statistics, searched_positions
+
+Rows = list[dict[str, Any]]
+
+
+def play(game: str, games: int = 12, **options: Any) -> list[azpy.GameRecord]:
+    evaluator = azpy.RolloutEvaluator(seed=3)
+    with azpy.SelfPlay(game, evaluator, slots=4, simulations=20, games=games, seed=5, **options) as play:
+        return sorted(play, key=lambda record: record.game_id)
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four", "pig", "dice_nim"])
+def test_positions_are_what_the_records_hold(game: str) -> None:
+    records = play(game, opening_plies=2)
+    found = searched_positions(records)
+    row = 0
+    for index, record in enumerate(records):
+        for ply in range(len(record)):
+            if not record.flags[ply] & 1:
+                continue
+            visits = record.visits[record.offsets[ply] : record.offsets[ply + 1]].tolist()
+            priors = record.priors[record.offsets[ply] : record.offsets[ply + 1]].tolist()
+            shares = [visit / sum(visits) for visit in visits]
+            assert (found.game[row], found.ply[row]) == (index, ply)
+            assert found.value[row] == pytest.approx(record.root_values[ply])
+            assert found.result[row] == (record.outcome if record.players[ply] == 0 else -record.outcome)
+            assert found.choice[row] == (len(visits) > 1)
+            assert found.policy_entropy[row] == pytest.approx(-sum(p * math.log(p) for p in priors), abs=1e-5)
+            assert found.search_entropy[row] == pytest.approx(-sum(s * math.log(s) for s in shares if s), abs=1e-9)
+            gain = sum(s * math.log(s / p) for s, p in zip(shares, priors, strict=True) if s)
+            assert found.search_gain[row] == pytest.approx(gain, abs=1e-5)
+            row += 1
+    assert row == len(found.ply) > 0
+
+
+def test_games_are_counted_as_they_are() -> None:
+    records = play("tic_tac_toe")
+    one = game_statistics([*records, records[0], records[0]])
+    assert one["duplicates"] == pytest.approx(1 - len({r.actions.tobytes() for r in records}) / (len(records) + 2))
+    assert one["mean_plies"] == pytest.approx(np.mean([len(r) for r in [*records, records[0], records[0]]]))
+    won = [record for record in records if record.outcome == 1]
+    lost = [record for record in records if record.outcome == -1]
+    assert game_statistics(won)["first_seat_score"] == 1.0
+    assert game_statistics(lost)["first_seat_score"] == 0.0
+    assert game_statistics(won)["draws"] == 0.0
+    capped = game_statistics(play("connect_four", max_plies=5))
+    assert (capped["capped"], capped["draws"], capped["mean_plies"]) == (1.0, 1.0, 5.0)
+
+
+def test_games_without_a_search_have_no_search_statistics() -> None:
+    records = play("tic_tac_toe", opening_plies=40, games=40)
+    unsearched = [record for record in records if not (record.flags & 1).any()]
+    assert unsearched
+    statistics = game_statistics(unsearched)
+    assert "search_gain" not in statistics
+    assert "value_error" not in statistics
+    assert statistics["mean_plies"] > 0
+
+
+def test_a_value_that_says_what_happens_lies_on_the_diagonal() -> None:
+    positions = searched_positions(play("connect_four", games=30))
+    table = calibration(positions)
+    assert table[:, 2].sum() == len(positions.value)
+    assert (np.diff(table[:, 0]) > 0).all()
+    perfect = calibration(type(positions)(**(vars(positions) | {"value": positions.result})))
+    assert perfect[:, 0] == pytest.approx(perfect[:, 1])
+
+
+def iterations(count: int = 3, **values: float) -> Rows:
+    usual = {
+        "value_spread": 0.4,
+        "draws": 0.1,
+        "capped": 0.0,
+        "search_gain": 0.1,
+        "duplicates": 0.0,
+        "first_seat_score": 0.6,
+    }
+    return [{"kind": "iteration", "iteration": i + 1} | usual | values for i in range(count)]
+
+
+def match(iteration: int, score: float, opponent: str = "mcts-100") -> dict[str, Any]:
+    row = {"kind": "match", "iteration": iteration, "opponent": opponent, "score": score}
+    return row | {"low": score - 0.05, "high": score + 0.05}
+
+
+@pytest.mark.parametrize(
+    ("rows", "word"),
+    [
+        (iterations(value_spread=0.01), "Value collapse"),
+        (iterations(draws=1.0), "All draws"),
+        (iterations(capped=0.9, draws=0.9), "do not end"),
+        (iterations(search_gain=0.0005), "no longer moves"),
+        (iterations(duplicates=0.5), "Duplicate"),
+        (iterations(first_seat_score=1.0), "Seat 0 always wins"),
+        (iterations(first_seat_score=0.0), "Seat 1 always wins"),
+        ([match(5, 0.9), match(10, 0.5)], "Weaker"),
+        ([match(12, 0.5, "random")], "random player"),
+    ],
+)
+def test_each_sign_has_its_sentence(rows: Rows, word: str) -> None:
+    found = alarms(rows)
+    assert len(found) == 1
+    assert word in found[0]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        iterations(),
+        iterations(2, draws=1.0),  # two iterations are no sign yet
+        iterations(draws=1.0, value_spread=0.0)[:2] + iterations(1),  # it is over
+        [{"kind": "iteration", "iteration": i} for i in range(5)],  # rows of a version that counted less
+        [match(5, 0.5), match(10, 0.52), match(15, 0.48)],
+        [match(2, 0.5, "random")],
+    ],
+)
+def test_a_healthy_run_has_no_alarm(rows: Rows) -> None:
+    assert alarms(rows) == []
+
+
+def test_a_drawn_game_is_no_value_collapse() -> None:
+    found = alarms(iterations(draws=1.0, value_spread=0.0))
+    assert len(found) == 1
+    assert "All draws" in found[0]
+
+
+class Page(HTMLParser):
+    """Checks that tags close, and collects what the page would load."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.sources: list[str] = []
+        self.text = ""
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "img", "link"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page_of(game: str, records: list[azpy.GameRecord], rows: Rows, make: Callable[[], Any] | None = None) -> Page:
+    make = make or (lambda: make_position(game))
+    return Page(make_report(f"{game}: a <run>", {"game": game, "minutes": None, "c_puct": 1.5}, rows, records, make))
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four", "pig", "dice_nim"])
+def test_the_page_needs_nothing_else_and_shows_positions(game: str) -> None:
+    records = play(game)
+    row = {"games": 12, "positions": 90, "seconds": 30.0, "policy_loss": 1.0, "value_loss": 0.5}
+    rows = [dict(r) | row | game_statistics(records) for r in iterations(2)]
+    page = page_of(game, records, [*rows, match(2, 0.7)])
+    assert page.sources
+    assert all(source.startswith("data:") for source in page.sources)
+    assert "a <run>" in page.text
+    assert "0.70 [0.65, 0.75] against mcts-100" in page.text
+    assert "No alarms" in page.text
+    assert page.text.count("to move: value") == 6
+    assert "minutesNone" not in page.text
+
+
+def test_a_page_shows_the_position_before_the_action() -> None:
+    record = play("connect_four", games=1)[0]
+    page = page_of("connect_four", [record], [])
+    ply = int(page.text.split("ply ")[1].split(",")[0])
+    state = azpy.make_game("connect_four")
+    for action in record.actions[:ply].tolist():
+        state.play(action)
+    assert str(state) in page.text
+
+
+def test_a_page_can_be_made_before_anything_is_known() -> None:
+    assert "No iteration is done yet" in page_of("tic_tac_toe", [], []).text

@@ -1,0 +1,299 @@
+"""Settings: what is said of each holds, what cannot be is refused in words, and what a run used reads back."""
+
+import dataclasses
+import json
+import math
+import random
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy.cli.train import main, settings_from
+from azpy.config import read_config, repeat_command, to_toml
+from azpy.errors import SettingsError
+from azpy.presets import PRESETS, preset_of
+from azpy.settings import ABOUT, FIXED_SETTINGS, GROUPS, KIND, Settings, auto_eval_batch, combine, default_of
+
+NAMES = [field.name for field in dataclasses.fields(Settings)]
+NUMBERS = [name for name in NAMES if KIND[name] in (int, float)]
+README = Path(__file__).parent.parent / "README.md"
+
+
+def random_value(name: str, rng: random.Random) -> Any:
+    about, kind = ABOUT[name], KIND[name]
+    if kind is bool:
+        return rng.random() < 0.5
+    if about.words and (kind is str or rng.random() < 0.3):
+        return rng.choice(about.words)
+    if kind is str:
+        return "".join(rng.choices("ax5(=,) \"'\\#\n\t\x7fé😀", k=rng.randrange(1, 12)))
+    if getattr(Settings, name, 0) is None and rng.random() < 0.5:
+        return None
+    high = min(about.high, 10.0 ** rng.randrange(1, 12) + about.low)
+    if kind is float:
+        return high - (high - about.low) * rng.random() * rng.choice([1.0, 1e-9])  # never `low` itself
+    number = rng.randint(int(about.low), int(high))
+    return number + number % 2 if about.even else number
+
+
+def random_settings(rng: random.Random) -> dict[str, Any]:
+    chosen = {name: random_value(name, rng) for name in NAMES}
+    chosen["pipelines"] = rng.randint(1, chosen["slots"])
+    if chosen["deterministic"]:
+        chosen["minutes"] = None
+    return chosen
+
+
+def flags(settings: dict[str, Any]) -> list[str]:
+    """The command line that gives them."""
+    given = []
+    for name, value in settings.items():
+        flag = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            given.append(flag if value else flag.replace("--", "--no-", 1))
+        elif name != "game":
+            given.append(f"{flag}={'none' if value is None else value}")
+    return given
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_says_what_it_is(name: str) -> None:
+    about = ABOUT[name]
+    assert about.help
+    assert about.source
+    assert about.group in GROUPS
+    assert "\n" not in about.help
+
+
+def test_what_a_setting_may_be_is_said_in_words() -> None:
+    said = {name: ABOUT[name].range for name in NAMES}
+    assert said["eval_batch"] == "1 to 65536"
+    assert said["slots"] == said["iterations"] == "at least 1"
+    assert said["minutes"] == "more than 0"
+    assert said["window_share"] == "more than 0, at most 1"
+    assert said["match_games"] == "even, at least 2"
+    assert said["root_noise"] == "0 to 1"
+    assert said["game"] == said["deterministic"] == ""
+
+
+def test_help_shows_every_setting_with_its_range_and_default(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    places = [shown.index(f"\n{group}:\n") for group in GROUPS]
+    assert places == sorted(places)
+    entries = [" ".join(entry.split()) for entry in re.split(r"\n  (?=--)", shown)]
+    lines = {entry.split()[0].strip(","): entry for entry in entries}
+    for name in NAMES[1:]:
+        line, default = lines["--" + name.replace("_", "-")], default_of(name)
+        assert f"{ABOUT[name].help}; {ABOUT[name].range}".removesuffix("; ") in line
+        if default not in (None, False):
+            assert f"(default {default}" in line
+        if ABOUT[name].source != "our choice":
+            assert ABOUT[name].source in line
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None:
+    about = ABOUT[name]
+    fits: dict[str, Any] = {"game": "pig", "pipelines": 1}
+    edges = [(about.low, not about.above), (about.low - 1, False)]
+    if about.high < math.inf:
+        edges += [(about.high, True), (about.high + 1, False)]
+    if about.even:
+        edges += [(about.low + 1, False)]
+    for value, good in edges:
+        if good:
+            assert getattr(Settings(**(fits | {name: value})), name) == value
+        else:
+            with pytest.raises(SettingsError, match=rf"{name} must be .*, got {value}\b"):
+                Settings(**(fits | {name: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("simulations", "100", "simulations must be a whole number, got the text '100'"),
+        ("simulations", 100.0, "simulations must be a whole number, got 100.0"),
+        ("simulations", True, "simulations must be a whole number, got True"),
+        ("simulations", None, "simulations must be a whole number, got None"),
+        ("learning_rate", "fast", "learning_rate must be a number, got the text 'fast'"),
+        ("learning_rate", False, "learning_rate must be a number, got False"),
+        ("learning_rate", [0.1], "learning_rate must be a number, got [0.1]"),
+        ("learning_rate", math.nan, "learning_rate must be a finite number, got nan"),
+        ("learning_rate", 10**400, "learning_rate must be a finite number, got inf"),
+        ("deterministic", 1, "deterministic must be true or false, got 1"),
+        ("network", 64, "network must be text, got 64"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_what_came_and_what_was_expected(
+    name: str, value: Any, text: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        Settings(**({"game": "pig"} | {name: value}))
+    assert str(refused.value) == text
+    if value is None:
+        return
+    (tmp_path / "run.toml").write_text(f"{name} = {json.dumps(value).lower()}")
+    with pytest.raises(SettingsError) as refused:
+        read_config(tmp_path / "run.toml")
+    assert str(refused.value) == f"{tmp_path / 'run.toml'}: {text}"
+
+
+def test_a_whole_number_will_do_for_a_number() -> None:
+    assert repr(Settings("pig", minutes=5).minutes) == "5.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("learning_rte = 0.1", "learning_rte: no such setting; did you mean learning_rate?"),
+        ("learning-rate = 0.1", "learning-rate: no such setting; did you mean learning_rate?"),
+        ("zzz = 1", "zzz: no such setting"),
+        ("[learning]\nlearning_rate = 0.1", "learning: no such setting; did you mean"),
+        ("c_puct = -1", "c_puct must be at least 0, got -1.0"),
+        ('slots = "auto"', "slots must be a whole number, got the text 'auto'"),
+        ("c_puct", "is no TOML file: "),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused_in_one_line_that_names_it(
+    text: str, error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run.toml").write_text(text)
+    assert main(["pig", "--config", str(tmp_path / "run.toml")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"az-train: {tmp_path / 'run.toml'}")
+    assert error in said
+    assert said.count("\n") == 1
+
+
+def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_path: Path) -> None:
+    rng, file, preset = random.Random(7), tmp_path / "run.toml", preset_of("tic_tac_toe")
+    names = [name for name in NAMES if KIND[name] is not str and name not in ("pipelines", "minutes")]
+    for _ in range(200):
+        in_file, typed = ({name: random_value(name, rng) for name in names if rng.random() < 0.5} for _ in range(2))
+        in_file = {name: value for name, value in in_file.items() if value is not None} | {"pipelines": 1}
+        file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in in_file.items()))
+        settings, _ = settings_from(["tic_tac_toe", "--config", str(file), *flags(typed)])
+        for name in NAMES[1:]:
+            default = vars(Settings) | {"eval_batch": auto_eval_batch(settings.slots, settings.pipelines)}
+            layer = next((layer for layer in (typed, in_file, preset) if name in layer), default)
+            assert getattr(settings, name) == layer[name], name
+
+
+def test_the_game_may_come_from_the_file_and_the_command_line_wins(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text('game = "pig"\nseed = 3\n')
+    from_file, out = settings_from(["--config", str(tmp_path / "run.toml")])
+    assert from_file == combine(preset_of("pig"), {"game": "pig", "seed": 3})
+    assert out == "runs/pig"
+    other, out = settings_from(["dice_nim(heap=5)", "--config", str(tmp_path / "run.toml")])
+    assert other == combine(preset_of("dice_nim"), {"game": "dice_nim(heap=5)", "seed": 3})
+    assert out == "runs/dice_nim-heap-5"
+
+
+def test_none_takes_back_a_length_that_the_file_gives(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text('game = "pig"\nminutes = 3\n')
+    arguments = ["--config", str(tmp_path / "run.toml"), "--minutes", "none", "--iterations", "2", "--deterministic"]
+    assert settings_from(arguments)[0].minutes is None
+    with pytest.raises(SettingsError, match="seed must be a whole number, got 'none'"):
+        settings_from(["pig", "--seed", "none"])
+
+
+def test_auto_is_taken_from_a_file_too_and_a_number_is_what_is_used(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text('game = "pig"\neval_batch = "auto"\nslots = 32\npipelines = 2\n')
+    settings, _ = settings_from(["--config", str(tmp_path / "run.toml")])
+    assert settings.eval_batch == 4
+    assert "\neval_batch = 4\n" in to_toml(dataclasses.asdict(settings), {}, "runs/pig")
+
+
+@pytest.mark.parametrize(("given", "fpu"), [("zero", "zero"), ("parent", "parent"), ("0.5", 0.5), ("0", 0.0)])
+def test_a_word_may_stand_for_a_number(given: str, fpu: float | str, tmp_path: Path) -> None:
+    assert settings_from(["pig", "--fpu", given])[0].fpu == fpu
+    (tmp_path / "run.toml").write_text(to_toml(dataclasses.asdict(Settings("pig", fpu=fpu)), {}, "runs/pig"))
+    assert settings_from(["--config", str(tmp_path / "run.toml")])[0].fpu == fpu
+
+
+def test_another_word_is_refused_with_those_there_are() -> None:
+    with pytest.raises(SettingsError, match="fpu must be zero or parent or a number, got 'nought'"):
+        settings_from(["pig", "--fpu", "nought"])
+    with pytest.raises(SettingsError, match="fpu must be at least 0, got -1"):
+        settings_from(["pig", "--fpu", "-1"])
+
+
+def test_auto_stands_where_no_number_is_given(tmp_path: Path) -> None:
+    assert settings_from(["pig", "--slots", "4", "--pipelines", "1"])[0].eval_batch == 16
+    assert settings_from(["pig", "--slots", "4", "--pipelines", "1", "--eval-batch", "8"])[0].eval_batch == 8
+    (tmp_path / "run.toml").write_text('game = "pig"\nslots = 4\npipelines = 1\neval_batch = 3\n')
+    assert settings_from(["--config", str(tmp_path / "run.toml")])[0].eval_batch == 3
+
+
+def test_what_a_run_used_reads_back_to_the_same_settings(tmp_path: Path) -> None:
+    rng, file = random.Random(1), tmp_path / "config.toml"
+    made_with: dict[str, str | int] = {"azpy": "1.0", "cores": 2}
+    for _ in range(500):
+        settings = Settings(**random_settings(rng))
+        folder = "".join(rng.choices("a/ '\n#\udcff", k=8))
+        file.write_bytes(to_toml(dataclasses.asdict(settings), made_with, folder).encode())
+        assert combine(read_config(file)) == settings
+        assert tomllib.loads(file.read_text("utf-8"))["made_with"] == made_with
+
+
+def test_the_file_says_of_each_setting_what_it_is(tmp_path: Path) -> None:
+    shown = Settings("pig", minutes=5)
+    text = to_toml(dataclasses.asdict(shown), {}, tmp_path)
+    plain = " ".join(line.removeprefix("# ") for line in text.splitlines())
+    for name in NAMES:
+        before, key, _ = plain.partition(f" {name} {'is not set' if getattr(shown, name) is None else '='}")
+        assert key, name
+        before = before[before.rindex(ABOUT[name].help) :]
+        for fact in (ABOUT[name].unit, ABOUT[name].range):
+            assert fact in before
+        assert f"({ABOUT[name].source})" in before
+    assert f"#   {repeat_command(tmp_path)}\n" in text
+    assert max(map(len, text.splitlines()[2:])) <= 100
+
+
+def test_presets_are_of_games_that_exist_and_can_be_written_down() -> None:
+    assert PRESETS.keys() <= azpy.list_games().keys()
+    for game in PRESETS:
+        preset = preset_of(game)
+        assert "game" not in preset
+        assert None not in preset.values()  # a file cannot say that a preset is not set
+        settings = combine(preset, {"game": game})
+        assert {name: getattr(settings, name) for name in preset} == preset
+    assert preset_of("connect_four(width=5,height=4)") == PRESETS["connect_four"]
+    assert preset_of("pig:Mine") == {}
+
+
+def test_a_preset_in_force_is_said_at_start_and_what_is_given_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["connect_four(width=99)", "--network", "1x8"]) == 2
+    assert capsys.readouterr().out == "preset for connect_four: temperature_plies 12, opening_plies 4\n"
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_file_in_the_readme_can_be_used(tmp_path: Path) -> None:
+    files = re.findall(r"^```toml\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert files
+    for text in files:
+        (tmp_path / "run.toml").write_text(text)
+        combine({"game": "connect_four"}, read_config(tmp_path / "run.toml"))
+
+
+def test_a_run_keeps_what_it_must() -> None:
+    assert tuple(FIXED_SETTINGS) == ("game", "network", "seed", "deterministic")
+
+
+def test_the_repeating_command_can_be_typed() -> None:
+    typed = shlex.split(repeat_command("my runs/x/"))
+    assert typed == ["az-train", "--config", "my runs/x/config.toml", "--out", "my runs/x-again"]
