@@ -74,11 +74,16 @@ class Matched:
 
 @dataclass(frozen=True)
 class Finished:
-    """The run's budget is spent."""
+    """The run's budget is spent.
+
+    The hashes (SHA-256, hexadecimal) are those of all games and of the last weights; only deterministic runs have them.
+    """
 
     path: str
     iteration: int
     seconds: float
+    games_hash: str | None = None
+    weights_hash: str | None = None
 
 
 @dataclass(frozen=True)

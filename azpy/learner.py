@@ -24,7 +24,7 @@ except ImportError as error:
 
 from azpy.network import Network, load_arrays, to_arrays
 
-__all__ = ["Batches", "Learner", "Losses", "policy_loss", "use_all_cores"]
+__all__ = ["Batches", "Learner", "Losses", "policy_loss", "use_threads"]
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
@@ -188,10 +188,14 @@ def policy_loss(logits: Tensor, legal: Tensor, target: Tensor) -> Tensor:
     return -(target * torch.log_softmax(masked, dim=1)).sum(dim=1).mean()
 
 
-def use_all_cores() -> int:
-    """Lets torch use every core this process may run on; returns how many."""
+def use_threads(single: bool) -> int:
+    """Lets torch use every core this process may run on, or a single thread; returns how many cores there are.
+
+    Gradients are sums, and torch cuts a sum into as many parts as there are threads: only runs with equally many get
+    the same bits. One is the number that every machine has.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(cores)
+    torch.set_num_threads(1 if single else cores)
     return cores
 
 

@@ -8,17 +8,19 @@
     report.html           how the run goes, made from the rest
 
 Invariant: a file or folder under its final name is whole, so a process killed at any moment leaves at worst a torn
-last frame and temporary files, which the next one clears away. Nothing is pickled. Knows nothing of networks:
-weights come and go as dictionaries of arrays.
+last frame and temporary files, which the next one clears away. Games and checkpoints carry checksums; config.toml and
+metrics.jsonl, which people read and edit, carry none and are checked for form. Nothing is pickled. Knows nothing of
+networks: weights come and go as dictionaries of arrays.
 """
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -59,13 +61,18 @@ class Checkpoint:
 class RunFolder:
     """A run folder, held by this process until `close`.
 
-    Opening it clears what a killed process left behind; `notices` says what was found, in plain sentences.
+    Opening it clears what a killed process left behind.
 
     Args:
         path: made if it is not there.
         settings: written to config.toml: at once in a new folder, by `write_settings` in one that is gone on with.
-        fixed: names of settings that must be what they were when the run began.
+        fixed: settings that must be what they were when the run began, each with the reason.
         made_with: what else the run depends on, such as versions; written beside the settings.
+
+    Attributes:
+        path: the folder.
+        notices: what was found and put right, in plain sentences.
+        changed: settings that are not what config.toml says: name -> (old, new), None where there is none.
 
     Raises:
         RunError: the folder is in use, holds something else or another run, is damaged, or cannot be written.
@@ -75,11 +82,12 @@ class RunFolder:
         self,
         path: str | os.PathLike[str],
         settings: Mapping[str, Setting | None],
-        fixed: Iterable[str] = (),
+        fixed: Mapping[str, str] | None = None,
         made_with: Mapping[str, str | int] | None = None,
     ) -> None:
         self.path = Path(path)
         self.notices: list[str] = []
+        self.changed: dict[str, tuple[Any, Any]] = {}
         self._settings = dict(settings)
         self._made_with = dict(made_with or {})
         self._journal: storage.Journal | None = None
@@ -89,15 +97,16 @@ class RunFolder:
         with storage.disk_errors(self.path):
             self._lock = storage.lock_folder(self.path)
         try:
-            self._open(fixed)
+            self._open(fixed or {})
         except BaseException:
             self.close()
             raise
 
-    def _open(self, fixed: Iterable[str]) -> None:
+    def _open(self, fixed: Mapping[str, str]) -> None:
         config = self.path / "config.toml"
         if config.exists():
-            _check_same_run(self.path, _read_config(config), self._settings, fixed)
+            self.changed = _changes(_read_config(config), self._settings)
+            _check_same_run(config, self.changed, fixed)
         elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
             raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
         else:  # first: a folder with anything in it and no config.toml is taken for somebody else's
@@ -162,6 +171,18 @@ class RunFolder:
     def sealed_iterations(self) -> list[int]:
         """Iterations whose games are sealed, ascending."""
         return _numbers(self._games, r"(\d{6})\.npz")
+
+    def games_hash(self) -> str:
+        """SHA-256 over all sealed games, in order of iteration and game id: equal for equal games, however played.
+
+        Raises:
+            RunError: a file is damaged.
+        """
+        digest = hashlib.sha256()
+        for iteration in self.sealed_iterations():
+            for record in self.sealed_games(iteration):
+                digest.update(record.to_bytes())
+        return digest.hexdigest()
 
     def sealed_games(self, iteration: int) -> list[GameRecord]:
         """Games of a sealed iteration, in order of game id.
@@ -242,6 +263,15 @@ class RunFolder:
         """
         return read_checkpoint(self._checkpoints / f"{iteration:06d}")
 
+    def weights_hash(self, iteration: int) -> str:
+        """SHA-256 of a checkpoint's weights: equal for equal weights.
+
+        Raises:
+            RunError: a file of it is missing or differs.
+        """
+        path = self.load_checkpoint(iteration).path / "model.safetensors"
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
     def prune_checkpoints(self, keep: Callable[[int], bool]) -> None:
         """Deletes the checkpoints of all iterations for which `keep` is false."""
         for iteration in self.checkpoints():
@@ -259,20 +289,42 @@ class RunFolder:
             storage.append(file, (json.dumps(dict(row), allow_nan=False) + "\n").encode())
 
     def metrics(self) -> list[dict[str, Any]]:
-        """All whole lines of metrics.jsonl."""
+        """All whole lines of metrics.jsonl.
+
+        Raises:
+            RunError: a line that is no row of a run: an object with a `kind`, a whole `iteration`, finite `seconds`.
+        """
         if not self._metrics.exists():
             return []
-        lines = self._metrics.read_bytes().split(b"\n")[:-1]
+        with storage.disk_errors(self.path):
+            lines = self._metrics.read_bytes().split(b"\n")[:-1]
+        return [self._row(number, line) for number, line in enumerate(lines, start=1)]
+
+    def _row(self, number: int, line: bytes) -> dict[str, Any]:
+        def damaged(why: object) -> RunError:
+            return RunError(f"{self._metrics} is damaged in line {number}: {why}; put that line right, or delete it")
+
         try:
-            return [json.loads(line) for line in lines]
-        except ValueError as error:
-            raise RunError(f"{self._metrics} is damaged: {error}") from error
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise damaged(error) from error
+        if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
+            raise damaged("it is no row with a kind")
+        if not isinstance(row.get("iteration"), int):
+            raise damaged("it has no iteration")
+        seconds = row.get("seconds", 0.0)
+        if not isinstance(seconds, int | float) or not math.isfinite(seconds):
+            raise damaged(f"seconds is {seconds!r}")
+        return row
 
     def trim_metrics(self, last_iteration: int) -> None:
-        """Drops a torn last line, and the rows of iterations that will be done again."""
-        rows = [row for row in self.metrics() if row.get("iteration", 0) <= last_iteration]
+        """Drops a torn last line, and the rows of iterations that will be done again; what users changed stays."""
+        rows = self.metrics()
+        if self._metrics.exists() and self._metrics.read_bytes().rpartition(b"\n")[2]:
+            self.notices.append("dropped a torn line at the end of metrics.jsonl")
+        kept = [row for row in rows if row["iteration"] <= last_iteration or row["kind"] == "settings"]
         with storage.disk_errors(self.path):
-            storage.write_atomically(self._metrics, "".join(json.dumps(row) + "\n" for row in rows).encode())
+            storage.write_atomically(self._metrics, "".join(json.dumps(row) + "\n" for row in kept).encode())
 
     def write_report(self, page: str) -> None:
         """Replaces report.html."""
@@ -300,8 +352,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
         files = {name: (path / name).read_bytes() for name in CHECKPOINT_FILES}
     except FileNotFoundError as error:
         raise damaged(f"{Path(error.filename).name} is missing") from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise damaged(str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise damaged(f"manifest.json cannot be read ({error})") from error
     for name, data in files.items():
         if not isinstance(manifest, dict) or hashlib.sha256(data).hexdigest() != manifest.get(name):
             raise damaged(f"{name} differs from manifest.json")
@@ -334,15 +388,27 @@ def _numbers(folder: Path, pattern: str) -> list[int]:
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} is damaged: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{path} is damaged: {error}; put that right, or a good copy in its place") from error
 
 
-def _check_same_run(
-    path: Path, old: Mapping[str, Any], new: Mapping[str, Setting | None], fixed: Iterable[str]
-) -> None:
-    for name in fixed:
-        if old.get(name) != new.get(name):
-            raise RunError(
-                f"{path} holds a run with {name} {old.get(name)!r}, asked for {new.get(name)!r}: choose another folder"
-            )
+def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[str, tuple[Any, Any]]:
+    """Settings that differ, by name: (old, new). Tables in a config.toml are no settings."""
+    old = {name: value for name, value in old.items() if not isinstance(value, dict)}
+    names = [*new, *(name for name in old if name not in new)]
+    pairs = {name: (old.get(name), new.get(name)) for name in names}
+    return {name: (before, after) for name, (before, after) in pairs.items() if before != after}
+
+
+def _check_same_run(config: Path, changed: Mapping[str, tuple[Any, Any]], fixed: Mapping[str, str]) -> None:
+    """Refuses changes of what a run cannot change."""
+    refused = {name: changed[name] for name in fixed if name in changed}
+    if missing := [name for name, (old, _) in refused.items() if old is None]:
+        raise RunError(
+            f"{config} is damaged: it does not say {missing[0]}; put that right, or a good copy in its place"
+        )
+    if refused:
+        holds = " and ".join(
+            f"{name} {old!r}, asked for {new!r} ({fixed[name]})" for name, (old, new) in refused.items()
+        )
+        raise RunError(f"{config.parent} holds a run with {holds}: choose another folder")

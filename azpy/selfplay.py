@@ -41,8 +41,18 @@ def open_self_play(
         end = next_game + settings.games_per_iteration
         first = next(game for game in range(next_game, end) if game not in known)
         games = end - first
-    layout = {"slots": settings.slots, "pipelines": settings.pipelines}
-    return _open(settings, start, evaluator, resign_below=resign_below, first_game=first, games=games, **layout)
+    return _open(
+        settings,
+        start,
+        evaluator,
+        resign_below=resign_below,
+        first_game=first,
+        games=games,
+        slots=settings.slots,
+        pipelines=settings.pipelines,
+        threads=settings.threads,
+        cache_positions=settings.cache_positions,
+    )
 
 
 def repeat(settings: Settings, start: Position, evaluator: Any, game_id: int) -> _core.GameRecord:

@@ -20,6 +20,7 @@ __all__ = [
     "FIXED_SETTINGS",
     "GROUPS",
     "KIND",
+    "SAME_GAMES_SETTINGS",
     "About",
     "Settings",
     "auto_eval_batch",
@@ -53,7 +54,8 @@ class About:
         auto: `auto` may stand for it on the command line and in a file, and does where nothing is given; `combine`
             puts a number there.
         words: texts that may stand for a number; of a text, all it may be.
-        fixed: a run cannot change it when it goes on.
+        fixed: why a run cannot change it when it goes on; empty if it can.
+        same_games: changes neither games nor weights of a deterministic run.
     """
 
     help: str
@@ -66,7 +68,8 @@ class About:
     even: bool = False
     auto: bool = False
     words: tuple[str, ...] = ()
-    fixed: bool = False
+    fixed: str = ""
+    same_games: bool = False
 
     @property
     def range(self) -> str:
@@ -93,27 +96,46 @@ class Settings:
         SettingsError: a value of the wrong type or out of range, or two that contradict each other.
     """
 
-    game: Annotated[str, About("what is played; see `az-train --list-games`", "run", fixed=True)]
+    game: Annotated[
+        str, About("what is played; see `az-train --list-games`", "run", fixed="its games and weights are of that game")
+    ]
     network: Annotated[
-        str, About("blocks x channels of the residual net, or layers x width for flat features", "run", fixed=True)
+        str,
+        About(
+            "blocks x channels of the residual net, or layers x width for flat features",
+            "run",
+            fixed="its weights are of that shape",
+        ),
     ] = "5x64"
     iterations: Annotated[int | None, About("length of the whole run", "run", unit="iterations", low=1)] = None
     minutes: Annotated[
         float | None,
         About("length of the whole run, resumed parts included", "run", unit="minutes", low=0, above=True),
     ] = None
-    seed: Annotated[int, About("fixes weights, games and batches", "run", low=0, high=2**63 - 1, fixed=True)] = 0
+    seed: Annotated[
+        int,
+        About(
+            "fixes weights, games and batches",
+            "run",
+            low=0,
+            high=2**63 - 1,
+            fixed="games are told apart by seed and number",
+        ),
+    ] = 0
     deterministic: Annotated[
         bool,
         About(
             "the same seed gives the same run, bit for bit: an iteration is a fixed range of games, all played by "
-            "one model; refuses minutes",
+            "one model, and one thread takes the gradient steps; refuses minutes",
             "run",
-            fixed=True,
+            fixed="it would be neither the one kind of run nor the other",
         ),
     ] = False
     tensorboard: Annotated[
-        bool, About("also writes the metrics for TensorBoard, into the folder tensorboard of the run", "run")
+        bool,
+        About(
+            "also writes the metrics for TensorBoard, into the folder tensorboard of the run", "run", same_games=True
+        ),
     ] = False
 
     device: Annotated[
@@ -152,7 +174,9 @@ class Settings:
         ),
     ] = 0.25
 
-    slots: Annotated[int, About("games in play, over all pipelines", "self-play", unit="games", low=1)] = 128
+    slots: Annotated[
+        int, About("games in play, over all pipelines", "self-play", unit="games", low=1, same_games=True)
+    ] = 128
     pipelines: Annotated[
         int,
         About(
@@ -160,8 +184,31 @@ class Settings:
             "self-play",
             unit="threads",
             low=1,
+            same_games=True,
         ),
     ] = 2
+    threads: Annotated[
+        int | None,
+        About(
+            "threads that grow the trees; if not given, one a core",
+            "self-play",
+            unit="threads",
+            low=1,
+            high=1024,
+            same_games=True,
+        ),
+    ] = None
+    cache_positions: Annotated[
+        int,
+        About(
+            "answers of the network to keep; 0 for none",
+            "self-play",
+            unit="positions",
+            low=0,
+            high=2**28,
+            same_games=True,
+        ),
+    ] = 200_000
     games_per_iteration: Annotated[
         int, About("self-play games between two generations", "self-play", unit="games", low=1)
     ] = 256
@@ -299,15 +346,20 @@ class Settings:
         ),
     ] = None
 
-    match_every: Annotated[int, About("distance of two matches", "matches", unit="iterations", low=1)] = 5
+    match_every: Annotated[
+        int, About("distance of two matches", "matches", unit="iterations", low=1, same_games=True)
+    ] = 5
     match_games: Annotated[
-        int, About("games of a match against each opponent", "matches", unit="games", low=2, even=True)
+        int, About("games of a match against each opponent", "matches", unit="games", low=2, even=True, same_games=True)
     ] = 40
     final_match_games: Annotated[
-        int, About("games of the last match against each opponent", "matches", unit="games", low=2, even=True)
+        int,
+        About(
+            "games of the last match against each opponent", "matches", unit="games", low=2, even=True, same_games=True
+        ),
     ] = 200
     match_opening_plies: Annotated[
-        int, About("random plies before each pair of match games", "matches", unit="plies", low=0)
+        int, About("random plies before each pair of match games", "matches", unit="plies", low=0, same_games=True)
     ] = 4
 
     def __post_init__(self) -> None:
@@ -341,7 +393,8 @@ def _declared() -> tuple[dict[str, About], dict[str, type], set[str]]:
 
 
 ABOUT, KIND, _OPTIONAL = _declared()
-FIXED_SETTINGS = tuple(name for name, about in ABOUT.items() if about.fixed)
+FIXED_SETTINGS = {name: about.fixed for name, about in ABOUT.items() if about.fixed}
+SAME_GAMES_SETTINGS = tuple(name for name, about in ABOUT.items() if about.same_games)
 
 
 def checked(name: str, value: Any) -> Any:

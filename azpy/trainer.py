@@ -27,7 +27,7 @@ from azpy.board import Board
 from azpy.budget import Budget
 from azpy.errors import MissingPackageError, ModelError
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
-from azpy.learner import Learner, use_all_cores
+from azpy.learner import Learner, use_threads
 from azpy.network import check_parity, to_onnx
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
@@ -35,7 +35,7 @@ from azpy.report import make_report
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
 from azpy.selfplay import open_self_play, rates
-from azpy.settings import FIXED_SETTINGS, Settings
+from azpy.settings import FIXED_SETTINGS, SAME_GAMES_SETTINGS, Settings
 from azpy.statistics import game_statistics
 from azpy.timing import TimeShares
 from azpy.window import Window, positions_of
@@ -87,7 +87,7 @@ class Trainer:
         self._notes: tuple[str, ...] = ()  # why "auto" passed over a device
         self._budget = Budget(settings)
         self._start = make_position(settings.game)
-        self._cores = use_all_cores()
+        self._cores = use_threads(single=settings.deterministic)
         self._learner = Learner(
             self._start.obs_shape,
             self._start.num_actions,
@@ -108,6 +108,7 @@ class Trainer:
         self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, _made_with(self._cores))
         try:
             self._resume()
+            self._note_changes()
             if settings.tensorboard:
                 self._board = Board(self._run.path / "tensorboard", self._iteration)
             self._run.write_settings()
@@ -165,7 +166,9 @@ class Trainer:
             over = self._budget.is_over(self._iteration)
             if over or self._budget.match_is_due(self._iteration):
                 yield from self._match(over)
-        yield Finished(path, self._iteration, self._budget.elapsed())
+        games = self._run.games_hash() if self._settings.deterministic else None
+        weights = self._run.weights_hash(self._iteration) if self._settings.deterministic else None
+        yield Finished(path, self._iteration, self._budget.elapsed(), games, weights)
 
     def _iterate(self, iteration: int) -> Iterator[Event]:
         begin = self._budget.elapsed()
@@ -300,7 +303,7 @@ class Trainer:
         evaluator = OnnxEvaluator(self._model or b"", self._device, game=self._start, threads=self._cores)
         player = SearchPlayer(evaluator, settings.simulations, c_puct=settings.c_puct, fpu=settings.fpu)
         rows = self._run.metrics()
-        met = {row["opponent"] for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
+        met = {row.get("opponent") for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
         for opponent in [name for name in _OPPONENTS if name not in met]:
             result = play_match(
                 lambda: make_position(settings.game),
@@ -348,9 +351,12 @@ class Trainer:
             state=state | {"budget": self._budget.state(), "resignation": self._resignation.state()},
             onnx=self._model or b"",
         )
+        self._prune()
+        return str(path)
+
+    def _prune(self) -> None:
         newest = self._iteration - _KEEP_NEWEST
         self._run.prune_checkpoints(lambda iteration: iteration > newest or iteration % _KEEP_EVERY == 0)
-        return str(path)
 
     def _resume(self) -> None:
         """Goes on from the newest checkpoint, if there is one."""
@@ -365,9 +371,36 @@ class Trainer:
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])
             self._refill_window(int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration])
+            self._prune()  # what a killed process had no time for
         self._run.trim_metrics(self._iteration)
-        for row in self._run.metrics()[-1:]:
+        rows = self._run.metrics()
+        for row in rows[-1:]:
             self._budget.advance_to(float(row.get("seconds", 0.0)))
+        done = {row["iteration"] for row in rows if row["kind"] == "iteration"}
+        for what, there in (("games", sealed), ("metrics", done)):
+            missing = [str(i) for i in range(1, self._iteration + 1) if i not in there]
+            if missing:
+                self._run.notices.append(f"going on without the {what} of iteration {', '.join(missing)}: not there")
+
+    def _note_changes(self) -> None:
+        """Says which settings are not what they were, and writes it down where the run's history is read."""
+        run, after = self._run, self._iteration
+        if not run.changed or not (after or run.journal or run.sealed_iterations()):
+            return  # nothing was done with the old ones
+        row = {
+            "kind": "settings",
+            "iteration": after,
+            "changed": {name: list(pair) for name, pair in run.changed.items()},
+        }
+        if not any({**earlier, **row} == earlier for earlier in run.metrics()):  # killed before config.toml was written
+            run.append_metrics(row | {"seconds": self._budget.elapsed()})
+        for name, pair in run.changed.items():
+            old, new = ("not set" if value is None else value for value in pair)
+            differs = self._settings.deterministic and name not in SAME_GAMES_SETTINGS
+            run.notices.append(
+                f"{name} was {old}, is now {new} from iteration {after + 1} on"
+                + (": no run with one value throughout gives the same games" if differs else "")
+            )
 
     def _refill_window(self, seen: int, sealed: list[int]) -> None:
         """The games that the window held: newest files first, until there are enough."""

@@ -184,6 +184,18 @@ def test_it_ends_quietly_when_nobody_reads_its_output(tmp_path: Path) -> None:
     assert process.wait(timeout=30) == 141
 
 
+def test_no_space_for_what_it_prints_is_one_line() -> None:
+    script = (
+        "import sys; from azpy.cli.common import run_command; sys.exit(run_command('az-x', lambda _: print('x'), []))"
+    )
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [sys.executable, "-uc", script], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == "az-x: no space left for what it prints: free some and run again\n"
+
+
 def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(tmp_path: Path) -> None:
     done = az_train("tic_tac_toe", *TINY, "--deterministic", "--iterations", "1", "--out", "my run", cwd=tmp_path)
     assert done.stdout.startswith("preset for tic_tac_toe: temperature_plies 6, opening_plies 2, ")

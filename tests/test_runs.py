@@ -31,7 +31,9 @@ def play(games: int, first: int = 0) -> list[azpy.GameRecord]:
 
 
 def folder(path: Path, **settings: Any) -> RunFolder:
-    return RunFolder(path / "run", SETTINGS | settings, fixed=("game", "network"))
+    return RunFolder(
+        path / "run", SETTINGS | settings, fixed={"game": "why", "network": "its weights are of that shape"}
+    )
 
 
 def save(run: RunFolder, iteration: int, value: float = 1.0) -> Path:
@@ -378,13 +380,14 @@ def test_a_first_start_that_fails_anywhere_can_be_done_again(tmp_path: Path) -> 
 def test_metrics_are_whole_lines_of_iterations_that_are_done(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         for iteration in (1, 2, 3):
-            run.append_metrics({"iteration": iteration, "loss": 0.5})
+            run.append_metrics({"kind": "iteration", "iteration": iteration, "loss": 0.5})
     path = tmp_path / "run/metrics.jsonl"
     with path.open("a") as file:
         file.write('{"iteration": 4, "lo')
     with folder(tmp_path) as run:
         run.trim_metrics(2)
-        run.append_metrics({"iteration": 3, "loss": 0.25})
+        assert run.notices == ["dropped a torn line at the end of metrics.jsonl"]
+        run.append_metrics({"kind": "iteration", "iteration": 3, "loss": 0.25})
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(row["iteration"], row["loss"]) for row in rows] == [(1, 0.5), (2, 0.5), (3, 0.25)]
 
@@ -418,7 +421,7 @@ def test_another_run_s_folder_is_refused_and_other_settings_may_change(tmp_path:
         run.write_settings()
     assert 'game = "tic_tac_toe"\n' in (tmp_path / "run/config.toml").read_text()
     assert "minutes = 5.0\n" in (tmp_path / "run/config.toml").read_text()
-    with pytest.raises(RunError, match="holds a run with network '1x8', asked for '2x8'"):
+    with pytest.raises(RunError, match=r"network '1x8', asked for '2x8' \(its weights are of that shape\): choose"):
         folder(tmp_path, network="2x8")
     (tmp_path / "run/config.toml").write_text("game = ")
     with pytest.raises(RunError, match=r"config\.toml is damaged"):

@@ -291,7 +291,7 @@ def test_the_file_in_the_readme_can_be_used(tmp_path: Path) -> None:
 
 
 def test_a_run_keeps_what_it_must() -> None:
-    assert FIXED_SETTINGS == ("game", "network", "seed", "deterministic")
+    assert tuple(FIXED_SETTINGS) == ("game", "network", "seed", "deterministic")
 
 
 def test_the_repeating_command_can_be_typed() -> None:

@@ -5,6 +5,8 @@ output any more.
 """
 
 import argparse
+import contextlib
+import errno
 import os
 import shlex
 import sys
@@ -46,9 +48,21 @@ def run_command(
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _run(prog, command, given, stopped)
-    except BrokenPipeError:  # such as `| head`; what Python still holds must not be written at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # such as `| head`
+        _drop_output()
         return 141
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):  # files of a run are not meant: they fail as a `RunError`
+            raise
+        _drop_output()
+        with contextlib.suppress(OSError):
+            print(f"{prog}: no space left for what it prints: free some and run again", file=sys.stderr, flush=True)
+        return 2
+
+
+def _drop_output() -> None:
+    """What Python still holds must not be written at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], stopped: str) -> int:

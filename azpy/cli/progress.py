@@ -70,6 +70,9 @@ class Display:
                 done = f"{event.iteration} iterations in {_clock(event.seconds)}"
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
                 self._line(f"done: {done}, {model if event.iteration else 'no model yet'}")
+                if event.games_hash and event.weights_hash:
+                    games, weights = event.games_hash[:16], event.weights_hash[:16]
+                    self._line(f"equal for equal runs: hash of the games {games}, of the weights {weights}")
             case CollectStarted():
                 settings = event.settings
                 self._line(f"{settings.game}: played by {event.player}, run folder {event.path}, {_budget(settings)}")

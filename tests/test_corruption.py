@@ -1,0 +1,269 @@
+"""Flipped bits and cut ends in every file of a run: refused by name in one line, put right and said, or harmless.
+
+config.toml and metrics.jsonl are for people to read and edit and carry no checksum: there a flip may leave a file that
+is in order. In config.toml it is then a changed setting, which is said; in metrics.jsonl it is another figure.
+"""
+
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from azpy.errors import RunError
+from azpy.runs import RunFolder
+from azpy.settings import FIXED_SETTINGS, Settings
+from starts import GAMES, Starts, command
+
+SETTINGS = asdict(Settings("tic_tac_toe", network="1x8", iterations=4, deterministic=True))
+FLIPS, CUTS = 300, 30
+KINDS = {
+    "config.toml": "config.toml",
+    "games/journal.bin": "journal.bin",
+    "games/000002.npz": "000002.npz",
+    "checkpoints/000002/model.safetensors": "model.safetensors",
+    "checkpoints/000002/optimizer.safetensors": "optimizer.safetensors",
+    "checkpoints/000002/state.json": "state.json",
+    "checkpoints/000002/model.onnx": "model.onnx",
+    "checkpoints/000002/manifest.json": "manifest.json",
+    "metrics.jsonl": "metrics.jsonl",
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder as training leaves it, in the middle of its third iteration."""
+    path = tmp_path_factory.mktemp("whole") / "run"
+    rng = np.random.default_rng(0)
+    arrays: dict[str, Any] = {"weight": rng.random((9, 7), np.float32), "steps": np.array(7, np.int64)}
+    with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:
+        for iteration in (1, 2, 3):
+            first = 6 * (iteration - 1)
+            for game in azpy.SelfPlay(
+                "tic_tac_toe", azpy.UniformEvaluator(), slots=2, simulations=8, seed=1, first_game=first, games=6
+            ):
+                run.append(game)
+            if iteration < 3:
+                run.seal(iteration)
+                row = {"kind": "iteration", "iteration": iteration, "policy_loss": 1.5 / iteration, "seconds": 12.25}
+                run.append_metrics(row)
+                state = {"iteration": iteration, "next_game": first + 6, "budget": {"elapsed_seconds": 12.25}}
+                run.save_checkpoint(iteration, model=arrays, optimizer=arrays, state=state, onnx=rng.bytes(3000))
+        run.append_metrics({"kind": "match", "iteration": 2, "opponent": "random", "score": 0.5, "seconds": 13.5})
+    return path
+
+
+def damaged_copies(data: bytes, seed: int) -> Iterator[bytes]:
+    """One bit flipped, or an end cut off."""
+    rng = random.Random(seed)
+    for _ in range(FLIPS):
+        position = rng.randrange(len(data))
+        yield data[:position] + bytes([data[position] ^ 1 << rng.randrange(8)]) + data[position + 1 :]
+    for _ in range(CUTS):
+        yield data[: rng.randrange(len(data))]
+
+
+def read(path: Path) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
+    """Reads all that a start reads: (contents by kind, notices, changed settings)."""
+    with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:
+        checkpoint = run.load_checkpoint(run.checkpoints()[-1])
+        contents: dict[str, Any] = {
+            "model.safetensors": {name: array.tolist() for name, array in checkpoint.model.items()},
+            "optimizer.safetensors": {name: array.tolist() for name, array in checkpoint.optimizer.items()},
+            "state.json": checkpoint.state,
+            "model.onnx": checkpoint.onnx,
+            "journal.bin": [game.to_bytes() for game in run.journal],
+            "000002.npz": [game.to_bytes() for game in run.sealed_games(2)],
+        }
+        run.trim_metrics(2)
+        contents["metrics.jsonl"] = run.metrics()
+        return contents, run.notices, run.changed
+
+
+def read_or_refuse(path: Path) -> tuple[dict[str, Any], list[str], dict[str, Any]] | str:
+    """What `read` gives, or the text of its refusal."""
+    try:
+        return read(path)
+    except RunError as error:
+        return str(error)
+
+
+def outcomes(whole: Path, path: Path, file: str) -> Counter[str]:
+    """What became of every damaged copy of one file; anything that is not in order is an error."""
+    expected, _, _ = read(shutil.copytree(whole, path))
+    data, metrics = (path / file).read_bytes(), (path / "metrics.jsonl").read_bytes()
+    found = Counter[str]()
+    for copy in damaged_copies(data, seed=len(file)):
+        (path / "metrics.jsonl").write_bytes(metrics)
+        (path / file).write_bytes(copy)
+        result = read_or_refuse(path)
+        if isinstance(result, str):
+            assert "\n" not in result
+            assert names(file, result), result
+            assert any(advice in result for advice in ("delete", "put", "choose another folder")), result
+            found["refused"] += 1
+            continue
+        contents, notices, changed = result
+        different = [kind for kind in expected if contents[kind] != expected[kind]]
+        assert set(different) <= {KINDS[file]}
+        if notices or changed:
+            found["said"] += 1
+        elif different == ["journal.bin"] and is_start(contents["journal.bin"], expected["journal.bin"]):
+            found["shorter"] += 1  # cut exactly between two games
+        else:
+            found["another figure" if different else "harmless"] += 1
+    (path / file).write_bytes(data)
+    return found
+
+
+def is_start(part: list[bytes], whole: list[bytes]) -> bool:
+    """Whether a journal has lost games at its end, and nothing else."""
+    return part == whole[: len(part)]
+
+
+def names(file: str, error: str) -> bool:
+    """Whether an error says which file: for a checkpoint, a file that differs and the folder it is in."""
+    if file.startswith("checkpoints/"):
+        return "checkpoints/000002 is damaged" in error and (Path(file).name in error or "manifest.json" in error)
+    if file == "config.toml" and "holds a run with" in error:
+        return True  # a setting that is in order, and another
+    return f"{file} is damaged" in error
+
+
+# What may come of it besides a refusal.
+MAY_BE: dict[str, set[str]] = {
+    "config.toml": {"said", "harmless"},
+    "games/journal.bin": {"said", "shorter"},
+    "games/000002.npz": {"harmless"},
+    "checkpoints/000002/manifest.json": {"harmless"},
+    "metrics.jsonl": {"said", "another figure", "harmless"},
+}
+
+
+@pytest.mark.parametrize("file", KINDS)
+def test_no_damage_is_taken_for_something_else(whole: Path, tmp_path: Path, file: str) -> None:
+    found = outcomes(whole, tmp_path / "run", file)
+    print(f"\n{file:42} {dict(found)}")
+    assert found.total() == FLIPS + CUTS
+    assert set(found) <= {"refused"} | MAY_BE.get(file, set())
+    assert found["refused"] > 0
+    if file == "games/000002.npz":  # such as a file time
+        assert found["harmless"] < FLIPS / 4
+    if file.endswith("manifest.json"):  # white space
+        assert found["harmless"] < 10
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]\n", b"null\n", b"{}\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n", b"\0" * 50 + b"\n"]
+)
+def test_metrics_of_another_form_are_refused(whole: Path, tmp_path: Path, text: bytes) -> None:
+    path = shutil.copytree(whole, tmp_path / "run")
+    (path / "metrics.jsonl").write_bytes(b'{"kind": "iteration", "iteration": 1}\n' + text)
+    with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:
+        if text:
+            with pytest.raises(
+                RunError, match=r"metrics\.jsonl is damaged in line 2: .*; put that line right, or delete"
+            ):
+                run.trim_metrics(2)
+        else:
+            assert len(run.metrics()) == 1
+
+
+@pytest.mark.parametrize("seconds", ["1e999", "NaN", '"1"', "[]"])
+def test_a_time_that_is_none_is_refused(whole: Path, tmp_path: Path, seconds: str) -> None:
+    path = shutil.copytree(whole, tmp_path / "run")
+    (path / "metrics.jsonl").write_text(f'{{"kind": "match", "iteration": 1, "seconds": {seconds}}}\n')
+    with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run, pytest.raises(RunError, match="in line 1: seconds is"):
+        run.metrics()
+
+
+def test_a_config_without_a_fixed_setting_is_damaged_not_another_run(whole: Path, tmp_path: Path) -> None:
+    path = shutil.copytree(whole, tmp_path / "run")
+    (path / "config.toml").write_text("")
+    with pytest.raises(RunError, match=r"config\.toml is damaged: it does not say game; put that right"):
+        RunFolder(path, SETTINGS, FIXED_SETTINGS)
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def delete_line(path: Path, number: int) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[: number - 1] + lines[number:]))
+
+
+def damage_metrics(path: Path) -> None:
+    path.write_text(path.read_text().replace('"kind": "iteration"', '"kind": iteration"', 1))
+
+
+def repair_config(path: Path) -> None:
+    path.write_text(path.read_text().replace("gane", "game"))
+
+
+# File -> how it is damaged, what the error says, how a user follows its advice, what the next start says.
+ADVICE: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object], str]] = {
+    "config.toml": (
+        lambda path: path.write_text(path.read_text().replace("game =", "gane =")),
+        "config.toml is damaged: it does not say game; put that right",
+        repair_config,
+        "going on after iteration 3",
+    ),
+    "games/journal.bin": (
+        flip,
+        "journal.bin is damaged at byte ",
+        Path.unlink,
+        "going on after iteration 3",
+    ),
+    "games/000003.npz": (flip, "000003.npz is damaged", Path.unlink, "going on without the games of iteration 3"),
+    "checkpoints/000003/model.onnx": (
+        flip,
+        "checkpoints/000003 is damaged: model.onnx differs",
+        lambda path: shutil.rmtree(path.parent),
+        "going on after iteration 2",
+    ),
+    "metrics.jsonl": (
+        damage_metrics,
+        "metrics.jsonl is damaged in line 1",
+        lambda path: delete_line(path, 1),
+        "going on without the metrics of iteration 1",
+    ),
+}
+
+
+def test_following_the_advice_of_an_error_makes_the_run_go_on(starts: Starts, tmp_path: Path) -> None:
+    straight, arguments = tmp_path / "straight", command(GAMES[0], tmp_path / "run", 4)
+    starts.finish(*command(GAMES[0], straight, 4))
+    for file, (damage, said, repair, notice) in ADVICE.items():
+        path = shutil.copytree(straight, tmp_path / "run")
+        shutil.rmtree(path / "checkpoints/000004")
+        with RunFolder(path, {}) as run:
+            games = run.sealed_games(4)
+            (path / "games/000004.npz").unlink()
+            for game in games[:4]:
+                run.append(game)
+        damage(path / file)
+        before = (path / file).read_bytes()
+        end = starts.run(*arguments)
+        assert (end.code, end.errors.count("\n")) == (2, 1), end.errors
+        assert end.errors.startswith("az-train: ")
+        assert said in end.errors
+        assert (path / file).read_bytes() == before
+        repair(path / file)
+        end = starts.finish(*arguments)
+        assert notice in end.output
+        with RunFolder(path, {}) as run:
+            rows = [json.dumps([row["kind"], row["iteration"], row.get("opponent")]) for row in run.metrics()]
+            ids = [game.game_id for i in run.sealed_iterations() for game in run.sealed_games(i)]
+        assert len(rows) == len(set(rows))
+        assert len(ids) == len(set(ids))
+        shutil.rmtree(path)

@@ -1,0 +1,292 @@
+"""Kill -9 at any moment, a disk that fills up at any byte: the same command goes on, and nothing finished is lost."""
+
+import os
+import random
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import azpy
+from azpy.positions import make_position
+from azpy.runs import RunFolder
+from starts import GAMES, Starts, command
+
+
+def check_game(record: azpy.GameRecord) -> None:
+    """Plays a stored game again by the rules."""
+    state = make_position(record.game)
+    for action, player in zip(record.actions.tolist(), record.players.tolist(), strict=True):
+        assert state.turn == (azpy.CHANCE if player < 0 else player)
+        legal = [outcome for outcome, _ in state.chance_outcomes()] if player < 0 else state.legal_actions()
+        assert action in legal
+        state.play(action)
+    assert state.turn == azpy.TERMINAL
+    assert state.outcome() == record.outcome
+
+
+def check_run(path: Path, iterations: int, games: int = 6, deterministic: bool = True) -> tuple[str, str]:
+    """Everything is there once, whole and true; returns the hashes of games and weights."""
+    with RunFolder(path, {}) as run:
+        assert run.journal == []
+        assert run.sealed_iterations() == list(range(1, iterations + 1))
+        records = [record for iteration in run.sealed_iterations() for record in run.sealed_games(iteration)]
+        ids = [record.game_id for record in records]
+        assert len(ids) == len(set(ids)) == games * iterations
+        assert not deterministic or ids == list(range(games * iterations))
+        for record in records:
+            check_game(record)
+        newest = [i for i in range(1, iterations + 1) if i > iterations - 3 or i % 10 == 0]
+        assert run.checkpoints() == newest
+        for iteration in newest:
+            assert run.load_checkpoint(iteration).state["iteration"] == iteration
+        rows = Counter((row["kind"], row["iteration"], row.get("opponent")) for row in run.metrics())
+        assert set(rows.values()) == {1}
+        played = [iteration for kind, iteration, _ in rows if kind == "iteration"]
+        assert played == list(range(1, iterations + 1))
+        opponents = {opponent for kind, iteration, opponent in rows if kind == "match" and iteration == iterations}
+        assert opponents == {"random", "mcts-100", "mcts-1000"}
+        temporary = list(path.rglob(".tmp-*"))
+        assert temporary == []
+        return run.games_hash(), run.weights_hash(iterations)
+
+
+def killed_again_and_again(starts: Starts, arguments: list[str], kills: int, seed: int, span: float) -> Counter[str]:
+    """Kills a run at random moments, then lets it complete; returns how often it was killed where.
+
+    Args:
+        starts: where it starts.
+        arguments: of the run.
+        kills: at most.
+        seed: of the moments.
+        span: seconds within which the first kill comes.
+    """
+    path, rng, where = Path(arguments[-1]), random.Random(seed), Counter[str]()
+    for _ in range(kills):
+        before = progress(path)
+        end = starts.run(*arguments, kill_after=rng.uniform(0, span))
+        if end.code == 0:
+            where["complete"] += 1
+            break
+        assert end.code == -9, end.errors
+        where[moment(path)] += 1
+        # Long enough that some starts get on, short enough that most do not get far.
+        span *= 1.15 if progress(path) == before else 0.8
+    starts.finish(*arguments)
+    return where
+
+
+def progress(path: Path) -> int:
+    return len(list((path / "games").glob("*.npz"))) if (path / "games").exists() else 0
+
+
+def moment(path: Path) -> str:
+    """What a killed run was doing, as far as its folder tells."""
+    if list(path.rglob(".tmp-*")):
+        return "writing"
+    sealed, saved = progress(path), [int(entry.name) for entry in path.glob("checkpoints/0*")]
+    if sealed > max(saved, default=0):
+        return "fitting"
+    journal = path / "games/journal.bin"
+    return "playing" if journal.exists() and journal.stat().st_size > 8 else "between games"
+
+
+@pytest.mark.parametrize(("game", "deterministic"), [(GAMES[0], True), (GAMES[1], False)])
+def test_a_run_killed_at_random_moments_completes(
+    starts: Starts, tmp_path: Path, game: str, deterministic: bool
+) -> None:
+    straight = starts.finish(*command(game, tmp_path / "straight", 4))
+    killed_again_and_again(starts, command(game, tmp_path / "run", 4, deterministic), 6, 0, straight.seconds / 2)
+    hashes = check_run(tmp_path / "run", 4, deterministic=deterministic)
+    assert not deterministic or hashes == check_run(tmp_path / "straight", 4)
+
+
+@pytest.mark.slow
+def test_runs_killed_sixty_times_and_more_complete(starts: Starts, tmp_path: Path) -> None:
+    lines, total = [], Counter[str]()
+    for game in GAMES:
+        straight = starts.finish(*command(game, tmp_path / game / "straight", 12))
+        for seed, deterministic in enumerate((True, True, False)):
+            path = tmp_path / game / str(seed)
+            arguments = command(game, path, 12, deterministic)
+            where = killed_again_and_again(starts, arguments, 16, seed, straight.seconds / 6)
+            hashes = check_run(path, 12, deterministic=deterministic)
+            assert not deterministic or hashes == check_run(tmp_path / game / "straight", 12)
+            del where["complete"]
+            total += where
+            kind = "deterministic" if deterministic else "free"
+            counts = ", ".join(f"{count} {moment}" for moment, count in sorted(where.items()))
+            lines.append(f"{game:14} {kind:13} {where.total():3} kills: {counts}")
+    print("\n" + "\n".join(lines))
+    assert total.total() >= 60
+    assert {"playing", "fitting", "writing"} <= set(total)
+
+
+def killed_at_step(starts: Starts, tmp_path: Path, step: int) -> bool:
+    """Kills the fifth iteration at a step of writing files; false if it has no such step."""
+    path = tmp_path / f"at-{step}"
+    shutil.copytree(tmp_path / "four", path)
+    end = starts.run(*command(GAMES[0], path, 5), kill_at=step)
+    if end.code == 0:
+        return False
+    assert end.code == -9, end.errors
+    starts.finish(*command(GAMES[0], path, 5))
+    assert check_run(path, 5) == check_run(tmp_path / "straight", 5)
+    shutil.rmtree(path)
+    return True
+
+
+@pytest.fixture
+def four(starts: Starts, tmp_path: Path) -> Path:
+    """A run of five iterations, and what it was before the fifth."""
+    starts.finish(*command(GAMES[0], tmp_path / "straight", 5))
+    before = shutil.copytree(tmp_path / "straight", tmp_path / "four")
+    shutil.rmtree(before / "checkpoints/000005")
+    shutil.copytree(before / "checkpoints/000003", before / "checkpoints/000002")  # the fifth deletes it
+    (before / "games/000005.npz").unlink()
+    return tmp_path
+
+
+def test_a_kill_at_a_step_of_writing_files_loses_nothing(starts: Starts, four: Path) -> None:
+    for step in range(3, 90, 11):
+        killed_at_step(starts, four, step)
+
+
+@pytest.mark.slow
+def test_a_kill_at_every_step_of_writing_files_loses_nothing(starts: Starts, four: Path) -> None:
+    step = 1
+    while killed_at_step(starts, four, step):
+        step += 1
+    print(f"\n{step - 1} steps of writing files in an iteration: killed at each")
+    assert step > 60
+
+
+def test_changed_settings_are_said_and_written_down_once_whatever_is_killed(starts: Starts, four: Path) -> None:
+    changes = ["--learning-rate", "0.001", "--slots", "8"]
+    for step in (*range(1, 14, 2), None):
+        path = shutil.copytree(four / "four", four / f"changed-{step}")
+        arguments = [*command(GAMES[0], path, 5, deterministic=True), *changes]
+        if step is not None:
+            assert starts.run(*arguments, kill_at=step).code == -9
+        starts.finish(*arguments)
+        check_run(path, 5)
+        with RunFolder(path, {}) as run:
+            rows = [row for row in run.metrics() if row["kind"] == "settings"]
+        assert [(row["iteration"], row["changed"]) for row in rows] == [
+            (4, {"slots": [4, 8], "learning_rate": [0.002, 0.001]})
+        ]
+    end = starts.run(*command(GAMES[1], path, 5), *changes, "--seed", "1")
+    assert end.code == 2
+    assert "game 'tic_tac_toe', asked for 'pig(target=15)' (its games and weights are of that game)" in end.errors
+    assert "seed 0, asked for 1 (games are told apart by seed and number): choose another folder" in end.errors
+    assert end.errors.count("\n") == 1
+
+
+def whole_files(path: Path) -> dict[str, bytes]:
+    """What was saved before: all that a run writes once."""
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.glob("*/0*/**/*") if file.is_file()} | {
+        str(file.relative_to(path)): file.read_bytes() for file in path.glob("games/*.npz")
+    }
+
+
+def refused_for_space(starts: Starts, arguments: list[str], text: str, largest_file: int | None = None) -> bool:
+    """Runs out of space, in one line and with all intact; false if there was enough."""
+    path = Path(arguments[arguments.index("--out") + 1])
+    before = whole_files(path) if path.exists() else {}
+    end = starts.run(*arguments, largest_file=largest_file)
+    if end.code == 0:
+        return False
+    assert (end.code, end.errors.count("\n")) == (2, 1), end.errors
+    assert end.errors.startswith("az-train: ")
+    assert text in end.errors
+    assert before.items() <= whole_files(path).items()
+    return True
+
+
+def test_files_that_may_not_grow_are_one_line_and_the_same_command_goes_on(starts: Starts, tmp_path: Path) -> None:
+    starts.finish(*command(GAMES[0], tmp_path / "straight", 5))
+    path, failed = tmp_path / "run", list[str]()
+    # In the way of: config.toml, the journal, the model, the optimizer.
+    for largest_file in (500, 3_000, 30_000, 100_000):
+        assert refused_for_space(starts, command(GAMES[0], path, 5), "File too large", largest_file)
+        failed.append(f"{progress(path)} sealed, {len(list(path.glob('checkpoints/0*')))} saved")
+    assert failed == ["0 sealed, 0 saved", "0 sealed, 0 saved", "1 sealed, 0 saved", "1 sealed, 0 saved"]
+    starts.finish(*command(GAMES[0], path, 5))
+    assert check_run(path, 5) == check_run(tmp_path / "straight", 5)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a megabyte."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_PAGES * PAGE}", "azpy-test", str(path)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk; the tests without one run all the same")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", str(path)], check=True)
+
+
+PAGE, DISK_PAGES = 4096, 600
+
+
+def check_full_disk(starts: Starts, straight: tuple[str, str], disk: Path, free_pages: int) -> str | None:
+    """A run of two iterations on a disk with so much space; returns what it could not write, None if it could."""
+    path, ballast = disk / "run", disk / "ballast"
+    ballast.write_bytes(bytes((os.statvfs(disk).f_bavail - free_pages) * PAGE))
+    failed = refused_for_space(starts, many_games(path), f"no space left on the device of {path}")
+    where = stage(path)
+    ballast.unlink()
+    starts.finish(*many_games(path))
+    assert check_run(path, 2, games=40) == straight
+    shutil.rmtree(path)
+    return where if failed else None
+
+
+def many_games(path: Path) -> list[str]:
+    """Arguments of a run whose journal and sealed games fill some pages."""
+    return [*command(GAMES[0], path, 2), "--games-per-iteration", "40"]
+
+
+def stage(path: Path) -> str:
+    """What a run that stopped could not write, as far as its folder tells."""
+    if not (path / "games/journal.bin").exists():
+        return "config or empty journal"
+    sealed, saved = progress(path), len(list(path.glob("checkpoints/0*")))
+    if sealed > saved:
+        return f"metrics or checkpoint {sealed}"
+    if (path / "games/journal.bin").stat().st_size > 8:
+        return f"journal or sealed games {sealed + 1}"
+    return "metrics of the match" if saved == 2 else f"metrics, config or first game {sealed + 1}"
+
+
+def straight_run(starts: Starts, path: Path) -> tuple[str, str]:
+    starts.finish(*many_games(path))
+    return check_run(path, 2, games=40)
+
+
+def test_a_full_disk_is_one_line_and_the_same_command_goes_on(starts: Starts, tmp_path: Path, small_disk: Path) -> None:
+    straight = straight_run(starts, tmp_path / "straight")
+    found = [check_full_disk(starts, straight, small_disk, pages) for pages in (0, 5, 40, 110)]
+    assert found == [
+        *("config or empty journal", "journal or sealed games 1", "metrics or checkpoint 1", "metrics or checkpoint 2")
+    ]
+
+
+@pytest.mark.slow
+def test_a_disk_full_at_any_page_is_one_line_and_the_same_command_goes_on(
+    starts: Starts, tmp_path: Path, small_disk: Path
+) -> None:
+    straight = straight_run(starts, tmp_path / "straight")
+    table = Counter[str]()
+    pages = 0
+    while where := check_full_disk(starts, straight, small_disk, pages):
+        table[where] += 1
+        pages += 1 if pages < 12 else 3
+    print(f"\nwith 0 to {pages - 1} pages of {PAGE} bytes free: {dict(table)}")
+    assert len(table) >= 5

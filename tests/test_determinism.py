@@ -1,0 +1,82 @@
+"""`--deterministic`: the same games and weights, bit for bit, whatever the machine has to offer."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from azpy.errors import SettingsError
+from azpy.learner import use_threads
+from azpy.settings import FIXED_SETTINGS, SAME_GAMES_SETTINGS, Settings
+from starts import GAMES, Starts, command
+from test_crashes import check_run
+
+VARIANTS = {
+    "1 thread": ["--threads", "1"],
+    "2 threads": ["--threads", "2"],
+    "4 threads": ["--threads", "4"],
+    "8 threads": ["--threads", "8"],
+    "1 pipeline": ["--pipelines", "1"],
+    "3 pipelines": ["--pipelines", "3"],
+    "2 slots": ["--slots", "2"],
+    "37 slots": ["--slots", "37"],
+    "no cache": ["--cache-positions", "0"],
+    "a cache of 8": ["--cache-positions", "8"],
+    "other matches": ["--match-every", "1", "--match-games", "4", "--match-opening-plies", "1"],
+}
+
+
+@pytest.mark.parametrize(
+    "game", [GAMES[0], *(pytest.param(game, marks=pytest.mark.slow) for game in (*GAMES[1:], "connect_four"))]
+)
+def test_the_same_seed_gives_the_same_bits_whatever_the_threads_slots_pipelines_and_cache(
+    starts: Starts, tmp_path: Path, game: str
+) -> None:
+    end = starts.finish(*command(game, tmp_path / "straight", 3))
+    games, weights = check_run(tmp_path / "straight", 3)
+    assert f"hash of the games {games[:16]}, of the weights {weights[:16]}" in end.output
+    for name, flags in VARIANTS.items():
+        starts.finish(*command(game, tmp_path / name, 3), *flags)
+        assert check_run(tmp_path / name, 3) == (games, weights), name
+    other = [*command(game, tmp_path / "other", 3), "--seed", "1"]
+    starts.finish(*other)
+    assert games != check_run(tmp_path / "other", 3)[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be taken away here")
+def test_one_core_gives_the_same_bits_as_all(starts: Starts, tmp_path: Path) -> None:
+    starts.finish(*command(GAMES[0], tmp_path / "all", 2))
+    starts.finish(*command(GAMES[0], tmp_path / "one", 2), one_core=True)
+    assert check_run(tmp_path / "all", 2) == check_run(tmp_path / "one", 2)
+
+
+def test_only_deterministic_runs_fit_on_one_thread() -> None:
+    cores = use_threads(single=False)
+    assert torch.get_num_threads() == cores
+    assert use_threads(single=True) == cores
+    assert torch.get_num_threads() == 1
+    use_threads(single=False)
+
+
+def test_each_setting_is_there_once_and_the_clock_is_refused() -> None:
+    assert set(FIXED_SETTINGS) | set(SAME_GAMES_SETTINGS) <= set(Settings.__dataclass_fields__)
+    assert not set(FIXED_SETTINGS) & set(SAME_GAMES_SETTINGS)
+    with pytest.raises(SettingsError, match="cannot depend on the clock: give iterations, not minutes"):
+        Settings("tic_tac_toe", deterministic=True, minutes=1.0)
+
+
+def test_speed_may_change_in_mid_run_and_what_changes_games_is_said(starts: Starts, tmp_path: Path) -> None:
+    starts.finish(*command(GAMES[0], tmp_path / "straight", 3))
+    path = tmp_path / "run"
+    arguments = command(GAMES[0], path, 3)
+    while not (path / "checkpoints/000001").exists():
+        starts.run(*arguments, kill_at=100)
+    end = starts.finish(*arguments, "--slots", "9", "--threads", "3", "--cache-positions", "0")
+    assert "slots was 4, is now 9 from iteration " in end.output
+    assert "no run with one value" not in end.output
+    assert check_run(path, 3) == check_run(tmp_path / "straight", 3)
+    end = starts.finish(*command(GAMES[0], path, 4), "--simulations", "5")
+    assert "simulations was 4, is now 5 from iteration 4 on: no run with one value" in end.output
+    assert "iterations was 3, is now 4 from iteration 4 on: no run with one value" in end.output
+    assert "slots was 9, is now 4 from iteration 4 on\n" in end.output
