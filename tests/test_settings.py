@@ -30,6 +30,8 @@ def random_value(name: str, rng: random.Random) -> Any:
         return rng.random() < 0.5
     if about.words and (kind is str or rng.random() < 0.3):
         return rng.choice(about.words)
+    if name == "device":
+        return rng.choice(["cpu", "cuda", "cuda:1", "auto"])
     if kind is str:
         return "".join(rng.choices("ax5(=,) \"'\\#\n\t\x7fé😀", k=rng.randrange(1, 12)))
     if getattr(Settings, name, 0) is None and rng.random() < 0.5:
@@ -45,7 +47,7 @@ def random_settings(rng: random.Random) -> dict[str, Any]:
     chosen = {name: random_value(name, rng) for name in NAMES}
     chosen["pipelines"] = rng.randint(1, chosen["slots"])
     if chosen["deterministic"]:
-        chosen["minutes"] = None
+        chosen |= {"minutes": None, "device": "cpu"}
     return chosen
 
 
