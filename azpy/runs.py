@@ -36,6 +36,11 @@ from azpy.errors import MissingPackageError, RunError
 __all__ = ["Checkpoint", "RunFolder", "read_checkpoint"]
 
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
+_FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
+    "iteration": ("games", "positions", "seconds"),
+    "match": ("score", "low", "high", "seconds"),
+    "settings": ("seconds",),
+}
 Setting = str | int | float | bool
 
 
@@ -292,7 +297,8 @@ class RunFolder:
         """All whole lines of metrics.jsonl.
 
         Raises:
-            RunError: a line that is no row of a run: an object with a `kind`, a whole `iteration`, finite `seconds`.
+            RunError: a line that is no row of a run: an object with a `kind`, a whole `iteration` and what goes with
+                its kind.
         """
         if not self._metrics.exists():
             return []
@@ -312,9 +318,12 @@ class RunFolder:
             raise damaged("it is no row with a kind")
         if not isinstance(row.get("iteration"), int):
             raise damaged("it has no iteration")
-        seconds = row.get("seconds", 0.0)
-        if not isinstance(seconds, int | float) or not math.isfinite(seconds):
-            raise damaged(f"seconds is {seconds!r}")
+        if row["kind"] == "match" and not isinstance(row.get("opponent"), str):
+            raise damaged("it has no opponent")
+        for name in _FIGURES.get(row["kind"], ()):
+            value = row.get(name)
+            if not isinstance(value, int | float) or not math.isfinite(value):
+                raise damaged(f"{name} is {value!r}")
         return row
 
     def trim_metrics(self, last_iteration: int) -> None:

@@ -52,11 +52,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 run.append(game)
             if iteration < 3:
                 run.seal(iteration)
-                row = {"kind": "iteration", "iteration": iteration, "policy_loss": 1.5 / iteration, "seconds": 12.25}
+                row = {"kind": "iteration", "iteration": iteration, "games": 6, "positions": 40, "seconds": 12.25}
                 run.append_metrics(row)
                 state = {"iteration": iteration, "next_game": first + 6, "budget": {"elapsed_seconds": 12.25}}
                 run.save_checkpoint(iteration, model=arrays, optimizer=arrays, state=state, onnx=rng.bytes(3000))
-        run.append_metrics({"kind": "match", "iteration": 2, "opponent": "random", "score": 0.5, "seconds": 13.5})
+        row = {"kind": "match", "iteration": 2, "opponent": "random", "score": 0.5, "low": 0.2, "high": 0.8}
+        run.append_metrics(row | {"seconds": 13.5})
     return path
 
 
@@ -165,7 +166,7 @@ def test_no_damage_is_taken_for_something_else(whole: Path, tmp_path: Path, file
 )
 def test_metrics_of_another_form_are_refused(whole: Path, tmp_path: Path, text: bytes) -> None:
     path = shutil.copytree(whole, tmp_path / "run")
-    (path / "metrics.jsonl").write_bytes(b'{"kind": "iteration", "iteration": 1}\n' + text)
+    (path / "metrics.jsonl").write_bytes(b'{"kind": "other", "iteration": 1}\n' + text)
     with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:
         if text:
             with pytest.raises(
@@ -179,7 +180,7 @@ def test_metrics_of_another_form_are_refused(whole: Path, tmp_path: Path, text: 
 @pytest.mark.parametrize("seconds", ["1e999", "NaN", '"1"', "[]"])
 def test_a_time_that_is_none_is_refused(whole: Path, tmp_path: Path, seconds: str) -> None:
     path = shutil.copytree(whole, tmp_path / "run")
-    (path / "metrics.jsonl").write_text(f'{{"kind": "match", "iteration": 1, "seconds": {seconds}}}\n')
+    (path / "metrics.jsonl").write_text(f'{{"kind": "settings", "iteration": 1, "seconds": {seconds}}}\n')
     with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run, pytest.raises(RunError, match="in line 1: seconds is"):
         run.metrics()
 
@@ -238,6 +239,18 @@ ADVICE: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object],
         "going on without the metrics of iteration 1",
     ),
 }
+
+
+@pytest.mark.parametrize("kind", ["iteration", "match"])
+def test_a_row_without_what_the_report_shows_is_refused(whole: Path, tmp_path: Path, kind: str) -> None:
+    path = shutil.copytree(whole, tmp_path / "run")
+    with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:
+        row = next(row for row in run.metrics() if row["kind"] == kind)
+        for name in row:
+            lacking = {key: value for key, value in row.items() if key != name}
+            (path / "metrics.jsonl").write_text(json.dumps(lacking) + "\n")
+            with pytest.raises(RunError, match="in line 1"):
+                run.metrics()
 
 
 def test_following_the_advice_of_an_error_makes_the_run_go_on(starts: Starts, tmp_path: Path) -> None:

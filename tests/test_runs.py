@@ -23,6 +23,9 @@ from azpy.runs import RunFolder
 SETTINGS: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "minutes": None, "learning_rate": 0.002, "seed": 3}
 
 
+ROW = {"kind": "iteration", "games": 6, "positions": 40, "seconds": 1.5}
+
+
 def play(games: int, first: int = 0) -> list[azpy.GameRecord]:
     with azpy.SelfPlay(
         "tic_tac_toe", azpy.UniformEvaluator(), slots=4, simulations=8, seed=1, first_game=first, games=games
@@ -380,14 +383,14 @@ def test_a_first_start_that_fails_anywhere_can_be_done_again(tmp_path: Path) -> 
 def test_metrics_are_whole_lines_of_iterations_that_are_done(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         for iteration in (1, 2, 3):
-            run.append_metrics({"kind": "iteration", "iteration": iteration, "loss": 0.5})
+            run.append_metrics(ROW | {"iteration": iteration, "loss": 0.5})
     path = tmp_path / "run/metrics.jsonl"
     with path.open("a") as file:
         file.write('{"iteration": 4, "lo')
     with folder(tmp_path) as run:
         run.trim_metrics(2)
         assert run.notices == ["dropped a torn line at the end of metrics.jsonl"]
-        run.append_metrics({"kind": "iteration", "iteration": 3, "loss": 0.25})
+        run.append_metrics(ROW | {"iteration": 3, "loss": 0.25})
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(row["iteration"], row["loss"]) for row in rows] == [(1, 0.5), (2, 0.5), (3, 0.25)]
 
