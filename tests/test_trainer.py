@@ -414,7 +414,7 @@ def test_training_makes_a_player_that_beats_the_untrained_one(tmp_path: Path) ->
         ({"evaluations": 1}, "evaluations must be at least 2, got 1"),
         ({"temperature_halflife": 0.0}, "temperature_halflife must be more than 0, got 0.0"),
         ({"window_growth": 1.5}, "window_growth must be at most 1, got 1.5"),
-        ({"schedule": "steps"}, "schedule must be one of linear-tail, cosine, constant, got 'steps'"),
+        ({"schedule": "steps"}, "schedule must be linear-tail or cosine or constant, got the text 'steps'"),
     ],
 )
 def test_settings_that_cannot_be_run_are_refused(change: dict[str, Any], text: str) -> None:
