@@ -128,7 +128,7 @@ sys.exit(main(["--no-speed"]))
 
 def test_a_wrong_argument_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--frobnicate"]) == 2
-    assert capsys.readouterr().err == "az-doctor: unrecognized arguments: --frobnicate (see az-doctor --help)\n"
+    assert capsys.readouterr().err == "az-doctor: --frobnicate: no such flag (see az-doctor --help)\n"
 
 
 # What to do next

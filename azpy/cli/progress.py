@@ -52,7 +52,7 @@ class Display:
             case Started():
                 self._start(event)
             case Played():
-                text = f"{event.games}/{self._games} games, {_rates(event.metrics)}, {_shares(event.metrics)}"
+                text = f"{event.games}/{self._games} games, {_rates(event.metrics)}{_shares(event.metrics)}"
                 self._status(f"iteration {event.iteration} self-play", text, event.games / self._games)
             case Fitted():
                 losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
@@ -138,7 +138,7 @@ def _summary(event: Saved) -> str:
     row = event.metrics
     return (
         f"[{_clock(row['seconds'])}] iteration {event.iteration}: {row['games']} games, {row['positions']:,} positions"
-        f"{_rates_of(row)}, policy loss {row['policy_loss']:.3f}, value loss {row['value_loss']:.3f}, {_shares(row)}"
+        f"{_rates_of(row)}, policy loss {row['policy_loss']:.3f}, value loss {row['value_loss']:.3f}{_shares(row)}"
     )
 
 
@@ -148,9 +148,11 @@ def _rates_of(row: dict[str, float]) -> str:
 
 
 def _shares(row: dict[str, float]) -> str:
-    """What took a hundredth of the time or more, see `TimeShares`."""
-    parts = [(_STAGE_NAMES.get(name, name), row[f"share_{name}"]) for name in (*STAGES, "other")]
-    return "time: " + ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.01)
+    """What took a hundredth of the time or more, see `TimeShares`; nothing where only games are collected."""
+    parts = [(_STAGE_NAMES.get(name, name), row.get(f"share_{name}", 0.0)) for name in (*STAGES, "other")]
+    if not any(share for _, share in parts):
+        return ""
+    return ", time: " + ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.01)
 
 
 def _rates(row: dict[str, float]) -> str:
