@@ -29,8 +29,8 @@ from azpy.providers import both_runtimes
 
 __all__ = ["advice", "examine", "usable"]
 
-_PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "torch", "safetensors", "onnx", "onnxscript", "rich")
-_TRAINING = ("torch", "safetensors", "onnx", "onnxscript")
+_TRAINING = ("torch", "safetensors", "onnx", "onnxscript", "matplotlib")
+_PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", *_TRAINING, "rich")
 _DEVICES = ("cpu", "cuda", "tensorrt")
 # Of /proc/cpuinfo, those that ONNX Runtime and torch choose kernels by.
 _FEATURES = {

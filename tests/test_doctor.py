@@ -29,6 +29,7 @@ GOOD: dict[str, Any] = {
         "safetensors": "0.8.0",
         "onnx": "1.23.2",
         "onnxscript": "0.7.2",
+        "matplotlib": "3.10.8",
     },
     "broken": {},
     "conflict": None,
@@ -180,6 +181,12 @@ def test_a_runtime_that_cannot_run_a_model_is_not_usable() -> None:
 def test_cores_kept_from_the_process_are_told() -> None:
     assert "azpy may use 2 of 8 cores here" in advice(report(cpu={"usable": 2}))[0]
     assert "OMP_NUM_THREADS is 1" in advice(report(environment={"OMP_NUM_THREADS": "1"}))[0]
+
+
+def test_training_needs_what_the_trainer_looks_for() -> None:
+    trainer = pytest.importorskip("azpy.trainer")
+    assert {*doctor._TRAINING, "onnxruntime"} == {*trainer._PACKAGES, "torch"}
+    assert advice(report(packages={"matplotlib": None})) == ['to train, matplotlib is missing: pip install "azpy[train]"']
 
 
 def test_missing_training_packages_are_told() -> None:
