@@ -5,9 +5,19 @@ that escapes azpy is a bug.
 """
 
 import difflib
+import importlib.util
 from collections.abc import Iterable
 
-__all__ = ["AzpyError", "DeviceError", "MissingPackageError", "ModelError", "RunError", "SettingsError", "did_you_mean"]
+__all__ = [
+    "AzpyError",
+    "DeviceError",
+    "MissingPackageError",
+    "ModelError",
+    "RunError",
+    "SettingsError",
+    "did_you_mean",
+    "missing_to_train",
+]
 
 
 class AzpyError(Exception):
@@ -32,6 +42,16 @@ class SettingsError(AzpyError, ValueError):
 
 class MissingPackageError(AzpyError, ImportError):
     """An optional package that is not installed; the text holds the `pip install` line that brings it."""
+
+
+def missing_to_train(package: str) -> MissingPackageError:
+    """The error for a package that training needs.
+
+    The `pip install` line brings ONNX Runtime where there is none, and leaves alone the one that is there: that for the
+    CPU would overwrite one for a GPU.
+    """
+    extras = "train" if importlib.util.find_spec("onnxruntime") else "cpu,train"
+    return MissingPackageError(f'{package} is not installed: pip install "azpy[{extras}]"')
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -14,13 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.errors import MissingPackageError, ModelError
+from azpy.errors import ModelError, missing_to_train
 
 try:
     import torch
     from torch import Tensor, nn
 except ImportError as error:
-    raise MissingPackageError('torch is not installed: pip install "azpy[cpu,train]"') from error
+    raise missing_to_train("torch") from error
 
 from azpy.network import Network, load_arrays, to_arrays
 

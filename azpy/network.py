@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.errors import MissingPackageError, ModelError, SettingsError
+from azpy.errors import ModelError, SettingsError, missing_to_train
 
 try:
     import torch
     from torch import Tensor, nn
 except ImportError as error:
-    raise MissingPackageError('torch is not installed: pip install "azpy[cpu,train]"') from error
+    raise missing_to_train("torch") from error
 
 __all__ = ["Network", "check_parity", "load_arrays", "parity", "to_arrays", "to_onnx"]
 
@@ -219,7 +219,7 @@ def _export(network: Network) -> Any:
                 verbose=False,
             )
     except ImportError as error:
-        raise MissingPackageError(f'{error.name} is not installed: pip install "azpy[train]"') from error
+        raise missing_to_train(str(error.name)) from error
     finally:
         network.train(was_training)
     if program is None:

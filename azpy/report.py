@@ -13,7 +13,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.alarms import alarms
-from azpy.errors import MissingPackageError
+from azpy.errors import missing_to_train
 from azpy.positions import Position
 from azpy.statistics import Searched, calibration, searched_positions
 
@@ -206,7 +206,7 @@ def _figure(title: str, caption: str, draw: Callable[[Any], None]) -> str:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingPackageError('matplotlib is not installed: pip install "azpy[train]"') from error
+        raise missing_to_train("matplotlib") from error
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 9, "text.color": _INK}):
         figure = Figure(figsize=(4.6, 2.9), layout="constrained")
         axes = figure.add_subplot()

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from azpy import storage
 from azpy._core import GameRecord
 from azpy.config import to_toml
-from azpy.errors import MissingPackageError, RunError
+from azpy.errors import RunError, missing_to_train
 
 __all__ = ["Checkpoint", "RunFolder", "read_checkpoint"]
 
@@ -381,7 +381,7 @@ def _safetensors() -> Any:
     try:
         import safetensors.numpy
     except ImportError as error:
-        raise MissingPackageError('safetensors is not installed: pip install "azpy[train]"') from error
+        raise missing_to_train("safetensors") from error
     return safetensors.numpy
 
 

@@ -14,14 +14,14 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError
+from azpy.errors import DeviceError, ModelError, SettingsError, missing_to_train
 from azpy.evaluator import CheckedEvaluator, first_line
 
 try:
     import torch
     from torch import nn
 except ImportError as error:
-    raise MissingPackageError('torch is not installed: pip install "azpy[train]"') from error
+    raise missing_to_train("torch") from error
 
 from azpy.network import Network, load_arrays
 from azpy.positions import make_position

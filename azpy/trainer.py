@@ -25,7 +25,7 @@ from azpy.advice import advise
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.board import Board
 from azpy.budget import Budget
-from azpy.errors import MissingPackageError, ModelError
+from azpy.errors import ModelError, missing_to_train
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.learner import Learner, use_threads
 from azpy.network import check_parity, to_onnx
@@ -81,7 +81,7 @@ class Trainer:
     def __init__(self, settings: Settings, path: str | os.PathLike[str]) -> None:
         for package in _PACKAGES:
             if importlib.util.find_spec(package) is None:
-                raise MissingPackageError(f'{package} is not installed: pip install "azpy[cpu,train]"')
+                raise missing_to_train(package)
         self._settings = settings
         self._device = settings.device
         self._notes: tuple[str, ...] = ()  # why "auto" passed over a device
