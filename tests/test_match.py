@@ -288,6 +288,7 @@ def test_a_sequential_test_stops_early_and_says_so(run: str, capsys: pytest.Capt
     assert main([*command, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["games"] < 200
+    assert report["distinct_openings"] == report["games"] // 2  # not those of pairs that were begun and thrown away
     assert report["sprt"]["accepted"] == "H1"
     assert report["sprt"]["llr"] >= report["sprt"]["bounds"][1]
     assert main(["random", "mcts:100", *command[2:]]) == 0

@@ -103,17 +103,21 @@ class _Table:
             draw = draw_from(network)
         self.book = Book(lambda: make_position(self.game), plies, self.seed, draw)
 
+    def distinct(self, pairs: int) -> int:
+        """Distinct openings of so many pairs: the book holds more where a match was stopped early."""
+        return min(len(self.book), pairs)
+
     def about(self, pairs: int) -> str:
         """The openings of so many pairs, in words."""
-        count = min(len(self.book), pairs)
+        count = self.distinct(pairs)
         kind = "random" if self.openings == "random" else "policy"
         plies = f"{self.book.plies} {kind} {'ply' if self.book.plies == 1 else 'plies'}"
         return f"{count} distinct opening{'s' * (count != 1)} of {plies}"
 
-    def facts(self) -> dict[str, Any]:
-        """What a result's readers need to play it again."""
+    def facts(self, pairs: int) -> dict[str, Any]:
+        """What readers of a result of so many pairs need to play it again."""
         facts = {"game": self.game, "opening_plies": self.book.plies, "openings": self.openings, "seed": self.seed}
-        return facts | {"distinct_openings": len(self.book)}
+        return facts | {"distinct_openings": self.distinct(pairs)}
 
 
 def _one_match(given: argparse.Namespace) -> int:
@@ -130,7 +134,8 @@ def _one_match(given: argparse.Namespace) -> int:
     result = MatchResult.of(pairs) if pairs else None
     if given.json:
         report = _facts_of(result, sprt) if result else {"games": 0}
-        print(json.dumps({"a": str(a), "b": str(b)} | table.facts() | report | {"interrupted": stopped}), flush=True)
+        facts = {"a": str(a), "b": str(b)} | table.facts(len(pairs)) | report | {"interrupted": stopped}
+        print(json.dumps(facts), flush=True)
     else:
         print("\n".join(_report(result, table, sprt, stopped)), flush=True)
     return 130 if stopped else 0
@@ -299,7 +304,7 @@ def _curve(
             }
         )
     matches = [{"a": names[i], "b": names[j]} | _facts_of(result) for i, j, result in results]
-    return table.facts() | {"ratings": rows, "matches": matches}
+    return table.facts(table.games // 2) | {"ratings": rows, "matches": matches}
 
 
 def _ratings_table(rows: Sequence[dict[str, Any]]) -> list[str]:
