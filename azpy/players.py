@@ -6,15 +6,11 @@ folder, which stands for its newest checkpoint. `PATH@200` searches with 200 sim
 they may be in use.
 """
 
-import hashlib
-import json
 import os
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +20,7 @@ from azpy.errors import RunError, SettingsError
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import Position
 from azpy.settings import Settings
+from azpy.stored import StoredRun, read_model
 
 __all__ = ["Entrant", "Spec", "checkpoints_of", "load_player", "parse_player", "settings_of"]
 
@@ -93,31 +90,29 @@ def checkpoints_of(run: Path, most: int | None = None) -> list[Spec]:
     Raises:
         RunError: it is no run folder, or has no checkpoint yet.
     """
-    if not (run / "config.toml").is_file():
-        raise RunError(f"{run} is no run folder: it has no config.toml")
-    folders = sorted(path for path in (run / "checkpoints").glob("*") if re.fullmatch(r"\d{6}", path.name))
-    if not folders:
+    there = StoredRun(run).checkpoints()
+    if not there:
         raise RunError(f"{run} has no checkpoint yet: az-train saves one after each iteration")
-    if most is not None and most < len(folders):
-        folders = [folders[int(i)] for i in np.linspace(0, len(folders) - 1, most).round()]
-    return [Spec("model", model=folder / "model.onnx", run=run) for folder in folders]
+    if most is not None and most < len(there):
+        there = [there[int(i)] for i in np.linspace(0, len(there) - 1, most).round()]
+    return [Spec("model", model=run / f"checkpoints/{number:06d}/model.onnx", run=run) for number in there]
 
 
-def settings_of(specs: Sequence[Spec]) -> dict[str, Any]:
-    """The settings of the first run that a player comes from; empty where none is from a run.
+def settings_of(specs: Sequence[Spec]) -> Settings | None:
+    """The settings of the first run that a player comes from; None where none is from a run.
 
     Raises:
         SettingsError: runs of different games.
         RunError: a config.toml that cannot be read.
     """
-    runs = {spec.run: _run_settings(spec.run) for spec in specs if spec.run is not None}
+    runs = {spec.run: StoredRun(spec.run).settings for spec in specs if spec.run is not None}
     if not runs:
-        return {}
+        return None
     first, settings = next(iter(runs.items()))
     for run, others in runs.items():
-        if others.get("game") != settings.get("game"):
+        if others.game != settings.game:
             raise SettingsError(
-                f"{first} plays {settings.get('game')} and {run} plays {others.get('game')}: "
+                f"{first} plays {settings.game} and {run} plays {others.game}: "
                 "the players of a match must be of one game"
             )
     return settings
@@ -135,7 +130,7 @@ def load_player(spec: Spec, start: Position, simulations: int, c_puct: float | N
 
     Raises:
         ModelError: a model that cannot be read or does not fit the game.
-        RunError: a checkpoint whose model is damaged.
+        RunError: a checkpoint whose model is damaged, or a config.toml that cannot be read.
         MissingPackageError: onnxruntime is not installed.
     """
     if spec.kind == "random":
@@ -145,21 +140,14 @@ def load_player(spec: Spec, start: Position, simulations: int, c_puct: float | N
         return Entrant("mcts", count, mcts(count))
     if spec.model is None:
         return Entrant("uniform", count, SearchPlayer(_core.UniformEvaluator(), count))
-    _check_manifest(spec.model)
-    run = _run_settings(spec.run) if spec.run is not None else {}
-    options = {name: run.get(name, getattr(Settings, name)) for name in ("c_puct", "fpu")}
-    if c_puct is not None:
-        options["c_puct"] = c_puct
+    name = spec.model
+    if spec.model.name == "model.onnx" and (spec.model.parent / "manifest.json").exists():
+        read_model(spec.model.parent)  # a checkpoint's model must be the one that was saved
+        name = spec.model.parent
+    settings = StoredRun(spec.run).settings if spec.run is not None else Settings
     network = OnnxEvaluator(spec.model, game=start, threads=_cores())
-    name = spec.model.parent if (spec.model.parent / "manifest.json").exists() else spec.model
-    return Entrant(str(name), count, SearchPlayer(network, count, **options), network)
-
-
-def _run_settings(run: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads((run / "config.toml").read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{run / 'config.toml'} is damaged: {error}") from error
+    weight = settings.c_puct if c_puct is None else c_puct
+    return Entrant(str(name), count, SearchPlayer(network, count, c_puct=weight, fpu=settings.fpu), network)
 
 
 def _cores() -> int:
@@ -184,17 +172,3 @@ def _model(text: str) -> Spec:
     around = model.resolve().parent.parent
     run = around.parent if around.name == "checkpoints" and (around.parent / "config.toml").is_file() else None
     return Spec("model", model=model, run=run)
-
-
-def _check_manifest(model: Path) -> None:
-    """Compares a checkpoint's model with the checkpoint's manifest; a model elsewhere has none."""
-    path = model.parent / "manifest.json"
-    if model.name != "model.onnx" or not path.exists():
-        return
-    try:
-        manifest = json.loads(path.read_bytes())
-        digest = hashlib.sha256(model.read_bytes()).hexdigest()
-    except (OSError, ValueError) as error:
-        raise RunError(f"{model.parent} is damaged: {error}") from error
-    if not isinstance(manifest, dict) or manifest.get("model.onnx") != digest:
-        raise RunError(f"{model.parent} is damaged: model.onnx differs from manifest.json")

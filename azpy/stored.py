@@ -13,7 +13,7 @@ from azpy.errors import RunError, SettingsError
 from azpy.positions import Position, make_position
 from azpy.settings import combine
 
-__all__ = ["StoredRun", "check_rules"]
+__all__ = ["StoredRun", "check_rules", "read_model"]
 
 _SIX_DIGITS = "[0-9]" * 6
 
@@ -99,18 +99,26 @@ class StoredRun:
         if iteration not in there:
             listed = f"it has {', '.join(map(str, there))}" if there else "it has none"
             raise RunError(f"{self.path} has no checkpoint {iteration}: {listed}")
-        folder = self.path / f"checkpoints/{iteration:06d}"
-        try:
-            data = (folder / "model.onnx").read_bytes()
-            manifest = json.loads((folder / "manifest.json").read_bytes())
-        except (OSError, ValueError) as error:
-            raise RunError(f"{folder} is damaged: {error}") from error
-        if not isinstance(manifest, dict) or hashlib.sha256(data).hexdigest() != manifest.get("model.onnx"):
-            raise RunError(f"{folder} is damaged: model.onnx differs from manifest.json")
-        return data
+        return read_model(self.path / f"checkpoints/{iteration:06d}")
 
     def _sealed(self, iteration: int) -> Path:
         return self.path / f"games/{iteration:06d}.npz"
+
+
+def read_model(folder: Path) -> bytes:
+    """The exported model of a checkpoint's folder, compared with its manifest.
+
+    Raises:
+        RunError: the checkpoint is damaged.
+    """
+    try:
+        data = (folder / "model.onnx").read_bytes()
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+    except (OSError, ValueError) as error:
+        raise RunError(f"{folder} is damaged: {error}") from error
+    if not isinstance(manifest, dict) or hashlib.sha256(data).hexdigest() != manifest.get("model.onnx"):
+        raise RunError(f"{folder} is damaged: model.onnx differs from manifest.json")
+    return data
 
 
 def check_rules(start: Position, records: Iterable[GameRecord]) -> None:

@@ -342,7 +342,9 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
         (["c4@99999999999", "random"], "simulations must be at least 1, at most 4294967295; got 99999999999"),
         (["empty", "random"], "empty is neither a run folder nor a checkpoint"),
         (["new", "random"], "new has no checkpoint yet"),
-        (["broken", "random"], "broken/config.toml is damaged"),
+        (["broken", "random"], "broken/config.toml is no TOML file"),
+        (["odd", "random"], "odd/config.toml: c_puct must be a number"),
+        (["c4", "odd/checkpoints/000001"], "odd/config.toml: c_puct must be a number"),
         (["mcts:5", "random"], "give --game"),
         (["mcts:5", "random", "--game", "chequers"], "unknown game 'chequers'"),
         (["c4", "random", "--game", "tic_tac_toe"], "does not fit the game: it takes observations [2, 4, 5]"),
@@ -374,10 +376,12 @@ def test_bad_input_is_one_line_and_exit_code_2(
 ) -> None:
     Path("empty").mkdir()
     Path("text.onnx").write_text("no model")
-    for name, config in (("new", 'game = "pig"'), ("broken", "game = "), ("other", 'game = "tic_tac_toe"')):
+    configs = {"new": 'game = "pig"', "broken": "game = ", "other": 'game = "tic_tac_toe"'}
+    configs["odd"] = f'game = "{BOARD}"\nc_puct = "much"'
+    for name, config in configs.items():
         Path(name, "checkpoints").mkdir(parents=True)
         Path(name, "config.toml").write_text(config)
-    for name in ("broken", "other"):
+    for name in ("broken", "other", "odd"):
         shutil.copytree("c4/checkpoints/000001", f"{name}/checkpoints/000001")
     assert main(arguments) == 2
     output = capsys.readouterr()

@@ -30,6 +30,7 @@ from azpy.openings import Book, Draw, draw_at_random, draw_from
 from azpy.players import Entrant, Spec, checkpoints_of, load_player, parse_player, settings_of
 from azpy.positions import make_position
 from azpy.ratings import PAIR_SCORES, Rating, Sprt, bradley_terry
+from azpy.settings import Settings
 
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
 _LIVE_SECONDS, _PLAIN_SECONDS = 0.25, 30.0  # how often the score so far is shown, on a terminal and elsewhere
@@ -86,12 +87,13 @@ class _Table:
         if given.seed < 0:
             raise SettingsError(f"seed must be at least 0, got {given.seed}")
         run = settings_of(specs)
-        if not (given.game or "game" in run):
+        game = given.game or (run.game if run is not None else None)
+        if game is None:
             raise SettingsError("which game? no player is from a run folder that would say: give --game")
-        self.game = str(given.game or run["game"])
+        self.game: str = game
         if given.c_puct is not None and not 0 <= given.c_puct < math.inf:
             raise SettingsError(f"c_puct must be at least 0 and finite, got {given.c_puct}")
-        plies = given.opening_plies if given.opening_plies is not None else int(run.get("match_opening_plies", 4))
+        plies = given.opening_plies if given.opening_plies is not None else (run or Settings).match_opening_plies
         start = make_position(self.game)
         self.entrants = [load_player(spec, start, given.simulations, given.c_puct) for spec in specs]
         self.seed, self.openings = given.seed, given.openings
