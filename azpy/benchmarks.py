@@ -280,12 +280,14 @@ def _measure_self_play(
     seconds: float,
     repeats: int,
 ) -> list[Figure]:
+    fork = getattr(evaluator, "fork", lambda: evaluator)
+    evaluators = [evaluator, *(fork() for _ in range(settings.pipelines - 1))]  # as self-play has them
     taken: dict[str, list[dict[str, float]]] = {name: [] for name in plays}
     ceilings: list[float] = []
     for repeat in range(repeats + 1):
         turn = {name: play.run(seconds) for name, play in plays.items()}
         rows = max(1, round(turn["off"]["rows"] / turn["off"]["batches"]))
-        ceiling = _ceiling(evaluator, settings.pipelines, rows, start.obs_shape, seconds)
+        ceiling = _ceiling(evaluators, rows, start.obs_shape, seconds)
         if repeat:
             ceilings.append(ceiling)
             for name, one in turn.items():
@@ -351,21 +353,20 @@ class _Play:
         self._thread.join()
 
 
-def _ceiling(evaluator: Evaluator, threads: int, rows: int, obs_shape: Sequence[int], seconds: float) -> float:
-    """Positions a second of `threads` loops that do nothing but evaluate."""
-    fork = getattr(evaluator, "fork", lambda: evaluator)
-    until = time.perf_counter() + seconds
+def _ceiling(evaluators: Sequence[Evaluator], rows: int, obs_shape: Sequence[int], seconds: float) -> float:
+    """Positions a second of as many threads as evaluators, which do nothing but evaluate."""
+    batches = [_observations(rows, obs_shape, seed=index) for index in range(len(evaluators))]
+    begin = time.perf_counter()
 
-    def loop(index: int) -> int:
-        mine, observations, done = fork(), _observations(rows, obs_shape, seed=index), 0
-        while not done or time.perf_counter() < until:
+    def loop(mine: Evaluator, observations: NDArray[np.float32]) -> int:
+        done = 0
+        while not done or time.perf_counter() - begin < seconds:
             mine.evaluate_batch(observations)
             done += rows
         return done
 
-    begin = time.perf_counter()
-    with ThreadPoolExecutor(threads) as pool:
-        done = sum(pool.map(loop, range(threads)))
+    with ThreadPoolExecutor(len(evaluators)) as pool:
+        done = sum(pool.map(loop, evaluators, batches))
     return done / (time.perf_counter() - begin)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,25 @@ def test_an_evaluator_that_fails_under_measurement_is_heard() -> None:
     settings = Settings("tic_tac_toe", slots=2, simulations=4)
     with pytest.raises(RuntimeError, match="on purpose"):
         benchmarks.measure_self_play(azpy.make_game("tic_tac_toe"), Broken(), settings, seconds=0.01, repeats=1)
+
+
+def test_the_ceiling_is_that_of_forks_which_are_there_already() -> None:
+    """Forking may open a session on a device: seconds that are no part of evaluating."""
+    forked_by: list[str] = []
+
+    class Forks:
+        def fork(self) -> "Forks":
+            forked_by.append(threading.current_thread().name)
+            return self
+
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Any:
+            return np.zeros((len(observations), 9), np.float32), np.zeros(len(observations), np.float32)
+
+    settings = Settings("tic_tac_toe", slots=2, pipelines=2, simulations=4)
+    figures = benchmarks.measure_self_play(azpy.make_game("tic_tac_toe"), Forks(), settings, seconds=0.01, repeats=2)
+    assert all(run > 0 for figure in figures for run in figure.runs)
+    # Once for each self-play and once for all turns of the ceiling, by the thread that measures.
+    assert forked_by == [threading.current_thread().name] * 3
 
 
 class Countdown(azpy.Game):
