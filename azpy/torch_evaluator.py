@@ -7,7 +7,6 @@ torch knows as "cpu" or "cuda". Knows nothing of ONNX, search or training.
 import copy
 import hashlib
 import os
-import tomllib
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -24,8 +23,8 @@ except ImportError as error:
     raise missing_to_train("torch") from error
 
 from azpy.network import Network, load_arrays
-from azpy.positions import make_position
 from azpy.runs import read_checkpoint
+from azpy.stored import StoredRun
 
 __all__ = ["TorchEvaluator"]
 
@@ -65,7 +64,7 @@ class TorchEvaluator(CheckedEvaluator):
     Raises:
         ModelError: a module that does not fit the game or answers in another form.
         DeviceError: torch cannot use the device.
-        RunError: a damaged checkpoint.
+        RunError: a checkpoint that is damaged, or in no run folder.
         SettingsError: no such device, or a precision that it does not have.
 
     Example:
@@ -121,7 +120,7 @@ class TorchEvaluator(CheckedEvaluator):
             rows = torch.from_numpy(np.ascontiguousarray(observations))
             rows = rows.to(device=self._device, dtype=self._dtype, memory_format=self._format)
             logits, values = self._module(rows)
-            # A copy even where nothing is converted: what is handed out is never written again.
+            # Copies: a module may answer from memory that it writes to again.
             return _to_numpy(logits), _to_numpy(values.reshape(-1))
 
     def fork(self) -> Self:
@@ -133,7 +132,7 @@ class TorchEvaluator(CheckedEvaluator):
 
 
 def _to_numpy(tensor: torch.Tensor) -> NDArray[np.float32]:
-    array: NDArray[np.float32] = tensor.to(device="cpu", dtype=torch.float32).contiguous().numpy()
+    array: NDArray[np.float32] = tensor.to(device="cpu", dtype=torch.float32, copy=True).contiguous().numpy()
     return array
 
 
@@ -181,12 +180,7 @@ def _load_checkpoint(path: Path) -> Network:
     """The network of a checkpoint, whose shape the run's config.toml tells."""
     if not path.is_dir():
         raise ModelError(f"{path} is no checkpoint folder, such as runs/connect_four/checkpoints/000010")
-    config = path.resolve().parent.parent / "config.toml"
-    try:
-        settings = tomllib.loads(config.read_text("utf-8"))
-        start, spec = make_position(settings["game"]), settings["network"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path} is in no run folder: {config} tells no game and network ({error})") from error
-    network = Network(start.obs_shape, start.num_actions, spec)
+    run = StoredRun(path.resolve().parent.parent)
+    network = Network(run.start.obs_shape, run.start.num_actions, run.settings.network)
     load_arrays(network, read_checkpoint(path).model)
     return network

@@ -139,6 +139,23 @@ def test_forks_answer_from_other_threads() -> None:
     assert wrong == [0, 0, 0]
 
 
+def test_an_answer_is_not_changed_by_the_next_batch() -> None:
+    class Buffered(Plain):
+        def __init__(self) -> None:
+            super().__init__()
+            self.answers = torch.zeros(64, 7)  # written anew in each batch
+
+        def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            answers = self.answers[: len(observations)]
+            answers.copy_(observations[:, 0, 0])
+            return answers, torch.tanh(observations[:, 0, 0, :1])
+
+    evaluator = TorchEvaluator(Buffered(), game=GAME)
+    logits, _ = evaluator.evaluate_batch(rows(3))
+    evaluator.evaluate_batch(1 - rows(3))
+    np.testing.assert_array_equal(logits, rows(3)[:, 0, 0])
+
+
 def test_it_is_known_whether_a_row_depends_on_its_batch() -> None:
     class Elementwise(Plain):
         def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -225,10 +242,13 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is no checkpoint folder"):
         TorchEvaluator(tmp_path / "nowhere")
     (tmp_path / "a/b").mkdir(parents=True)
-    with pytest.raises(ModelError, match="is in no run folder"):
+    with pytest.raises(RunError, match="is no run folder"):
         TorchEvaluator(tmp_path / "a/b")
     folder = checkpoint(tmp_path / "run", network())
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps(manifest | {"model.safetensors": "0"}))
     with pytest.raises(RunError, match=r"model\.safetensors differs"):
+        TorchEvaluator(folder)
+    (tmp_path / "run/config.toml").write_text('game = "connect_four"\nnetwork = 3\n')
+    with pytest.raises(RunError, match=r"config\.toml: network must be"):
         TorchEvaluator(folder)
