@@ -38,7 +38,7 @@ __all__ = [
 
 EVALUATOR_ROWS = (1, 8, 64, 256, 512)
 _TREES, _LEAVES, _SIMULATIONS = 64, 8, 800
-_PACKAGES = ("azpy", "numpy", "onnxruntime", "torch")
+_PACKAGES = ("azpy", "numpy", "onnxruntime", "onnxruntime-gpu", "torch")
 
 
 @dataclass(frozen=True)

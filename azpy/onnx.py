@@ -66,7 +66,7 @@ class OnnxEvaluator(CheckedEvaluator):
         precision: "fp32"; on CUDA also "tf32"; on TensorRT also "fp16" and "bf16", and there even fp32 lets layers use
             TF32. Of anything but fp32 on the CPU or CUDA, look at what it changes before you trust it.
         buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts.
-        cuda_graph: on CUDA, record each bucket's kernels once and replay them.
+        cuda_graph: on CUDA, record each bucket's kernels once in each thread that calls, and replay them.
         cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network gets files of its
             own; nothing is deleted.
 

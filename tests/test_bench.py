@@ -1,5 +1,6 @@
 """az-bench as a user meets it: figures that can be true, one clear line for what is wrong."""
 
+import importlib.metadata
 import json
 import sys
 import threading
@@ -144,6 +145,17 @@ def test_an_evaluator_that_fails_under_measurement_is_heard() -> None:
     settings = Settings("tic_tac_toe", slots=2, simulations=4)
     with pytest.raises(RuntimeError, match="on purpose"):
         benchmarks.measure_self_play(azpy.make_game("tic_tac_toe"), Broken(), settings, seconds=0.01, repeats=1)
+
+
+def test_the_onnx_runtime_for_a_gpu_is_one_of_the_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "onnxruntime":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return f"version of {name}"
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    found = benchmarks.machine()
+    assert (found["onnxruntime"], found["onnxruntime-gpu"]) == (None, "version of onnxruntime-gpu")
 
 
 def test_the_ceiling_is_that_of_forks_which_are_there_already() -> None:
