@@ -66,6 +66,8 @@ def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str
             f"game {record.game_id} cannot be repeated: the network was exchanged during its first search, ply {plies}"
         )
     evaluator, name = _find_model(run, network, model)
+    if not getattr(evaluator, "row_exact", True):  # as on a GPU: batches are not those of the run
+        name += ", whose answers here depend on what else is in a batch"
     again = repeat(run.settings, run.start, evaluator, record.game_id)
     difference = _first_difference(record, again, plies)
     if difference is None and not exchanged:

@@ -164,6 +164,18 @@ def test_a_difference_is_named_with_its_ply_and_field(
     assert check["difference"].startswith("ply 0: visits were [")
 
 
+def test_a_difference_that_may_come_from_other_batches_is_said_to_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "model.onnx"
+    model.write_bytes(make_model(weight=0.5))
+    run = collect(tmp_path / "run", "tic_tac_toe", 1, model)
+    record = next(games(run.path))
+    assert repeat_game(run, record, model).model == str(model)
+    monkeypatch.setattr("azpy.evaluator.CheckedEvaluator._probe_rows", lambda self: False)
+    assert repeat_game(run, record, model).model.endswith(", whose answers here depend on what else is in a batch")
+
+
 @pytest.mark.parametrize("field", ["priors", "root_values", "actions"])
 def test_one_bit_is_a_difference(field: str, collected: Path, tmp_path: Path) -> None:
     run = StoredRun(collected)
