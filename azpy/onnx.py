@@ -42,6 +42,9 @@ __all__ = ["OnnxEvaluator", "network_id"]
 
 # Making a session is not thread-safe and holds the GIL.
 _SESSION_LOCK = threading.Lock()
+# While one thread records a CUDA graph, others must not allocate or copy on a GPU: ONNX Runtime records in CUDA's
+# global mode, "for now with a single thread" (onnxruntime/core/providers/cuda/cuda_graph.cc, 2026).
+_GRAPH_LOCK = threading.Lock()
 _OUTPUTS = ["logits", "values"]
 
 _Answer = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -66,7 +69,8 @@ class OnnxEvaluator(CheckedEvaluator):
         precision: "fp32"; on CUDA also "tf32"; on TensorRT also "fp16" and "bf16", and there even fp32 lets layers use
             TF32. Of anything but fp32 on the CPU or CUDA, look at what it changes before you trust it.
         buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts.
-        cuda_graph: on CUDA, record each bucket's kernels once in each thread that calls, and replay them.
+        cuda_graph: on CUDA, record each bucket's kernels once in each thread that calls, and replay them. Evaluators
+            that do so take turns, as recording allows nothing beside it: forks do not overlap.
         cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network gets files of its
             own; nothing is deleted.
 
@@ -212,17 +216,19 @@ class _OnGpu:
         self._again = (ort, open_session, memory, obs_shape, num_actions, buckets, cuda_graph)
         self._num_actions = num_actions
         self._buckets = tuple(buckets)
-        self._lock = threading.Lock()  # the buckets' memory holds one batch at a time
-        session = open_session()
-        try:
-            self._lanes = {
-                rows: _Lane(ort, session, memory, rows, obs_shape, num_actions, number if cuda_graph else None)
-                for number, rows in enumerate(buckets, start=1)
-            }
-            for lane in self._lanes.values():  # the first run of a shape prepares it
-                lane.prepare()
-        except Exception as error:  # onnxruntime's exceptions share no base
-            raise DeviceError(f"the GPU cannot run the model: {first_line(error)}") from error
+        # The buckets' memory holds one batch at a time.
+        self._lock = _GRAPH_LOCK if cuda_graph else threading.Lock()
+        with self._lock:
+            session = open_session()
+            try:
+                self._lanes = {
+                    rows: _Lane(ort, session, memory, rows, obs_shape, num_actions, number if cuda_graph else None)
+                    for number, rows in enumerate(buckets, start=1)
+                }
+                for lane in self._lanes.values():  # the first run of a shape prepares it
+                    lane.prepare()
+            except Exception as error:  # onnxruntime's exceptions share no base
+                raise DeviceError(f"the GPU cannot run the model: {first_line(error)}") from error
 
     def run(self, observations: NDArray[np.float32]) -> _Answer:
         rows = len(observations)

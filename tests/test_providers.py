@@ -398,6 +398,31 @@ def test_a_fork_on_a_gpu_has_a_session_of_its_own(monkeypatch: pytest.MonkeyPatc
     assert wrong == [0, 0, 0]
 
 
+@pytest.mark.parametrize("cuda_graph", [True, False])
+def test_forks_take_turns_where_graphs_are_recorded(cuda_graph: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX Runtime's recording fails when another thread copies to the GPU meanwhile."""
+    install(monkeypatch)
+    evaluator = OnnxEvaluator(MODEL, "cuda", buckets=(8,), cuda_graph=cuda_graph)
+    forks = [evaluator, evaluator.fork()]
+    both_inside = threading.Barrier(2)
+    met: list[bool] = []
+
+    def meets(*_: Any) -> None:
+        try:
+            both_inside.wait(timeout=0.2 if cuda_graph else 20)
+            met.append(True)
+        except threading.BrokenBarrierError:
+            met.append(False)
+
+    monkeypatch.setattr(Session, "run_with_iobinding", meets)
+    threads = [threading.Thread(target=fork.evaluate_batch, args=(rows(5),)) for fork in forks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert met == [not cuda_graph] * 2
+
+
 def test_buckets_work_with_the_real_onnx_runtime() -> None:
     """The calls that a GPU gets, made on memory of the CPU: names, shapes and copies are the real ones."""
     import onnxruntime
