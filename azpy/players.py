@@ -144,7 +144,7 @@ def load_player(spec: Spec, start: Position, simulations: int, c_puct: float | N
     if spec.model.name == "model.onnx" and (spec.model.parent / "manifest.json").exists():
         read_model(spec.model.parent)  # a checkpoint's model must be the one that was saved
         name = spec.model.parent
-    settings = StoredRun(spec.run).settings if spec.run is not None else Settings
+    settings: Settings | type[Settings] = StoredRun(spec.run).settings if spec.run is not None else Settings
     network = OnnxEvaluator(spec.model, game=start, threads=_cores())
     weight = settings.c_puct if c_puct is None else c_puct
     return Entrant(str(name), count, SearchPlayer(network, count, c_puct=weight, fpu=settings.fpu), network)
