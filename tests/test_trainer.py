@@ -338,6 +338,15 @@ def test_a_model_whose_rows_depend_on_their_batch_is_said_or_refused(
         run(tmp_path / "exact", iterations=1, deterministic=True)
 
 
+def test_games_without_a_searched_position_are_nothing_to_learn_from() -> None:
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), opening_plies=10**9, games=3) as games:
+        unsearched = list(games)
+    window = Window(100, 0.5, 100)
+    assert window.add(unsearched) == 0
+    with pytest.raises(RunError, match="no game has a searched position"):
+        window.buffer(azpy.make_game("tic_tac_toe"))
+
+
 def test_games_that_the_rules_no_longer_allow_are_refused_in_one_line() -> None:
     with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=2, simulations=8, games=1) as games:
         window = Window(100, 0.5, 100)
