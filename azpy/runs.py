@@ -32,6 +32,7 @@ from azpy import storage
 from azpy._core import GameRecord
 from azpy.config import to_toml
 from azpy.errors import MissingPackageError, RunError
+from azpy.settings import SAME_GAMES_SETTINGS
 
 __all__ = ["Checkpoint", "RunFolder", "read_checkpoint"]
 
@@ -40,6 +41,7 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "iteration": ("games", "positions", "seconds"),
     "match": ("score", "low", "high", "seconds"),
     "settings": ("seconds",),
+    "collected": ("seconds",),
 }
 Setting = str | int | float | bool
 
@@ -334,6 +336,29 @@ class RunFolder:
         kept = [row for row in rows if row["iteration"] <= last_iteration or row["kind"] == "settings"]
         with storage.disk_errors(self.path):
             storage.write_atomically(self._metrics, "".join(json.dumps(row) + "\n" for row in kept).encode())
+
+    def note_changes(self, iteration: int, seconds: float, *, deterministic: bool) -> None:
+        """Says which settings are not what they were, and writes it down where the run's history is read.
+
+        Args:
+            iteration: the last one that is done.
+            seconds: spent so far.
+            deterministic: whether it also matters that the games are no longer those of one value throughout.
+        """
+        if not self.changed or not (iteration or self.journal or self.sealed_iterations()):
+            return  # nothing was done with the old ones
+        changed = {name: list(pair) for name, pair in self.changed.items()}
+        row = {"kind": "settings", "iteration": iteration, "changed": changed}
+        noted = [earlier for earlier in self.metrics() if earlier["kind"] == "settings"][-1:]
+        if not noted or noted[0] | row != noted[0]:  # else it was killed before config.toml was written
+            self.append_metrics(row | {"seconds": seconds})
+        for name, pair in self.changed.items():
+            old, new = ("not set" if value is None else value for value in pair)
+            differs = deterministic and name not in SAME_GAMES_SETTINGS
+            self.notices.append(
+                f"{name} was {old}, is now {new} from iteration {iteration + 1} on"
+                + (": no run with one value throughout gives the same games" if differs else "")
+            )
 
     def write_report(self, page: str) -> None:
         """Replaces report.html."""

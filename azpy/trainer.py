@@ -35,7 +35,7 @@ from azpy.report import make_report
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
 from azpy.selfplay import open_self_play, rates
-from azpy.settings import FIXED_SETTINGS, SAME_GAMES_SETTINGS, Settings
+from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.statistics import game_statistics
 from azpy.timing import TimeShares
 from azpy.window import Window, positions_of
@@ -108,7 +108,7 @@ class Trainer:
         self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, _made_with(self._cores))
         try:
             self._resume()
-            self._note_changes()
+            self._run.note_changes(self._iteration, self._budget.elapsed(), deterministic=settings.deterministic)
             if settings.tensorboard:
                 self._board = Board(self._run.path / "tensorboard", self._iteration)
             self._run.write_settings()
@@ -226,7 +226,7 @@ class Trainer:
                 metrics.update(rates(before, play.stats, now - begin))
                 self._time.played(now - begin, pipelines_before, play.pipeline_stats)
                 metrics.update(self._time.shares())
-                yield Played(iteration, len(known), metrics)
+                yield Played(iteration, len(known), dict(metrics))
         self._time.played(time.monotonic() - begin, pipelines_before, play.pipeline_stats)
         if self._settings.deterministic:
             play.close()
@@ -381,26 +381,6 @@ class Trainer:
             missing = [str(i) for i in range(1, self._iteration + 1) if i not in there]
             if missing:
                 self._run.notices.append(f"going on without the {what} of iteration {', '.join(missing)}: not there")
-
-    def _note_changes(self) -> None:
-        """Says which settings are not what they were, and writes it down where the run's history is read."""
-        run, after = self._run, self._iteration
-        if not run.changed or not (after or run.journal or run.sealed_iterations()):
-            return  # nothing was done with the old ones
-        row = {
-            "kind": "settings",
-            "iteration": after,
-            "changed": {name: list(pair) for name, pair in run.changed.items()},
-        }
-        if not any({**earlier, **row} == earlier for earlier in run.metrics()):  # killed before config.toml was written
-            run.append_metrics(row | {"seconds": self._budget.elapsed()})
-        for name, pair in run.changed.items():
-            old, new = ("not set" if value is None else value for value in pair)
-            differs = self._settings.deterministic and name not in SAME_GAMES_SETTINGS
-            run.notices.append(
-                f"{name} was {old}, is now {new} from iteration {after + 1} on"
-                + (": no run with one value throughout gives the same games" if differs else "")
-            )
 
     def _refill_window(self, seen: int, sealed: list[int]) -> None:
         """The games that the window held: newest files first, until there are enough."""
