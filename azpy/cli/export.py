@@ -13,7 +13,7 @@ Exit codes: 0 done, 2 something the user can put right (one line on stderr).
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from azpy import exports, storage
@@ -73,14 +73,14 @@ def _said(text: str) -> None:
 
 def _games(run: StoredRun, chosen: str | None) -> exports.Games:
     """The chosen iterations' games, checked against the rules."""
-    iterations = run.iterations()
+    iterations: Iterable[int] = run.iterations()
     if not iterations:
         raise RunError(f"{run.path} has no sealed games yet")
     if chosen is not None:
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", chosen)
         if match is None or int(match[2] or match[1]) < int(match[1]):
             raise SettingsError(f"--iterations takes a number or a range such as 3-10, got {chosen!r}")
-        iterations = list(range(int(match[1]), int(match[2] or match[1]) + 1))
+        iterations = range(int(match[1]), int(match[2] or match[1]) + 1)
     games = list(run.games(iterations))
     check_rules(run.start, (record for _, record in games))
     return games
