@@ -239,8 +239,13 @@ class Trainer:
         if self._self_play is not None:
             self._self_play.resume()
             return self._self_play
+        next_game = self._next_game
+        if not self._settings.deterministic:  # where an iteration lost its games, those of later ones may be there
+            later = [iteration for iteration in self._run.sealed_iterations() if iteration > self._iteration]
+            ids = [game for iteration in later for game in self._run.sealed_game_ids(iteration)]
+            next_game = max([next_game, *(game + 1 for game in ids)])
         self._self_play = open_self_play(
-            self._settings, self._start, self._evaluator, self._next_game, known, resign_below=self._resignation.below
+            self._settings, self._start, self._evaluator, next_game, known, resign_below=self._resignation.below
         )
         return self._self_play
 
