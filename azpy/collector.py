@@ -64,7 +64,8 @@ class Collector:
         packages = ["numpy"] if model is None else ["numpy", "onnxruntime"]
         versions = {name: str(importlib.import_module(name).__version__) for name in packages}
         made_with = {"azpy": _core.__version__, "python": platform.python_version(), **versions}
-        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, made_with)
+        flags = ["--collect-only", *([] if model is None else ["--model", os.fspath(model)])]
+        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, made_with, flags)
         try:
             if self._run.checkpoints():
                 raise RunError(f"{path} holds a training run: choose another folder to collect games in")

@@ -20,7 +20,7 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -75,6 +75,7 @@ class RunFolder:
         settings: written to config.toml: at once in a new folder, by `write_settings` in one that is gone on with.
         fixed: settings that must be what they were when the run began, each with the reason.
         made_with: what else the run depends on, such as versions; written beside the settings.
+        flags: what `az-train` is told of the run besides its settings; part of the command in config.toml.
 
     Attributes:
         path: the folder.
@@ -91,12 +92,14 @@ class RunFolder:
         settings: Mapping[str, Setting | None],
         fixed: Mapping[str, str] | None = None,
         made_with: Mapping[str, str | int] | None = None,
+        flags: Sequence[str] = (),
     ) -> None:
         self.path = Path(path)
         self.notices: list[str] = []
         self.changed: dict[str, tuple[Any, Any]] = {}
         self._settings = dict(settings)
         self._made_with = dict(made_with or {})
+        self._flags = tuple(flags)
         self._journal: storage.Journal | None = None
         self._games = self.path / "games"
         self._checkpoints = self.path / "checkpoints"
@@ -130,7 +133,7 @@ class RunFolder:
     def write_settings(self) -> None:
         """Writes config.toml anew; called once nothing in the folder stands in the way of going on."""
         with storage.disk_errors(self.path):
-            text = to_toml(self._settings, self._made_with, self.path)
+            text = to_toml(self._settings, self._made_with, self.path, self._flags)
             storage.write_atomically(self.path / "config.toml", text.encode())
 
     def close(self) -> None:

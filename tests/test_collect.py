@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -231,6 +232,15 @@ def test_bad_input_is_one_line_and_makes_nothing(
     assert said.count("\n") == 1
     assert sorted(os.walk(".")) == before
     assert model.exists()
+
+
+def test_the_command_in_its_config_collects_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    collect(Path("run"), deterministic=True)
+    command = Path("run/config.toml").read_text().splitlines()[1].removeprefix("#   ")
+    assert main(shlex.split(command)[1:]) == 0
+    assert as_bytes(Path("run-again")) == as_bytes(Path("run"))
+    assert not StoredRun("run-again").checkpoints()
 
 
 def test_a_changed_setting_is_said_and_stays_in_the_metrics(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ Exit codes: 0 done, 2 something the user can put right (one line on stderr).
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from azpy import exports, storage
@@ -73,7 +73,7 @@ def _said(text: str) -> None:
 
 def _games(run: StoredRun, chosen: str | None) -> exports.Games:
     """The chosen iterations' games, checked against the rules."""
-    iterations: Iterable[int] = run.iterations()
+    iterations: Sequence[int] = run.iterations()
     if not iterations:
         raise RunError(f"{run.path} has no sealed games yet")
     if chosen is not None:
