@@ -127,7 +127,7 @@ def observation_of(position: Position) -> NDArray[np.float32]:
 def name_of(position: Position, action: int) -> str:
     """What a person calls an action or a roll at a position; its number where the game has no name for it."""
     try:
-        return _writable(position.action_name(action))
+        return _writable(position.action_name(action)).strip() or str(action)
     except Exception:  # a game written in Python; many know no names of rolls
         return str(action)
 

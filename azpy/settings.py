@@ -298,7 +298,9 @@ class Settings:
         About("AdamW's, at its peak", "learning", low=0, above=True),
     ] = 2e-3
     weight_decay: Annotated[float, About("AdamW's", "learning", low=0)] = 1e-4
-    batch_size: Annotated[int, About("positions of a training batch", "learning", unit="positions", low=1)] = 256
+    batch_size: Annotated[
+        int, About("positions of a training batch", "learning", unit="positions", low=1, high=65_536)
+    ] = 256
     passes: Annotated[
         float,
         About(

@@ -246,7 +246,7 @@ def test_the_command_in_its_config_collects_again(tmp_path: Path, monkeypatch: p
 def test_a_changed_setting_is_said_and_stays_in_the_metrics(tmp_path: Path) -> None:
     collect(tmp_path / "run", iterations=1)
     for _ in range(2):
-        started = collect(tmp_path / "run", simulations=16, slots=4)[0]
+        collect(tmp_path / "run", simulations=16, slots=4)
     with Collector(settings(simulations=20), tmp_path / "run") as collector:
         started = next(collector.run())
     assert isinstance(started, CollectStarted)

@@ -143,10 +143,10 @@ def test_pgn_of_dice_and_double_turns_keeps_every_action_in_order(game: str, tmp
         assert all(not re.fullmatch(r"\d+\.(\.\.)?", tokens[at + 1]) for at in by_one)
 
 
-def test_an_action_without_a_name_goes_by_its_number(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [{}, {0: "", 1: " \n"}])
+def test_an_action_without_a_name_goes_by_its_number(names: dict[int, str], tmp_path: Path) -> None:
     class Nameless(Countdown):
         def action_name(self, action: int) -> str:
-            names: dict[int, str] = {}
             return names[action]
 
     start = Nameless(4)
