@@ -17,7 +17,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import shutil
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -180,7 +179,7 @@ class RunFolder:
 
     def sealed_iterations(self) -> list[int]:
         """Iterations whose games are sealed, ascending."""
-        return _numbers(self._games, r"(\d{6})\.npz")
+        return storage.numbered(self._games, ".npz")
 
     def games_hash(self) -> str:
         """SHA-256 over all sealed games, in order of iteration and game id: equal for equal games, however played.
@@ -230,7 +229,7 @@ class RunFolder:
 
     def checkpoints(self) -> list[int]:
         """Iterations that have a checkpoint, ascending."""
-        return _numbers(self._checkpoints, r"(\d{6})")
+        return storage.numbered(self._checkpoints)
 
     def save_checkpoint(
         self,
@@ -415,11 +414,6 @@ def _safetensors() -> Any:
 
 def _contiguous(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {name: np.array(array, order="C") for name, array in arrays.items()}
-
-
-def _numbers(folder: Path, pattern: str) -> list[int]:
-    matches = (re.fullmatch(pattern, entry.name) for entry in folder.iterdir())
-    return sorted(int(match[1]) for match in matches if match)
 
 
 def _read_config(path: Path) -> dict[str, Any]:
