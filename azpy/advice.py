@@ -1,10 +1,10 @@
 """One sentence on what to change when a run spends its time badly. A pure function; it measures and prints nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from azpy.settings import CPU_BATCH, Settings
 
-__all__ = ["advise"]
+__all__ = ["advise", "typical"]
 
 _MOST = 0.6  # of self-play
 _SLOW_DISK, _MUCH_FITTING, _MUCH_EXPORTING, _MUCH_MATCHING = 0.1, 0.5, 0.3, 0.3  # of all time
@@ -20,7 +20,7 @@ def advise(settings: Settings, metrics: Mapping[str, float], cores: int, *, own_
 
     Args:
         settings: of the run.
-        metrics: an iteration's row: the shares of `TimeShares`, and `batch_rows` (a batch, on average) and
+        metrics: a typical iteration's row: the shares of `TimeShares`, and `batch_rows` (a batch, on average) and
             `batch_fill` where games were played.
         cores: of this machine.
         own_device: whether the network runs on a device of its own; if not, on the cores that also grow the trees.
@@ -53,10 +53,16 @@ def advise(settings: Settings, metrics: Mapping[str, float], cores: int, *, own_
     )
 
 
+def typical(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The means of several iterations' rows: matches and slow writes come with one of them and are spread over all."""
+    names = set.intersection(*(set(row) for row in rows))
+    return {name: sum(row[name] for row in rows) / len(rows) for name in names}
+
+
 def _small_batches(settings: Settings, metrics: Mapping[str, float], own_device: bool) -> str | None:
     if "batch_fill" not in metrics or metrics["share_evaluating"] < metrics["share_growing"]:
         return None  # where the trees are the limit, larger batches win nothing
-    if not own_device and metrics["batch_rows"] >= CPU_BATCH:
+    if not own_device and metrics["batch_rows"] >= CPU_BATCH / 2:  # half of it costs a CPU little
         return None
     if metrics["batch_fill"] < _HALF_FULL:
         return (

@@ -1,8 +1,8 @@
 """Fitting the network to replayed positions: losses, AdamW, averaged weights, and their exact saving.
 
-Two networks of one shape: `network` takes the gradient steps, `averaged` follows it as a running mean and is the one
-that is exported and plays. Everything random is keyed by (seed, step), so there is no generator state to save.
-Knows nothing of games, files or ONNX.
+Two networks of one shape, on the CPU or a GPU: `network` takes the gradient steps, `averaged` follows it as a running
+mean and is the one that is exported and plays. Everything random is keyed by (seed, step), so there is no generator
+state to save. Knows nothing of games, files or ONNX.
 """
 
 import copy
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.errors import MissingPackageError, ModelError
+from azpy.errors import DeviceError, MissingPackageError, ModelError
 
 try:
     import torch
@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     raise MissingPackageError('torch is not installed: pip install "azpy[cpu,train]"') from error
 
-from azpy.network import Network, load_arrays, to_arrays
+from azpy.network import Network, load_arrays, to_arrays, torch_device
 
 __all__ = ["Batches", "Learner", "Losses", "policy_loss", "use_threads"]
 
@@ -64,7 +64,16 @@ class Learner:
         spec: see `Network`.
         learning_rate: peak rate of AdamW.
         weight_decay: of AdamW.
-        seed: fixes the initial weights and every batch.
+        seed: fixes the initial weights and every batch; the weights are the same on every device.
+        device: where the steps are taken: "cpu", "cuda", "cuda:1", or "auto" for CUDA where torch can use it.
+
+    Attributes:
+        device: where it is.
+        network: takes the steps, there.
+        steps: taken so far.
+
+    Raises:
+        DeviceError: torch cannot use the device.
     """
 
     def __init__(
@@ -76,16 +85,18 @@ class Learner:
         learning_rate: float = 2e-3,
         weight_decay: float = 1e-4,
         seed: int = 0,
+        device: str = "cpu",
     ) -> None:
         self._rate = learning_rate
         self._seed = seed
         self.steps = 0
+        self.device = _choose(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = Network(obs_shape, num_actions, spec)
         untyped: Any = network  # torch's releases do not agree on how `to` is typed
-        self.network: Network = untyped.to(memory_format=torch.channels_last)
-        self.averaged = copy.deepcopy(network).eval()
+        self.network: Network = untyped.to(self.device, memory_format=torch.channels_last)
+        self._running = copy.deepcopy(self.network).eval()
         self._parameters = dict(self.network.named_parameters())
         self._optimizer = torch.optim.AdamW(
             self._parameters.values(), lr=learning_rate, weight_decay=weight_decay, fused=True
@@ -119,10 +130,12 @@ class Learner:
             warm_up = min(1.0, (self.steps + 1) / _WARM_UP_STEPS)
             for group in self._optimizer.param_groups:
                 group["lr"] = self._rate * warm_up * schedule(index / steps)
-            rows = torch.from_numpy(observations).contiguous(memory_format=torch.channels_last)
-            logits, values = self.network(rows)
-            policy_part = policy_loss(logits, torch.from_numpy(legal), torch.from_numpy(policy))
-            value_part = nn.functional.mse_loss(values, torch.from_numpy(value))
+            rows, mask, target, result = (
+                torch.from_numpy(array).to(self.device) for array in (observations, legal, policy, value)
+            )
+            logits, values = self.network(rows.contiguous(memory_format=torch.channels_last))
+            policy_part = policy_loss(logits, mask, target)
+            value_part = nn.functional.mse_loss(values, result)
             self._optimizer.zero_grad()
             torch.autograd.backward(policy_part + value_part)
             nn.utils.clip_grad_norm_(self._parameters.values(), _GRADIENT_NORM)
@@ -137,13 +150,18 @@ class Learner:
     def _average(self) -> None:
         """A running mean that forgets its start quickly; batch norm's statistics are averaged with the weights."""
         decay = min(_AVERAGE_DECAY, (1 + self.steps) / (10 + self.steps))
-        mine, other = self.averaged.state_dict(), self.network.state_dict()
+        mine, other = self._running.state_dict(), self.network.state_dict()
         floating = [name for name, tensor in mine.items() if tensor.is_floating_point()]
         torch._foreach_lerp_([mine[name] for name in floating], [other[name] for name in floating], 1 - decay)
 
+    @property
+    def averaged(self) -> Network:
+        """The network with averaged weights, on the CPU: a copy where the steps are taken elsewhere."""
+        return self._running if self.device.type == "cpu" else copy.deepcopy(self._running).cpu()
+
     def model_arrays(self) -> dict[str, NDArray[Any]]:
         """The averaged weights: the model."""
-        return to_arrays(self.averaged)
+        return to_arrays(self._running)
 
     def optimizer_arrays(self) -> dict[str, NDArray[Any]]:
         """The weights being trained and AdamW's moments: with the model, all that training needs to go on."""
@@ -152,7 +170,7 @@ class Learner:
             state = self._optimizer.state.get(parameter, {})
             for moment in _MOMENTS:
                 tensor = state.get(moment, torch.zeros_like(parameter))
-                arrays[f"{moment}.{name}"] = tensor.detach().contiguous().numpy().copy()
+                arrays[f"{moment}.{name}"] = tensor.detach().cpu().contiguous().numpy().copy()
         arrays["steps"] = np.array(self.steps, np.int64)
         return arrays
 
@@ -162,17 +180,26 @@ class Learner:
         Raises:
             ModelError: they are of another network.
         """
-        load_arrays(self.averaged, model)
+        load_arrays(self._running, model)
         load_arrays(self.network, _with_prefix(optimizer, "network."))
         moments = {moment: _with_prefix(optimizer, f"{moment}.") for moment in _MOMENTS}
         if "steps" not in optimizer or any(set(part) != set(self._parameters) for part in moments.values()):
             raise ModelError("the saved optimizer is of another network")
         self.steps = int(optimizer["steps"])
         for name, parameter in self._parameters.items():
-            state: dict[str, Tensor] = {"step": torch.tensor(float(self.steps))}
+            state: dict[str, Tensor] = {"step": torch.tensor(float(self.steps), device=self.device)}
             for moment, arrays in moments.items():
                 state[moment] = torch.empty_like(parameter).copy_(torch.from_numpy(arrays[name].copy()))
             self._optimizer.state[parameter] = state
+
+
+def _choose(device: str) -> torch.device:
+    try:
+        return torch_device("cuda" if device == "auto" else device)
+    except DeviceError:
+        if device != "auto":
+            raise
+        return torch.device("cpu")
 
 
 def policy_loss(logits: Tensor, legal: Tensor, target: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.errors import MissingPackageError, ModelError, SettingsError
+from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError
 
 try:
     import torch
@@ -23,7 +23,7 @@ try:
 except ImportError as error:
     raise MissingPackageError('torch is not installed: pip install "azpy[cpu,train]"') from error
 
-__all__ = ["Network", "check_parity", "load_arrays", "parity", "to_arrays", "to_onnx"]
+__all__ = ["Network", "check_parity", "load_arrays", "parity", "to_arrays", "to_onnx", "torch_device"]
 
 # A head's convolution: ONNX Runtime's blocked kernels work on 16 channels at a time, fewer would cost as much.
 _HEAD_CHANNELS = 16
@@ -105,6 +105,27 @@ class Network(nn.Module):
                 _scale(module.second[1], 0.0)
         for head in (self.policy, self.value):
             _scale(head[-1], 0.1)
+
+
+def torch_device(text: str) -> torch.device:
+    """The device that "cpu", "cuda" or "cuda:1" names: used or refused.
+
+    Raises:
+        SettingsError: another word.
+        DeviceError: torch cannot use it.
+    """
+    kind, colon, index = text.partition(":")
+    if kind not in {"cpu", "cuda"} or (colon and not (kind == "cuda" and index.isascii() and index.isdigit())):
+        raise SettingsError(f"device must be cpu, cuda or cuda:N, got {text!r}")
+    if kind == "cpu":
+        return torch.device("cpu")
+    if torch.version.cuda is None:
+        raise DeviceError("this torch is built for the CPU: install one for CUDA, see https://pytorch.org")
+    if not torch.cuda.is_available():
+        raise DeviceError("torch finds no GPU: check the driver with nvidia-smi")
+    if int(index or 0) >= torch.cuda.device_count():
+        raise DeviceError(f"there is no GPU {index}: torch counts {torch.cuda.device_count()}, from 0")
+    return torch.device("cuda", int(index or 0))
 
 
 def parse_spec(spec: str) -> tuple[int, int]:

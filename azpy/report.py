@@ -197,6 +197,11 @@ def _charts(rows: Rows, positions: Searched) -> list[str]:
             "Simulations and evaluations a second in self-play.",
             lines("simulations_per_second", "evaluations_per_second"),
         ),
+        (
+            "Where the time went",
+            "Shares of an iteration: growing trees, evaluating leaves, fitting, matches.",
+            lines("share_growing", "share_evaluating", "share_fitting", "share_matches"),
+        ),
     ]
     return [_figure(title, caption, draw) for title, caption, draw in charts]
 

@@ -141,7 +141,7 @@ class Settings:
     device: Annotated[
         str,
         About(
-            "where the network plays: cpu, cuda, cuda:N, or auto for the best that loads; it is trained on the CPU",
+            "where the network plays and is trained: cpu, cuda, cuda:N, or auto for the best that loads",
             "run",
         ),
     ] = "cpu"

@@ -23,7 +23,7 @@ try:
 except ImportError as error:
     raise MissingPackageError('torch is not installed: pip install "azpy[train]"') from error
 
-from azpy.network import Network, load_arrays
+from azpy.network import Network, load_arrays, torch_device
 from azpy.positions import make_position
 from azpy.runs import read_checkpoint
 
@@ -91,7 +91,7 @@ class TorchEvaluator(CheckedEvaluator):
     ) -> None:
         if precision not in _DTYPES:
             raise SettingsError(f"precision must be fp32, fp16 or bf16, got {precision!r}")
-        target = _torch_device(device)
+        target = torch_device(device)
         if precision == "fp16" and target.type == "cpu":
             # 5x64 at batch 64, a core with AVX512-BF16: fp32 5,300 positions/s, bf16 8,500, fp16 590 (November 2026).
             raise SettingsError('torch has no fast fp16 on the CPU: use precision="bf16" or "fp32"')
@@ -135,21 +135,6 @@ class TorchEvaluator(CheckedEvaluator):
 def _to_numpy(tensor: torch.Tensor) -> NDArray[np.float32]:
     array: NDArray[np.float32] = tensor.to(device="cpu", dtype=torch.float32).contiguous().numpy()
     return array
-
-
-def _torch_device(text: str) -> torch.device:
-    kind, colon, index = text.partition(":")
-    if kind not in {"cpu", "cuda"} or (colon and not (kind == "cuda" and index.isascii() and index.isdigit())):
-        raise SettingsError(f"device must be cpu, cuda or cuda:N, got {text!r}")
-    if kind == "cpu":
-        return torch.device("cpu")
-    if torch.version.cuda is None:
-        raise DeviceError("this torch is built for the CPU: install one for CUDA, see https://pytorch.org")
-    if not torch.cuda.is_available():
-        raise DeviceError("torch finds no GPU: check the driver with nvidia-smi")
-    if int(index or 0) >= torch.cuda.device_count():
-        raise DeviceError(f"there is no GPU {index}: torch counts {torch.cuda.device_count()}, from 0")
-    return torch.device("cuda", int(index or 0))
 
 
 def _precision_in_words(precision: str, device: torch.device) -> str:

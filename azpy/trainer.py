@@ -13,6 +13,7 @@ import importlib.util
 import os
 import platform
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Self
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
-from azpy.advice import advise
+from azpy.advice import advise, typical
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.board import Board
 from azpy.budget import Budget
@@ -95,6 +96,7 @@ class Trainer:
             learning_rate=settings.learning_rate,
             weight_decay=settings.weight_decay,
             seed=settings.seed,
+            device=settings.device,
         )
         self._window = Window(settings.window_min, settings.window_share, settings.window_max, settings.window_growth)
         self._resignation = Resignation(settings.resign_below)
@@ -105,6 +107,8 @@ class Trainer:
         self._self_play: _core.SelfPlay | None = None
         self._board: Board | None = None
         self._time = TimeShares()
+        # As many iterations as lie between two matches: advice looks at all of them.
+        self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
         self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, _made_with(self._cores))
         try:
             self._resume()
@@ -156,7 +160,7 @@ class Trainer:
             self._iteration,
             self._budget.elapsed(),
             tuple(notices),
-            self._evaluator.description,
+            f"{self._evaluator.description}, and is trained on {self._learner.device}",
         )
         over = self._budget.is_over(self._iteration)
         if self._iteration and (over or self._budget.match_is_due(self._iteration)):
@@ -192,7 +196,8 @@ class Trainer:
         self._budget.note_iteration(now - begin, now - fit_begin, positions)
         self._iteration = iteration
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
-        advice = advise(self._settings, metrics, self._cores, own_device=self._on_a_device())
+        self._recent.append(metrics)
+        advice = advise(self._settings, typical(self._recent), self._cores, own_device=self._on_a_device())
         self._time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
         with self._time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
@@ -277,9 +282,10 @@ class Trainer:
 
     def _publish(self, observations: NDArray[np.float32]) -> float:
         """Exports the averaged weights, checks the model against them, and makes it the one that plays."""
-        model = to_onnx(self._learner.averaged)
+        network = self._learner.averaged
+        model = to_onnx(network)
         evaluator = self._load_evaluator(model)
-        difference = check_parity(self._learner.averaged, evaluator, observations)
+        difference = check_parity(network, evaluator, observations)
         self._model, self._evaluator = model, evaluator
         if self._self_play is not None:
             self._self_play.swap(evaluator)

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+import torch
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 import azpy
 from azpy.errors import DeviceError
+from azpy.learner import Learner
 from azpy.onnx import OnnxEvaluator
 from azpy.probe_model import probe_model
 from azpy.providers import BUCKETS, Device, misplaced
@@ -216,3 +218,37 @@ def test_torch_on_cuda_is_near_torch_on_the_cpu(precision: str, bound: float) ->
     assert azpy.Search(evaluator, simulations=100).run(GAME).visits.sum() == 100
     with pytest.raises(DeviceError, match="there is no GPU 99"):
         TorchEvaluator(network, "cuda:99")
+
+
+def test_fitting_on_the_gpu_is_fitting_on_the_cpu_and_is_saved_as_it_is() -> None:
+    def batch(rows: int, *, seed: int, **_: Any) -> tuple[NDArray[Any], ...]:
+        rng = np.random.default_rng(seed)
+        policy = rng.random((rows, GAME.num_actions), dtype=np.float32)
+        return (
+            rng.integers(0, 2, (rows, *GAME.obs_shape)).astype(np.float32),
+            np.ones((rows, GAME.num_actions), np.bool_),
+            policy / policy.sum(1, keepdims=True),
+            rng.choice([-1.0, 1.0], rows).astype(np.float32),
+        )
+
+    class Drawn:
+        sample = staticmethod(batch)
+
+    def fitted(device: str, steps: int, saved: Learner | None = None) -> tuple[Learner, list[float]]:
+        learner = Learner(GAME.obs_shape, GAME.num_actions, "3x32", device=device)
+        if saved is not None:
+            learner.load(saved.model_arrays(), saved.optimizer_arrays())
+        batches: Any = Drawn()
+        losses = learner.fit(batches, steps, batch_size=128, root_value_weight=0.0)
+        return learner, [loss.policy + loss.value for loss in losses]
+
+    (on_cpu, slow), (on_gpu, fast) = fitted("cpu", 20), fitted("cuda", 20)
+    assert on_gpu.device == torch.device("cuda", 0)
+    assert fast == pytest.approx(slow, rel=2e-2)  # TF32 convolutions
+    assert next(on_gpu.averaged.parameters()).device == torch.device("cpu")
+    resumed, further = fitted("cuda", 5, saved=on_gpu)
+    assert resumed.steps == 25
+    on_the_cpu, also = fitted("cpu", 5, saved=on_gpu)
+    assert further == pytest.approx(also, rel=2e-2)
+    assert on_the_cpu.steps == 25
+    assert on_cpu.steps == 20

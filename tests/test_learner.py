@@ -5,8 +5,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from azpy.errors import ModelError
+from azpy.errors import DeviceError, ModelError, SettingsError
 from azpy.learner import Learner, policy_loss
+from azpy.network import to_arrays
 
 Batch = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]
 
@@ -119,3 +120,24 @@ def test_the_schedule_scales_every_step() -> None:
     for name, parameter in frozen.network.named_parameters():
         torch.testing.assert_close(parameter, learner().network.get_parameter(name), rtol=0, atol=0)
         assert not torch.equal(parameter, free.network.get_parameter(name)) or parameter.abs().max() == 0
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_cuda_is_refused_and_auto_is_the_cpu() -> None:
+    def on(device: str) -> Learner:
+        return Learner((2, 3, 3), 9, "1x16", device=device)
+
+    with pytest.raises(DeviceError, match=r"this torch is built for the CPU|torch finds no GPU"):
+        on("cuda")
+    with pytest.raises(SettingsError, match="got 'gpu'"):
+        on("gpu")
+    assert on("auto").device == torch.device("cpu")
+
+
+def test_the_averaged_network_is_that_of_the_last_step() -> None:
+    trainee = learner()
+    before = trainee.model_arrays()
+    fit(trainee, 3)
+    after = to_arrays(trainee.averaged)
+    assert all(np.array_equal(after[name], array) for name, array in trainee.model_arrays().items())
+    assert any(not np.array_equal(after[name], array) for name, array in before.items())

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy.advice import advise
+from azpy.advice import advise, typical
 from azpy.settings import Settings
 from azpy.timing import STAGES, TimeShares
 
@@ -125,6 +125,7 @@ def test_shares_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FULL = {"batch_rows": 512.0, "batch_fill": 0.9}
+USUAL = {"batch_rows": 62.0, "batch_fill": 0.97}  # what the default settings make of 64 slots
 SMALL = {"batch_rows": 20.0, "batch_fill": 0.9}
 SPARSE = {"batch_rows": 20.0, "batch_fill": 0.4}
 
@@ -140,6 +141,7 @@ SPARSE = {"batch_rows": 20.0, "batch_fill": 0.4}
         ({"growing": 0.2, "evaluating": 0.8}, SPARSE, 2, False, "less than half full.* more --slots"),
         ({"growing": 0.2, "evaluating": 0.8}, SPARSE, 2, True, "less than half full.* more --slots"),
         ({"growing": 0.2, "evaluating": 0.8}, FULL, 2, False, "on the same cores .* a smaller --network or a GPU"),
+        ({"growing": 0.2, "evaluating": 0.8}, USUAL, 2, False, "a smaller --network or a GPU"),
         ({"growing": 0.8, "evaluating": 0.2}, FULL, 2, False, "growing the trees takes most .* same cores"),
         ({"growing": 0.5, "evaluating": 0.5}, FULL, 1, False, "there are 2: --pipelines 2"),
         ({"growing": 0.2, "evaluating": 0.8}, FULL, 2, True, "trees wait for the device: more slots.* win nothing"),
@@ -164,3 +166,14 @@ def test_advice(
     else:
         assert advice is not None
         assert re.search(text, advice), advice
+
+
+def test_what_comes_with_one_iteration_in_five_is_no_reason_for_advice() -> None:
+    quiet = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | USUAL
+    usual = quiet | {"share_growing": 0.4, "share_evaluating": 0.4, "share_fitting": 0.2}
+    matched = quiet | {"share_growing": 0.25, "share_evaluating": 0.25, "share_matches": 0.5, "kept_only": 1.0}
+    settings = Settings("connect_four")
+    assert "--match-games" in str(advise(settings, typical([matched]), cores=2))
+    assert advise(settings, typical([usual, usual, matched, usual, usual]), cores=2) is None
+    assert typical([usual, matched]).keys() == usual.keys()
+    assert typical([usual, matched])["share_matches"] == 0.25
