@@ -349,7 +349,8 @@ class Settings:
     ] = None
 
     match_every: Annotated[
-        int, About("distance of two matches", "matches", unit="iterations", low=1, same_games=True)
+        int,
+        About("distance of two matches", "matches", unit="iterations", low=1, high=2**32 - 1, same_games=True),
     ] = 5
     match_games: Annotated[
         int, About("games of a match against each opponent", "matches", unit="games", low=2, even=True, same_games=True)
