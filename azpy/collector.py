@@ -64,7 +64,8 @@ class Collector:
         packages = ["numpy"] if model is None else ["numpy", "onnxruntime"]
         versions = {name: str(importlib.import_module(name).__version__) for name in packages}
         made_with = {"azpy": _core.__version__, "python": platform.python_version(), **versions}
-        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, made_with)
+        flags = ["--collect-only", *([] if model is None else ["--model", os.fspath(model)])]
+        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, made_with, flags)
         try:
             if self._run.checkpoints():
                 raise RunError(f"{path} holds a training run: choose another folder to collect games in")
@@ -84,7 +85,8 @@ class Collector:
                 self._resignation.note(self._run.sealed_games(iteration))
         self._run.trim_metrics(self._iteration)
         rows = self._run.metrics()
-        self._begin = time.monotonic() - (float(rows[-1]["seconds"]) if rows else 0.0)
+        self._begin = time.monotonic() - (float(rows[-1].get("seconds", 0.0)) if rows else 0.0)
+        self._run.note_changes(self._iteration, self._elapsed(), deterministic=self._settings.deterministic)
 
     def close(self) -> None:
         """Stops self-play and lets go of the run folder; finished games stay in its journal."""
@@ -162,7 +164,7 @@ class Collector:
             if now - reported > _EVENT_SECONDS or len(known) == target:
                 reported = now
                 metrics.update(rates(before, play.stats, now - begin))
-                yield Played(iteration, len(known), metrics)
+                yield Played(iteration, len(known), dict(metrics))
         if self._settings.deterministic:
             play.close()
             self._self_play = None

@@ -10,7 +10,7 @@ import os
 import shlex
 import textwrap
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,21 +42,27 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise SettingsError(f"{path}: {error}") from None
 
 
-def repeat_command(folder: str | os.PathLike[str]) -> str:
-    """The command line that makes the run of a folder again, in a folder beside it."""
+def repeat_command(folder: str | os.PathLike[str], flags: Sequence[str] = ()) -> str:
+    """The command line, with flags that are no settings, that makes the run of a folder again, in one beside it."""
     path = Path(folder)
-    return shlex.join(["az-train", "--config", str(path / "config.toml"), "--out", f"{path}-again"])
+    return shlex.join(["az-train", "--config", str(path / "config.toml"), *flags, "--out", f"{path}-again"])
 
 
-def to_toml(settings: Mapping[str, Any], made_with: Mapping[str, str | int], folder: str | os.PathLike[str]) -> str:
+def to_toml(
+    settings: Mapping[str, Any],
+    made_with: Mapping[str, str | int],
+    folder: str | os.PathLike[str],
+    flags: Sequence[str] = (),
+) -> str:
     """The text of config.toml.
 
     Args:
         settings: what was really used, by name; None is left out.
         made_with: what else the run depended on, such as versions; not read back.
         folder: the run folder.
+        flags: see `repeat_command`.
     """
-    command = "".join(character if character.isprintable() else "?" for character in repeat_command(folder))
+    command = "".join(character if character.isprintable() else "?" for character in repeat_command(folder, flags))
     lines = [
         "# What this run really used. The same run once more, in a folder of its own:",
         f"#   {command}",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from azpy import _core, storage
 from azpy._core import GameRecord
-from azpy.positions import Position, observation_of, replayed
+from azpy.positions import Position, name_of, observation_of, replayed
 from azpy.window import positions_of
 
 __all__ = ["Games", "game_as_dict", "to_jsonl", "to_npz", "to_pgn"]
@@ -129,14 +129,14 @@ def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
     actions, players, root_values = record.actions.tolist(), record.players.tolist(), record.root_values.tolist()
     for ply, position in zip(range(len(record)), replayed(start, actions), strict=False):
         searched = bool(flags[ply] & _SEARCHED)
-        row = {"ply": ply, "player": players[ply], "action": actions[ply], "name": position.action_name(actions[ply])}
+        row = {"ply": ply, "player": players[ply], "action": actions[ply], "name": name_of(position, actions[ply])}
         row["searched"] = searched
         if searched:
             own = range(offsets[ply], offsets[ply + 1])
             row |= {"network": f"{int(networks[ply]):#018x}", "mixed_networks": bool(flags[ply] & 2)}
             row |= {"root_value": root_values[ply]}
             row["search"] = [
-                {"action": legal[k], "name": position.action_name(legal[k]), "prior": priors[k], "visits": visits[k]}
+                {"action": legal[k], "name": name_of(position, legal[k]), "prior": priors[k], "visits": visits[k]}
                 for k in own
             ]
         plies.append(row)
@@ -182,7 +182,7 @@ def _pgn(start: Position, iteration: int, record: GameRecord, event: str) -> str
     words, number, before = list[str](), 0, _core.CHANCE
     actions = record.actions.tolist()
     for action, player, position in zip(actions, record.players.tolist(), replayed(start, actions), strict=False):
-        name = "_".join(position.action_name(action).split())
+        name = "_".join(name_of(position, action).split())
         if player == _core.CHANCE:
             words.append(f"{{roll: {name}}}")
         elif player == 0:

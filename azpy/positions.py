@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.errors import SettingsError
 
-__all__ = ["Position", "is_terminal", "make_position", "observation_of", "replayed", "turn_of"]
+__all__ = [
+    "Position",
+    "board_of",
+    "is_terminal",
+    "make_position",
+    "name_of",
+    "observation_of",
+    "replayed",
+    "turn_of",
+]
 
 Position = Any  # a `State`, or an `azpy.Game` written in Python
 
@@ -113,3 +122,24 @@ def observation_of(position: Position) -> NDArray[np.float32]:
     """[C, H, W] float32, as seen by the player to move."""
     encode = getattr(position, "observation", None) or position.encode
     return np.asarray(encode(), dtype=np.float32)
+
+
+def name_of(position: Position, action: int) -> str:
+    """What a person calls an action or a roll at a position; its number where the game has no name for it."""
+    try:
+        return _writable(position.action_name(action)).strip() or str(action)
+    except Exception:  # a game written in Python; many know no names of rolls
+        return str(action)
+
+
+def board_of(position: Position) -> str:
+    """The position as a person sees it; where a game written in Python cannot show it, why not."""
+    try:
+        return _writable(str(position))
+    except Exception as error:  # what only people look at must not end a run
+        return f"({type(error).__name__} while it was drawn: {_writable(error)})"
+
+
+def _writable(text: object) -> str:
+    """As text that every file takes: half of a surrogate pair is none."""
+    return str(text).encode("utf-8", "replace").decode()

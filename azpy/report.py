@@ -14,7 +14,7 @@ import numpy as np
 from azpy import _core
 from azpy.alarms import alarms
 from azpy.errors import missing_to_train
-from azpy.positions import Position
+from azpy.positions import Position, board_of, name_of
 from azpy.statistics import Searched, calibration, searched_positions
 
 __all__ = ["make_report"]
@@ -130,7 +130,8 @@ def _charts(rows: Rows, positions: Searched) -> list[str]:
             for name in names:
                 drawn = [(row["iteration"], row[name]) for row in iterations if name in row]
                 if drawn:
-                    axes.plot(*zip(*drawn, strict=True), label=name.replace("_", " "))
+                    marker = "o" if len(drawn) == 1 else None  # a line of one point is not seen
+                    axes.plot(*zip(*drawn, strict=True), marker=marker, label=name.replace("_", " "))
             if len(names) > 1 and axes.lines:
                 axes.legend(frameon=False)
 
@@ -244,7 +245,6 @@ def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], Posit
     state = make_start()
     for action in record.actions[:ply].tolist():
         state.play(action)
-    name = getattr(state, "action_name", str)
     begin, end = record.offsets[ply : ply + 2]
     visits, priors, legal = (array[begin:end] for array in (record.visits, record.priors, record.legal))
     share = visits / max(int(visits.sum()), 1)
@@ -252,7 +252,7 @@ def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], Posit
     result = record.outcome if record.players[ply] == 0 else -record.outcome
     outcome = "won" if result > 0 else "lost" if result < 0 else "drew"
     lines = [
-        f"<tr{' class=played' if legal[i] == played else ''}><th>{html.escape(name(int(legal[i])))}</th>"
+        f"<tr{' class=played' if legal[i] == played else ''}><th>{html.escape(name_of(state, int(legal[i])))}</th>"
         f"<td>{share[i]:.0%}</td><td>{priors[i]:.0%}</td>"
         f'<td class="bar"><i style="width:{100 * share[i]:.0f}%"></i>'
         f'<i style="width:{100 * priors[i]:.0f}%"></i></td></tr>'
@@ -260,6 +260,8 @@ def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], Posit
     ]
     return (
         f'<div class="board"><b>Game {record.game_id}, ply {ply}</b>, player {record.players[ply]} to move: value '
-        f"{record.root_values[ply]:+.2f}, in the end {outcome}<pre>{html.escape(str(state))}</pre><table><thead><tr>"
-        f"<th>action</th><th>search</th><th>network</th><th></th></tr></thead>{''.join(lines)}</table></div>"
+        f"{record.root_values[ply]:+.2f}, in the end {outcome}"
+        f"<pre>{html.escape(board_of(state))}</pre><table><thead><tr>"
+        "<th>action</th><th>search</th><th>network</th><th></th></tr></thead>"
+        f"{''.join(lines)}</table></div>"
     )

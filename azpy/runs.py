@@ -17,10 +17,9 @@ import hashlib
 import json
 import math
 import os
-import re
 import shutil
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -32,6 +31,7 @@ from azpy import storage
 from azpy._core import GameRecord
 from azpy.config import to_toml
 from azpy.errors import RunError, missing_to_train
+from azpy.settings import SAME_GAMES_SETTINGS
 
 __all__ = ["Checkpoint", "RunFolder", "read_checkpoint"]
 
@@ -40,6 +40,7 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "iteration": ("games", "positions", "seconds"),
     "match": ("score", "low", "high", "seconds"),
     "settings": ("seconds",),
+    "collected": ("seconds",),
 }
 Setting = str | int | float | bool
 
@@ -73,6 +74,7 @@ class RunFolder:
         settings: written to config.toml: at once in a new folder, by `write_settings` in one that is gone on with.
         fixed: settings that must be what they were when the run began, each with the reason.
         made_with: what else the run depends on, such as versions; written beside the settings.
+        flags: what `az-train` is told of the run besides its settings; part of the command in config.toml.
 
     Attributes:
         path: the folder.
@@ -89,12 +91,14 @@ class RunFolder:
         settings: Mapping[str, Setting | None],
         fixed: Mapping[str, str] | None = None,
         made_with: Mapping[str, str | int] | None = None,
+        flags: Sequence[str] = (),
     ) -> None:
         self.path = Path(path)
         self.notices: list[str] = []
         self.changed: dict[str, tuple[Any, Any]] = {}
         self._settings = dict(settings)
         self._made_with = dict(made_with or {})
+        self._flags = tuple(flags)
         self._journal: storage.Journal | None = None
         self._games = self.path / "games"
         self._checkpoints = self.path / "checkpoints"
@@ -128,7 +132,7 @@ class RunFolder:
     def write_settings(self) -> None:
         """Writes config.toml anew; called once nothing in the folder stands in the way of going on."""
         with storage.disk_errors(self.path):
-            text = to_toml(self._settings, self._made_with, self.path)
+            text = to_toml(self._settings, self._made_with, self.path, self._flags)
             storage.write_atomically(self.path / "config.toml", text.encode())
 
     def close(self) -> None:
@@ -175,7 +179,7 @@ class RunFolder:
 
     def sealed_iterations(self) -> list[int]:
         """Iterations whose games are sealed, ascending."""
-        return _numbers(self._games, r"(\d{6})\.npz")
+        return storage.numbered(self._games, ".npz")
 
     def games_hash(self) -> str:
         """SHA-256 over all sealed games, in order of iteration and game id: equal for equal games, however played.
@@ -225,7 +229,7 @@ class RunFolder:
 
     def checkpoints(self) -> list[int]:
         """Iterations that have a checkpoint, ascending."""
-        return _numbers(self._checkpoints, r"(\d{6})")
+        return storage.numbered(self._checkpoints)
 
     def save_checkpoint(
         self,
@@ -335,6 +339,29 @@ class RunFolder:
         with storage.disk_errors(self.path):
             storage.write_atomically(self._metrics, "".join(json.dumps(row) + "\n" for row in kept).encode())
 
+    def note_changes(self, iteration: int, seconds: float, *, deterministic: bool) -> None:
+        """Says which settings are not what they were, and writes it down where the run's history is read.
+
+        Args:
+            iteration: the last one that is done.
+            seconds: spent so far.
+            deterministic: whether it also matters that the games are no longer those of one value throughout.
+        """
+        if not self.changed or not (iteration or self.journal or self.sealed_iterations()):
+            return  # nothing was done with the old ones
+        changed = {name: list(pair) for name, pair in self.changed.items()}
+        row = {"kind": "settings", "iteration": iteration, "changed": changed}
+        noted = [earlier for earlier in self.metrics() if earlier["kind"] == "settings"][-1:]
+        if not noted or noted[0] | row != noted[0]:  # else it was killed before config.toml was written
+            self.append_metrics(row | {"seconds": seconds})
+        for name, pair in self.changed.items():
+            old, new = ("not set" if value is None else value for value in pair)
+            differs = deterministic and name not in SAME_GAMES_SETTINGS
+            self.notices.append(
+                f"{name} was {old}, is now {new} from iteration {iteration + 1} on"
+                + (": no run with one value throughout gives the same games" if differs else "")
+            )
+
     def write_report(self, page: str) -> None:
         """Replaces report.html."""
         with storage.disk_errors(self.path):
@@ -387,11 +414,6 @@ def _safetensors() -> Any:
 
 def _contiguous(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {name: np.array(array, order="C") for name, array in arrays.items()}
-
-
-def _numbers(folder: Path, pattern: str) -> list[int]:
-    matches = (re.fullmatch(pattern, entry.name) for entry in folder.iterdir())
-    return sorted(int(match[1]) for match in matches if match)
 
 
 def _read_config(path: Path) -> dict[str, Any]:

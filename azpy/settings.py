@@ -298,7 +298,9 @@ class Settings:
         About("AdamW's, at its peak", "learning", low=0, above=True),
     ] = 2e-3
     weight_decay: Annotated[float, About("AdamW's", "learning", low=0)] = 1e-4
-    batch_size: Annotated[int, About("positions of a training batch", "learning", unit="positions", low=1)] = 256
+    batch_size: Annotated[
+        int, About("positions of a training batch", "learning", unit="positions", low=1, high=65_536)
+    ] = 256
     passes: Annotated[
         float,
         About(
@@ -347,7 +349,8 @@ class Settings:
     ] = None
 
     match_every: Annotated[
-        int, About("distance of two matches", "matches", unit="iterations", low=1, same_games=True)
+        int,
+        About("distance of two matches", "matches", unit="iterations", low=1, high=2**32 - 1, same_games=True),
     ] = 5
     match_games: Annotated[
         int, About("games of a match against each opponent", "matches", unit="games", low=2, even=True, same_games=True)

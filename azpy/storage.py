@@ -8,6 +8,7 @@ import errno
 import fcntl
 import io
 import os
+import re
 import struct
 import zipfile
 import zlib
@@ -28,6 +29,7 @@ __all__ = [
     "append",
     "disk_errors",
     "lock_folder",
+    "numbered",
     "pack_games",
     "read_journal",
     "replacing",
@@ -69,6 +71,13 @@ def lock_folder(path: Path) -> int:
             raise RunError(f"{path} is in use by another process") from None
         raise
     return descriptor
+
+
+def numbered(folder: Path, suffix: str = "") -> list[int]:
+    """The numbers of a folder's entries that are named by six digits and `suffix`, ascending; none if it is missing."""
+    entries = folder.iterdir() if folder.exists() else ()
+    matches = (re.fullmatch("([0-9]{6})" + re.escape(suffix), entry.name) for entry in entries)
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def sync_folder(path: Path) -> None:

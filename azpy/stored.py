@@ -15,8 +15,6 @@ from azpy.settings import combine
 
 __all__ = ["StoredRun", "check_rules", "read_model"]
 
-_SIX_DIGITS = "[0-9]" * 6
-
 
 class StoredRun:
     """What a run has on disk.
@@ -47,7 +45,7 @@ class StoredRun:
 
     def iterations(self) -> list[int]:
         """Iterations whose games are sealed, ascending."""
-        return _numbers(self.path / "games", f"{_SIX_DIGITS}.npz")
+        return storage.numbered(self.path / "games", ".npz")
 
     def games(self, iterations: Iterable[int]) -> Iterator[tuple[int, GameRecord]]:
         """Sealed games: (iteration, game), by iteration and game id.
@@ -87,7 +85,7 @@ class StoredRun:
 
     def checkpoints(self) -> list[int]:
         """Iterations that have a checkpoint, ascending."""
-        return _numbers(self.path / "checkpoints", _SIX_DIGITS)
+        return storage.numbered(self.path / "checkpoints")
 
     def model(self, iteration: int) -> bytes:
         """The exported model of a checkpoint, compared with the checkpoint's manifest.
@@ -133,7 +131,3 @@ def check_rules(start: Position, records: Iterable[GameRecord]) -> None:
             buffer.add(record)
         except ValueError as error:
             raise RunError(f"game {record.game_id} does not fit the rules: {error}") from error
-
-
-def _numbers(folder: Path, pattern: str) -> list[int]:
-    return sorted(int(entry.name.partition(".")[0]) for entry in folder.glob(pattern))

@@ -36,7 +36,7 @@ from azpy.report import make_report
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
 from azpy.selfplay import open_self_play, rates
-from azpy.settings import FIXED_SETTINGS, SAME_GAMES_SETTINGS, Settings
+from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.statistics import game_statistics
 from azpy.timing import TimeShares
 from azpy.window import Window, positions_of
@@ -112,7 +112,7 @@ class Trainer:
         self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, _made_with(self._cores))
         try:
             self._resume()
-            self._note_changes()
+            self._run.note_changes(self._iteration, self._budget.elapsed(), deterministic=settings.deterministic)
             if settings.tensorboard:
                 self._board = Board(self._run.path / "tensorboard", self._iteration)
             self._run.write_settings()
@@ -231,7 +231,7 @@ class Trainer:
                 metrics.update(rates(before, play.stats, now - begin))
                 self._time.played(now - begin, pipelines_before, play.pipeline_stats)
                 metrics.update(self._time.shares())
-                yield Played(iteration, len(known), metrics)
+                yield Played(iteration, len(known), dict(metrics))
         self._time.played(time.monotonic() - begin, pipelines_before, play.pipeline_stats)
         if self._settings.deterministic:
             play.close()
@@ -244,8 +244,13 @@ class Trainer:
         if self._self_play is not None:
             self._self_play.resume()
             return self._self_play
+        next_game = self._next_game
+        if not self._settings.deterministic:  # where an iteration lost its games, those of later ones may be there
+            later = [iteration for iteration in self._run.sealed_iterations() if iteration > self._iteration]
+            ids = [game for iteration in later for game in self._run.sealed_game_ids(iteration)]
+            next_game = max([next_game, *(game + 1 for game in ids)])
         self._self_play = open_self_play(
-            self._settings, self._start, self._evaluator, self._next_game, known, resign_below=self._resignation.below
+            self._settings, self._start, self._evaluator, next_game, known, resign_below=self._resignation.below
         )
         return self._self_play
 
@@ -387,26 +392,6 @@ class Trainer:
             missing = [str(i) for i in range(1, self._iteration + 1) if i not in there]
             if missing:
                 self._run.notices.append(f"going on without the {what} of iteration {', '.join(missing)}: not there")
-
-    def _note_changes(self) -> None:
-        """Says which settings are not what they were, and writes it down where the run's history is read."""
-        run, after = self._run, self._iteration
-        if not run.changed or not (after or run.journal or run.sealed_iterations()):
-            return  # nothing was done with the old ones
-        row = {
-            "kind": "settings",
-            "iteration": after,
-            "changed": {name: list(pair) for name, pair in run.changed.items()},
-        }
-        if not any({**earlier, **row} == earlier for earlier in run.metrics()):  # killed before config.toml was written
-            run.append_metrics(row | {"seconds": self._budget.elapsed()})
-        for name, pair in run.changed.items():
-            old, new = ("not set" if value is None else value for value in pair)
-            differs = self._settings.deterministic and name not in SAME_GAMES_SETTINGS
-            run.notices.append(
-                f"{name} was {old}, is now {new} from iteration {after + 1} on"
-                + (": no run with one value throughout gives the same games" if differs else "")
-            )
 
     def _refill_window(self, seen: int, sealed: list[int]) -> None:
         """The games that the window held: newest files first, until there are enough."""

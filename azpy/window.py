@@ -70,9 +70,15 @@ class Window:
         """A replay buffer of exactly these games, so that batches depend on nothing that came before.
 
         Raises:
-            RunError: a game does not fit the rules, which were changed since it was played.
+            RunError: there is no position to draw, or a game does not fit the rules, which were changed since it was
+                played.
         """
-        buffer = _core.ReplayBuffer(start, max_positions=max(self.positions, 1))
+        if not self.positions:
+            raise RunError(
+                f"there is nothing to learn from, no game has a searched position (games: {len(self._records)}): fewer "
+                "opening plies or longer games, in another folder with --out"
+            )
+        buffer = _core.ReplayBuffer(start, max_positions=self.positions)
         for record in self._records:
             try:
                 buffer.add(record)

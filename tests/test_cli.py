@@ -245,6 +245,7 @@ def test_flags_beat_presets_and_presets_beat_defaults() -> None:
     preset, out = settings_from(["connect_four(width=5,height=4)"])
     assert preset.network != settings_from(["pig"])[0].network
     assert out == "runs/connect_four-width-5-height-4"
+    assert settings_from(["\u00e9t\u00e9:\u00c9t\u00e9"])[1] == "runs/\u00e9t\u00e9-\u00c9t\u00e9"
     given, out = settings_from(["connect_four", "--network", "3x32", "--eval-batch", "auto", "--out", "x"])
     assert (given.network, given.eval_batch, out) == ("3x32", 1, "x")
     with pytest.raises(SettingsError):

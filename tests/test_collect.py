@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -231,3 +232,31 @@ def test_bad_input_is_one_line_and_makes_nothing(
     assert said.count("\n") == 1
     assert sorted(os.walk(".")) == before
     assert model.exists()
+
+
+def test_the_command_in_its_config_collects_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    collect(Path("run"), deterministic=True)
+    command = Path("run/config.toml").read_text().splitlines()[1].removeprefix("#   ")
+    assert main(shlex.split(command)[1:]) == 0
+    assert as_bytes(Path("run-again")) == as_bytes(Path("run"))
+    assert not StoredRun("run-again").checkpoints()
+
+
+def test_a_changed_setting_is_said_and_stays_in_the_metrics(tmp_path: Path) -> None:
+    collect(tmp_path / "run", iterations=1)
+    for _ in range(2):
+        collect(tmp_path / "run", simulations=16, slots=4)
+    with Collector(settings(simulations=20), tmp_path / "run") as collector:
+        started = next(collector.run())
+    assert isinstance(started, CollectStarted)
+    assert "simulations was 16, is now 20 from iteration 3 on" in started.notices
+    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    changes = [(row["iteration"], row["changed"]) for row in rows if row["kind"] == "settings"]
+    assert changes[0] == (1, {"simulations": [8, 16], "slots": [6, 4], "iterations": [1, 2]})
+    assert changes[1] == (2, {"simulations": [16, 20], "slots": [4, 6]})
+
+
+def test_events_keep_the_figures_they_came_with(tmp_path: Path) -> None:
+    played = [event for event in collect(tmp_path / "run") if isinstance(event, Played)]
+    assert all("seconds" not in event.metrics for event in played)  # of the row, which is written later

@@ -177,10 +177,11 @@ def test_metrics_of_another_form_are_refused(whole: Path, tmp_path: Path, text: 
             assert len(run.metrics()) == 1
 
 
+@pytest.mark.parametrize("kind", ["settings", "collected"])
 @pytest.mark.parametrize("seconds", ["1e999", "NaN", '"1"', "[]"])
-def test_a_time_that_is_none_is_refused(whole: Path, tmp_path: Path, seconds: str) -> None:
+def test_a_time_that_is_none_is_refused(whole: Path, tmp_path: Path, seconds: str, kind: str) -> None:
     path = shutil.copytree(whole, tmp_path / "run")
-    (path / "metrics.jsonl").write_text(f'{{"kind": "settings", "iteration": 1, "seconds": {seconds}}}\n')
+    (path / "metrics.jsonl").write_text(f'{{"kind": "{kind}", "iteration": 1, "seconds": {seconds}}}\n')
     with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run, pytest.raises(RunError, match="in line 1: seconds is"):
         run.metrics()
 

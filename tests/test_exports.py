@@ -143,6 +143,21 @@ def test_pgn_of_dice_and_double_turns_keeps_every_action_in_order(game: str, tmp
         assert all(not re.fullmatch(r"\d+\.(\.\.)?", tokens[at + 1]) for at in by_one)
 
 
+@pytest.mark.parametrize("names", [{}, {0: "", 1: " \n"}])
+def test_an_action_without_a_name_goes_by_its_number(names: dict[int, str], tmp_path: Path) -> None:
+    class Nameless(Countdown):
+        def action_name(self, action: int) -> str:
+            return names[action]
+
+    start = Nameless(4)
+    with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, simulations=8, games=1) as games:
+        record = next(games)
+    exports.to_pgn(tmp_path / "x.pgn", start, [(1, record)], "?")
+    numbers = [word for word in (tmp_path / "x.pgn").read_text().split("\n\n")[1].split() if word in ("0", "1")]
+    assert numbers == [str(action) for action in record.actions]
+    assert [ply["name"] for ply in exports.game_as_dict(start, record)["plies"]] == numbers
+
+
 def test_a_pgn_tag_cannot_be_broken_out_of(tmp_path: Path) -> None:
     exports.to_pgn(tmp_path / "x.pgn", Countdown(4), numbered(records(Countdown(4), 1)), 'a "run" \\')
     assert '[Event "a \\"run\\" \\\\"]' in (tmp_path / "x.pgn").read_text()

@@ -13,6 +13,7 @@ from azpy.alarms import alarms
 from azpy.positions import make_position
 from azpy.report import make_report
 from azpy.statistics import calibration, game_statistics, searched_positions
+from oracles import Countdown
 
 Rows = list[dict[str, Any]]
 
@@ -190,6 +191,35 @@ def test_a_page_shows_the_position_before_the_action() -> None:
     for action in record.actions[:ply].tolist():
         state.play(action)
     assert str(state) in page.text
+
+
+@pytest.mark.parametrize(
+    ("drawn", "text"),
+    [
+        ("<script>alert(1)</script></pre>", "<script>alert(1)</script></pre>"),
+        ("half a pair \ud800", "half a pair ?"),
+        (RuntimeError("no board today"), "(RuntimeError while it was drawn: no board today)"),
+        (None, "(TypeError while it was drawn: "),
+    ],
+)
+def test_a_page_can_be_made_whatever_a_game_says_of_itself(drawn: Any, text: str) -> None:
+    class Rude(Countdown):
+        def __str__(self) -> str:
+            if isinstance(drawn, Exception):
+                raise drawn
+            text: str = drawn
+            return text
+
+        def action_name(self, action: int) -> str:
+            return str(self)
+
+    start = Rude(6)
+    with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, simulations=4, games=2) as games:
+        records = list(games)
+    page = make_report("a run", {}, [], records, start.clone)
+    assert page.encode()
+    assert "<script" not in page
+    assert text in Page(page).text
 
 
 def test_a_page_can_be_made_before_anything_is_known() -> None:

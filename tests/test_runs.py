@@ -395,6 +395,18 @@ def test_metrics_are_whole_lines_of_iterations_that_are_done(tmp_path: Path) -> 
     assert [(row["iteration"], row["loss"]) for row in rows] == [(1, 0.5), (2, 0.5), (3, 0.25)]
 
 
+def test_every_change_of_a_setting_is_in_the_metrics_once(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        run.append(play(1)[0])
+    for rate, written in ((0.001, False), (0.001, True), (0.002, True), (0.001, True), (0.001, True)):
+        with folder(tmp_path, learning_rate=rate) as run:
+            run.note_changes(4, 1.0, deterministic=False)
+            if written:  # else it was killed before
+                run.write_settings()
+    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    assert [row["changed"]["learning_rate"] for row in rows] == [[0.002, 0.001], [0.001, 0.002], [0.002, 0.001]]
+
+
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     script = f"from azpy.runs import RunFolder; RunFolder({str(tmp_path / 'run')!r}, {{}})"
     command = [sys.executable, "-c", script]

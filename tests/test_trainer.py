@@ -338,6 +338,27 @@ def test_a_model_whose_rows_depend_on_their_batch_is_said_or_refused(
         run(tmp_path / "exact", iterations=1, deterministic=True)
 
 
+def test_games_played_again_take_no_id_of_a_later_iteration(tmp_path: Path) -> None:
+    with RunFolder(tmp_path, vars(settings())) as folder:
+        for iteration, first, count in ((1, 0, 1), (3, 1, 20)):  # those of iteration 2 were damaged, and deleted
+            with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), first_game=first, games=count) as play:
+                for record in play:
+                    folder.append(record)
+            folder.seal(iteration)
+    run(tmp_path)
+    ids = game_ids(tmp_path)
+    assert len(set(ids)) == len(ids) == 41
+
+
+def test_games_without_a_searched_position_are_nothing_to_learn_from() -> None:
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), opening_plies=10**9, games=3) as games:
+        unsearched = list(games)
+    window = Window(100, 0.5, 100)
+    assert window.add(unsearched) == 0
+    with pytest.raises(RunError, match="no game has a searched position"):
+        window.buffer(azpy.make_game("tic_tac_toe"))
+
+
 def test_games_that_the_rules_no_longer_allow_are_refused_in_one_line() -> None:
     with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=2, simulations=8, games=1) as games:
         window = Window(100, 0.5, 100)

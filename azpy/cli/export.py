@@ -73,14 +73,14 @@ def _said(text: str) -> None:
 
 def _games(run: StoredRun, chosen: str | None) -> exports.Games:
     """The chosen iterations' games, checked against the rules."""
-    iterations = run.iterations()
+    iterations: Sequence[int] = run.iterations()
     if not iterations:
         raise RunError(f"{run.path} has no sealed games yet")
     if chosen is not None:
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", chosen)
         if match is None or int(match[2] or match[1]) < int(match[1]):
             raise SettingsError(f"--iterations takes a number or a range such as 3-10, got {chosen!r}")
-        iterations = list(range(int(match[1]), int(match[2] or match[1]) + 1))
+        iterations = range(int(match[1]), int(match[2] or match[1]) + 1)
     games = list(run.games(iterations))
     check_rules(run.start, (record for _, record in games))
     return games

@@ -17,7 +17,7 @@ from azpy._core import CHANCE, GameRecord
 from azpy.cli.common import Parser, run_command
 from azpy.errors import RunError, SettingsError
 from azpy.exports import game_as_dict
-from azpy.positions import is_terminal, replayed
+from azpy.positions import board_of, is_terminal, replayed
 from azpy.repeat import Comparison, repeat_game
 from azpy.stored import StoredRun, check_rules
 
@@ -79,9 +79,9 @@ def _game(run: StoredRun, record: GameRecord, iteration: int | None, rules: str 
         return found | {"game_id": record.game_id, "outcome": record.outcome, "plies": []}
     found |= game_as_dict(run.start, record)
     for row, position in zip(found["plies"], replayed(run.start, record.actions.tolist()), strict=False):
-        row["board"] = str(position)
+        row["board"] = board_of(position)
     *_, last = replayed(run.start, record.actions.tolist())
-    return found | {"last_board": str(last), "ended_by_rules": is_terminal(last)}
+    return found | {"last_board": board_of(last), "ended_by_rules": is_terminal(last)}
 
 
 def _text(found: dict[str, Any], comparison: Comparison | None) -> str:

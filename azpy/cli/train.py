@@ -80,7 +80,7 @@ def _choose(options: argparse.Namespace) -> tuple[Settings, str, dict[str, Any]]
     given |= {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
     preset = preset_of(given.get("game", ""))
     settings = combine(preset, given)
-    out = options.out or "runs/" + re.sub(r"[^A-Za-z0-9_]+", "-", settings.game).strip("-")
+    out = options.out or "runs/" + re.sub(r"\W+", "-", settings.game).strip("-")
     return settings, out, {name: value for name, value in preset.items() if name not in given}
 
 
