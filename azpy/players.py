@@ -125,8 +125,8 @@ def load_player(spec: Spec, start: Position, simulations: int, c_puct: float | N
         spec: from `parse_player` or `checkpoints_of`.
         start: a position of the game, which a model must fit.
         simulations: a move, where the spec does not say.
-        c_puct: weight of a model's prior; that of its run if not given. A model searches with the fpu of its run, or
-            that of `Settings`. Players without a model are the same in every match.
+        c_puct: weight of a model's prior; that of its run if not given. A model searches with the match_fpu of its
+            run, or that of `Settings`. Players without a model are the same in every match.
 
     Raises:
         ModelError: a model that cannot be read or does not fit the game.
@@ -147,7 +147,7 @@ def load_player(spec: Spec, start: Position, simulations: int, c_puct: float | N
     settings: Settings | type[Settings] = StoredRun(spec.run).settings if spec.run is not None else Settings
     network = OnnxEvaluator(spec.model, game=start, threads=_cores())
     weight = settings.c_puct if c_puct is None else c_puct
-    return Entrant(str(name), count, SearchPlayer(network, count, c_puct=weight, fpu=settings.fpu), network)
+    return Entrant(str(name), count, SearchPlayer(network, count, c_puct=weight, fpu=settings.match_fpu), network)
 
 
 def _cores() -> int:

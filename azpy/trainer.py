@@ -312,7 +312,7 @@ class Trainer:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
         evaluator = OnnxEvaluator(self._model or b"", self._device, game=self._start, threads=self._cores)
-        player = SearchPlayer(evaluator, settings.simulations, c_puct=settings.c_puct, fpu=settings.fpu)
+        player = SearchPlayer(evaluator, settings.simulations, c_puct=settings.c_puct, fpu=settings.match_fpu)
         rows = self._run.metrics()
         met = {row.get("opponent") for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
         for opponent in [name for name in _OPPONENTS if name not in met]:

@@ -4,8 +4,8 @@
 
 Connect Four: OpenSpiel's C++ MCTSBot (uct_c 2, one random rollout a simulation, solver on, a new seed each game), both
 colours, no random openings: the bot's own randomness makes the games differ. Tic-tac-toe: a player that never errs and
-draws among its best moves at random. Our side searches with the c_puct and fpu of the run's config.toml, one leaf at a
-time, and plays the action with the most visits. Needs open_spiel (extra `dev`).
+draws among its best moves at random. Our side searches with the c_puct and match_fpu of the run's config.toml, one
+leaf at a time, and plays the action with the most visits. Needs open_spiel (extra `dev`).
 """
 
 import argparse
@@ -105,7 +105,7 @@ def main() -> None:
     GAME = pyspiel.load_game(given.game)
     rival = mcts_bot(GAME, given.rollouts) if given.game == "connect_four" else perfect
     config = read_config(given.run / "config.toml")
-    c_puct, fpu = config["c_puct"], config["fpu"]
+    c_puct, fpu = config["c_puct"], config["match_fpu"]
     models = sorted(given.run.glob("checkpoints/*/model.onnx"))
     for model in models[-1:] if given.last else models:
         evaluator = OnnxEvaluator(model, game=azpy.make_game(given.game), threads=2)
