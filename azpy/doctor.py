@@ -54,9 +54,10 @@ def examine(speed: bool = True) -> dict[str, Any]:
         speed: also measure, for a second or two.
 
     Returns:
-        `python`, `system`, `packages` (versions by name, None if not installed), `broken` (packages that are installed
-        and cannot be imported, with the reason), `conflict` (both onnxruntime packages at once, or None), `providers`
-        (by device: None if it works, else the reason), `cpu`, `memory` (bytes), `gpus`, `environment`, and `speed`.
+        `python`, `system`, `packages` (versions by name, None if not installed), `broken` (packages that are
+        installed and cannot be imported, with the reason), `conflict` (both onnxruntime packages at once, or
+        None), `providers` (by device: None if it works, else the reason), `torch_gpu` (None if torch can train
+        on a GPU, else the reason), `cpu`, `memory` (bytes), `gpus`, `environment`, and `speed`.
     """
     packages = {name: _version(name) for name in _PACKAGES}
     report: dict[str, Any] = {
@@ -74,6 +75,7 @@ def examine(speed: bool = True) -> dict[str, Any]:
     state = _core.make_game("connect_four")
     model = probe_model(state.obs_shape, state.num_actions)
     report["providers"] = {device: _try(model, device) for device in _DEVICES}
+    report["torch_gpu"] = "torch does not load" if "torch" in report["broken"] else _torch_gpu(packages["torch"])
     report["speed"] = _speed(model, report["providers"]["cpu"] is None) if speed else None
     return report
 
@@ -103,6 +105,9 @@ def advice(report: dict[str, Any]) -> list[str]:
         )
     elif gpus and not on_gpu and not report["conflict"]:
         lines.append(f"there is a GPU ({gpus[0]['name']}) that ONNX Runtime does not use: {providers['cuda']}")
+    trains_on_gpu = on_gpu[:1] == ["cuda"] and report["torch_gpu"] is None
+    if on_gpu[:1] == ["cuda"] and packages["torch"] and not trains_on_gpu:
+        lines.append(f"training stays on the CPU: {report['torch_gpu']}; --device auto plays on the GPU all the same")
     missing = [name for name in _TRAINING if not packages[name]]
     if missing:
         lines.append(
@@ -117,7 +122,7 @@ def advice(report: dict[str, Any]) -> list[str]:
     if lines and not usable(report):
         return lines
     if not missing and providers["cpu"] is None:
-        device = f" --device {on_gpu[0]}" if on_gpu[:1] == ["cuda"] else ""
+        device = " --device cuda" if trains_on_gpu else " --device auto" if on_gpu[:1] == ["cuda"] else ""
         lines.append(f"everything needed to train is here: az-train connect_four --minutes 5{device}")
     return lines
 
@@ -143,6 +148,16 @@ def _broken(packages: dict[str, str | None]) -> dict[str, str]:
         except Exception as error:  # a package may fail in any way
             found[name] = first_line(error)
     return found
+
+
+def _torch_gpu(version: str | None) -> str | None:
+    """Why torch cannot train on a GPU, or None."""
+    if version is None:
+        return "torch is not installed"
+    torch = importlib.import_module("torch")
+    if torch.version.cuda is None:
+        return "this torch is built for the CPU, see https://pytorch.org"
+    return None if torch.cuda.is_available() else "torch finds no GPU"
 
 
 def _try(model: bytes, device: str) -> str | None:

@@ -4,6 +4,7 @@ import copy
 import json
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ GOOD: dict[str, Any] = {
     "broken": {},
     "conflict": None,
     "providers": {"cpu": None, "cuda": "CUDA cannot be used: no driver", "tensorrt": "TensorRT cannot be used: no"},
+    "torch_gpu": "torch finds no GPU",
     "cpu": {"name": "Some CPU", "features": ["AVX2"], "cores": 8, "affinity": 8, "quota": None, "usable": 8},
     "memory": {"total": 2**34, "available": 2**33, "limit": None},
     "gpus": [],
@@ -141,9 +143,32 @@ def test_nothing_is_wrong_with_a_good_machine() -> None:
 
 
 def test_a_gpu_that_works_is_used() -> None:
-    assert advice(report(gpus=[GPU], providers={"cuda": None})) == [
+    assert advice(report(gpus=[GPU], providers={"cuda": None}, torch_gpu=None)) == [
         "everything needed to train is here: az-train connect_four --minutes 5 --device cuda"
     ]
+
+
+def test_a_gpu_that_only_plays_is_not_promised_to_training() -> None:
+    assert doctor._torch_gpu(None) == "torch is not installed"
+    assert advice(report(gpus=[GPU], providers={"cuda": None})) == [
+        "training stays on the CPU: torch finds no GPU; --device auto plays on the GPU all the same",
+        "everything needed to train is here: az-train connect_four --minutes 5 --device auto",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cuda", "available", "text"),
+    [(None, False, "built for the CPU"), ("13.0", False, "torch finds no GPU"), ("13.0", True, None)],
+)
+def test_torch_is_asked_whether_it_has_a_gpu(
+    cuda: str | None, available: bool, text: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch: Any = types.ModuleType("torch")
+    torch.version = types.SimpleNamespace(cuda=cuda)
+    torch.cuda = types.SimpleNamespace(is_available=lambda: available)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    found = doctor._torch_gpu("2.15.0")
+    assert found is None if text is None else text in (found or "")
 
 
 def test_a_gpu_that_is_not_used_is_pointed_out() -> None:

@@ -44,6 +44,7 @@ def _text(report: dict[str, Any]) -> list[str]:
     for device, why in report["providers"].items():
         title = _TITLES[device]
         lines.append(_row(title, f"no: {why.removeprefix(f'{title} cannot be used: ')}" if why else "works"))
+    lines.append(_row("torch on a GPU", f"no: {report['torch_gpu']}" if report["torch_gpu"] else "works"))
     lines += ["", _row("CPU", f"{cpu['name']}, {', '.join(cpu['features']) or 'no vector extensions known'}")]
     quota = "" if cpu["quota"] is None else f", {cpu['quota']:g} by the control group's limit"
     lines.append(_row("cores", f"{cpu['usable']} usable of {cpu['cores']} ({cpu['affinity']} allowed{quota})"))
