@@ -96,7 +96,7 @@ class Learner:
             network = Network(obs_shape, num_actions, spec)
         untyped: Any = network  # torch's releases do not agree on how `to` is typed
         self.network: Network = untyped.to(self.device, memory_format=torch.channels_last)
-        self._running = copy.deepcopy(self.network).eval()
+        self._running: Network = copy.deepcopy(self.network).eval()
         self._parameters = dict(self.network.named_parameters())
         self._optimizer = torch.optim.AdamW(
             self._parameters.values(), lr=learning_rate, weight_decay=weight_decay, fused=True
@@ -157,7 +157,11 @@ class Learner:
     @property
     def averaged(self) -> Network:
         """The network with averaged weights, on the CPU: a copy where the steps are taken elsewhere."""
-        return self._running if self.device.type == "cpu" else copy.deepcopy(self._running).cpu()
+        if self.device.type == "cpu":
+            return self._running
+        copied = copy.deepcopy(self._running)
+        copied.cpu()
+        return copied
 
     def model_arrays(self) -> dict[str, NDArray[Any]]:
         """The averaged weights: the model."""

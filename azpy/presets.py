@@ -5,7 +5,7 @@ from typing import Any
 __all__ = ["PRESETS", "preset_of"]
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "connect_four": {"network": "4x32", "temperature_plies": 12, "opening_plies": 4},
+    "connect_four": {"network": "4x32", "temperature_plies": 12, "opening_plies": 8},
     "tic_tac_toe": {
         "network": "2x32",
         "simulations": 50,

@@ -228,7 +228,7 @@ def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixtur
     for game in azpy.list_games():
         assert re.search(rf"^{game}\b", shown, re.MULTILINE)
     assert (
-        "connect_four(width=7,height=6,k=4)\n    preset: network 4x32, temperature_plies 12, opening_plies 4\n" in shown
+        "connect_four(width=7,height=6,k=4)\n    preset: network 4x32, temperature_plies 12, opening_plies 8\n" in shown
     )
 
 

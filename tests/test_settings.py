@@ -280,7 +280,7 @@ def test_a_preset_in_force_is_said_at_start_and_what_is_given_is_left_out(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["connect_four(width=99)", "--network", "1x8"]) == 2
-    assert capsys.readouterr().out == "preset for connect_four: temperature_plies 12, opening_plies 4\n"
+    assert capsys.readouterr().out == "preset for connect_four: temperature_plies 12, opening_plies 8\n"
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
