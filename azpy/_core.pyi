@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 __all__ = [
     "CHANCE",
+    "MIXED_NETWORKS",
+    "SEARCHED",
     "TERMINAL",
     "CoreError",
     "EvaluatorError",
@@ -30,6 +32,8 @@ __all__ = [
 __version__: str
 CHANCE: int
 TERMINAL: int
+SEARCHED: int  # flags of a ply in a GameRecord
+MIXED_NETWORKS: int
 
 class CoreError(RuntimeError):
     """A bug in azpy itself (a panic in the core, turned into an exception)."""

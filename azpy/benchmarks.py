@@ -6,7 +6,6 @@ evaluates is handed in.
 """
 
 import importlib.metadata
-import os
 import platform
 import statistics
 import threading
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.evaluator import Evaluator
+from azpy.machine import usable_cores
 from azpy.positions import Position
 from azpy.settings import Settings
 
@@ -83,7 +83,7 @@ def machine() -> dict[str, Any]:
     found["azpy"] = _core.__version__
     return {
         "cpu": _cpu(),
-        "cores": _cores(),
+        "cores": usable_cores(),
         "system": platform.platform(),
         "python": platform.python_version(),
     } | found
@@ -96,10 +96,6 @@ def _cpu() -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _in_turn(jobs: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, tuple[float, ...]]:
@@ -167,7 +163,9 @@ def measure_search(start: Position, *, seconds: float = 2.0, repeats: int = 5) -
     runs = _in_turn(jobs, repeats)
     return [
         Figure(f"one tree of {_SIMULATIONS}, uniform evaluator in Rust, 1 thread", "simulations/s", runs["one"]),
-        Figure(f"{_TREES} trees x {_LEAVES} leaves, zeros from Python, {_cores()} cores", "leaves/s", runs["many"]),
+        Figure(
+            f"{_TREES} trees x {_LEAVES} leaves, zeros from Python, {usable_cores()} cores", "leaves/s", runs["many"]
+        ),
         Figure("memory of one tree", "bytes/simulation", (memory,)),
     ]
 

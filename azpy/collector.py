@@ -4,9 +4,7 @@ No gradient step, no checkpoint, no torch. When the model's file is replaced bet
 played by the new model: that is how somebody else's training closes the loop.
 """
 
-import importlib
 import os
-import platform
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -15,6 +13,7 @@ from typing import Any, Self
 from azpy import _core
 from azpy.errors import ModelError, RunError
 from azpy.events import CollectEvent, CollectFinished, CollectStarted, Played, Sealed
+from azpy.machine import made_with
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
 from azpy.resignation import Resignation
@@ -62,10 +61,8 @@ class Collector:
         self._resignation = Resignation(settings.resign_below)
         self._take_model()
         packages = ["numpy"] if model is None else ["numpy", "onnxruntime"]
-        versions = {name: str(importlib.import_module(name).__version__) for name in packages}
-        made_with = {"azpy": _core.__version__, "python": platform.python_version(), **versions}
         flags = ["--collect-only", *([] if model is None else ["--model", os.fspath(model)])]
-        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, made_with, flags)
+        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, made_with(*packages), flags)
         try:
             if self._run.checkpoints():
                 raise RunError(f"{path} holds a training run: choose another folder to collect games in")

@@ -23,6 +23,7 @@ import numpy as np
 from azpy import _core
 from azpy.errors import AzpyError
 from azpy.evaluator import first_line
+from azpy.machine import usable_cores
 from azpy.onnx import OnnxEvaluator
 from azpy.probe_model import probe_model
 from azpy.providers import both_runtimes
@@ -181,7 +182,7 @@ def _cpu() -> dict[str, Any]:
     flags = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.MULTILINE)
     known = set(flags[1].split()) if flags else set()
     cores = os.cpu_count() or 1
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
+    allowed = usable_cores()
     quota = _cgroup_cores(Path("/sys/fs/cgroup"), _read(Path("/proc/self/cgroup")))
     return {
         "name": model[1] if model else platform.processor() or "unknown",

@@ -17,19 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core, storage
-from azpy._core import GameRecord
+from azpy._core import MIXED_NETWORKS, SEARCHED, GameRecord
 from azpy.positions import Position, name_of, observation_of, replayed
 from azpy.window import positions_of
 
 __all__ = ["Games", "game_as_dict", "to_jsonl", "to_npz", "to_pgn"]
 
 Games = Sequence[tuple[int, GameRecord]]  # (iteration, game)
-_SEARCHED = 1  # the flag of a ply that can be learned from
 _PGN_WIDTH = 80
 
 
 def _searched(record: GameRecord) -> NDArray[np.int64]:
-    return np.flatnonzero(record.flags & _SEARCHED)
+    return np.flatnonzero(record.flags & SEARCHED)
 
 
 def _observations(start: Position, record: GameRecord) -> NDArray[np.float32]:
@@ -128,12 +127,12 @@ def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
     legal, priors, visits = record.legal.tolist(), record.priors.tolist(), record.visits.tolist()
     actions, players, root_values = record.actions.tolist(), record.players.tolist(), record.root_values.tolist()
     for ply, position in zip(range(len(record)), replayed(start, actions), strict=False):
-        searched = bool(flags[ply] & _SEARCHED)
+        searched = bool(flags[ply] & SEARCHED)
         row = {"ply": ply, "player": players[ply], "action": actions[ply], "name": name_of(position, actions[ply])}
         row["searched"] = searched
         if searched:
             own = range(offsets[ply], offsets[ply + 1])
-            row |= {"network": f"{int(networks[ply]):#018x}", "mixed_networks": bool(flags[ply] & 2)}
+            row |= {"network": f"{int(networks[ply]):#018x}", "mixed_networks": bool(flags[ply] & MIXED_NETWORKS)}
             row |= {"root_value": root_values[ply]}
             row["search"] = [
                 {"action": legal[k], "name": name_of(position, legal[k]), "prior": priors[k], "visits": visits[k]}
@@ -198,7 +197,7 @@ def _pgn(start: Position, iteration: int, record: GameRecord, event: str) -> str
 
 
 def _network_name(record: GameRecord, player: int) -> str:
-    networks = set(record.networks[(record.players == player) & (record.flags & _SEARCHED != 0)].tolist())
+    networks = set(record.networks[(record.players == player) & (record.flags & SEARCHED != 0)].tolist())
     return " ".join(f"network {network:#018x}" for network in sorted(networks)) or "?"
 
 

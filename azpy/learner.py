@@ -6,7 +6,6 @@ state to save. Knows nothing of games, files or ONNX.
 """
 
 import copy
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,6 +21,7 @@ try:
 except ImportError as error:
     raise missing_to_train("torch") from error
 
+from azpy.machine import usable_cores
 from azpy.network import Network, load_arrays, to_arrays, torch_device
 
 __all__ = ["Batches", "Learner", "Losses", "policy_loss", "use_threads"]
@@ -225,7 +225,7 @@ def use_threads(single: bool) -> int:
     Gradients are sums, and torch cuts a sum into as many parts as there are threads: only runs with equally many get
     the same bits. One is the number that every machine has.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     torch.set_num_threads(1 if single else cores)
     return cores
 

@@ -6,7 +6,6 @@ folder, which stands for its newest checkpoint. `PATH@200` searches with 200 sim
 they may be in use.
 """
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ import numpy as np
 from azpy import _core
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts
 from azpy.errors import RunError, SettingsError
+from azpy.machine import usable_cores
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import Position
 from azpy.settings import Settings
@@ -145,13 +145,9 @@ def load_player(spec: Spec, start: Position, simulations: int, c_puct: float | N
         read_model(spec.model.parent)  # a checkpoint's model must be the one that was saved
         name = spec.model.parent
     settings: Settings | type[Settings] = StoredRun(spec.run).settings if spec.run is not None else Settings
-    network = OnnxEvaluator(spec.model, game=start, threads=_cores())
+    network = OnnxEvaluator(spec.model, game=start, threads=usable_cores())
     weight = settings.c_puct if c_puct is None else c_puct
     return Entrant(str(name), count, SearchPlayer(network, count, c_puct=weight, fpu=settings.match_fpu), network)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _simulations(text: str, number: str) -> int:

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy._core import GameRecord
+from azpy._core import SEARCHED, GameRecord
 
 __all__ = ["Searched", "calibration", "game_statistics", "searched_positions"]
 
 _OPENING_PLIES = 8  # plies that make two openings the same opening
 _BINS = 10
-_SEARCHED = 1  # bit of a record's flags
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Searched:
 
 def searched_positions(records: Sequence[GameRecord]) -> Searched:
     """Looks at every searched position of some games."""
-    searched = [(record.flags & _SEARCHED).astype(bool) for record in records]
+    searched = [(record.flags & SEARCHED).astype(bool) for record in records]
     plies = [np.flatnonzero(mask) for mask in searched]
     values = [record.root_values[mask] for record, mask in zip(records, searched, strict=True)]
     results = [

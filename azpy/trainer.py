@@ -8,10 +8,8 @@ fitting take turns: on one machine they would only take cores from each other.
 `Trainer` on the same folder goes on from there.
 """
 
-import importlib
 import importlib.util
 import os
-import platform
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +27,7 @@ from azpy.budget import Budget
 from azpy.errors import ModelError, missing_to_train
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.learner import Learner, use_threads
+from azpy.machine import made_with
 from azpy.network import check_parity, to_onnx
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
@@ -109,7 +108,8 @@ class Trainer:
         self._time = TimeShares()
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
-        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, _made_with(self._cores))
+        made = made_with("numpy", "torch", "onnxruntime") | {"cores": self._cores}
+        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, made)
         try:
             self._resume()
             self._run.note_changes(self._iteration, self._budget.elapsed(), deterministic=settings.deterministic)
@@ -197,16 +197,13 @@ class Trainer:
         self._iteration = iteration
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
         self._recent.append(metrics)
-        advice = advise(self._settings, typical(self._recent), self._cores, own_device=self._on_a_device())
+        advice = advise(self._settings, typical(self._recent), self._cores, own_device=self._device != "cpu")
         self._time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
         with self._time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
             self._note(row | ({"advice": advice} if advice else {}))
             path = self._save()
         yield Saved(iteration, path, metrics, advice)
-
-    def _on_a_device(self) -> bool:
-        return self._evaluator is not None and self._evaluator.device != "cpu"
 
     def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[Event]:
         """Self-play until the journal holds the iteration's games, or, with one game at least, time is up."""
@@ -405,9 +402,3 @@ class Trainer:
             positions += sum(positions_of(record) for record in held[-1])
         self._window.seen = seen - positions
         self._window.add(record for records in reversed(held) for record in records)
-
-
-def _made_with(cores: int) -> dict[str, str | int]:
-    """What a run depends on besides its settings."""
-    versions = {name: str(importlib.import_module(name).__version__) for name in ("numpy", "torch", "onnxruntime")}
-    return {"azpy": _core.__version__, "python": platform.python_version(), **versions, "cores": cores}

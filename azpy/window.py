@@ -91,4 +91,4 @@ class Window:
 
 def positions_of(record: _core.GameRecord) -> int:
     """Searched positions: those that training draws."""
-    return int(np.count_nonzero(record.flags & 1))
+    return int(np.count_nonzero(record.flags & _core.SEARCHED))

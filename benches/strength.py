@@ -1,6 +1,6 @@
 """How strong a run's checkpoints are against players that are not ours.
 
-    python benches/strength.py RUN [--games 200] [--simulations 100] [--rollouts 1000] [--last]
+    python benches/strength.py RUN [--games 200] [--simulations 100] [--rollouts 1000] [--last] [--fpu zero]
 
 Connect Four: OpenSpiel's C++ MCTSBot (uct_c 2, one random rollout a simulation, solver on, a new seed each game), both
 colours, no random openings: the bot's own randomness makes the games differ. Tic-tac-toe: a player that never errs and
@@ -20,6 +20,7 @@ import azpy
 from azpy.arena import MatchResult
 from azpy.config import read_config
 from azpy.onnx import OnnxEvaluator
+from azpy.settings import parse
 
 Rival = Callable[[pyspiel.State], int]
 
@@ -100,12 +101,13 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--simulations", type=int, default=100)
     parser.add_argument("--rollouts", type=int, default=1000)
+    parser.add_argument("--fpu", help="zero, parent or a number, in place of the run's match_fpu")
     parser.add_argument("--last", action="store_true", help="the newest checkpoint only")
     given = parser.parse_args()
     GAME = pyspiel.load_game(given.game)
     rival = mcts_bot(GAME, given.rollouts) if given.game == "connect_four" else perfect
     config = read_config(given.run / "config.toml")
-    c_puct, fpu = config["c_puct"], config["match_fpu"]
+    c_puct, fpu = config["c_puct"], config["match_fpu"] if given.fpu is None else parse("match_fpu", given.fpu)
     models = sorted(given.run.glob("checkpoints/*/model.onnx"))
     for model in models[-1:] if given.last else models:
         evaluator = OnnxEvaluator(model, game=azpy.make_game(given.game), threads=2)

@@ -11,6 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
+from azpy.selfplay import open_self_play
+from azpy.settings import ABOUT, Settings
 from oracles import Answers, Batch, Countdown, Hashed, Position, after, turn_of
 
 SEARCHED, MIXED = 1, 2
@@ -458,3 +460,22 @@ def test_paused_pipelines_use_no_processor_time() -> None:
         assert time.process_time() - begin < 0.25
         play.resume()
         next(play)
+
+
+def test_every_setting_of_self_play_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def note(*_: Any, **options: Any) -> None:
+        asked.update(options)
+
+    given = Settings(
+        "connect_four", eval_batch=3, simulations=17, c_puct=2.5, fpu=0.5, slots=9, pipelines=3, threads=5,
+        cache_positions=77, root_noise=0.125, temperature_plies=4, temperature_halflife=6.5, opening_plies=2,
+        opening_policy_plies=1, evaluations=11, resign_plies=2, resign_control=0.25, seed=41,
+    )  # fmt: skip
+    monkeypatch.setattr("azpy.selfplay._core.SelfPlay", note)
+    open_self_play(given, azpy.make_game("connect_four"), azpy.UniformEvaluator(), 5, resign_below=-0.75)
+    assert (asked.pop("first_game"), asked.pop("games"), asked.pop("resign_below")) == (5, None, -0.75)
+    assert asked == {name: getattr(given, name) for name in asked}
+    changed = {name for name in ABOUT if getattr(given, name) != getattr(Settings, name, None)} - {"game"}
+    assert asked.keys() == changed

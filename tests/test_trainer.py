@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import azpy
+from azpy.arena import SearchPlayer
 from azpy.budget import Budget
 from azpy.config import read_config
 from azpy.errors import ModelError, RunError, SettingsError
@@ -142,6 +143,19 @@ def test_a_slow_disk_is_seen_and_said(tmp_path: Path, monkeypatch: pytest.Monkey
     metrics = saved[-1].metrics
     assert metrics["share_writing"] > 5 * (metrics["share_growing"] + metrics["share_evaluating"])
     assert "the disk is slow" in str(saved[-1].advice)
+
+
+def test_matches_are_played_with_their_own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Noted(SearchPlayer):
+        def __init__(self, evaluator: Any, simulations: int, **options: Any) -> None:
+            asked.append({"simulations": simulations} | options)
+            super().__init__(evaluator, simulations, **options)
+
+    monkeypatch.setattr("azpy.trainer.SearchPlayer", Noted)
+    run(tmp_path, iterations=1, simulations=9, c_puct=2.5, fpu="zero", match_fpu=0.5)
+    assert asked == [{"simulations": 9, "c_puct": 2.5, "fpu": 0.5}]
 
 
 def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:

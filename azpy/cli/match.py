@@ -18,13 +18,12 @@ import time
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from azpy import storage
 from azpy.arena import MatchResult, Pair, play_pairs
 from azpy.cli.common import Parser, run_command
-from azpy.cli.progress import live_bar
+from azpy.cli.progress import Screen
 from azpy.errors import SettingsError
 from azpy.openings import Book, Draw, draw_at_random, draw_from
 from azpy.players import Entrant, Spec, checkpoints_of, load_player, parse_player, settings_of
@@ -332,36 +331,12 @@ def _seat(counts: Sequence[int]) -> str:
     return f"{(counts[0] + counts[1] / 2) / max(sum(counts), 1):.3f} (+{counts[0]} ={counts[1]} -{counts[2]})"
 
 
-class _Display:
-    """Lines, and below them on a terminal the score so far; with `quiet` nothing."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet
-        self._live = live_bar() if sys.stdout.isatty() and not quiet else None
-        self._shown = time.monotonic()
-
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def line(self, text: str) -> None:
-        """Prints a line that stays."""
-        self._shown = time.monotonic()
-        if self._live is not None:
-            self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        elif not self._quiet:
-            print(text, flush=True)
+class _Display(Screen):
+    """Lines, and below them on a terminal the score so far."""
 
     def update(self, prefix: str, pairs: Sequence[Pair], of: int, sprt: Sprt | None) -> None:
         """Shows the score so far, if it is time to."""
-        waited = time.monotonic() - self._shown
+        waited = time.monotonic() - self._printed
         if self._quiet or waited < (_PLAIN_SECONDS if self._live is None else _LIVE_SECONDS):
             return
         result = MatchResult.of(pairs)
@@ -374,7 +349,7 @@ class _Display:
             self.line(prefix + text)
         else:
             self._live.update(self._live.task_ids[0], description=prefix.strip(), completed=len(pairs) / of, text=text)
-        self._shown = time.monotonic()
+        self._printed = time.monotonic()
 
 
 if __name__ == "__main__":

@@ -25,15 +25,13 @@ _PLAIN_SECONDS = 30.0  # how often a long stage says so where there is no termin
 _STAGE_NAMES = {"growing": "trees", "evaluating": "network"}
 
 
-class Display:
-    """Prints the events of a training run or a collection."""
+class Screen:
+    """Lines that stay, and on a terminal a live one below them; with `quiet` nothing."""
 
-    def __init__(self) -> None:
-        self._live = live_bar() if sys.stdout.isatty() else None
+    def __init__(self, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._live = live_bar() if sys.stdout.isatty() and not quiet else None
         self._printed = time.monotonic()
-        self._games = 0
-        self._strength = ""
-        self._advice: str | None = None
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -45,6 +43,24 @@ class Display:
     ) -> None:
         if self._live is not None:
             self._live.stop()
+
+    def line(self, text: str) -> None:
+        """Prints a line that stays."""
+        self._printed = time.monotonic()
+        if self._live is not None:
+            self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        elif not self._quiet:
+            print(text, flush=True)
+
+
+class Display(Screen):
+    """Prints the events of a training run or a collection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._games = 0
+        self._strength = ""
+        self._advice: str | None = None
 
     def show(self, event: Event | CollectEvent) -> None:
         """Shows one event."""
@@ -59,36 +75,36 @@ class Display:
                 text = f"{event.taken}/{event.steps} steps, {losses}"
                 self._status(f"iteration {event.iteration} fit", text, event.taken / event.steps)
             case Saved():
-                self._line(_summary(event))
+                self.line(_summary(event))
                 if event.advice and event.advice != self._advice:
-                    self._line(f"  advice: {event.advice}")
+                    self.line(f"  advice: {event.advice}")
                 self._advice = event.advice
             case Matched():
-                self._line(f"  strength after iteration {event.iteration}: {event.result} against {event.opponent}")
+                self.line(f"  strength after iteration {event.iteration}: {event.result} against {event.opponent}")
                 self._strength = f", {event.result.score:.2f} against {event.opponent}"
             case Finished():
                 done = f"{event.iteration} iterations in {_clock(event.seconds)}"
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
-                self._line(f"done: {done}, {model if event.iteration else 'no model yet'}")
+                self.line(f"done: {done}, {model if event.iteration else 'no model yet'}")
                 if event.games_hash and event.weights_hash:
                     games, weights = event.games_hash[:16], event.weights_hash[:16]
-                    self._line(f"equal for equal runs: hash of the games {games}, of the weights {weights}")
+                    self.line(f"equal for equal runs: hash of the games {games}, of the weights {weights}")
             case CollectStarted():
                 settings = event.settings
-                self._line(f"{settings.game}: played by {event.player}, run folder {event.path}, {_budget(settings)}")
+                self.line(f"{settings.game}: played by {event.player}, run folder {event.path}, {_budget(settings)}")
                 self._begin(settings, event.notices, event.iteration, event.seconds)
             case Sealed():
                 row = event.metrics
-                self._line(
+                self.line(
                     f"[{_clock(row['seconds'])}] iteration {event.iteration}: {row['games']} games, "
                     f"{row['positions']:,} positions{_rates_of(row)}, sealed in {event.path}"
                 )
             case CollectFinished():
-                self._line(f"done: {event.games:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
+                self.line(f"done: {event.games:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
 
     def _start(self, event: Started) -> None:
         settings = event.settings
-        self._line(
+        self.line(
             f"{settings.game}: network {settings.network} ({event.parameters:,} parameters), run folder {event.path}, "
             f"{_budget(settings)}"
         )
@@ -98,28 +114,21 @@ class Display:
     def _begin(self, settings: Settings, notices: tuple[str, ...], iteration: int, seconds: float) -> None:
         self._games = settings.games_per_iteration
         slots = settings.device_batch // settings.eval_batch
-        self._line(
+        self.line(
             f"eval batch {settings.eval_batch} x {slots} slots per pipeline = device batch {settings.device_batch} "
             f"({settings.pipelines} pipelines), {settings.simulations} simulations a move"
         )
         for notice in notices:
-            self._line(notice)
+            self.line(notice)
         if iteration:
-            self._line(f"going on after iteration {iteration}, {_clock(seconds)} done")
-
-    def _line(self, text: str) -> None:
-        self._printed = time.monotonic()
-        if self._live is None:
-            print(text, flush=True)
-        else:
-            self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self.line(f"going on after iteration {iteration}, {_clock(seconds)} done")
 
     def _status(self, stage: str, text: str, done: float) -> None:
         if self._live is not None:
             task = self._live.task_ids[0]
             self._live.update(task, description=stage, completed=done, text=text + self._strength)
         elif time.monotonic() - self._printed > _PLAIN_SECONDS:
-            self._line(f"{stage}: {text}")
+            self.line(f"{stage}: {text}")
 
 
 def live_bar() -> Any:

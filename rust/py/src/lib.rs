@@ -46,6 +46,8 @@ mod _core {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("CHANCE", crate::state::CHANCE)?;
         module.add("TERMINAL", crate::state::TERMINAL)?;
+        module.add("SEARCHED", azpy_core::record::SEARCHED)?;
+        module.add("MIXED_NETWORKS", azpy_core::record::MIXED_NETWORKS)?;
         // Threads that would call into an interpreter that is no longer there must be gone before it goes.
         let close_all = pyo3::wrap_pyfunction!(crate::selfplay::close_all, module)?;
         module.py().import("atexit")?.call_method1("register", (close_all,))?;
