@@ -127,9 +127,6 @@ pub enum GameFault {
     /// The game goes on for longer than it said.
     #[error("a line of play from the root is longer than max_plies ({0}); the game promised to end by then")]
     TooLong(usize),
-    /// Node indices are 32 bits.
-    #[error("the tree is full (4 billion nodes)")]
-    TreeFull,
 }
 
 pub(crate) fn check_chance(outcomes: &[(Action, f32)]) -> Result<(), GameFault> {

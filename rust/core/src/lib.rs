@@ -1,7 +1,7 @@
 //! AlphaZero search, batching and self-play.
 //!
 //! Lowest to highest: [`game`] (the rules' contract), [`rng`] · [`evaluator`], [`tree`], [`cache`], [`config`] · [`search`]
-//! (one tree: descend, expand, ascend; PUCT in its own file) · [`batched`] (many trees, one call a network a round) · [`record`],
+//! (one tree: descend, expand, ascend; PUCT, Gumbel, the root's noise and the solver in files of their own) · [`batched`] (many trees, one call a network a round) · [`record`],
 //! [`resign`], [`timing`], [`selfplay`], [`replay`]. Nothing here knows Python, a concrete game, or a file.
 #![forbid(unsafe_code)]
 
@@ -10,13 +10,16 @@ pub mod cache;
 pub mod config;
 pub mod evaluator;
 pub mod game;
+mod gumbel;
 mod puct;
 pub mod record;
 pub mod replay;
 pub mod resign;
 pub mod rng;
+mod root;
 pub mod search;
 pub mod selfplay;
+mod solver;
 pub mod timing;
 pub mod toy;
 pub mod tree;

@@ -2,7 +2,7 @@
 
 use crate::config::{Fpu, SearchConfig};
 use crate::game::Player;
-use crate::tree::{Node, NodeId, Tree};
+use crate::tree::{Node, NodeId, ROOT, Tree};
 
 /// The child that maximises `Q + U`; ties go to the lowest action.
 ///
@@ -10,15 +10,22 @@ use crate::tree::{Node, NodeId, Tree};
 /// node with N visits and F in flight (this descent not yet counted):
 /// `Q = (W - v f) / (n + v f)`, `U = c P sqrt(N + F) / (1 + n + f)` (PUCT as in AlphaZero, Silver et al. 2018;
 /// virtual loss v as in Chaslot et al. 2008).
+///
+/// With `forced` k > 0, a child that was visited but has fewer than `sqrt(k P n)` of the n visits below the node comes
+/// first (forced playouts, KataGo, Wu 2019, section 3.2). With a solver, proven children are passed over.
 #[inline]
-pub(crate) fn select(tree: &Tree, id: NodeId, player: Player, chooser: Player, config: &SearchConfig) -> NodeId {
+pub(crate) fn select(
+    tree: &Tree,
+    id: NodeId,
+    player: Player,
+    chooser: Player,
+    config: &SearchConfig,
+    forced: f64,
+) -> NodeId {
     let node = tree.node(id);
     let children = tree.children(id);
     let total = f64::from(node.visits + node.in_flight);
-    let c = match config.c_puct_base {
-        None => config.c_puct,
-        Some(base) => config.c_puct + ((1.0 + total + base) / base).ln(),
-    };
+    let c = exploration(tree, id, config);
     let parent_q = || {
         let q = node.value_sum / f64::from(node.visits.max(1));
         if player == chooser { q } else { -q }
@@ -32,7 +39,9 @@ pub(crate) fn select(tree: &Tree, id: NodeId, player: Player, chooser: Player, c
         }
     };
     let scale = c * total.sqrt();
-    let best = if node.in_flight == 0 && node.visits < SMALL {
+    let best = if config.solver || forced > 0.0 {
+        best_child_allowed(children, scale, config.virtual_loss, fpu, forced)
+    } else if node.in_flight == 0 && node.visits < SMALL {
         best_child_of_few(children, scale, fpu)
     } else {
         best_child(children, scale, config.virtual_loss, fpu)
@@ -40,21 +49,97 @@ pub(crate) fn select(tree: &Tree, id: NodeId, player: Player, chooser: Player, c
     node.first_child + best as NodeId
 }
 
+/// c(s) at a node: constant, or growing with its visits, or with the spread of the values below it.
+#[inline]
+pub(crate) fn exploration(tree: &Tree, id: NodeId, config: &SearchConfig) -> f64 {
+    let node = tree.node(id);
+    let c = match config.c_puct_base {
+        None => config.c_puct,
+        Some(base) => config.c_puct + ((1.0 + f64::from(node.visits + node.in_flight) + base) / base).ln(),
+    };
+    match tree.squares(id) {
+        Some(squares) if config.c_puct_stdev > 0.0 => c * spread_factor(node, squares, config.c_puct_stdev),
+        _ => c,
+    }
+}
+
+/// `1 + scale (stdev / typical - 1)`, where the variance is that of the values backed up so far with [`FAITH`] visits'
+/// worth of a typical one mixed in (KataGo's dynamic variance-scaled cPUCT and its constants).
+fn spread_factor(node: &Node, squares: f64, scale: f64) -> f64 {
+    const TYPICAL: f64 = 0.4;
+    const FAITH: f64 = 2.0;
+    let visits = f64::from(node.visits);
+    let mean = node.mean();
+    let variance = (squares / visits.max(1.0) - mean * mean).max(0.0);
+    let mixed = (FAITH * TYPICAL * TYPICAL + visits * variance) / (FAITH + visits);
+    1.0 + scale * (mixed.sqrt() / TYPICAL - 1.0)
+}
+
+#[inline]
+fn score(child: &Node, scale: f64, virtual_loss: f64, fpu: f64) -> f64 {
+    let (visits, in_flight) = (f64::from(child.visits), f64::from(child.in_flight));
+    let lost = virtual_loss * in_flight;
+    let known = visits + lost;
+    // No branch, as it would be guessed wrong: an untried child has 0 / tiny = 0 for its first term.
+    let q = (child.value_sum - lost) / known.max(f64::MIN_POSITIVE);
+    let untried = if known > 0.0 { 0.0 } else { fpu };
+    q + untried + scale * (f64::from(child.prior) / (1.0 + visits + in_flight))
+}
+
 fn best_child(children: &[Node], scale: f64, virtual_loss: f64, fpu: f64) -> usize {
     let (mut best, mut best_score) = (0, f64::NEG_INFINITY);
     for (index, child) in children.iter().enumerate() {
-        let (visits, in_flight) = (f64::from(child.visits), f64::from(child.in_flight));
-        let lost = virtual_loss * in_flight;
-        let known = visits + lost;
-        // No branch, as it would be guessed wrong: an untried child has 0 / tiny = 0 for its first term.
-        let q = (child.value_sum - lost) / known.max(f64::MIN_POSITIVE);
-        let untried = if known > 0.0 { 0.0 } else { fpu };
-        let score = q + untried + scale * (f64::from(child.prior) / (1.0 + visits + in_flight));
+        let score = score(child, scale, virtual_loss, fpu);
         if score > best_score {
             (best, best_score) = (index, score);
         }
     }
     best
+}
+
+fn best_child_allowed(children: &[Node], scale: f64, virtual_loss: f64, fpu: f64, forced: f64) -> usize {
+    let begun = |child: &Node| child.visits + child.in_flight;
+    let below = f64::from(children.iter().map(begun).sum::<u32>());
+    let (mut best, mut best_score) = (0, f64::NEG_INFINITY);
+    for (index, child) in children.iter().enumerate().filter(|(_, child)| child.proof == 0) {
+        if forced > 0.0 && begun(child) > 0 && f64::from(begun(child)) < forced_visits(child, forced, below) {
+            return index;
+        }
+        let score = score(child, scale, virtual_loss, fpu);
+        if score > best_score {
+            (best, best_score) = (index, score);
+        }
+    }
+    best
+}
+
+/// `sqrt(k P n)`: what a child gets at least of the n visits below its parent.
+fn forced_visits(child: &Node, k: f64, below: f64) -> f64 {
+    (k * f64::from(child.prior) * below).sqrt()
+}
+
+/// The root's visits without those that only `forced_visits` brought, `[L]` (policy target pruning, KataGo, Wu 2019,
+/// section 3.2): of each child but the most visited, as many as were forced are taken away, as long as the formula
+/// would still not have chosen it before the most visited one; what is left with a single visit is left out.
+pub(crate) fn pruned_visits(tree: &Tree, most_visited: usize, config: &SearchConfig) -> Vec<f64> {
+    let (root, children) = (tree.node(ROOT), tree.children(ROOT));
+    let below = f64::from(children.iter().map(|child| child.visits).sum::<u32>());
+    let scale = exploration(tree, ROOT, config) * f64::from(root.visits).sqrt();
+    let best = score(&children[most_visited], scale, 0.0, 0.0);
+    let pruned = |(index, child): (usize, &Node)| {
+        let visits = f64::from(child.visits);
+        if index == most_visited || child.visits == 0 {
+            return visits;
+        }
+        // Its score reaches the best one's at this many visits, if it falls short of it at all.
+        let needed = match best - child.mean() {
+            ahead if ahead > 0.0 => scale * f64::from(child.prior) / ahead - 1.0,
+            _ => f64::INFINITY,
+        };
+        let left = (visits - forced_visits(child, config.forced_visits, below)).max(needed).min(visits);
+        if left > 1.0 { left } else { 0.0 }
+    };
+    children.iter().enumerate().map(pruned).collect()
 }
 
 /// As [`best_child`] where nothing is in flight and the parent has fewer than [`SMALL`] visits. The same formula, with

@@ -4,7 +4,7 @@
 //! depend on threads, slots or the order in which games happen to finish.
 
 use rand::{Rng, RngExt, SeedableRng};
-use rand_distr::{Distribution, Gamma};
+use rand_distr::{Distribution, Gamma, Gumbel};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// One random stream (xoshiro256++).
@@ -64,14 +64,19 @@ impl Stream {
         last
     }
 
-    /// Fills `out` with a draw from the symmetric Dirichlet distribution; `alpha` is positive.
-    pub fn dirichlet(&mut self, alpha: f64, out: &mut [f64]) {
-        let gamma = Gamma::new(alpha, 1.0).expect("alpha was checked to be positive and finite");
-        let mut sum = 0.0;
-        for x in out.iter_mut() {
-            *x = gamma.sample(&mut self.0);
-            sum += *x;
-        }
+    /// A draw from the standard Gumbel distribution.
+    pub fn gumbel(&mut self) -> f64 {
+        Gumbel::new(0.0, 1.0).expect("the scale is positive").sample(&mut self.0)
+    }
+
+    /// A draw from the Dirichlet distribution; each of `alphas` is positive.
+    pub fn dirichlet(&mut self, alphas: &[f64]) -> Vec<f64> {
+        let draw = |&alpha: &f64| {
+            let gamma = Gamma::new(alpha, 1.0).expect("alpha was checked to be positive and finite");
+            gamma.sample(&mut self.0)
+        };
+        let mut out: Vec<f64> = alphas.iter().map(draw).collect();
+        let sum: f64 = out.iter().sum();
         // A tiny alpha can underflow every draw to 0; the limit of the distribution is one random corner.
         if sum > 0.0 {
             out.iter_mut().for_each(|x| *x /= sum);
@@ -79,5 +84,6 @@ impl Stream {
             let corner = self.below(out.len());
             out[corner] = 1.0;
         }
+        out
     }
 }

@@ -9,9 +9,16 @@ use std::ops::Range;
 use crate::cache::Cache;
 use crate::config::SearchConfig;
 use crate::game::{Action, Game, GameFault, Player, PovValue, Turn, Value, check_chance};
+use crate::gumbel;
 use crate::puct::{select, softmax};
 use crate::rng::{Stream, mix};
-use crate::tree::{Kind, Node, NodeId, ROOT, Tree};
+use crate::root::explored_priors;
+use crate::solver;
+use crate::tree::{Kind, NodeId, ROOT, Tree};
+
+mod result;
+
+pub use result::SearchResult;
 
 /// Simulations that end in known positions before `gather` comes up for air, so that interrupts are seen.
 const GATHER_AT_MOST: u64 = 4096;
@@ -34,6 +41,8 @@ pub(crate) struct Leaf {
     pub(crate) key: u128,
     pub(crate) stream: u64,
     pub(crate) answer: Answer,
+    /// Whether its node is this position. Where a full tree could not take a roll, it is one behind that roll.
+    at_node: bool,
 }
 
 /// The answers to one batch, as an evaluator leaves them.
@@ -60,6 +69,8 @@ pub struct SearchStats {
     pub collisions: u64,
     /// Rounds in which something was gathered.
     pub rounds: u64,
+    /// Evaluated leaves whose children found no room in the tree.
+    pub unexpanded: u64,
 }
 
 impl SearchStats {
@@ -71,31 +82,31 @@ impl SearchStats {
         self.terminals += other.terminals;
         self.collisions += other.collisions;
         self.rounds += other.rounds;
+        self.unexpanded += other.unexpanded;
     }
 }
 
-/// What a search found. All vectors are `[L]`, one entry a legal action, ascending by action.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SearchResult {
-    /// The legal actions; empty at a finished game.
-    pub actions: Vec<Action>,
-    /// Simulations through each.
-    pub visits: Vec<u32>,
-    /// Priors without root noise.
-    pub priors: Vec<f32>,
-    /// Mean value of each for the player to move; 0 for an action without visits.
-    pub q: Vec<f32>,
-    /// Mean value of the root for the player to move, its own evaluation included; at a finished game the outcome
-    /// for player 0, and at a chance turn (after `advance`) the mean value for player 0.
-    pub value: f32,
-    /// Most visits, then higher prior, then lower action.
-    pub action: Option<Action>,
-    /// The most visited line, up to the first chance turn.
-    pub principal_variation: Vec<Action>,
+/// Why a search ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stop {
+    /// It did all the simulations that it was asked for.
+    #[default]
+    Simulations,
+    /// The leaves that it might have evaluated are used up.
+    Evaluations,
+    /// No action can overtake the most visited one in the simulations left.
+    Decided,
+    /// The value of the root is proven.
+    Proven,
+    /// It was told to stop: its time was over.
+    Interrupted,
+    /// There is nothing to search: the game is over.
+    GameOver,
 }
 
 enum Descent {
-    Leaf(Player),
+    /// The position is the last of `states`; whether it is that of the last node.
+    Leaf(Player, bool),
     Terminal(Value),
     Collision,
 }
@@ -117,9 +128,17 @@ pub struct Search<G> {
     /// Leaves since `begin`, whoever answered for them.
     leaves_met: u64,
     stats: SearchStats,
+    stop: Stop,
     /// Priors of the root before noise; empty until the root is expanded.
     clean_priors: Vec<f32>,
+    /// Whether the root's own draws have been made.
     noised: bool,
+    exploring: bool,
+    halving: gumbel::Root,
+    /// Gumbel draws to use in place of random ones.
+    given_draws: Vec<f64>,
+    /// Visits of the root's children when the first of them was proven; empty as long as none is.
+    visits_before_proof: Vec<u32>,
     fault: Option<GameFault>,
     // One round's leaves, in gathering order. All of it keeps its memory from round to round.
     pub(crate) leaves: Vec<Leaf>,
@@ -132,6 +151,7 @@ pub struct Search<G> {
     scratch_actions: Vec<Action>,
     scratch_priors: Vec<f32>,
     scratch_outcomes: Vec<(Action, f32)>,
+    scratch_scores: Vec<f64>,
 }
 
 impl<G: Game> Search<G> {
@@ -140,15 +160,20 @@ impl<G: Game> Search<G> {
         Self {
             network,
             root,
+            tree: Tree::new(config.max_nodes.unwrap_or(usize::MAX), config.c_puct_stdev > 0.0),
             config,
-            tree: Tree::default(),
             remaining: 0,
             stream: Stream::keyed(&[]),
             leaf_streams: 0,
             leaves_met: 0,
             stats: SearchStats::default(),
+            stop: Stop::default(),
             clean_priors: Vec::new(),
             noised: false,
+            exploring: true,
+            halving: gumbel::Root::default(),
+            given_draws: Vec::new(),
+            visits_before_proof: Vec::new(),
             fault: None,
             leaves: Vec::new(),
             states: Vec::new(),
@@ -159,6 +184,7 @@ impl<G: Game> Search<G> {
             scratch_actions: Vec::new(),
             scratch_priors: Vec::new(),
             scratch_outcomes: Vec::new(),
+            scratch_scores: Vec::new(),
         }
     }
 
@@ -172,16 +198,44 @@ impl<G: Game> Search<G> {
         self.leaf_streams = self.stream.bits();
         self.leaves_met = 0;
         self.stats = SearchStats::default();
+        self.stop = Stop::Simulations;
         self.fault = None;
         match self.root.turn() {
             Turn::Chance => return Err(GameFault::ChanceRoot),
-            Turn::Terminal => self.remaining = 0,
+            Turn::Terminal => self.end(Stop::GameOver),
             Turn::Player(_) => {
                 self.remaining = simulations;
+                self.halving.simulations = simulations;
                 self.start_root();
+                self.end_early();
             }
         }
         Ok(())
+    }
+
+    /// Whether the searches to come explore their root for training: noise, temperature, forced visits and Gumbel
+    /// draws. They do unless told otherwise.
+    pub fn set_exploring(&mut self, exploring: bool) {
+        self.exploring = exploring;
+    }
+
+    /// Gumbel draws for the root's legal actions, to use in place of random ones until the root changes.
+    pub fn set_gumbel_draws(&mut self, draws: &[f64]) {
+        self.given_draws.clear();
+        self.given_draws.extend_from_slice(draws);
+        self.noised = false;
+    }
+
+    /// Ends the search where it is, between rounds. A root that was never evaluated still will be.
+    pub fn interrupt(&mut self) {
+        if !self.is_done() {
+            self.end(Stop::Interrupted);
+        }
+    }
+
+    fn end(&mut self, why: Stop) {
+        self.remaining = 0;
+        self.stop = why;
     }
 
     /// Searches another position from nothing; memory is kept.
@@ -189,8 +243,15 @@ impl<G: Game> Search<G> {
         self.abandon();
         self.root = root;
         self.tree.clear();
+        self.forget_root();
+    }
+
+    fn forget_root(&mut self) {
         self.clean_priors.clear();
         self.noised = false;
+        self.halving = gumbel::Root::default();
+        self.given_draws.clear();
+        self.visits_before_proof.clear();
     }
 
     /// Moves the root along an action or a chance outcome, and keeps what the tree knows of it.
@@ -198,10 +259,9 @@ impl<G: Game> Search<G> {
         self.abandon();
         self.root.play(action);
         self.tree.keep_subtree(action);
+        self.forget_root();
         // Noise was on the old root's children only: these are clean.
-        self.clean_priors.clear();
         self.clean_priors.extend(self.tree.children(ROOT).iter().map(|child| child.prior));
-        self.noised = false;
     }
 
     /// The position searched.
@@ -226,6 +286,12 @@ impl<G: Game> Search<G> {
     #[must_use]
     pub fn stats(&self) -> &SearchStats {
         &self.stats
+    }
+
+    /// Why the last search ended (or, while it goes on, would).
+    #[must_use]
+    pub fn stop(&self) -> Stop {
+        self.stop
     }
 
     /// A broken game rule met by the last `gather`, if any; the search cannot go on.
@@ -265,7 +331,12 @@ impl<G: Game> Search<G> {
         self.stats.rounds += 1;
         // A root without children can give one leaf, itself.
         let root_is_due = self.root_is_due();
-        let wanted = if root_is_due { 1 } else { self.config.eval_batch };
+        let root_visits = f64::from(self.tree.node(ROOT).visits);
+        let wanted = match self.config.in_flight_share {
+            _ if root_is_due => 1,
+            Some(share) => self.config.eval_batch.min((share * root_visits) as usize).max(1),
+            None => self.config.eval_batch,
+        };
         // While a leaf waits, other descents shun it. Endgames can have thousands of finished games to visit: were they
         // free, they would take the visits that the waiting leaf deserves, so they count once a leaf waits.
         let mut terminals = 0;
@@ -274,6 +345,7 @@ impl<G: Game> Search<G> {
         while self.leaves.len() + terminals < wanted
             && (root_is_due || (self.leaves.len() as u64) < u64::from(self.remaining))
             && !self.evaluations_are_spent()
+            && self.tree.node(ROOT).proof == 0
             && self.collided.len() < self.config.max_collisions.max(1)
             && (!self.leaves.is_empty() || self.stats.simulations < until)
         {
@@ -287,7 +359,7 @@ impl<G: Game> Search<G> {
                     return;
                 }
                 Ok(Descent::Terminal(value)) => {
-                    self.tree.ascend(&self.paths[start as usize..], value);
+                    self.ascend(start as usize..self.paths.len(), value);
                     self.paths.truncate(start as usize);
                     self.remaining -= 1;
                     self.stats.simulations += 1;
@@ -298,9 +370,9 @@ impl<G: Game> Search<G> {
                     self.collided.push(start..self.paths.len() as u32);
                     self.stats.collisions += 1;
                 }
-                Ok(Descent::Leaf(player)) => {
+                Ok(Descent::Leaf(player, at_node)) => {
                     let path = start..self.paths.len() as u32;
-                    if let Err(fault) = self.add_leaf(path, player, cache) {
+                    if let Err(fault) = self.add_leaf(path, player, at_node, cache) {
                         self.abandon();
                         self.fault = Some(fault);
                         return;
@@ -322,9 +394,13 @@ impl<G: Game> Search<G> {
         loop {
             self.paths.push(id);
             let kind = self.tree.node(id).kind;
+            if let Some(proven) = solver::proven_value(self.tree.node(id)) {
+                self.tree.mark(id);
+                return Ok(Descent::Terminal(PovValue(proven).absolute(chooser)));
+            }
             // Chosen before it is marked: the descent itself is not among those in flight.
             let chosen = match kind {
-                Kind::Decision(player) => select(&self.tree, id, player, chooser, &self.config),
+                Kind::Decision(player) => self.choose(id, player, chooser),
                 _ => ROOT,
             };
             self.tree.mark(id);
@@ -350,7 +426,7 @@ impl<G: Game> Search<G> {
                         Turn::Player(player) => {
                             self.tree.set_kind(id, Kind::Pending);
                             self.states.push(state);
-                            return Ok(Descent::Leaf(player));
+                            return Ok(Descent::Leaf(player, true));
                         }
                         Turn::Chance => {}
                     }
@@ -360,8 +436,8 @@ impl<G: Game> Search<G> {
                     // A roll needs no network: its children are made on the way.
                     state.chance_outcomes(&mut self.scratch_outcomes);
                     check_chance(&self.scratch_outcomes)?;
-                    if self.tree.is_full() {
-                        return Err(GameFault::TreeFull);
+                    if !self.tree.has_room(self.scratch_outcomes.len()) {
+                        return self.roll_unseen(id, state);
                     }
                     self.scratch_actions.clear();
                     self.scratch_priors.clear();
@@ -380,9 +456,104 @@ impl<G: Game> Search<G> {
         }
     }
 
+    /// The child to go on to from a decision.
+    #[inline]
+    fn choose(&mut self, id: NodeId, player: Player, chooser: Player) -> NodeId {
+        let Some(rule) = &self.config.gumbel else {
+            let forced = if id == ROOT && self.exploring { self.config.forced_visits } else { 0.0 };
+            return select(&self.tree, id, player, chooser, &self.config, forced);
+        };
+        let sign = if player == chooser { 1.0 } else { -1.0 };
+        let choice = gumbel::Choice::at(&self.tree, id, sign, self.root.num_actions());
+        let chosen = if id == ROOT {
+            self.halving.select(&choice, rule, &mut self.scratch_scores)
+        } else {
+            choice.interior(rule, &mut self.scratch_scores)
+        };
+        self.tree.node(id).first_child + chosen as NodeId
+    }
+
+    /// A roll for whose outcomes a full tree has no room: goes on without nodes to where a player has the turn. The
+    /// values that come back are those of the roll all the same.
+    fn roll_unseen(&mut self, id: NodeId, mut state: G) -> Result<Descent, GameFault> {
+        for _ in 0..=state.max_plies() {
+            match state.turn() {
+                Turn::Terminal => return Ok(Descent::Terminal(state.outcome())),
+                Turn::Player(player) => {
+                    self.tree.set_kind(id, Kind::Pending);
+                    self.states.push(state);
+                    return Ok(Descent::Leaf(player, false));
+                }
+                Turn::Chance => {
+                    state.chance_outcomes(&mut self.scratch_outcomes);
+                    check_chance(&self.scratch_outcomes)?;
+                    let drawn = self.stream.weighted(self.scratch_outcomes.iter().map(|&(_, p)| f64::from(p)));
+                    state.play(self.scratch_outcomes[drawn].0);
+                }
+            }
+        }
+        Err(GameFault::TooLong(state.max_plies()))
+    }
+
+    /// Ends a simulation, and with a solver draws the conclusions of a finished game at its end.
+    fn ascend(&mut self, path: Range<usize>, value: Value) {
+        let path = &self.paths[path];
+        if !self.config.solver {
+            self.tree.ascend(path, value);
+            return;
+        }
+        solver::ascend(&mut self.tree, path, value);
+        let last = self.tree.node(path[path.len() - 1]);
+        if last.kind == Kind::Terminal && last.proof == 0 {
+            solver::prove(&mut self.tree, path, value);
+            self.note_visits_before_proof();
+        }
+    }
+
+    /// What the network should learn from is how the search divided its visits before it knew the answer.
+    fn note_visits_before_proof(&mut self) {
+        let children = self.tree.children(ROOT);
+        if self.visits_before_proof.is_empty() && children.iter().any(|child| child.proof != 0) {
+            self.visits_before_proof.extend(children.iter().map(|child| child.visits));
+        }
+    }
+
+    /// Ends a search that has nothing left to find out. Nothing may be in flight.
+    fn end_early(&mut self) {
+        if self.remaining == 0 {
+            return;
+        }
+        if self.evaluations_are_spent() {
+            self.end(Stop::Evaluations);
+        } else if self.tree.node(ROOT).proof != 0 {
+            self.end(Stop::Proven);
+        } else if self.config.early_stop && self.is_decided() {
+            self.end(Stop::Decided);
+        }
+    }
+
+    /// Whether the most visited action will be so whatever the simulations left find.
+    fn is_decided(&self) -> bool {
+        if self.config.lcb.is_some() || self.config.solver || self.config.gumbel.is_some() {
+            return false;
+        }
+        let children = self.tree.children(ROOT);
+        let Some(best) = result::most_visited(children) else {
+            return false;
+        };
+        let rivals = children.iter().enumerate().filter(|&(index, _)| index != best);
+        rivals.map(|(_, child)| child.visits.saturating_add(self.remaining)).all(|most| most < children[best].visits)
+    }
+
     /// Notes the leaf that a descent ended in. Its position is the last of `states`; it stays there unless the cache
     /// has the answer.
-    fn add_leaf(&mut self, path: Range<u32>, player: Player, cache: Option<(&Cache, u64)>) -> Result<(), GameFault> {
+    fn add_leaf(
+        &mut self,
+        path: Range<u32>,
+        player: Player,
+        at_node: bool,
+        cache: Option<(&Cache, u64)>,
+    ) -> Result<(), GameFault> {
         let state = self.states.last().expect("a leaf leaves its position");
         let legal_start = self.legal.len() as u32;
         state.legal_actions(&mut self.scratch_actions);
@@ -395,7 +566,6 @@ impl<G: Game> Search<G> {
             Some(_) if legal.len() > usize::from(u16::MAX) => Some(GameFault::TooManyLegalActions(legal.len())),
             Some(&action) if action as usize >= num_actions => Some(GameFault::OutsidePolicy { action, num_actions }),
             Some(_) if path.len() > state.max_plies() + 1 => Some(GameFault::TooLong(state.max_plies())),
-            Some(_) if self.tree.is_full() => Some(GameFault::TreeFull),
             Some(_) => None,
         };
         let mut leaf = Leaf {
@@ -405,6 +575,7 @@ impl<G: Game> Search<G> {
             key: 0,
             stream: mix(self.leaf_streams.wrapping_add(self.leaves_met)),
             answer: Answer::Row(u32::MAX),
+            at_node,
         };
         self.leaves_met += 1;
         if let Some(fault) = fault {
@@ -450,20 +621,23 @@ impl<G: Game> Search<G> {
                     value
                 }
             };
-            self.tree.expand(id, Kind::Decision(leaf.player), &self.legal[legal], &self.scratch_priors);
+            if path.len() == 1 || (leaf.at_node && self.tree.has_room(legal.len())) {
+                self.tree.expand(id, Kind::Decision(leaf.player), &self.legal[legal], &self.scratch_priors);
+            } else {
+                self.tree.set_kind(id, Kind::New);
+                self.stats.unexpanded += 1;
+            }
             if path.len() > 1 {
                 self.remaining -= 1;
                 self.stats.simulations += 1;
             } else {
                 self.start_root();
             }
-            self.tree.ascend(&self.paths[path], value.absolute(leaf.player));
+            self.ascend(path, value.absolute(leaf.player));
         }
         self.leaves.clear();
         self.forget_round();
-        if self.evaluations_are_spent() {
-            self.remaining = 0;
-        }
+        self.end_early();
     }
 
     /// Takes back everything in flight.
@@ -485,67 +659,41 @@ impl<G: Game> Search<G> {
         self.states.clear();
     }
 
-    /// Once a move, as soon as the root has children: remembers its clean priors and mixes the noise in.
+    /// As soon as the root has children: once a move remembers its clean priors and makes the draws of a search that
+    /// explores; once a search notes what the children have already.
     fn start_root(&mut self) {
         let children = self.tree.children(ROOT);
-        if children.is_empty() || self.noised {
+        if children.is_empty() {
+            return;
+        }
+        self.halving.inherited.clear();
+        self.halving.inherited.extend(children.iter().map(|child| child.visits));
+        if self.noised {
             return;
         }
         self.noised = true;
         self.clean_priors.clear();
         self.clean_priors.extend(children.iter().map(|child| child.prior));
-        let Some(noise) = self.config.root_noise else {
-            return;
-        };
-        let alpha = noise.alpha.unwrap_or(10.0 / self.clean_priors.len() as f64);
-        let mut drawn = vec![0.0; self.clean_priors.len()];
-        self.stream.dirichlet(alpha, &mut drawn);
-        for (index, (&clean, &extra)) in self.clean_priors.iter().zip(&drawn).enumerate() {
-            let mixed = (1.0 - noise.fraction) * f64::from(clean) + noise.fraction * extra;
-            self.tree.set_root_prior(index, mixed as f32);
-        }
-    }
-
-    /// What is known so far.
-    #[must_use]
-    pub fn result(&self) -> SearchResult {
-        let root = self.tree.node(ROOT);
-        let mean = |node: &Node| if node.visits == 0 { 0.0 } else { node.value_sum / f64::from(node.visits) };
-        let Turn::Player(player) = self.root.turn() else {
-            let over = self.root.turn() == Turn::Terminal;
-            let value = if over { self.root.outcome().0 } else { mean(root) as f32 };
-            return SearchResult { value, ..SearchResult::default() };
-        };
-        let children = self.tree.children(ROOT);
-        let mut principal_variation = Vec::new();
-        let mut id = ROOT;
-        while let Kind::Decision(_) = self.tree.node(id).kind {
-            let Some(best) = most_visited(self.tree.children(id)) else {
-                break;
-            };
-            let child = self.tree.node(id).first_child + best as NodeId;
-            if self.tree.node(child).visits == 0 {
-                break;
+        let actions = self.clean_priors.len();
+        if let Some(rule) = &self.config.gumbel {
+            // Its draws take the place of noise.
+            let scale = if self.exploring { rule.scale } else { 0.0 };
+            self.halving.draws.clear();
+            if self.given_draws.len() == actions {
+                self.halving.draws.extend_from_slice(&self.given_draws);
+            } else if scale == 0.0 {
+                self.halving.draws.resize(actions, 0.0);
+            } else {
+                self.halving.draws.extend((0..actions).map(|_| scale * self.stream.gumbel()));
             }
-            principal_variation.push(self.tree.node(child).action);
-            id = child;
+        } else if self.exploring {
+            let priors = explored_priors(&self.clean_priors, &self.config, &mut self.stream);
+            for (index, &prior) in priors.iter().enumerate() {
+                self.tree.set_root_prior(index, prior);
+            }
         }
-        SearchResult {
-            actions: children.iter().map(|child| child.action).collect(),
-            visits: children.iter().map(|child| child.visits).collect(),
-            priors: self.clean_priors.clone(),
-            q: children.iter().map(|child| mean(child) as f32).collect(),
-            value: Value(mean(root) as f32).pov(player).0,
-            action: most_visited(children).map(|best| children[best].action),
-            principal_variation,
-        }
+        self.note_visits_before_proof();
     }
-}
-
-/// Most visits, then higher prior, then lower action.
-fn most_visited(children: &[Node]) -> Option<usize> {
-    let better = |a: &Node, b: &Node| a.visits > b.visits || (a.visits == b.visits && a.prior > b.prior);
-    (0..children.len()).reduce(|best, index| if better(&children[index], &children[best]) { index } else { best })
 }
 
 /// The seed of a search that belongs to a game's ply, or to a tree of a batch.

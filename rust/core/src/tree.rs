@@ -11,7 +11,8 @@
 //!
 //! Invariants, at any time: a node's `in_flight` is the number of descents that passed through it and have neither
 //! gone up (`ascend`) nor been taken back (`release`). With nothing in flight, an evaluated decision node has
-//! 1 + the sum of its children's visits, a chance node the sum.
+//! 1 + the sum of its children's visits, a chance node the sum. A node with a proof is the exception: dice can lead to it
+//! again without anything below being visited, and its `value_sum / visits` is as proven, whatever its children say.
 //!
 //! The tree does not know the rules, the formula that chooses, or where values come from.
 
@@ -26,7 +27,7 @@ pub const ROOT: NodeId = 0;
 /// What is known of the position at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Never reached by a descent.
+    /// Not expanded: never reached by a descent, or its children found no room.
     New,
     /// A leaf whose evaluation is under way.
     Pending,
@@ -58,7 +59,13 @@ pub struct Node {
     pub num_children: u16,
     /// What is known of the position.
     pub kind: Kind,
+    /// 0, or 1 + the plies in which the game is proven to end with the node's mean value, at most [`LONGEST_PROOF`].
+    /// Only a search with a solver writes it.
+    pub proof: u8,
 }
+
+/// What `Node::proof` stops counting at.
+pub const LONGEST_PROOF: u8 = u8::MAX;
 
 impl Node {
     fn new(action: Action, prior: f32) -> Self {
@@ -71,7 +78,15 @@ impl Node {
             action,
             num_children: 0,
             kind: Kind::New,
+            proof: 0,
         }
+    }
+
+    /// Mean of the values backed up, as `value_sum` sees them; 0 without visits.
+    #[must_use]
+    #[inline]
+    pub fn mean(&self) -> f64 {
+        if self.visits == 0 { 0.0 } else { self.value_sum / f64::from(self.visits) }
     }
 }
 
@@ -81,19 +96,37 @@ pub struct Tree {
     nodes: Vec<Node>,
     /// The other half of the double buffer that [`Tree::keep_subtree`] copies into.
     spare: Vec<Node>,
+    /// Nodes it may have; the root and its children come even so.
+    max_nodes: usize,
+    /// Sums of the squares of the values backed up, one a node; empty unless asked for.
+    squares: Vec<f64>,
+    spare_squares: Vec<f64>,
 }
 
 impl Default for Tree {
     fn default() -> Self {
-        Self { nodes: vec![Node::new(0, 1.0)], spare: Vec::new() }
+        Self::new(usize::MAX, false)
     }
 }
 
 impl Tree {
+    /// A root alone, in a tree that has room for `max_nodes` nodes and keeps squares of values if asked to.
+    #[must_use]
+    pub fn new(max_nodes: usize, squares: bool) -> Self {
+        // Indices are 32 bits, and one more node may always be expanded.
+        let max_nodes = max_nodes.min((u32::MAX - u32::from(u16::MAX)) as usize);
+        let squares = if squares { vec![0.0] } else { Vec::new() };
+        Self { nodes: vec![Node::new(0, 1.0)], spare: Vec::new(), max_nodes, squares, spare_squares: Vec::new() }
+    }
+
     /// Forgets everything but the allocated memory.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.nodes.push(Node::new(0, 1.0));
+        if !self.squares.is_empty() {
+            self.squares.clear();
+            self.squares.push(0.0);
+        }
     }
 
     /// The node with this index.
@@ -121,14 +154,22 @@ impl Tree {
     /// Memory held, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        (self.nodes.capacity() + self.spare.capacity()) * size_of::<Node>()
+        let squares = self.squares.capacity() + self.spare_squares.capacity();
+        (self.nodes.capacity() + self.spare.capacity()) * size_of::<Node>() + squares * size_of::<f64>()
     }
 
-    /// Whether there may be no room for the children of one more node (indices are 32 bits).
+    /// Whether there is room for so many children of one more node.
     #[must_use]
     #[inline]
-    pub fn is_full(&self) -> bool {
-        self.nodes.len() > (u32::MAX - u32::from(u16::MAX)) as usize
+    pub fn has_room(&self, children: usize) -> bool {
+        self.nodes.len() + children <= self.max_nodes
+    }
+
+    /// The sum of the squares of the values backed up through a node, where the tree keeps them.
+    #[must_use]
+    #[inline]
+    pub fn squares(&self, id: NodeId) -> Option<f64> {
+        self.squares.get(id as usize).copied()
     }
 
     /// Notes that a descent passes through the node.
@@ -154,10 +195,13 @@ impl Tree {
             // the allocator moves pages of this size rather than copies them.
             let capacity = self.nodes.capacity();
             let grown = if capacity < 1 << 20 { capacity * 2 } else { capacity + capacity / 4 };
-            self.nodes.reserve_exact(grown.max(needed) - self.nodes.len());
+            self.nodes.reserve_exact(grown.min(self.max_nodes).max(needed) - self.nodes.len());
         }
         let first_child = self.nodes.len() as NodeId;
         self.nodes.extend(actions.iter().zip(priors).map(|(&action, &prior)| Node::new(action, prior)));
+        if !self.squares.is_empty() {
+            self.squares.resize(needed, 0.0);
+        }
         let node = &mut self.nodes[id as usize];
         node.kind = kind;
         node.first_child = first_child;
@@ -165,9 +209,13 @@ impl Tree {
     }
 
     /// Ends a simulation: adds `value` to every node of `path` (root first) from the view of whoever chose it.
-    /// The only writer of `visits` and `value_sum`.
+    /// The only writer of `visits`; of `value_sum` there is one more, [`Tree::settle`].
     #[inline]
     pub fn ascend(&mut self, path: &[NodeId], value: Value) {
+        if !self.squares.is_empty() {
+            let square = f64::from(value.0) * f64::from(value.0);
+            path.iter().for_each(|&id| self.squares[id as usize] += square);
+        }
         let mut seen = f64::from(value.0);
         for &id in path {
             let node = &mut self.nodes[id as usize];
@@ -178,6 +226,36 @@ impl Tree {
                 Kind::Decision(player) => f64::from(value.pov(player).0),
                 _ => f64::from(value.0),
             };
+        }
+    }
+
+    /// Notes that the last node of `path` (root first) is proven to be worth `value`, the game being over after `plies`
+    /// more at the most: its visits are taken to have found that value, here and in the sums above.
+    pub fn settle(&mut self, path: &[NodeId], value: Value, plies: usize) {
+        let (&last, above) = path.split_last().expect("a path has its root");
+        let chooser = match above.last().map(|&id| self.node(id).kind) {
+            Some(Kind::Decision(player)) => player,
+            _ => Player::Zero,
+        };
+        let node = &mut self.nodes[last as usize];
+        let proven = f64::from(value.pov(chooser).0) * f64::from(node.visits);
+        let found = node.value_sum;
+        node.value_sum = proven;
+        node.proof = u8::try_from(plies + 1).unwrap_or(LONGEST_PROOF);
+        let change = if chooser == Player::Zero { proven - found } else { found - proven };
+        let mut viewer = Player::Zero;
+        for &id in above {
+            let node = &mut self.nodes[id as usize];
+            node.value_sum += if viewer == Player::Zero { change } else { -change };
+            viewer = match node.kind {
+                Kind::Decision(player) => player,
+                _ => Player::Zero,
+            };
+        }
+        if !self.squares.is_empty() {
+            let visits = f64::from(self.node(last).visits);
+            let change = f64::from(value.0) * f64::from(value.0) * visits - self.squares[last as usize];
+            path.iter().for_each(|&id| self.squares[id as usize] += change);
         }
     }
 
@@ -198,11 +276,12 @@ impl Tree {
         self.nodes[first + index].prior = prior;
     }
 
-    /// Makes the root's child under `action` the new root and drops everything else; without such a child the tree
-    /// is cleared. Nothing may be in flight.
+    /// Makes the root's child under `action` the new root and drops everything else; without such a child, or where it
+    /// was never expanded, the tree is cleared. Nothing may be in flight.
     pub fn keep_subtree(&mut self, action: Action) {
         let chooser = self.nodes[0].kind;
-        let Some(index) = self.children(ROOT).iter().position(|child| child.action == action) else {
+        let known = |child: &Node| child.action == action && child.kind != Kind::New;
+        let Some(index) = self.children(ROOT).iter().position(known) else {
             self.clear();
             return;
         };
@@ -213,15 +292,24 @@ impl Tree {
         let (old, new) = (&self.nodes, &mut self.spare);
         new.clear();
         new.push(root);
+        let squares = !self.squares.is_empty();
+        self.spare_squares.clear();
+        if squares {
+            self.spare_squares.push(self.squares[old[0].first_child as usize + index]);
+        }
         // Breadth first: the part of `new` not yet looked at is the queue.
         let mut next = 0;
         while next < new.len() {
             let (first, count) = (new[next].first_child as usize, usize::from(new[next].num_children));
             new[next].first_child = new.len() as NodeId;
             new.extend_from_slice(&old[first..first + count]);
+            if squares {
+                self.spare_squares.extend_from_slice(&self.squares[first..first + count]);
+            }
             next += 1;
         }
         std::mem::swap(&mut self.nodes, &mut self.spare);
+        std::mem::swap(&mut self.squares, &mut self.spare_squares);
     }
 }
 

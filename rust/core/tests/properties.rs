@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use azpy_core::batched::{Rounds, SearchError, Workers};
 use azpy_core::cache::Cache;
-use azpy_core::config::{Fpu, RootNoise, SearchConfig};
+use azpy_core::config::{Fpu, Gumbel, RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator, Uniform};
 use azpy_core::game::{Game, GameFault, PovValue, Turn};
 use azpy_core::rng::Stream;
-use azpy_core::search::Search;
+use azpy_core::search::{Search, SearchResult, Stop};
 use azpy_core::toy::Toy;
 use azpy_core::tree::ROOT;
 use common::{check_tree, hashed, hashed_answer, run};
@@ -295,7 +295,7 @@ fn each_search_is_answered_by_its_own_network() {
 
 #[test]
 fn a_reused_root_has_what_it_inherited_and_what_was_asked_for_and_new_noise() {
-    let noise = RootNoise { alpha: Some(0.5), fraction: 0.25 };
+    let noise = RootNoise { alpha: Some(0.5), fraction: 0.25, shaped: false };
     let config = SearchConfig { root_noise: Some(noise), ..SearchConfig::default() };
     for seed in 0..30 {
         let toy = Toy::random(seed, 8, false);
@@ -422,25 +422,40 @@ proptest! {
         max_collisions in 0..20_usize,
         virtual_loss in 0.0..3.0_f64,
         c_puct in 0.0..4.0_f64,
+        c_puct_stdev in prop_oneof![Just(0.0), 0.1..1.0],
         fpu in prop_oneof![Just(Fpu::Zero), Just(Fpu::Parent), (0.0..1.0).prop_map(Fpu::Reduction)],
-        noisy in any::<bool>(),
+        in_flight_share in proptest::option::of(0.01..1.0_f64),
+        root in (any::<bool>(), prop_oneof![Just(0.0), 0.5..4.0_f64], prop_oneof![Just(1.0), 0.5..2.0]),
+        max_considered in 0..6_usize,
         evaluations in proptest::option::of(2..300_u32),
     ) {
-        let root_noise = noisy.then_some(RootNoise { alpha: None, fraction: 0.3 });
-        let config =
-            SearchConfig { eval_batch, c_puct, c_puct_base: None, fpu, virtual_loss, max_collisions, root_noise, evaluations };
+        let (noisy, forced_visits, root_temperature) = root;
+        let root_noise = noisy.then_some(RootNoise { alpha: None, fraction: 0.3, shaped: true });
+        let gumbel = (max_considered > 0).then_some(Gumbel { max_considered, ..Gumbel::default() });
+        let config = SearchConfig {
+            eval_batch, c_puct, c_puct_stdev, fpu, virtual_loss, max_collisions, in_flight_share, root_noise,
+            root_temperature, forced_visits, gumbel, evaluations, ..SearchConfig::default()
+        };
         let search = run(&Toy::random(seed, depth, true), config, simulations, seed, &mut hashed());
-        let visits = search.result().visits.iter().sum::<u32>();
+        let result = search.result();
+        let visits = result.visits.iter().sum::<u32>();
         let leaves = search.stats().evaluations;
         match evaluations {
-            Some(limit) if visits < simulations => prop_assert_eq!(leaves, u64::from(limit)),
+            Some(limit) if visits < simulations => {
+                prop_assert_eq!(leaves, u64::from(limit));
+                prop_assert_eq!(result.stop, Stop::Evaluations);
+            }
             Some(limit) => prop_assert!(leaves <= u64::from(limit) && visits == simulations),
             None => prop_assert_eq!(visits, simulations),
         }
-        // What ran out of evaluations is the search of as many simulations.
-        let free = SearchConfig { evaluations: None, ..config };
-        let same = run(&Toy::random(seed, depth, true), free, visits, seed, &mut hashed());
-        prop_assert_eq!(search.result(), same.result());
-        prop_assert_eq!(leaves, same.stats().evaluations);
+        prop_assert!((result.target.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+        prop_assert!(result.target.iter().all(|&share| share >= 0.0));
+        // What ran out of evaluations is the search of as many simulations. Sequential halving plans for its number.
+        if gumbel.is_none() {
+            let free = SearchConfig { evaluations: None, ..config };
+            let same = run(&Toy::random(seed, depth, true), free, visits, seed, &mut hashed());
+            prop_assert_eq!(SearchResult { stop: Stop::Simulations, ..result }, same.result());
+            prop_assert_eq!(leaves, same.stats().evaluations);
+        }
     }
 }

@@ -63,7 +63,7 @@ fn toy() -> Toy {
 }
 
 fn config() -> SelfPlayConfig {
-    let root_noise = Some(RootNoise { alpha: None, fraction: 0.25 });
+    let root_noise = Some(RootNoise { alpha: None, fraction: 0.25, shaped: false });
     SelfPlayConfig {
         search: SearchConfig { root_noise, eval_batch: 4, ..SearchConfig::default() },
         simulations: 30,
@@ -209,7 +209,7 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
     }
     let play = |value, end, resign| {
         let toy = Toy::parse(&tree(11, 0, end)).unwrap();
-        let root_noise = Some(RootNoise { alpha: None, fraction: 0.25 });
+        let root_noise = Some(RootNoise { alpha: None, fraction: 0.25, shaped: false });
         let search = SearchConfig { root_noise, eval_batch: 2, ..SearchConfig::default() };
         let config = SelfPlayConfig { search, simulations: 6, opening_plies: 0, resign, tree_reuse: false, ..config() };
         let layout = Layout { slots: 2, first_game: 0, games: Some(2), inside: |body| body() };

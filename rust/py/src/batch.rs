@@ -20,7 +20,9 @@ pub(crate) trait AnyBatch: Send {
     fn len(&self) -> usize;
     fn num_actions(&self) -> usize;
     fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()>;
-    fn run(&mut self, py: Python<'_>, simulations: u32) -> PyResult<()>;
+    /// With a limit the run also ends after so long.
+    fn run(&mut self, py: Python<'_>, simulations: u32, limit: Option<Duration>) -> PyResult<()>;
+    fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()>;
     fn advance(&mut self, index: usize, action: i64) -> PyResult<()>;
     fn result(&self, index: usize) -> SearchResult;
     /// Counts, nodes of the tree, and its bytes.
@@ -60,8 +62,9 @@ impl<G: Hosted> Batch<G> {
     }
 
     /// Rounds until all is done. Runs detached from the interpreter.
-    fn work(&mut self) -> PyResult<()> {
-        let mut looked = Instant::now();
+    fn work(&mut self, limit: Option<Duration>) -> PyResult<()> {
+        let began = Instant::now();
+        let mut looked = began;
         let (mut rounds, mut rows) = (0, self.rounds.stats.rows);
         loop {
             let outcome = self.rounds.run(&mut self.searches, &mut self.evaluators);
@@ -69,6 +72,9 @@ impl<G: Hosted> Batch<G> {
             self.check()?;
             if !outcome.map_err(search_error)? {
                 return Ok(());
+            }
+            if limit.is_some_and(|limit| began.elapsed() >= limit) {
+                self.searches.iter_mut().for_each(Search::interrupt);
             }
             rounds += 1;
             // Reading the clock costs as much as a round of a single small tree.
@@ -107,7 +113,7 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         Ok(())
     }
 
-    fn run(&mut self, py: Python<'_>, simulations: u32) -> PyResult<()> {
+    fn run(&mut self, py: Python<'_>, simulations: u32, limit: Option<Duration>) -> PyResult<()> {
         let rolls = self.searches.iter().position(|search| search.root().turn() == Turn::Chance);
         self.check()?;
         if let Some(index) = rolls {
@@ -119,7 +125,7 @@ impl<G: Hosted> AnyBatch for Batch<G> {
             search.begin(simulations, stream).map_err(|fault| GameError::new_err(fault.to_string()))?;
         }
         self.runs += 1;
-        let outcome = py.detach(|| caught(|| self.work()));
+        let outcome = py.detach(|| caught(|| self.work(limit)));
         let failed = self.check();
         // A game that failed left positions in the trees that are none, a panic perhaps half a round: all trees begin
         // again, from roots that are as they were.
@@ -129,6 +135,22 @@ impl<G: Hosted> AnyBatch for Batch<G> {
             }
         }
         failed.and(outcome)
+    }
+
+    fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()> {
+        let search = &mut self.searches[index];
+        let mut legal = Vec::new();
+        if matches!(search.root().turn(), Turn::Player(_)) {
+            search.root().legal_actions(&mut legal);
+        }
+        if draws.len() != legal.len() || draws.iter().any(|draw| !draw.is_finite()) {
+            let (got, actions) = (draws.len(), legal.len());
+            return Err(PyValueError::new_err(format!(
+                "gumbel must be one finite number for each of the {actions} legal actions, got {got} numbers"
+            )));
+        }
+        search.set_gumbel_draws(draws);
+        Ok(())
     }
 
     fn advance(&mut self, index: usize, action: i64) -> PyResult<()> {

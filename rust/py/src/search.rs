@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use azpy_core::config::SearchConfig;
-use azpy_core::search::{SearchResult as CoreResult, SearchStats};
+use azpy_core::search::{SearchResult as CoreResult, SearchStats, Stop};
 use azpy_core::selfplay::{choose, sharpen};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
@@ -15,7 +15,7 @@ use crate::batch::AnyBatch;
 use crate::errors::caught;
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{AnyState, BatchSettings};
-use crate::settings::{self, FpuSetting, NoiseSetting};
+use crate::settings;
 use crate::state::{State, any_state};
 
 /// What a search found. Arrays are [L], one entry a legal action, ascending; values are for the player to move.
@@ -61,20 +61,55 @@ impl SearchResult {
         self.inner.value
     }
 
-    /// The action with the most visits (then the higher prior, then the lower number); None when the game is over.
+    /// int64 [L]: -1, or the plies in which the game is proven to end, with the value in `q`, after the action (254 for
+    /// 254 and more). Only with `solver`.
+    #[getter]
+    fn proofs<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_iter(py, self.inner.proofs.iter().map(|&proof| i64::from(proof) - 1))
+    }
+
+    /// The plies in which the game is proven to end with `value`, or None.
+    #[getter]
+    fn proof(&self) -> Option<u8> {
+        self.inner.proof.checked_sub(1)
+    }
+
+    /// float32 [L]: the policy to learn from this search; sums to 1. Shares of the visits (those from before anything
+    /// was proven; without those that were only forced), or with Gumbel the improved policy. Without visits, the priors.
+    #[getter]
+    fn target<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        PyArray1::from_slice(py, &self.inner.target)
+    }
+
+    /// Why the run ended: "simulations" (all are done), "evaluations", "decided" (early_stop), "proven", "seconds", or
+    /// "game over".
+    #[getter]
+    fn stop(&self) -> &'static str {
+        match self.inner.stop {
+            Stop::Simulations => "simulations",
+            Stop::Evaluations => "evaluations",
+            Stop::Decided => "decided",
+            Stop::Proven => "proven",
+            Stop::Interrupted => "seconds",
+            Stop::GameOver => "game over",
+        }
+    }
+
+    /// The action to play: a proven win; else the one with the most visits (then the higher prior, then the lower
+    /// number), or what `lcb` or Gumbel's rule says; or what is proven to be better. None when the game is over.
     #[getter]
     fn action(&self) -> Option<u32> {
         self.inner.action
     }
 
-    /// The most visited line of play, up to the first roll.
+    /// The line of play that `action` begins, most visited from there on, up to the first roll.
     #[getter]
     fn principal_variation(&self) -> Vec<u32> {
         self.inner.principal_variation.clone()
     }
 
     /// Counts of this run: simulations, evaluations (leaves the evaluator answered, the root's own included),
-    /// cache_hits, terminals, collisions, rounds; and of the tree: nodes, memory_bytes.
+    /// cache_hits, terminals, collisions, rounds, unexpanded (leaves for whose children a full tree had no room); and of the tree: nodes, memory_bytes.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = search_stats(py, &self.stats)?;
@@ -109,6 +144,7 @@ fn search_stats<'py>(py: Python<'py>, stats: &SearchStats) -> PyResult<Bound<'py
     dict.set_item("terminals", stats.terminals)?;
     dict.set_item("collisions", stats.collisions)?;
     dict.set_item("rounds", stats.rounds)?;
+    dict.set_item("unexpanded", stats.unexpanded)?;
     Ok(dict)
 }
 
@@ -156,14 +192,32 @@ fn exclusive<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
 /// Args:
 ///     evaluator: UniformEvaluator, RolloutEvaluator, OnnxEvaluator, or any object with `evaluate_batch`.
 ///     simulations: visits below the root that a run adds.
-///     eval_batch: leaves gathered before each call of the evaluator, at most. 1 is textbook PUCT.
-///     c_puct: exploration constant; with `c_puct_base` b it grows as c_puct + ln((1 + N + b) / b).
-///     fpu: value of an untried action: "zero", "parent", or a number r: the parent's Q - r sqrt(prior mass tried).
-///     virtual_loss: losses that a descent in flight counts as; 0 counts it in the exploration term alone.
-///     max_collisions: descents a round that may meet a leaf in flight; by default eval_batch.
-///     root_noise: None, a fraction, or (alpha, fraction) of Dirichlet noise; alpha None is 10 / legal actions.
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`.
 ///     seed: of the noise and the dice; run k of two searches with the same seed draws the same.
+///     eval_batch: leaves gathered before each call of the evaluator, at most (8). 1 is textbook PUCT.
+///     virtual_loss: losses that a descent in flight counts as (1); 0 counts it in the exploration term alone.
+///     max_collisions: descents a round that may meet a leaf in flight, by default eval_batch. Those are held to the
+///         round's end, so that others go elsewhere; with 1 the first of them ends the round.
+///     in_flight_share: a round's leaves are also at most this share of the visits the root has had (None: no cap).
+///     c_puct: exploration constant (1.5); with `c_puct_base` b it grows as c_puct + ln((1 + N + b) / b).
+///     c_puct_stdev: how much it grows with the spread of the values below a node (0; KataGo 0.85).
+///     fpu: value of an untried action: "zero", "parent", or a number r: the parent's Q - r sqrt(prior mass tried).
+///     root_noise: None, a fraction, or (alpha, fraction) of Dirichlet noise; alpha None is 10 / legal actions.
+///     noise_shaped: half of alpha goes to actions whose prior stands out (False; KataGo).
+///     root_temperature: the root's priors are raised to 1 / this (1; KataGo 1.1 to 1.25).
+///     forced_visits: k: a visited child of the root gets at least sqrt(k P n) of n visits, and `target` is rid of what
+///         only that brought (0; KataGo 2).
+///     gumbel_actions: actions that Gumbel's sequential halving begins with (Danihelka et al. 2022; 16 in mctx), in
+///         place of PUCT, FPU and noise; 0 for PUCT. With it gumbel_scale (1; 0 for no chance), value_scale (0.1) and
+///         maxvisit_init (50).
+///     lcb: `action` has the highest Q - lcb * standard error among the actions with a tenth of the most visits at least;
+///         None: the most visited.
+///     solver: proven wins, draws and losses are carried up; a proven action is not searched again (False).
+///     early_stop: a search ends as soon as the most visited action cannot be overtaken (False). Without effect where
+///         visits alone do not decide: with lcb, solver or gumbel_actions.
+///     evaluations: a search also ends when it has expanded so many leaves, its root included if that was new.
+///     max_memory_mb: of the tree; a full one is searched on without growing, and `stats["unexpanded"]` counts the
+///         leaves that found no room.
 ///
 ///     >>> import azpy
 ///     >>> state = azpy.make_game("connect_four")
@@ -183,35 +237,16 @@ pub(crate) struct Search {
 #[pymethods]
 impl Search {
     #[new]
-    #[pyo3(signature = (
-        evaluator, *, simulations = 800, eval_batch = 8, c_puct = 1.5, c_puct_base = None,
-        fpu = FpuSetting::Name("zero".into()), virtual_loss = 1.0, max_collisions = None, root_noise = None,
-        cache_positions = 0, seed = 0
-    ))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (evaluator, *, simulations = 800, cache_positions = 0, seed = 0, **options))]
     fn new(
         evaluator: &Bound<'_, PyAny>,
         simulations: i64,
-        eval_batch: i64,
-        c_puct: f64,
-        c_puct_base: Option<f64>,
-        fpu: FpuSetting,
-        virtual_loss: f64,
-        max_collisions: Option<usize>,
-        root_noise: Option<NoiseSetting>,
         cache_positions: usize,
         seed: u64,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         AnyEvaluator::new(evaluator)?;
-        let config = settings::search_config(
-            eval_batch,
-            c_puct,
-            c_puct_base,
-            &fpu,
-            virtual_loss,
-            max_collisions,
-            root_noise.as_ref(),
-        )?;
+        let config = settings::search_config(evaluator.py(), options, 0.0)?;
         Ok(Self {
             evaluator: evaluator.clone().unbind(),
             simulations: settings::simulations(simulations)?,
@@ -226,14 +261,32 @@ impl Search {
     ///
     /// At a finished game there is nothing to do. With 0 simulations the root alone is evaluated. Raises GameError at a
     /// chance turn; an exception in the evaluator or the game comes as it is.
-    #[pyo3(signature = (state = None, simulations = None))]
+    ///
+    /// Args:
+    ///     state: a position; None to go on.
+    ///     simulations: in place of the search's own number; with `seconds` alone there is no limit.
+    ///     seconds: the run ends after so long, with the round under way; the root is evaluated in any case.
+    ///     gumbel: float64 [L], draws for the root's actions in place of random ones, with `gumbel_actions`.
+    #[pyo3(signature = (state = None, simulations = None, *, seconds = None, gumbel = None))]
     fn run(
         &self,
         py: Python<'_>,
         state: Option<&Bound<'_, PyAny>>,
         simulations: Option<i64>,
+        seconds: Option<f64>,
+        gumbel: Option<Vec<f64>>,
     ) -> PyResult<SearchResult> {
-        let simulations = simulations.map_or(Ok(self.simulations), settings::simulations)?;
+        let limit = settings::limit(seconds)?;
+        let simulations = match simulations {
+            Some(simulations) => settings::simulations(simulations)?,
+            None if limit.is_some() && self.config.gumbel.is_some() => {
+                return Err(PyValueError::new_err(
+                    "sequential halving needs to know how many simulations there will be: give simulations with seconds",
+                ));
+            }
+            None if limit.is_some() => u32::MAX,
+            None => self.simulations,
+        };
         let mut kept = exclusive(&self.session)?;
         if let Some(state) = state {
             let (spec, state) = any_state(state)?;
@@ -255,7 +308,10 @@ impl Search {
                 "run() without a state goes on with a search, and none has been run yet",
             ));
         };
-        session.batch.run(py, simulations)?;
+        if let Some(draws) = gumbel {
+            session.batch.set_gumbel_draws(0, &draws)?;
+        }
+        session.batch.run(py, simulations, limit)?;
         let result = session.result(0);
         session.batch.check().map(|()| result)
     }
@@ -293,35 +349,18 @@ pub(crate) struct VectorSearch {
 impl VectorSearch {
     #[new]
     #[pyo3(signature = (
-        states, evaluator, *, networks = None, eval_batch = 8, c_puct = 1.5, c_puct_base = None,
-        fpu = FpuSetting::Name("zero".into()), virtual_loss = 1.0, max_collisions = None, root_noise = None,
-        cache_positions = 0, seed = 0, threads = None
+        states, evaluator, *, networks = None, cache_positions = 0, seed = 0, threads = None, **options
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         states: Vec<Bound<'_, PyAny>>,
         evaluator: &Bound<'_, PyAny>,
         networks: Option<Vec<usize>>,
-        eval_batch: i64,
-        c_puct: f64,
-        c_puct_base: Option<f64>,
-        fpu: FpuSetting,
-        virtual_loss: f64,
-        max_collisions: Option<usize>,
-        root_noise: Option<NoiseSetting>,
         cache_positions: usize,
         seed: u64,
         threads: Option<usize>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let config = settings::search_config(
-            eval_batch,
-            c_puct,
-            c_puct_base,
-            &fpu,
-            virtual_loss,
-            max_collisions,
-            root_noise.as_ref(),
-        )?;
+        let config = settings::search_config(evaluator.py(), options, 0.0)?;
         let evaluators: Vec<AnyEvaluator> = match evaluator.extract::<Vec<Bound<'_, PyAny>>>() {
             Ok(several) => several.iter().map(AnyEvaluator::new).collect::<PyResult<_>>()?,
             Err(_) => vec![AnyEvaluator::new(evaluator)?],
@@ -354,8 +393,11 @@ impl VectorSearch {
     }
 
     /// Adds simulations to every tree. On an exception nothing stays in flight, and `run` may be called again.
-    fn run(&self, py: Python<'_>, simulations: i64) -> PyResult<()> {
-        exclusive(&self.session)?.batch.run(py, settings::simulations(simulations)?)
+    /// `seconds` as for `Search.run`.
+    #[pyo3(signature = (simulations, *, seconds = None))]
+    fn run(&self, py: Python<'_>, simulations: i64, seconds: Option<f64>) -> PyResult<()> {
+        let limit = settings::limit(seconds)?;
+        exclusive(&self.session)?.batch.run(py, settings::simulations(simulations)?, limit)
     }
 
     /// What each search found, [B].

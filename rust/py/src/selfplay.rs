@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::Workers;
-use azpy_core::config::SearchConfig;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, SelfPlayStats};
@@ -18,7 +17,7 @@ use crate::errors::selfplay_error;
 use crate::evaluators::{AnyEvaluator, is_evaluating};
 use crate::hosted::{Fault, Hosted, SelfPlaySettings};
 use crate::record::GameRecord;
-use crate::settings::{self, FpuSetting, NoiseSetting};
+use crate::settings;
 use crate::state::any_game;
 
 /// How long to wait without looking for Ctrl-C.
@@ -135,8 +134,6 @@ pub(crate) fn close_all(py: Python<'_>) {
 ///     opening_plies: a game begins with 0 to this many random actions, not searched and not learned from.
 ///     opening_policy_plies: then come 0 to this many actions drawn from the network's raw policy, not searched and
 ///         not learned from either (Wu 2019).
-///     evaluations: a search also ends when it has expanded so many leaves, its root included if that was new. Answers
-///         of the cache count too, so that the cache changes no game; finished games and a reused tree are free.
 ///     resign_below: a player resigns when the value of the root and of the most visited action were below this in its
 ///         last `resign_plies` searches; from -1 (nobody resigns) to 0, for the player to move.
 ///     resign_control: share of games that are played to the end all the same and say whether a player would have
@@ -146,7 +143,8 @@ pub(crate) fn close_all(py: Python<'_>) {
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none.
 ///     threads: grow the trees; by default one a core.
 ///     first_game, games: ids of the games to play, first_game on; games None plays for ever.
-///     Others as for `Search`.
+///     Others as for `Search`; root_noise is 0.25 unless given. Answers of the cache count as `evaluations`, so that the
+///         cache changes no game; finished games and a reused tree are free.
 ///
 ///     >>> import azpy
 ///     >>> with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=4, simulations=20, games=10) as games:
@@ -206,12 +204,10 @@ fn check_resign_below(below: f64) -> PyResult<()> {
 impl SelfPlay {
     #[new]
     #[pyo3(signature = (
-        game, evaluator, *, slots = 256, pipelines = 2, eval_batch = 8, simulations = 100, c_puct = 1.5,
-        c_puct_base = None, fpu = FpuSetting::Name("zero".into()), virtual_loss = 1.0, max_collisions = None,
-        root_noise = Some(NoiseSetting::Fraction(0.25)), temperature = 1.0, temperature_plies = 30,
-        temperature_final = 0.0, opening_plies = 0, tree_reuse = true, max_plies = None, cache_positions = 200_000,
-        threads = None, seed = 0, first_game = 0, games = None, temperature_halflife = None, opening_policy_plies = 0,
-        evaluations = None, resign_below = -1.0, resign_plies = 3, resign_control = 0.1
+        game, evaluator, *, slots = 256, pipelines = 2, simulations = 100, temperature = 1.0, temperature_plies = 30,
+        temperature_final = 0.0, temperature_halflife = None, opening_plies = 0, opening_policy_plies = 0,
+        tree_reuse = true, max_plies = None, resign_below = -1.0, resign_plies = 3, resign_control = 0.1,
+        cache_positions = 200_000, threads = None, seed = 0, first_game = 0, games = None, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -220,44 +216,28 @@ impl SelfPlay {
         evaluator: &Bound<'_, PyAny>,
         slots: usize,
         pipelines: usize,
-        eval_batch: i64,
         simulations: i64,
-        c_puct: f64,
-        c_puct_base: Option<f64>,
-        fpu: FpuSetting,
-        virtual_loss: f64,
-        max_collisions: Option<usize>,
-        root_noise: Option<NoiseSetting>,
         temperature: f64,
         temperature_plies: usize,
         temperature_final: f64,
+        temperature_halflife: Option<f64>,
         opening_plies: usize,
+        opening_policy_plies: usize,
         tree_reuse: bool,
         max_plies: Option<usize>,
+        resign_below: f64,
+        resign_plies: u32,
+        resign_control: f64,
         cache_positions: usize,
         threads: Option<usize>,
         seed: u64,
         first_game: u64,
         games: Option<u64>,
-        temperature_halflife: Option<f64>,
-        opening_policy_plies: usize,
-        evaluations: Option<u32>,
-        resign_below: f64,
-        resign_plies: u32,
-        resign_control: f64,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
-        let search = settings::search_config(
-            eval_batch,
-            c_puct,
-            c_puct_base,
-            &fpu,
-            virtual_loss,
-            max_collisions,
-            root_noise.as_ref(),
-        )?;
-        let search = SearchConfig { evaluations, ..search };
-        search.check().map_err(PyValueError::new_err)?;
+        // Noise is what self-play explores by, so it has some unless told otherwise.
+        let search = settings::search_config(py, options, 0.25)?;
         let simulations = settings::simulations(simulations)?;
         if simulations == 0 {
             return Err(PyValueError::new_err("simulations must be at least 1 in self-play, got 0"));

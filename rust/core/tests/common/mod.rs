@@ -48,7 +48,9 @@ pub fn run<G: Game>(
     search.begin(simulations, Stream::keyed(&[seed])).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
     while rounds.run(std::slice::from_mut(&mut search), std::slice::from_mut(evaluator)).unwrap() {}
-    check_tree(&search);
+    if config.max_nodes.is_none() {
+        check_tree(&search);
+    }
     search
 }
 
@@ -61,6 +63,8 @@ pub fn check_tree<G: Game>(search: &Search<G>) {
         let children = tree.children(id as u32);
         let below: u32 = children.iter().map(|child| child.visits).sum();
         match node.kind {
+            // A roll can lead to a proven position again and again; what is below it is not looked at any more.
+            Kind::Decision(_) | Kind::Chance if node.proof != 0 => assert!(node.visits >= below),
             Kind::Decision(_) => assert_eq!(node.visits, 1 + below),
             Kind::Chance => assert_eq!(node.visits, below),
             Kind::New => assert_eq!(node.visits, 0),
@@ -83,13 +87,15 @@ pub struct Naive<G> {
     game: G,
     pub n: u32,
     pub w0: f64,
+    /// Sum of the squares of the values.
+    pub w2: f64,
     pub children: Vec<Edge<G>>,
     expanded: bool,
 }
 
 impl<G: Game> Naive<G> {
     pub fn new(game: G) -> Self {
-        Self { game, n: 0, w0: 0.0, children: Vec::new(), expanded: false }
+        Self { game, n: 0, w0: 0.0, w2: 0.0, children: Vec::new(), expanded: false }
     }
 
     /// One simulation; the value for player 0.
@@ -123,7 +129,10 @@ impl<G: Game> Naive<G> {
                 let sign = if player == Player::Zero { 1.0 } else { -1.0 };
                 let n = f64::from(self.n);
                 let c = config.c_puct + config.c_puct_base.map_or(0.0, |base| ((1.0 + n + base) / base).ln());
-                let parent_q = sign * self.w0 / n;
+                let mean = self.w0 / n;
+                let stdev = ((2.0 * 0.16 + self.w2 - n * mean * mean) / (2.0 + n)).max(0.0).sqrt();
+                let c = c * (1.0 + config.c_puct_stdev * (stdev / 0.4 - 1.0));
+                let parent_q = sign * mean;
                 let tried: f64 = self.children.iter().filter(|c| c.2.is_some()).map(|c| f64::from(c.1)).sum();
                 let fpu = match config.fpu {
                     Fpu::Zero => 0.0,
@@ -142,6 +151,7 @@ impl<G: Game> Naive<G> {
         };
         self.n += 1;
         self.w0 += value;
+        self.w2 += value * value;
         value
     }
 

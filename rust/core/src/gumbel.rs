@@ -1,0 +1,198 @@
+//! Planning with Gumbel (Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel", ICLR
+//! 2022): which action to try next at the root and below it, which one to play, and the improved policy to learn.
+//!
+//! The arithmetic is that of DeepMind's mctx (`gumbel_muzero_policy` with `qtransform_completed_by_mix_value`), visit
+//! for visit: tests compare the two. Priors stand for logits, as `ln P` differs from them by a constant that every use
+//! here cancels. Descents in flight count as visits where visits say whose turn it is, and nowhere else.
+
+use crate::config::Gumbel;
+use crate::tree::{Node, NodeId, Tree};
+
+/// One node's children as the player who chooses there sees them.
+pub(crate) struct Choice<'a> {
+    pub(crate) children: &'a [Node],
+    /// Value sum and visits of the node itself, its own evaluation included, for that player.
+    pub(crate) value_sum: f64,
+    pub(crate) visits: u32,
+    /// Actions of the game: mctx has a Q for illegal ones too, and they take part in the scaling of all Q.
+    pub(crate) num_actions: usize,
+}
+
+impl<'a> Choice<'a> {
+    /// The children of a decision node; `sign` is 1 where the node's own sum is in the view of the player who chooses.
+    pub(crate) fn at(tree: &'a Tree, id: NodeId, sign: f64, num_actions: usize) -> Self {
+        let node = tree.node(id);
+        Self { children: tree.children(id), value_sum: sign * node.value_sum, visits: node.visits, num_actions }
+    }
+
+    /// `ln P + sigma(completed Q)` for every child into `out` (sections 4 and 5; equations 8, 10 and 11 and appendix D).
+    /// Q of a child without visits is the mixed value: the node's own evaluation, and the visited children's Q weighted
+    /// by their priors. Q is scaled to [0, 1] within the node.
+    fn improved_logits(&self, rule: &Gumbel, out: &mut Vec<f64>) {
+        let (mut tried_prior, mut weighted_q, mut tried_sum, mut most) = (0.0, 0.0, 0.0, 0);
+        let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
+        let mut tried = 0;
+        for child in self.children.iter().filter(|child| child.visits > 0) {
+            let (prior, q) = (positive(child.prior), child.mean());
+            tried_prior += prior;
+            weighted_q += prior * q;
+            tried_sum += child.value_sum;
+            most = most.max(child.visits);
+            lowest = lowest.min(q);
+            highest = highest.max(q);
+            tried += 1;
+        }
+        let simulations = f64::from(self.visits.saturating_sub(1));
+        let own_value = self.value_sum - tried_sum;
+        let weighted_q = if tried > 0 { weighted_q / tried_prior } else { 0.0 };
+        let mixed = (own_value + simulations * weighted_q) / (simulations + 1.0);
+        if tried < self.num_actions {
+            lowest = lowest.min(mixed);
+            highest = highest.max(mixed);
+        }
+        // Equal Q everywhere must not be divided by nothing.
+        let spread = (highest - lowest).max(1e-8);
+        let scale = (rule.maxvisit_init + f64::from(most)) * rule.value_scale / spread;
+        out.clear();
+        out.extend(self.children.iter().map(|child| {
+            let q = if child.visits > 0 { child.mean() } else { mixed };
+            positive(child.prior).ln() + scale * (q - lowest)
+        }));
+    }
+
+    /// The improved policy, softmax(ln P + sigma(completed Q)), into `out`.
+    pub(crate) fn improved_policy(&self, rule: &Gumbel, out: &mut Vec<f64>) {
+        self.improved_logits(rule, out);
+        let highest = out.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        out.iter_mut().for_each(|logit| *logit = (*logit - highest).exp());
+        let sum: f64 = out.iter().sum();
+        out.iter_mut().for_each(|weight| *weight /= sum);
+    }
+
+    /// Below the root: the child whose visits fall behind the improved policy the most (equation 14). Proven children
+    /// are passed over.
+    pub(crate) fn interior(&self, rule: &Gumbel, scratch: &mut Vec<f64>) -> usize {
+        self.improved_policy(rule, scratch);
+        let total: u32 = self.children.iter().map(begun).sum();
+        let share = 1.0 / (1.0 + f64::from(total));
+        let score = |index: usize| scratch[index] - f64::from(begun(&self.children[index])) * share;
+        best(self.children, |index| self.children[index].proof == 0, score).unwrap_or(0)
+    }
+}
+
+/// The root's own rule: its Gumbel draws, and what it had when the search began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Root {
+    /// `[L]` draws from the Gumbel distribution, times its scale.
+    pub(crate) draws: Vec<f64>,
+    /// `[L]` visits inherited from an earlier search: sequential halving counts its own.
+    pub(crate) inherited: Vec<u32>,
+    /// Simulations that this search was asked for.
+    pub(crate) simulations: u32,
+}
+
+impl Root {
+    /// Sequential halving: among the children with as many visits as it is the turn of, the one with the highest
+    /// `g + ln P + sigma(Q)`.
+    pub(crate) fn select(&self, choice: &Choice<'_>, rule: &Gumbel, scratch: &mut Vec<f64>) -> usize {
+        choice.improved_logits(rule, scratch);
+        let own = |index: usize| begun(&choice.children[index]) - self.inherited[index];
+        let index: u32 = (0..choice.children.len()).map(own).sum();
+        let considered = rule.max_considered.min(choice.children.len());
+        let turn = visits_considered(considered, self.simulations, index);
+        let open = |index: usize| choice.children[index].proof == 0;
+        let score = |index: usize| scratch[index] + self.draws[index];
+        best(choice.children, |index| open(index) && own(index) == turn, score)
+            // Collisions that were taken back and proofs leave the order of turns: then it is the turn of the least.
+            .or_else(|| {
+                let least = (0..choice.children.len()).filter(|&index| open(index)).map(own).min()?;
+                best(choice.children, |index| open(index) && own(index) == least, score)
+            })
+            .unwrap_or(0)
+    }
+
+    /// The action to play: the highest `g + ln P + sigma(Q)` among the most visited.
+    pub(crate) fn choose(&self, choice: &Choice<'_>, rule: &Gumbel, scratch: &mut Vec<f64>) -> Option<usize> {
+        choice.improved_logits(rule, scratch);
+        let own = |index: usize| choice.children[index].visits - self.inherited[index];
+        let most = (0..choice.children.len()).map(own).max()?;
+        best(choice.children, |index| own(index) == most, |index| scratch[index] + self.draws[index])
+    }
+}
+
+/// Visits, those under way included.
+fn begun(child: &Node) -> u32 {
+    child.visits + child.in_flight
+}
+
+/// A prior whose logarithm is a number.
+fn positive(prior: f32) -> f64 {
+    f64::from(prior.max(f32::MIN_POSITIVE))
+}
+
+/// The child with the highest score among those that may be taken; the first of equals.
+fn best(children: &[Node], may: impl Fn(usize) -> bool, score: impl Fn(usize) -> f64) -> Option<usize> {
+    let mut found: Option<(usize, f64)> = None;
+    for index in (0..children.len()).filter(|&index| may(index)) {
+        let score = score(index);
+        if found.is_none_or(|(_, highest)| score > highest) {
+            found = Some((index, score));
+        }
+    }
+    found.map(|(index, _)| index)
+}
+
+/// How many visits the children have whose turn the `index`-th simulation is: sequential halving (Karnin, Koren and
+/// Somekh 2013) as mctx lays it out. In each phase the children still considered are visited in rounds, each once a
+/// round; then the better half goes on. Simulations left over are rounds of two.
+pub(crate) fn visits_considered(considered: usize, simulations: u32, index: u32) -> u32 {
+    if considered <= 1 {
+        return index;
+    }
+    let phases = u64::from(considered.next_power_of_two().ilog2());
+    let (mut width, mut first, mut visits) = (considered as u64, 0, 0);
+    loop {
+        let rounds = (u64::from(simulations) / (phases * width)).max(1);
+        if u64::from(index) < first + rounds * width {
+            return (visits + (u64::from(index) - first) / width) as u32;
+        }
+        first += rounds * width;
+        visits += rounds;
+        width = (width / 2).max(2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sequence written out, as the paper's algorithm 2 goes.
+    fn sequence(considered: usize, simulations: u32) -> Vec<u32> {
+        if considered <= 1 {
+            return (0..simulations).collect();
+        }
+        let phases = (considered as f64).log2().ceil();
+        let (mut visits, mut left, mut out) = (vec![0; considered], considered, Vec::new());
+        while out.len() < simulations as usize {
+            let rounds = ((f64::from(simulations) / (phases * left as f64)) as u32).max(1);
+            for _ in 0..rounds {
+                out.extend_from_slice(&visits[..left]);
+                visits[..left].iter_mut().for_each(|n| *n += 1);
+            }
+            left = (left / 2).max(2);
+        }
+        out.truncate(simulations as usize);
+        out
+    }
+
+    #[test]
+    fn turns_are_those_of_sequential_halving_written_out() {
+        for considered in 0..=40 {
+            for simulations in [1, 2, 3, 7, 16, 50, 64, 199, 200, 1000] {
+                let turns: Vec<u32> =
+                    (0..simulations).map(|index| visits_considered(considered, simulations, index)).collect();
+                assert_eq!(turns, sequence(considered, simulations), "{considered} of {simulations}");
+            }
+        }
+    }
+}

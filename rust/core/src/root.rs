@@ -1,0 +1,75 @@
+//! What a search does to the priors of its root, once a move: temperature and noise.
+
+use crate::config::{RootNoise, SearchConfig};
+use crate::rng::Stream;
+
+/// The root's priors as an exploring search uses them, `[L]`, from those of the network.
+pub(crate) fn explored_priors(clean: &[f32], config: &SearchConfig, stream: &mut Stream) -> Vec<f32> {
+    let mut priors: Vec<f64> = clean.iter().map(|&prior| f64::from(prior)).collect();
+    if config.root_temperature != 1.0 {
+        let power = 1.0 / config.root_temperature;
+        priors.iter_mut().for_each(|prior| *prior = prior.powf(power));
+        let sum: f64 = priors.iter().sum();
+        priors.iter_mut().for_each(|prior| *prior /= sum);
+    }
+    if let Some(noise) = config.root_noise {
+        let drawn = stream.dirichlet(&alphas(&noise, clean));
+        for (prior, extra) in priors.iter_mut().zip(drawn) {
+            *prior = (1.0 - noise.fraction) * *prior + noise.fraction * extra;
+        }
+    }
+    priors.into_iter().map(|prior| prior as f32).collect()
+}
+
+/// The parameters of the Dirichlet distribution, `[L]`. Shaped ones have the same sum: half of it is spread evenly, half
+/// in proportion to how far `ln min(P, 0.01)` is above its mean (KataGo's methods, "shaped Dirichlet noise").
+fn alphas(noise: &RootNoise, clean: &[f32]) -> Vec<f64> {
+    let actions = clean.len() as f64;
+    let even = noise.alpha.unwrap_or(10.0 / actions);
+    if !noise.shaped {
+        return vec![even; clean.len()];
+    }
+    let logs: Vec<f64> = clean.iter().map(|&prior| (f64::from(prior).min(0.01) + 1e-20).ln()).collect();
+    let mean = logs.iter().sum::<f64>() / actions;
+    let above: Vec<f64> = logs.iter().map(|log| (log - mean).max(0.0)).collect();
+    let sum: f64 = above.iter().sum();
+    if sum <= 0.0 {
+        return vec![even; clean.len()];
+    }
+    above.iter().map(|above| even * 0.5 * (1.0 + actions * above / sum)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shaped_noise_has_the_same_sum_and_favours_what_stands_out() {
+        let noise = RootNoise { alpha: Some(0.3), fraction: 0.25, shaped: true };
+        let clean = [0.9, 0.05, 0.008, 0.0001, 0.00001];
+        let alphas = alphas(&noise, &clean);
+        assert!((alphas.iter().sum::<f64>() - 5.0 * 0.3).abs() < 1e-12);
+        // Past one in a hundred a prior makes no more difference, and nobody has less than half of an even share.
+        assert_eq!(alphas[0], alphas[1]);
+        assert!(alphas[1] > alphas[2] && alphas[2] > alphas[3]);
+        assert!((alphas[4] - 0.15).abs() < 1e-12);
+        let even = super::alphas(&noise, &[0.25; 4]);
+        assert_eq!(even, [0.3; 4]);
+    }
+
+    #[test]
+    fn a_root_temperature_flattens_or_sharpens_and_keeps_the_sum() {
+        let clean = [0.7, 0.2, 0.1];
+        let at = |root_temperature| {
+            let config = SearchConfig { root_temperature, ..SearchConfig::default() };
+            explored_priors(&clean, &config, &mut Stream::keyed(&[1]))
+        };
+        assert_eq!(at(1.0), clean);
+        for temperature in [0.5, 1.25, 4.0] {
+            let priors = at(temperature);
+            assert!((priors.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+            let expected = (0.7_f64 / 0.2).powf(1.0 / temperature);
+            assert!((f64::from(priors[0] / priors[1]) - expected).abs() < 1e-4);
+        }
+    }
+}

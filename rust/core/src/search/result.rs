@@ -1,0 +1,207 @@
+//! What a search reports: the action to play, the policy to learn, and what it thought of each action.
+
+use super::{Search, Stop};
+use crate::game::{Action, Game, Player, Turn, Value};
+use crate::gumbel::Choice;
+use crate::puct::pruned_visits;
+use crate::solver::best_proven;
+use crate::tree::{Kind, Node, NodeId, ROOT, Tree};
+
+/// With `lcb`, actions with less than this share of the most visits are not played, however good they look.
+const LCB_SHARE: f64 = 0.1;
+
+/// What a search found. All vectors are `[L]`, one entry a legal action, ascending by action.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SearchResult {
+    /// The legal actions; empty at a finished game.
+    pub actions: Vec<Action>,
+    /// Simulations through each.
+    pub visits: Vec<u32>,
+    /// Priors without root noise.
+    pub priors: Vec<f32>,
+    /// Mean value of each for the player to move; 0 for an action without visits.
+    pub q: Vec<f32>,
+    /// 0, or 1 + the plies in which the game is proven to end with this value after the action.
+    pub proofs: Vec<u8>,
+    /// The policy to learn from this search; sums to 1. Shares of the visits (those from before anything was proven;
+    /// without those that were forced), or with Gumbel the improved policy. Without visits, the priors.
+    pub target: Vec<f32>,
+    /// Mean value of the root for the player to move, its own evaluation included; at a finished game the outcome
+    /// for player 0, and at a chance turn (after `advance`) the mean value for player 0.
+    pub value: f32,
+    /// 0, or 1 + the plies in which the game is proven to end with this value.
+    pub proof: u8,
+    /// The action to play: a proven win; else the most visited (then higher prior, then lower action), or what the lower
+    /// confidence bound or the Gumbel rule says; or a proven draw or loss if that is better.
+    pub action: Option<Action>,
+    /// The line that `action` begins, most visited from there on, up to the first chance turn.
+    pub principal_variation: Vec<Action>,
+    /// Why the search ended.
+    pub stop: Stop,
+}
+
+impl<G: Game> Search<G> {
+    /// What is known so far.
+    #[must_use]
+    pub fn result(&self) -> SearchResult {
+        let root = self.tree.node(ROOT);
+        let Turn::Player(player) = self.root.turn() else {
+            let over = self.root.turn() == Turn::Terminal;
+            let value = if over { self.root.outcome().0 } else { root.mean() as f32 };
+            return SearchResult { value, stop: self.stop, ..SearchResult::default() };
+        };
+        let children = self.tree.children(ROOT);
+        let chosen = self.chosen();
+        SearchResult {
+            actions: children.iter().map(|child| child.action).collect(),
+            visits: children.iter().map(|child| child.visits).collect(),
+            priors: self.clean_priors.clone(),
+            q: children.iter().map(|child| child.mean() as f32).collect(),
+            proofs: children.iter().map(|child| child.proof).collect(),
+            target: self.target(),
+            value: Value(root.mean() as f32).pov(player).0,
+            proof: root.proof,
+            action: chosen.map(|index| children[index].action),
+            principal_variation: chosen.map_or_else(Vec::new, |index| line(&self.tree, index)),
+            stop: self.stop,
+        }
+    }
+
+    /// The index of the action to play.
+    fn chosen(&self) -> Option<usize> {
+        let children = self.tree.children(ROOT);
+        let unproven = match (&self.config.gumbel, self.config.lcb) {
+            (Some(rule), _) => self.halving.choose(&self.choice(), rule, &mut Vec::new()),
+            (None, Some(deviations)) => highest_bound(&self.tree, deviations),
+            (None, None) => most_visited(children),
+        };
+        with_proofs(children, unproven)
+    }
+
+    /// The root's children as Gumbel's rule wants them.
+    fn choice(&self) -> Choice<'_> {
+        // The root's own sum is in player 0's view.
+        let sign = if self.root.turn() == Turn::Player(Player::Zero) { 1.0 } else { -1.0 };
+        Choice::at(&self.tree, ROOT, sign, self.root.num_actions())
+    }
+
+    fn target(&self) -> Vec<f32> {
+        let children = self.tree.children(ROOT);
+        let mut weights = Vec::new();
+        if let Some(rule) = &self.config.gumbel {
+            self.choice().improved_policy(rule, &mut weights);
+            return weights.into_iter().map(|weight| weight as f32).collect();
+        }
+        if !self.visits_before_proof.is_empty() {
+            weights.extend(self.visits_before_proof.iter().map(|&visits| f64::from(visits)));
+        } else if self.exploring && self.config.forced_visits > 0.0 {
+            weights = most_visited(children).map_or_else(Vec::new, |best| pruned_visits(&self.tree, best, &self.config));
+        } else {
+            weights.extend(children.iter().map(|child| f64::from(child.visits)));
+        }
+        let total: f64 = weights.iter().sum();
+        if total > 0.0 {
+            weights.into_iter().map(|weight| (weight / total) as f32).collect()
+        } else {
+            self.clean_priors.clone()
+        }
+    }
+}
+
+/// The most visited line, from a child of the root on.
+fn line(tree: &Tree, first: usize) -> Vec<Action> {
+    let mut line = Vec::new();
+    let (mut id, mut next) = (ROOT, Some(first));
+    while let (Kind::Decision(_), Some(index)) = (tree.node(id).kind, next) {
+        id = tree.node(id).first_child + index as NodeId;
+        if tree.node(id).visits == 0 {
+            break;
+        }
+        line.push(tree.node(id).action);
+        next = with_proofs(tree.children(id), most_visited(tree.children(id)));
+    }
+    line
+}
+
+/// Most visits, then higher prior, then lower action.
+pub(super) fn most_visited(children: &[Node]) -> Option<usize> {
+    let better = |a: &Node, b: &Node| a.visits > b.visits || (a.visits == b.visits && a.prior > b.prior);
+    (0..children.len()).reduce(|best, index| if better(&children[index], &children[best]) { index } else { best })
+}
+
+/// What to play where some children may be proven: a win; else the choice among the others, unless what is proven is
+/// better.
+fn with_proofs(children: &[Node], chosen: Option<usize>) -> Option<usize> {
+    let Some(proven) = best_proven(children) else {
+        return chosen;
+    };
+    let open = |index: &usize| children[*index].proof == 0;
+    // A rule that chose a proven action chose it for its visits alone: the most visited of the others stands in.
+    let other = chosen.filter(open).or_else(|| {
+        let others = (0..children.len()).filter(open);
+        others.reduce(|best, index| if children[index].visits > children[best].visits { index } else { best })
+    });
+    match other {
+        // Nothing is worse than a certain loss.
+        Some(other) if children[proven].mean() <= -1.0 => Some(other),
+        Some(other) if children[other].visits > 0 && children[other].mean() > children[proven].mean() => Some(other),
+        _ => Some(proven),
+    }
+}
+
+/// The highest `Q - deviations * standard error` among those with enough visits.
+fn highest_bound(tree: &Tree, deviations: f64) -> Option<usize> {
+    let children = tree.children(ROOT);
+    let most = children.iter().map(|child| child.visits).max()?;
+    let bound = |index: usize| {
+        let child = &children[index];
+        let enough = child.visits >= 2 && f64::from(child.visits) >= LCB_SHARE * f64::from(most);
+        enough.then(|| child.mean() - deviations * standard_error(tree, index))
+    };
+    let bounds = (0..children.len()).filter_map(|index| Some((index, bound(index)?)));
+    let best = bounds.reduce(|best, next| if next.1 > best.1 { next } else { best });
+    best.map_or_else(|| most_visited(children), |(index, _)| Some(index))
+}
+
+/// Standard error of the mean value of the root's `index`-th child; it has two visits at least.
+fn standard_error(tree: &Tree, index: usize) -> f64 {
+    let root = tree.node(ROOT);
+    let Kind::Decision(player) = root.kind else {
+        return 0.0;
+    };
+    let child = &tree.children(ROOT)[index];
+    let visits = f64::from(child.visits);
+    let squares = sum_of_squares(tree, root.first_child + index as NodeId, player);
+    let variance = (squares - visits * child.mean() * child.mean()).max(0.0) / (visits - 1.0);
+    (variance / visits).sqrt()
+}
+
+/// Sum of the squares of the values that were backed up through a node, from the tree alone: a visit ended in the
+/// node's own evaluation, whose sum is what the children leave of the node's, or below it.
+fn sum_of_squares(tree: &Tree, id: NodeId, viewer: Player) -> f64 {
+    let mut sum = 0.0;
+    let mut stack = vec![(id, viewer)];
+    while let Some((id, viewer)) = stack.pop() {
+        let node = tree.node(id);
+        // Repeated visits of a leaf found one value; those of a proven node are taken to.
+        let (mut own_sum, mut own_visits) = (node.value_sum, node.visits);
+        if node.proof == 0 {
+            let next = match node.kind {
+                Kind::Decision(player) => player,
+                _ => Player::Zero,
+            };
+            if next != viewer {
+                own_sum = -own_sum;
+            }
+            for (index, child) in tree.children(id).iter().enumerate().filter(|(_, child)| child.visits > 0) {
+                own_sum -= child.value_sum;
+                own_visits -= child.visits;
+                stack.push((node.first_child + index as NodeId, next));
+            }
+        }
+        if own_visits > 0 {
+            sum += own_sum * own_sum / f64::from(own_visits);
+        }
+    }
+    sum
+}
