@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
+from mctx_games import muzero_visits
 from oracles import (
     Answers,
     Constant,
@@ -167,86 +168,6 @@ def test_visits_equal_those_of_openspiel(game: str) -> None:
 def test_visits_equal_those_of_mctx(game: str) -> None:
     pytest.importorskip("mctx")
     positions, searched, answers = all_visits(game)
-    counts = mctx_visits(positions, answers, SIMULATIONS[game])
+    counts = muzero_visits(positions, answers, SIMULATIONS[game])
     for position, theirs, found in zip(positions, counts.tolist(), searched, strict=True):
         assert [theirs[action] for action in position.legal_actions()] == found, str(position)
-
-
-# mctx breaks ties by noise of up to 1e-7. Scores this many times larger leave it without effect.
-SCALE = 1e7
-
-
-def mctx_visits(positions: list[Position], answers: Answers, simulations: int) -> NDArray[np.int64]:
-    """[B, A] visits of mctx's muzero_policy, in double precision, with c_puct 1.5 and an unvisited Q of 0."""
-    import jax
-    import mctx
-
-    jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_enable_x64", True)
-    jnp = jax.numpy
-    rows, num_actions = len(positions), positions[0].num_actions
-    known = list(positions)  # positions by number: what mctx carries along
-    numbers = dict[tuple[int, int], int]()
-
-    def describe(position: Position) -> tuple[NDArray[np.float64], float, float]:
-        """Logits, the sum of the priors (not quite 1 in float32), and the value for the player to move."""
-        logits = np.full(num_actions, -1e30)
-        if turn_of(position) == azpy.TERMINAL:
-            return logits * 0, 1.0, 0.0
-        priors, value = answers(position)
-        logits[list(priors)] = np.log(np.fromiter(priors.values(), np.float64))
-        return logits, sum(priors.values()), value
-
-    def step(number: int, action: int) -> int:
-        if (number, action) not in numbers:
-            parent = known[number]
-            if turn_of(parent) == azpy.TERMINAL or action not in parent.legal_actions():
-                return number  # finished games absorb
-            numbers[number, action] = len(known)
-            known.append(after(parent, action))
-        return numbers[number, action]
-
-    def host(parents: NDArray[np.int64], actions: NDArray[np.int64]) -> tuple[Any, ...]:
-        children = [step(n, a) for n, a in zip(np.asarray(parents).tolist(), np.asarray(actions).tolist(), strict=True)]
-        rewards, discounts = np.zeros(rows), np.zeros(rows)
-        for row, (parent, child) in enumerate(zip(np.asarray(parents).tolist(), children, strict=True)):
-            if turn_of(known[child]) != azpy.TERMINAL:
-                discounts[row] = -1
-            elif child != parent:
-                outcome = known[child].outcome()
-                rewards[row] = outcome if turn_of(known[parent]) == 0 else -outcome
-        logits, sums, values = map(np.array, zip(*(describe(known[child]) for child in children), strict=True))
-        return np.array(children), rewards, discounts, logits, sums, values
-
-    shape = functools.partial(jax.ShapeDtypeStruct, dtype=jnp.float64)
-    shapes = (jax.ShapeDtypeStruct((rows,), jnp.int64), *map(shape, [(rows,), (rows,), (rows, num_actions)]))
-
-    def recurrent(_: Any, __: Any, action: Any, embedding: Any) -> Any:
-        children, rewards, discounts, logits, sums, values = jax.pure_callback(
-            host, (*shapes, shape((rows,)), shape((rows,))), embedding["number"], action
-        )
-        output = mctx.RecurrentFnOutput(reward=rewards, discount=discounts, prior_logits=logits, value=values)
-        return output, {"number": children, "sum": sums}
-
-    def raw_q(tree: Any, node: Any) -> Any:
-        # mctx softmaxes what it is given: its priors sum to 1. Dividing Q by the sum of ours as well multiplies all
-        # scores of a node by one number.
-        q = jnp.where(tree.children_visits[node] > 0, tree.qvalues(node), 0.0) / tree.embeddings["sum"][node]
-        return jnp.where(tree.children_prior_logits[node] > -1e20, SCALE * q, -1e9 * SCALE)
-
-    logits, sums, values = map(np.array, zip(*map(describe, positions), strict=True))
-    embedding = {"number": jnp.arange(rows), "sum": jnp.asarray(sums)}
-    root = mctx.RootFnOutput(prior_logits=jnp.asarray(logits), value=jnp.asarray(values), embedding=embedding)
-    output = mctx.muzero_policy(
-        params=(),
-        rng_key=jax.random.PRNGKey(0),
-        root=root,
-        recurrent_fn=recurrent,
-        num_simulations=simulations,
-        invalid_actions=jnp.asarray(logits < -1e20),
-        qtransform=raw_q,
-        dirichlet_fraction=0.0,
-        pb_c_init=1.5 * SCALE,
-        pb_c_base=1e12,
-    )
-    return np.asarray(output.search_tree.summary().visit_counts).astype(np.int64)

@@ -1,0 +1,187 @@
+"""Planning with Gumbel is that of mctx, visit for visit; and of a slow twin where mctx does not go: dice, double turns."""
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from mctx_games import gumbel_search
+from oracles import (
+    Answer,
+    Answers,
+    Hashed,
+    Position,
+    Wrapped,
+    after,
+    all_positions,
+    game_starts,
+    random_positions,
+    replayed,
+    turn_of,
+)
+
+# Simulations and considered actions; each pair gets roots of its own.
+PAIRS = [(2, 2), (3, 16), (7, 4), (16, 2), (32, 16), (50, 5), (100, 8), (200, 16), (200, 3)]
+
+
+def roots(game: str, part: int, size: int) -> list[Position]:
+    start = azpy.make_game(game)
+    if game == "tic_tac_toe":
+        everything = [p for _, p in all_positions(start).values() if not p.is_terminal]
+        random.Random(5).shuffle(everything)
+    else:
+        everything = [p for _, p in random_positions(start, size * len(PAIRS), seed=21, longest=34)]
+    found = everything[part * size : (part + 1) * size]
+    assert len(found) == size
+    return found
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+@pytest.mark.parametrize(("game", "size"), [("tic_tac_toe", 60), ("connect_four", 40)])
+def test_visits_actions_and_policies_equal_those_of_mctx(game: str, size: int, pair: tuple[int, int]) -> None:
+    pytest.importorskip("mctx")
+    simulations, considered = pair
+    positions = roots(game, PAIRS.index(pair), size)
+    evaluator = Hashed(positions[0].num_actions, salt=3)
+    draws = np.random.default_rng(simulations).gumbel(size=(size, positions[0].num_actions))
+    visits, actions, policies = gumbel_search(positions, Answers(evaluator), simulations, considered, draws)
+    search = azpy.Search(evaluator, simulations=simulations, eval_batch=1, gumbel_actions=considered)
+    for row, position in enumerate(positions):
+        legal = position.legal_actions()
+        result = search.run(position, gumbel=draws[row, legal])
+        assert result.visits.tolist() == visits[row, legal].tolist(), str(position)
+        assert result.action == actions[row], str(position)
+        np.testing.assert_allclose(result.target, policies[row, legal], atol=2e-6)
+
+
+@dataclass
+class Node:
+    position: Position
+    visits: int = 0
+    total: float = 0.0  # of the values, for player 0
+    own: float = 0.0  # its own evaluation, for player 0
+    priors: dict[int, float] = field(default_factory=dict)
+    children: dict[int, "Node"] = field(default_factory=dict)
+
+
+@dataclass
+class GumbelTwin:
+    """The paper's algorithm, written for reading: recursive, every list of turns written out."""
+
+    answers: Callable[[Position], Answer]
+    considered: int
+    draws: list[float]
+    roll: Callable[[Position], int] | None = None
+
+    def run(self, position: Position, simulations: int) -> Node:
+        root = Node(position)
+        self.simulate(root, None)
+        considered = min(self.considered, len(root.priors))
+        for turn in self.turns(considered, simulations):
+            logits = self.improved_logits(root)
+            scores = {
+                action: draw + logits[action]
+                for draw, action in zip(self.draws, root.priors, strict=True)
+                if self.visits_of(root, action) == turn
+            }
+            self.simulate(root, max(scores, key=scores.__getitem__))
+        return root
+
+    @staticmethod
+    def turns(considered: int, simulations: int) -> list[int]:
+        if considered <= 1:
+            return list(range(simulations))
+        phases = math.ceil(math.log2(considered))
+        visits, left, turns = [0] * considered, considered, list[int]()
+        while len(turns) < simulations:
+            for _ in range(max(1, simulations // (phases * left))):
+                turns += visits[:left]
+                visits[:left] = [n + 1 for n in visits[:left]]
+            left = max(2, left // 2)
+        return turns[:simulations]
+
+    @staticmethod
+    def visits_of(node: Node, action: int) -> int:
+        return node.children[action].visits if action in node.children else 0
+
+    def improved_logits(self, node: Node) -> dict[int, float]:
+        sign = 1 if turn_of(node.position) == 0 else -1
+        tried = {a: sign * c.total / c.visits for a, c in node.children.items() if c.visits}
+        n = sum(c.visits for c in node.children.values())
+        mass = sum(node.priors[a] for a in tried)
+        mean = sum(node.priors[a] / mass * q for a, q in tried.items())
+        mixed = (sign * node.own + n * mean) / (1 + n)
+        completed = [tried.get(a, mixed) for a in range(node.position.num_actions)]
+        low, high = min(completed), max(completed)
+        most = max((c.visits for c in node.children.values()), default=0)
+        scale = 0.1 * (50 + most) / max(high - low, 1e-8)
+        return {a: math.log(prior) + scale * (completed[a] - low) for a, prior in node.priors.items()}
+
+    def simulate(self, node: Node, action: int | None) -> float:
+        turn = turn_of(node.position)
+        if turn == azpy.TERMINAL:
+            value = float(node.position.outcome())
+        elif turn == azpy.CHANCE:
+            assert self.roll is not None
+            value = self.descend(node, self.roll(node.position))
+        elif not node.priors:
+            node.priors, value = self.answers(node.position)
+            node.own = value = value if turn == 0 else -value
+        else:
+            value = self.descend(node, self.select(node) if action is None else action)
+        node.visits += 1
+        node.total += value
+        return value
+
+    def descend(self, node: Node, action: int) -> float:
+        child = node.children.setdefault(action, Node(after(node.position, action)))
+        return self.simulate(child, None)
+
+    def select(self, node: Node) -> int:
+        logits = self.improved_logits(node)
+        highest = max(logits.values())
+        weights = {a: math.exp(logit - highest) for a, logit in logits.items()}
+        total, n = sum(weights.values()), sum(c.visits for c in node.children.values())
+        lag = {a: weight / total - self.visits_of(node, a) / (1 + n) for a, weight in weights.items()}
+        return max(lag, key=lag.__getitem__)
+
+
+@pytest.mark.parametrize("game", sorted(game_starts()))
+def test_visits_equal_a_slow_twin_with_dice_and_turns_in_any_order(game: str) -> None:
+    start = game_starts()[game]
+    evaluator: Any = Hashed(start.num_actions, salt=9)
+    answers = Answers(evaluator)
+    for seed, (_, position) in enumerate(random_positions(start, 5, seed=2, longest=12)):
+        wrapped = Wrapped(position)
+        for simulations, considered in [(5, 16), (40, 3), (150, 4)]:
+            draws = np.random.default_rng(seed).gumbel(size=len(position.legal_actions())).tolist()
+            wrapped.rolls.clear()
+            search = azpy.Search(evaluator, simulations=simulations, eval_batch=1, gumbel_actions=considered, seed=seed)
+            result = search.run(wrapped, gumbel=draws)
+            root = GumbelTwin(answers, considered, draws, replayed(wrapped.rolls)).run(position, simulations)
+            found = [GumbelTwin.visits_of(root, action) for action in position.legal_actions()]
+            assert result.visits.tolist() == found, f"{position}, {simulations}"
+
+
+def test_draws_are_the_seeds_and_none_at_scale_0() -> None:
+    state = azpy.make_game("connect_four")
+
+    def action(seed: int, scale: float) -> int | None:
+        search = azpy.Search(Hashed(7), simulations=4, eval_batch=1, gumbel_actions=4, gumbel_scale=scale, seed=seed)
+        return search.run(state).action
+
+    assert [action(seed, 1.0) for seed in range(20)] == [action(seed, 1.0) for seed in range(20)]
+    assert len({action(seed, 1.0) for seed in range(20)}) > 1
+    assert len({action(seed, 0.0) for seed in range(20)}) == 1
+
+
+@pytest.mark.parametrize("draws", [[0.0], [math.nan] * 7, [0.0] * 8])
+def test_draws_that_do_not_fit_are_refused(draws: list[float]) -> None:
+    search = azpy.Search(Hashed(7), simulations=4, gumbel_actions=4)
+    with pytest.raises(ValueError, match="one finite number for each of the 7 legal actions"):
+        search.run(azpy.make_game("connect_four"), gumbel=draws)
