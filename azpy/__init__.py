@@ -34,6 +34,7 @@ from azpy._core import (
 )
 from azpy.evaluator import Evaluator
 from azpy.game import Game
+from azpy.pondering import pondering
 
 if TYPE_CHECKING:
     from azpy.onnx import OnnxEvaluator
@@ -61,6 +62,7 @@ __all__ = [
     "__version__",
     "list_games",
     "make_game",
+    "pondering",
 ]
 
 

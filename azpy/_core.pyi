@@ -1,7 +1,7 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, final, type_check_only
+from typing import Any, Protocol, TypedDict, Unpack, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,12 +112,46 @@ class SearchResult:
     @property
     def value(self) -> float: ...
     @property
+    def proofs(self) -> NDArray[np.int64]: ...
+    @property
+    def proof(self) -> int | None: ...
+    @property
+    def target(self) -> NDArray[np.float32]: ...
+    @property
+    def stop(self) -> str: ...
+    @property
     def action(self) -> int | None: ...
     @property
     def principal_variation(self) -> list[int]: ...
     @property
     def stats(self) -> dict[str, int]: ...
     def policy(self, temperature: float = 1.0) -> NDArray[np.float32]: ...
+
+@type_check_only
+class SearchOptions(TypedDict, total=False):
+    """How to search; see `Search`."""
+
+    eval_batch: int
+    virtual_loss: float
+    max_collisions: int | None
+    in_flight_share: float | None
+    c_puct: float
+    c_puct_base: float | None
+    c_puct_stdev: float
+    fpu: str | float
+    root_noise: float | tuple[float | None, float] | None
+    noise_shaped: bool
+    root_temperature: float
+    forced_visits: float
+    gumbel_actions: int
+    gumbel_scale: float
+    value_scale: float
+    maxvisit_init: float
+    lcb: float | None
+    solver: bool
+    early_stop: bool
+    evaluations: int | None
+    max_memory_mb: float | None
 
 @final
 class Search:
@@ -126,17 +160,18 @@ class Search:
         evaluator: Any,
         *,
         simulations: int = 800,
-        eval_batch: int = 8,
-        c_puct: float = 1.5,
-        c_puct_base: float | None = None,
-        fpu: str | float = ...,
-        virtual_loss: float = 1.0,
-        max_collisions: int | None = None,
-        root_noise: float | tuple[float | None, float] | None = None,
         cache_positions: int = 0,
         seed: int = 0,
+        **options: Unpack[SearchOptions],
     ) -> Search: ...
-    def run(self, state: State | GameLike | None = None, simulations: int | None = None) -> SearchResult: ...
+    def run(
+        self,
+        state: State | GameLike | None = None,
+        simulations: int | None = None,
+        *,
+        seconds: float | None = None,
+        gumbel: Sequence[float] | NDArray[np.float64] | None = None,
+    ) -> SearchResult: ...
     def advance(self, action: int) -> None: ...
 
 @final
@@ -147,19 +182,13 @@ class VectorSearch:
         evaluator: Any,
         *,
         networks: Sequence[int] | None = None,
-        eval_batch: int = 8,
-        c_puct: float = 1.5,
-        c_puct_base: float | None = None,
-        fpu: str | float = ...,
-        virtual_loss: float = 1.0,
-        max_collisions: int | None = None,
-        root_noise: float | tuple[float | None, float] | None = None,
         cache_positions: int = 0,
         seed: int = 0,
         threads: int | None = None,
+        **options: Unpack[SearchOptions],
     ) -> VectorSearch: ...
     def __len__(self) -> int: ...
-    def run(self, simulations: int) -> None: ...
+    def run(self, simulations: int, *, seconds: float | None = None) -> None: ...
     def results(self) -> list[SearchResult]: ...
     def action_probabilities(self, temperature: float = 1.0) -> NDArray[np.float32]: ...
     def select_actions(self, temperature: float = 1.0) -> NDArray[np.int64]: ...
@@ -237,31 +266,24 @@ class SelfPlay:
         *,
         slots: int = 256,
         pipelines: int = 2,
-        eval_batch: int = 8,
         simulations: int = 100,
-        c_puct: float = 1.5,
-        c_puct_base: float | None = None,
-        fpu: str | float = ...,
-        virtual_loss: float = 1.0,
-        max_collisions: int | None = None,
-        root_noise: float | tuple[float | None, float] | None = ...,
         temperature: float = 1.0,
         temperature_plies: int = 30,
         temperature_final: float = 0.0,
+        temperature_halflife: float | None = None,
         opening_plies: int = 0,
+        opening_policy_plies: int = 0,
         tree_reuse: bool = True,
         max_plies: int | None = None,
+        resign_below: float = ...,
+        resign_plies: int = 3,
+        resign_control: float = 0.1,
         cache_positions: int = 200_000,
         threads: int | None = None,
         seed: int = 0,
         first_game: int = 0,
         games: int | None = None,
-        temperature_halflife: float | None = None,
-        opening_policy_plies: int = 0,
-        evaluations: int | None = None,
-        resign_below: float = ...,
-        resign_plies: int = 3,
-        resign_control: float = 0.1,
+        **options: Unpack[SearchOptions],
     ) -> SelfPlay: ...
     def __iter__(self) -> Iterator[GameRecord]: ...
     def __next__(self) -> GameRecord: ...

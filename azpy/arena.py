@@ -49,9 +49,8 @@ class SearchPlayer:
         evaluator: anything with `evaluate_batch`, or one of azpy's own evaluators.
         simulations: a move.
         eval_batch: leaves of one tree in a call; with many games in lock-step, 1 fills a batch and plays best.
-        c_puct: weight of the prior.
-        fpu: value of an action not yet visited; see `Search`.
         threads: of the search; all cores if not given.
+        options: others of `Search`.
     """
 
     def __init__(
@@ -60,15 +59,14 @@ class SearchPlayer:
         simulations: int,
         *,
         eval_batch: int = 1,
-        c_puct: float = 1.5,
-        fpu: str | float = "zero",
         threads: int | None = None,
+        **options: Any,
     ) -> None:
         if not 1 <= simulations <= _MAX_SIMULATIONS:
             raise SettingsError(f"simulations must be at least 1, at most {_MAX_SIMULATIONS}; got {simulations}")
         self._evaluator = evaluator
         self._simulations = simulations
-        self._options: dict[str, Any] = {"eval_batch": eval_batch, "c_puct": c_puct, "fpu": fpu, "threads": threads}
+        self._options: dict[str, Any] = options | {"eval_batch": eval_batch, "threads": threads}
 
     def select_actions(self, states: Sequence[Position], seed: int) -> NDArray[np.int64]:
         """See `Player`."""

@@ -520,13 +520,12 @@ impl<G: Game> Search<G> {
 
     /// Ends a search that has nothing left to find out. Nothing may be in flight.
     fn end_early(&mut self) {
-        if self.remaining == 0 {
-            return;
-        }
-        if self.evaluations_are_spent() {
-            self.end(Stop::Evaluations);
-        } else if self.tree.node(ROOT).proof != 0 {
+        if self.tree.node(ROOT).proof != 0 {
             self.end(Stop::Proven);
+        } else if self.remaining == 0 {
+            // It did what it was asked for.
+        } else if self.evaluations_are_spent() {
+            self.end(Stop::Evaluations);
         } else if self.config.early_stop && self.is_decided() {
             self.end(Stop::Decided);
         }
