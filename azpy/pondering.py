@@ -44,7 +44,7 @@ class pondering:  # noqa: N801  (read as a verb: `with azpy.pondering(search):`)
                 found = self._search.run(seconds=_SLICE_SECONDS)
                 if found.stop in {"proven", "decided", "game over"}:
                     return  # nothing is left to find out
-        except BaseException as error:  # noqa: BLE001  (it belongs to whoever leaves the block)
+        except BaseException as error:
             self._error = error
 
     def __enter__(self) -> None:

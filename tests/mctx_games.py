@@ -15,10 +15,10 @@ SCALE = 1e7
 
 
 def model(positions: list[Position], answers: Answers) -> tuple[Any, Callable[..., Any], Any]:
-    """What mctx needs to search from `positions` [B]: the root, its recurrent function, and the illegal actions [B, A].
+    """What mctx needs to search from `positions` [B]: root, recurrent function and illegal actions [B, A].
 
-    Illegal actions have a logit of -1e30; finished games absorb; `embedding["sum"]` is the sum of a node's priors, which
-    in float32 is not quite 1.
+    Illegal actions have a logit of -1e30; finished games absorb; `embedding["sum"]` is the sum of a node's priors,
+    which in float32 is not quite 1.
     """
     import jax
     import mctx
@@ -108,7 +108,7 @@ def muzero_visits(positions: list[Position], answers: Answers, simulations: int)
 def gumbel_search(
     positions: list[Position], answers: Answers, simulations: int, considered: int, draws: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Visits [B, A], actions [B] and improved policies [B, A] of mctx's gumbel_muzero_policy with Gumbel `draws` [B, A]."""
+    """Visits [B, A], actions [B] and improved policies [B, A] of mctx, with Gumbel `draws` [B, A]."""
     import jax
     import mctx
 

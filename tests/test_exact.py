@@ -23,7 +23,6 @@ from oracles import (
     observation_of,
     random_positions,
     replayed,
-    turn_of,
 )
 
 SETTINGS: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""Planning with Gumbel is that of mctx, visit for visit; and of a slow twin where mctx does not go: dice, double turns."""
+"""Planning with Gumbel: mctx visit for visit, and a slow twin where mctx does not go, dice and double turns."""
 
 import math
 import random

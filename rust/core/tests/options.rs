@@ -236,8 +236,7 @@ fn leaves_in_flight_are_a_share_of_the_visits_there_are() {
 #[test]
 fn forced_visits_are_made_and_do_not_reach_the_policy_to_learn() {
     let noise = RootNoise { alpha: Some(0.5), fraction: 0.5, shaped: false };
-    let config =
-        SearchConfig { eval_batch: 1, forced_visits: 2.0, root_noise: Some(noise), ..SearchConfig::default() };
+    let config = SearchConfig { eval_batch: 1, forced_visits: 2.0, root_noise: Some(noise), ..SearchConfig::default() };
     let mut pruned = 0;
     for seed in 0..100 {
         let toy = Toy::random(seed, 8, false);
@@ -265,7 +264,13 @@ fn forced_visits_are_made_and_do_not_reach_the_policy_to_learn() {
                 while visits - 1e-3 >= least && puct(child.mean(), child.prior, visits - 1e-3) <= goal {
                     visits -= 1e-3;
                 }
-                if visits <= 1.0 - 2e-3 { (0.0, 0.0) } else if visits <= 1.0 + 2e-3 { (0.0, 1.01) } else { (visits - 2e-3, visits + 2e-3) }
+                if visits <= 1.0 - 2e-3 {
+                    (0.0, 0.0)
+                } else if visits <= 1.0 + 2e-3 {
+                    (0.0, 1.01)
+                } else {
+                    (visits - 2e-3, visits + 2e-3)
+                }
             })
             .collect();
         let total: (f64, f64) = left.iter().fold((0.0, 0.0), |sum, x| (sum.0 + x.0, sum.1 + x.1));
@@ -333,7 +338,9 @@ fn gumbel_considers_no_more_actions_than_it_may_and_counts_exactly_at_any_batch(
                     let search = run(&toy, config, simulations, seed, &mut hashed());
                     let result = search.result();
                     assert_eq!(result.visits.iter().sum::<u32>(), simulations);
-                    assert!(result.visits.iter().filter(|&&n| n > 0).count() <= max_considered.max(1) || eval_batch > 1);
+                    assert!(
+                        result.visits.iter().filter(|&&n| n > 0).count() <= max_considered.max(1) || eval_batch > 1
+                    );
                     assert!((result.target.iter().sum::<f32>() - 1.0).abs() < 1e-5);
                 }
             }

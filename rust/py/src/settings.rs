@@ -139,7 +139,9 @@ pub(crate) fn simulations(given: i64) -> PyResult<u32> {
 pub(crate) fn limit(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     let limit = |given: f64| Duration::try_from_secs_f64(given).ok();
     seconds
-        .map(|given| limit(given).ok_or_else(|| PyValueError::new_err(format!("seconds must be at least 0, got {given}"))))
+        .map(|given| {
+            limit(given).ok_or_else(|| PyValueError::new_err(format!("seconds must be at least 0, got {given}")))
+        })
         .transpose()
 }
 

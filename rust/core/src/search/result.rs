@@ -95,7 +95,8 @@ impl<G: Game> Search<G> {
         if !self.visits_before_proof.is_empty() {
             weights.extend(self.visits_before_proof.iter().map(|&visits| f64::from(visits)));
         } else if self.exploring && self.config.forced_visits > 0.0 {
-            weights = most_visited(children).map_or_else(Vec::new, |best| pruned_visits(&self.tree, best, &self.config));
+            weights =
+                most_visited(children).map_or_else(Vec::new, |best| pruned_visits(&self.tree, best, &self.config));
         } else {
             weights.extend(children.iter().map(|child| f64::from(child.visits)));
         }
