@@ -1,8 +1,9 @@
 //! AlphaZero search, batching and self-play.
 //!
 //! Lowest to highest: [`game`] (the rules' contract), [`rng`] · [`evaluator`], [`tree`], [`cache`], [`config`] · [`search`]
-//! (one tree: descend, expand, ascend; PUCT in its own file) · [`batched`] (many trees, one call a network a round) · [`record`],
-//! [`resign`], [`timing`], [`selfplay`], [`replay`]. Nothing here knows Python, a concrete game, or a file.
+//! (one tree: descend, expand, ascend; PUCT in its own file) · [`look`] (what people see of it) ·
+//! [`batched`] (many trees, one call a network a round) · [`record`], [`resign`], [`timing`], [`selfplay`], [`replay`]. Nothing
+//! here knows Python, a concrete game, or a file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
@@ -10,6 +11,7 @@ pub mod cache;
 pub mod config;
 pub mod evaluator;
 pub mod game;
+pub mod look;
 mod puct;
 pub mod record;
 pub mod replay;

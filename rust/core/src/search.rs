@@ -517,19 +517,6 @@ impl<G: Game> Search<G> {
             return SearchResult { value, ..SearchResult::default() };
         };
         let children = self.tree.children(ROOT);
-        let mut principal_variation = Vec::new();
-        let mut id = ROOT;
-        while let Kind::Decision(_) = self.tree.node(id).kind {
-            let Some(best) = most_visited(self.tree.children(id)) else {
-                break;
-            };
-            let child = self.tree.node(id).first_child + best as NodeId;
-            if self.tree.node(child).visits == 0 {
-                break;
-            }
-            principal_variation.push(self.tree.node(child).action);
-            id = child;
-        }
         SearchResult {
             actions: children.iter().map(|child| child.action).collect(),
             visits: children.iter().map(|child| child.visits).collect(),
@@ -537,7 +524,7 @@ impl<G: Game> Search<G> {
             q: children.iter().map(|child| mean(child) as f32).collect(),
             value: Value(mean(root) as f32).pov(player).0,
             action: most_visited(children).map(|best| children[best].action),
-            principal_variation,
+            principal_variation: line(&self.tree, ROOT).into_iter().map(|id| self.tree.node(id).action).collect(),
         }
     }
 }
@@ -546,6 +533,22 @@ impl<G: Game> Search<G> {
 fn most_visited(children: &[Node]) -> Option<usize> {
     let better = |a: &Node, b: &Node| a.visits > b.visits || (a.visits == b.visits && a.prior > b.prior);
     (0..children.len()).reduce(|best, index| if better(&children[index], &children[best]) { index } else { best })
+}
+
+/// The most visited line from a node on, up to the first chance turn.
+pub(crate) fn line(tree: &Tree, mut id: NodeId) -> Vec<NodeId> {
+    let mut nodes = Vec::new();
+    while let Kind::Decision(_) = tree.node(id).kind {
+        let Some(best) = most_visited(tree.children(id)) else {
+            break;
+        };
+        id = tree.node(id).first_child + best as NodeId;
+        if tree.node(id).visits == 0 {
+            break;
+        }
+        nodes.push(id);
+    }
+    nodes
 }
 
 /// The seed of a search that belongs to a game's ply, or to a tree of a batch.
