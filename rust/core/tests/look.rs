@@ -2,13 +2,7 @@
 
 mod common;
 
-use azpy        for             for _ in 0..50 {
-                naive.simulate(&config, &mut dice);
-            }
- in 0..=200 {
-            naive.simulate(&config, &mut dice);
-        }
-core::batched::{Rounds, Workers};
+use azpy_core::batched::{Rounds, Workers};
 use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::Uniform;
 use azpy_core::game::{Game, Player, PovValue, Turn};
