@@ -246,7 +246,7 @@ def _headline(title: str, shown: Sequence[Node]) -> str:
 
 def _printable(text: str) -> str:
     """Without what no picture can hold, such as control characters."""
-    return "".join(character if character.isprintable() else " " for character in text)
+    return "".join(character if character.isprintable() else " " for character in text).strip()
 
 
 def _short(text: str) -> str:

@@ -143,34 +143,27 @@ def test_each_tree_of_many_changes_for_itself() -> None:
 
 
 def test_a_search_that_is_running_cannot_be_looked_at() -> None:
-    errors = list[Exception]()
+    _, other = searched()
 
     class Looks(Hashed):
-        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
-            for look in LOOKS.values():
-                try:
-                    look(self.result)
-                except Exception as error:  # noqa: BLE001, PERF203
-                    errors.append(error)
-            assert self.result._repr_svg_() is None
-            return super().evaluate_batch(observations)
+        result: azpy.SearchResult | None = None
+        looked = 0
 
-        result: Any = azpy.Search(Hashed(7), simulations=9).run(STATE)
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            if self.result is not None:
+                for look in LOOKS.values():
+                    with pytest.raises(RuntimeError, match="already running"):
+                        look(self.result)
+                    look(other)
+                assert self.result._repr_svg_() is None
+                self.looked += 1
+            return super().evaluate_batch(observations)
 
     evaluator = Looks(7)
     search = azpy.Search(evaluator, simulations=20)
-    with pytest.raises(AssertionError):  # the result of another search can be looked at
-        search.run(STATE)
-    assert errors == []
-    search = azpy.Search(evaluator, simulations=20)
-    azpy_result = azpy.Search(Hashed(7), simulations=9)
-    evaluator.result = azpy_result.run(STATE)
-    azpy_result.advance(0)
     evaluator.result = search.run(STATE)
     search.run(STATE)
-    assert errors
-    assert {type(error) for error in errors} <= {RuntimeError, ValueError}
-    assert any("already running" in str(error) for error in errors)
+    assert evaluator.looked > 1
 
 
 # Pictures.
@@ -196,10 +189,8 @@ def test_a_picture_has_the_nodes_asked_for_and_needs_nothing_else(name: str, max
     assert svg.count("http") == 1  # the name of the format
     # The two forms show the same.
     dot = result.to_dot(max_nodes)
-    shown = [" ".join(text.text or "" for text in node.iter(f"{SVG}text")) for node in nodes_of(svg)]
-    assert Counter(re.findall(r'^  n\d+ \[label="(.*?)\\n(.*?)",', dot, re.MULTILINE)) == Counter(
-        tuple(text.split(" Q", 1)[:1] + ["Q" + text.split(" Q", 1)[1]]) for text in shown
-    )
+    shown = Counter(tuple(text.text for text in node.iter(f"{SVG}text")) for node in nodes_of(svg))
+    assert shown == Counter(re.findall(r'^  n\d+ \[label="(.*?)\\n(.*?)",', dot, re.MULTILINE))
     assert Counter(texts(svg, "more")) == Counter(re.findall(r'label="(\+\d+ more)"', dot))
 
 
@@ -285,7 +276,7 @@ def test_depth_cuts_the_tree() -> None:
     svg = result.to_svg(10_000, depth=1)
     assert len(nodes_of(svg)) == 8
     _, edges = parsed(result.to_dot(10_000, depth=2))
-    assert not any(parent in {child for grand, child in edges if grand != "n0"} for parent, to in edges if to[0] == "n")
+    assert all(parent == "n0" or ("n0", parent) in edges for parent, to in edges if to[0] == "n")
     more = [int(text[1:-5]) for text in texts(svg, "more")]
     assert sum(more) == sum(to[0] == "n" for parent, to in edges if parent != "n0")
 
@@ -348,9 +339,9 @@ class Line(Countdown):
 
 
 def test_a_long_line_is_drawn_without_recursion() -> None:
-    result = azpy.Search(azpy.UniformEvaluator(), simulations=2500, eval_batch=1).run(Line(4000))
-    assert len(nodes_of(result.to_svg(10_000))) == 2501
-    assert len(parsed(result.to_dot(10_000))[0]) == 2501
+    result = azpy.Search(azpy.UniformEvaluator(), simulations=1500, eval_batch=4).run(Line(2000))
+    assert len(nodes_of(result.to_svg(10_000))) == 1501
+    assert len(parsed(result.to_dot(10_000))[0]) == 1501
 
 
 class Named(Countdown):
@@ -367,11 +358,11 @@ class Named(Countdown):
 
 def test_any_name_can_be_drawn() -> None:
     result = azpy.Search(azpy.UniformEvaluator(), simulations=50).run(Named(9))
-    svg = result.to_svg(3)
+    svg = result.to_svg()
     assert set(texts(svg, "action")) == {'a "<b>" & \\N', "a name that goes …"}
     assert "much longer than there is room for" in svg  # where the mouse points
-    labels = {edge["label"] for edge in parsed(result.to_dot(3))[1].values() if "label" in edge}
-    assert labels == {r"a \"<b>\" & \\N  ", Named.names[1]}
+    labels = {edge["label"] for edge in parsed(result.to_dot())[1].values() if "label" in edge}
+    assert labels == {r"a \"<b>\" & \\N", Named.names[1]}
 
 
 @pytest.mark.parametrize("name", [KeyError("no name"), None, 7, "\ud800"], ids=repr)
