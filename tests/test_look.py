@@ -1,6 +1,7 @@
 """What a person sees of a finished search is what happened in it, and only while that is still there."""
 
 import gc
+import itertools
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -321,7 +322,7 @@ def test_rows_make_a_tidy_tree() -> None:
                 waiting += reversed(children.get(order[-1], []))
             for depth in range(max(depths) + 1):
                 level = [rows[index] for index in order if depths[index] == depth]
-                assert all(low - high > 1 - 1e-9 for high, low in zip(level, level[1:], strict=False))
+                assert all(low - high > 1 - 1e-9 for high, low in itertools.pairwise(level))
             for parent, below in children.items():
                 assert rows[parent] == pytest.approx((rows[below[0]] + rows[below[-1]]) / 2)
             assert max(rows) <= size - 1
