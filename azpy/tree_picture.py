@@ -5,8 +5,10 @@ order in which they shall stand. Knows nothing of search, rules or files.
 """
 
 import html
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from azpy._core import CHANCE, TERMINAL
@@ -14,9 +16,9 @@ from azpy._core import CHANCE, TERMINAL
 __all__ = ["Node", "tidy_rows", "to_dot", "to_svg"]
 
 # Pixels.
-_WIDTH, _HEIGHT = 124, 36  # of a node
-_ROW = 46  # from one row to the next
-_BEND = 44  # what an edge takes to turn, before its name
+_WIDTH, _HEIGHT = 124, 32  # of a node
+_ROW = 38  # from one row to the next
+_BEND = 24  # what an edge takes to turn down and on, before its name
 _MARGIN = 16
 _HEAD = 112  # down to the middle of the first row, below the legend
 _CHARACTER = 6.3  # how wide one is at most, nearly: there is no font to ask
@@ -62,7 +64,7 @@ class Node:
 
     def lines(self) -> tuple[str, str]:
         """What stands in the node."""
-        prior = "" if self.parent is None else f"  P {self.prior:.3f}"
+        prior = "" if self.parent is None else f", P {self.prior:.3f}"
         return f"N {self.visits}{prior}", f"Q {self.q:+.3f} for {self.view}"
 
     def hint(self) -> str:
@@ -140,12 +142,12 @@ def to_svg(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([frame, paper, *head, *lines, *boxes, "</svg>", ""])
 
 
-def tidy_rows(parents: Sequence[int | None]) -> list[float]:
-    """The row of every node of a tree that grows to the side, its first row at 0.
+def tidy_rows(parents: Sequence[int | None]) -> list[int]:
+    """The row of every node of a tree that grows to the side, the root in row 0.
 
-    Children stand one below the other, each with all that hangs on it as close to the ones before as it can: a row
-    apart at every depth that they share. A parent is halfway between its first and last child (Reingold and
-    Tilford, Tidier Drawings of Trees, 1981).
+    A parent is level with its first child, so the first line is straight. The other children follow below, each with
+    all that hangs on it as close to the ones before as it can: a row apart at every depth that they share (by
+    outlines, as in Reingold and Tilford, Tidier Drawings of Trees, 1981).
 
     Args:
         parents: for each node where its parent is, always before it; None for the root.
@@ -154,34 +156,29 @@ def tidy_rows(parents: Sequence[int | None]) -> list[float]:
     for index, parent in enumerate(parents):
         if parent is not None:
             children[parent].append(index)
-    shifts = [0.0] * len(parents)  # a node's row less that of its parent
-    # The first and the last row of a subtree at each depth, its root being in row 0.
-    outlines: dict[int, tuple[list[float], list[float]]] = {}
+    shifts = [0] * len(parents)  # a node's row less that of its parent
+    # The first and the last row of a subtree at each depth, from its root's row and its root's depth on.
+    outlines: dict[int, tuple[deque[int], deque[int]]] = {}
     for index in reversed(range(len(parents))):
-        first, last = list[float](), list[float]()
+        first, last = deque[int](), deque[int]()
         for child in children[index]:
             child_first, child_last = outlines.pop(child)
-            if not first:  # the first child stays where it is, and its lists are no one else's
+            if not first:  # level with its parent; its outline is nobody else's
                 first, last = child_first, child_last
                 continue
             shift = max(above + 1 - below for above, below in zip(last, child_first, strict=False))
             shifts[child] = shift
-            first += [row + shift for row in child_first[len(first) :]]
-            last[: len(child_last)] = [row + shift for row in child_last]
-        halfway = shifts[children[index][-1]] / 2 if children[index] else 0.0
-        if halfway:
-            first, last = ([row - halfway for row in rows] for rows in (first, last))
-            for child in children[index]:
-                shifts[child] -= halfway
-        first.insert(0, 0.0)
-        last.insert(0, 0.0)
+            first.extend(row + shift for row in islice(child_first, len(first), None))
+            deeper = islice(last, len(child_last), None)
+            last = deque([*(row + shift for row in child_last), *deeper])
+        first.appendleft(0)
+        last.appendleft(0)
         outlines[index] = first, last
-    rows = [0.0] * len(parents)
+    rows = [0] * len(parents)
     for index, parent in enumerate(parents):
         if parent is not None:
             rows[index] = rows[parent] + shifts[index]
-    top = min(rows, default=0.0)
-    return [row - top for row in rows]
+    return rows
 
 
 def _box(node: Node, left: float, middle: float) -> str:
@@ -192,7 +189,7 @@ def _box(node: Node, left: float, middle: float) -> str:
     parts = [
         f'<g class="node" text-anchor="middle"><title>{html.escape(node.hint())}</title>',
         _shape(node.turn, left, middle - _HEIGHT / 2, _WIDTH, _HEIGHT, line),
-        _text(center, middle - 4, first),
+        _text(center, middle - 3, first),
         _text(center, middle + 11, second),
     ]
     return "".join([*parts, "</g>"])
@@ -209,12 +206,12 @@ def _shape(turn: int, x: float, y: float, width: float, height: float, line: str
 
 
 def _edge(x: float, y: float, to_x: float, to_y: float, best: bool, dashed: bool = False) -> str:
-    """From a parent's right side: a turn first, then straight on below the action's name."""
-    half, turned = x + _BEND / 2, x + _BEND
-    path = f"M{x:g} {y:g}C{half:g} {y:g} {half:g} {to_y:g} {turned:g} {to_y:g}H{to_x:g}"
+    """From a parent's right side down a trunk, which all its edges share, and on below the action's name."""
+    trunk, bend = x + _BEND / 2, _BEND / 3
+    down = f"H{trunk - bend:g}q{bend:g} 0 {bend:g} {bend:g}V{to_y - bend:g}q0 {bend:g} {bend:g} {bend:g}"
     line = f'stroke="{_BEST}" stroke-width="2.5"' if best else f'stroke="{_LINE}"'
     dashes = ' stroke-dasharray="3 3"' if dashed else ""
-    return f'<path d="{path}" fill="none" {line}{dashes}/>'
+    return f'<path d="M{x:g} {y:g}{down if to_y > y else ""}H{to_x:g}" fill="none" {line}{dashes}/>'
 
 
 def _text(x: float, y: float, text: str, attributes: str = "") -> str:
