@@ -124,6 +124,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "collector": {*NETWORKS, *SHOWING, *ABOVE, "azpy.learner", "azpy.network", "azpy.arena"},
     "statistics": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "alarms": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.storage", "azpy.arena"},
+    "tree_picture": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy.runs", "azpy.arena"},
     "board": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
     "report": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "trainer": {*SHOWING, "azpy.cli"},

@@ -10,13 +10,17 @@ README = Path(__file__).parent.parent / "README.md"
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
-def test_the_programs_run_one_after_another(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_programs_run_one_after_another(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     programs = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert len(programs) > 4
+    monkeypatch.chdir(tmp_path)  # they write files
     names: dict[str, Any] = {"__name__": "readme"}
     for program in programs:
         if "model.onnx" not in program:  # needs a run that was trained before
             exec(compile(program, README.name, "exec"), names)
     lines = capsys.readouterr().out.splitlines()
     assert "(64, 7)" in lines
+    assert (tmp_path / "search.svg").read_text(encoding="utf-8").startswith("<svg")
     assert lines[-1] == "1"

@@ -1,8 +1,9 @@
 //! AlphaZero search, batching and self-play.
 //!
 //! Lowest to highest: [`game`] (the rules' contract), [`rng`] · [`evaluator`], [`tree`], [`cache`], [`config`] · [`search`]
-//! (one tree: descend, expand, ascend; PUCT, Gumbel, the root's noise and the solver in files of their own) · [`batched`] (many trees, one call a network a round) · [`record`],
-//! [`resign`], [`timing`], [`selfplay`], [`replay`]. Nothing here knows Python, a concrete game, or a file.
+//! (one tree: descend, expand, ascend; PUCT, Gumbel, the root's noise and the solver in files of their own) · [`look`] (what
+//! people see of it) · [`batched`] (many trees, one call a network a round) · [`record`], [`resign`], [`timing`],
+//! [`selfplay`], [`replay`]. Nothing here knows Python, a concrete game, or a file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
@@ -11,6 +12,7 @@ pub mod config;
 pub mod evaluator;
 pub mod game;
 mod gumbel;
+pub mod look;
 mod puct;
 pub mod record;
 pub mod replay;
@@ -20,6 +22,7 @@ mod root;
 pub mod search;
 pub mod selfplay;
 mod solver;
+mod spread;
 pub mod timing;
 pub mod toy;
 pub mod tree;

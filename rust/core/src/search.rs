@@ -19,6 +19,7 @@ use crate::tree::{Kind, NodeId, ROOT, Tree};
 mod result;
 
 pub use result::SearchResult;
+pub(crate) use result::line;
 
 /// Simulations that end in known positions before `gather` comes up for air, so that interrupts are seen.
 const GATHER_AT_MOST: u64 = 4096;

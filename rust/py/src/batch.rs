@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use azpy_core::batched::{RoundStats, Rounds, Workers};
 use azpy_core::game::{GameFault, Turn};
+use azpy_core::look::{self, Shown};
 use azpy_core::search::{Search, SearchResult, SearchStats, stream_for};
+use azpy_core::tree::Tree;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -30,6 +32,11 @@ pub(crate) trait AnyBatch: Send {
     fn rounds(&self) -> RoundStats;
     fn key(&self, index: usize) -> u128;
     fn state(&self, index: usize) -> Box<dyn AnyState>;
+    /// How often the tree was run, advanced or replaced.
+    fn changes(&self, index: usize) -> u64;
+    fn tree(&self, index: usize) -> &Tree;
+    /// The part of the tree worth drawing.
+    fn picture(&self, index: usize, max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>>;
     /// The first error that a game met. To be asked after whatever asks a game something.
     fn check(&self) -> PyResult<()>;
 }
@@ -42,6 +49,8 @@ pub(crate) struct Batch<G: Hosted> {
     seed: u64,
     /// Calls of `run` so far: each has draws of its own.
     runs: u64,
+    /// For each search, how often its tree was run, advanced or replaced.
+    changes: Vec<u64>,
 }
 
 impl<G: Hosted> Batch<G> {
@@ -58,6 +67,7 @@ impl<G: Hosted> Batch<G> {
             rounds: Rounds::new(workers, settings.cache),
             seed: settings.seed,
             runs: 0,
+            changes: vec![0; roots.len()],
         })
     }
 
@@ -109,6 +119,7 @@ impl<G: Hosted> AnyBatch for Batch<G> {
 
     fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()> {
         let root = same_game(state, Some(self.searches[index].root()))?;
+        self.changes[index] += 1;
         self.searches[index].reset(root.clone());
         Ok(())
     }
@@ -120,6 +131,7 @@ impl<G: Hosted> AnyBatch for Batch<G> {
             let which = if self.searches.len() == 1 { String::new() } else { format!(" (state {index})") };
             return Err(GameError::new_err(format!("{}{which}", GameFault::ChanceRoot)));
         }
+        self.changes.iter_mut().for_each(|changes| *changes += 1);
         for (index, search) in self.searches.iter_mut().enumerate() {
             let stream = stream_for(self.seed, index as u64, self.runs);
             search.begin(simulations, stream).map_err(|fault| GameError::new_err(fault.to_string()))?;
@@ -161,6 +173,7 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         let played = copy.try_play(u32::try_from(action).unwrap_or(u32::MAX));
         fault(&copy)?;
         played.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        self.changes[index] += 1;
         search.advance(action as u32);
         fault(search.root())
     }
@@ -184,6 +197,24 @@ impl<G: Hosted> AnyBatch for Batch<G> {
 
     fn state(&self, index: usize) -> Box<dyn AnyState> {
         Box::new(Typed(self.searches[index].root().clone()))
+    }
+
+    fn changes(&self, index: usize) -> u64 {
+        self.changes[index]
+    }
+
+    fn tree(&self, index: usize) -> &Tree {
+        self.searches[index].tree()
+    }
+
+    fn picture(&self, index: usize, max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>> {
+        // On copies with a place of their own for errors: a game in Python that fails here has not failed the search,
+        // and one that knows no names, say of rolls, has not failed at all.
+        let root = self.searches[index].root().renewed();
+        let name = |state: &G, action| state.renewed().action_name(action);
+        let shown = look::picture(&root, &self.searches[index], max_nodes, depth, name);
+        root.fault().map_or(Ok(()), Fault::check)?;
+        Ok(shown)
     }
 
     fn check(&self) -> PyResult<()> {

@@ -2,13 +2,15 @@
 //!
 //! [`hosted`] is what a game needs to be reached from Python, [`registry`] the games by name, [`pygame`] games written
 //! in Python, [`evaluators`] what may answer; [`state`], [`search`], [`selfplay`], [`replay`] and [`record`] are the
-//! Python classes. The core is compiled once a game; Python sees it through four small object-safe traits.
+//! Python classes; [`picture`] hands trees to what draws them. The core is compiled once a game; Python sees it through
+//! four small object-safe traits.
 #![forbid(unsafe_code)]
 
 mod batch;
 mod errors;
 mod evaluators;
 mod hosted;
+mod picture;
 mod pygame;
 mod record;
 mod registry;

@@ -1,8 +1,9 @@
 //! `azpy.Search` and `azpy.VectorSearch`: one tree, and many that share each call of the evaluator.
 
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use azpy_core::config::SearchConfig;
+use azpy_core::look::{Variation, standard_errors, variations};
 use azpy_core::search::{SearchResult as CoreResult, SearchStats, Stop};
 use azpy_core::selfplay::{choose, sharpen};
 use numpy::ndarray::Array2;
@@ -15,10 +16,26 @@ use crate::batch::AnyBatch;
 use crate::errors::caught;
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{AnyState, BatchSettings};
+use crate::picture::drawn;
 use crate::settings;
 use crate::state::{State, any_state};
 
 /// What a search found. Arrays are [L], one entry a legal action, ascending; values are for the player to move.
+///
+/// `standard_errors`, `principal_variations`, `to_dot` and `to_svg` read the search's tree when they are asked for, and
+/// raise ValueError once it has been run, advanced or replaced. So a result is small, but as long as there is one its
+/// search's tree stays in memory: to keep many, use one `Search` for all. A notebook shows a result as its picture.
+///
+///     >>> import azpy
+///     >>> state = azpy.make_game("tic_tac_toe")
+///     >>> result = azpy.Search(azpy.UniformEvaluator(), simulations=300).run(state)
+///     >>> result.standard_errors.shape
+///     (9,)
+///     >>> actions, visits, q = result.principal_variations(1, length=2)[0]
+///     >>> actions == result.principal_variation[:2]
+///     True
+///     >>> result.to_svg(max_nodes=20).startswith("<svg")
+///     True
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct SearchResult {
     inner: CoreResult,
@@ -26,6 +43,46 @@ pub(crate) struct SearchResult {
     stats: SearchStats,
     nodes: usize,
     memory: usize,
+    /// Where the tree is, which of its session it is, and how often it had changed when this was read from it.
+    session: SharedSession,
+    index: usize,
+    changes: u64,
+}
+
+/// Of a picture: nobody reads more.
+const MOST_NODES: i64 = 10_000;
+
+impl SearchResult {
+    /// The session, with the tree as this result knows it, for `what`.
+    fn session(&self, what: &str) -> PyResult<MutexGuard<'_, Session>> {
+        let session = exclusive(&self.session)?;
+        if session.batch.changes(self.index) == self.changes {
+            return Ok(session);
+        }
+        Err(PyValueError::new_err(format!(
+            "{what} reads the search's tree, which has been run, advanced or replaced since this result; \
+             ask before that, or search the position again"
+        )))
+    }
+
+    fn draw<'py>(
+        &self,
+        py: Python<'py>,
+        function: &str,
+        max_nodes: i64,
+        depth: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if !(1..=MOST_NODES).contains(&max_nodes) {
+            let text = format!("max_nodes must be between 1 and {MOST_NODES}, got {max_nodes}");
+            return Err(PyValueError::new_err(text));
+        }
+        let depth = depth.map_or(Ok(usize::MAX), |depth| settings::at_least("depth", depth, 0))?;
+        let session = self.session(function)?;
+        let shown = caught(|| session.batch.picture(self.index, max_nodes as usize, depth))?;
+        let title = session.spec.clone();
+        drop(session);
+        drawn(py, function, &title, shown)
+    }
 }
 
 #[pymethods]
@@ -108,6 +165,56 @@ impl SearchResult {
         self.inner.principal_variation.clone()
     }
 
+    /// float32 [L]: the standard error of each `q`, from how the values of the action's simulations scatter; NaN below
+    /// 2 visits.
+    ///
+    /// It takes the simulations for independent, which those of a search are not: a measure of scatter, no promise.
+    #[getter]
+    fn standard_errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let session = self.session("standard_errors")?;
+        Ok(PyArray1::from_vec(py, standard_errors(session.batch.tree(self.index))))
+    }
+
+    /// The lines of the `count` most visited actions, as [(actions, visits, q)].
+    ///
+    /// `actions` is the action with the most visited ones after it, at most `length` and up to the first roll; `visits`
+    /// are the simulations through the action, `q` its mean value for the player to move. The first line is
+    /// `principal_variation` where `action` is the most visited one. An action without visits has none.
+    #[pyo3(signature = (count = 3, length = None))]
+    fn principal_variations(&self, count: i64, length: Option<i64>) -> PyResult<Vec<(Vec<u32>, u32, f32)>> {
+        let count = settings::at_least("count", count, 0)?;
+        let length = length.map_or(Ok(usize::MAX), |length| settings::at_least("length", length, 1))?;
+        let session = self.session("principal_variations")?;
+        let found = variations(session.batch.tree(self.index), count, length);
+        Ok(found.into_iter().map(|Variation { actions, visits, q }| (actions, visits, q)).collect())
+    }
+
+    /// The tree as Graphviz text (`dot -Tsvg`): the nodes that `to_svg` shows.
+    #[pyo3(signature = (max_nodes = 60, depth = None))]
+    fn to_dot<'py>(&self, py: Python<'py>, max_nodes: i64, depth: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.draw(py, "to_dot", max_nodes, depth)
+    }
+
+    /// The tree as a picture, SVG that needs no other file: of the visited nodes down to `depth` plies (rolls counted)
+    /// below the root the `max_nodes` most visited, at most 10,000.
+    ///
+    /// A node shows its visits N, the prior P that it was searched with (root noise included; after a roll the
+    /// probability) and Q, the mean value for the player who is named: who chose the action; player 0 after a roll; at
+    /// the root the player to move. Siblings stand in the order of their visits; "+n more" counts visited ones left
+    /// out. An exception in a game written in Python comes as it is; an action that it cannot name is a number.
+    #[pyo3(signature = (max_nodes = 60, depth = None))]
+    fn to_svg<'py>(&self, py: Python<'py>, max_nodes: i64, depth: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.draw(py, "to_svg", max_nodes, depth)
+    }
+
+    /// For notebooks: `to_svg()`, or None where the tree has changed or is being searched.
+    fn _repr_svg_<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.session("_repr_svg_").is_err() {
+            return Ok(None);
+        }
+        self.draw(py, "to_svg", 60, None).map(Some)
+    }
+
     /// Counts of this run: simulations, evaluations (leaves the evaluator answered, the root's own included),
     /// cache_hits, terminals, collisions, rounds, unexpanded (leaves for whose children a full tree had no room); and of the tree: nodes, memory_bytes.
     #[getter]
@@ -167,11 +274,24 @@ struct Session {
     batch: Box<dyn AnyBatch>,
 }
 
+/// A session as a search shares it with its results, which look back at the trees. A session holds no result, so
+/// nothing holds itself.
+type SharedSession = Arc<Mutex<Session>>;
+
 impl Session {
-    fn result(&self, index: usize) -> SearchResult {
+    /// What search `index` found; `shared` is this session.
+    fn result(&self, shared: &SharedSession, index: usize) -> SearchResult {
         let (stats, nodes, memory) = self.batch.stats(index);
-        let num_actions = self.batch.num_actions();
-        SearchResult { inner: self.batch.result(index), num_actions, stats, nodes, memory }
+        SearchResult {
+            inner: self.batch.result(index),
+            num_actions: self.batch.num_actions(),
+            stats,
+            nodes,
+            memory,
+            session: Arc::clone(shared),
+            index,
+            changes: self.batch.changes(index),
+        }
     }
 }
 
@@ -231,7 +351,7 @@ pub(crate) struct Search {
     config: SearchConfig,
     cache_positions: usize,
     seed: u64,
-    session: Mutex<Option<Session>>,
+    session: Mutex<Option<SharedSession>>,
 }
 
 #[pymethods]
@@ -290,8 +410,14 @@ impl Search {
         let mut kept = exclusive(&self.session)?;
         if let Some(state) = state {
             let (spec, state) = any_state(state)?;
-            let fits = kept.as_ref().is_some_and(|session| session.spec == spec);
-            if !fits || kept.as_mut().is_some_and(|session| session.batch.replace(0, &*state).is_err()) {
+            let replaced = match kept.as_ref() {
+                Some(shared) => {
+                    let mut session = exclusive(shared)?;
+                    session.spec == spec && session.batch.replace(0, &*state).is_ok()
+                }
+                None => false,
+            };
+            if !replaced {
                 let settings = BatchSettings {
                     config: self.config,
                     networks: vec![0],
@@ -300,28 +426,30 @@ impl Search {
                     threads: 1,
                     seed: self.seed,
                 };
-                *kept = Some(Session { spec, batch: state.batch(&[&*state], settings)? });
+                let batch = state.batch(&[&*state], settings)?;
+                *kept = Some(Arc::new(Mutex::new(Session { spec, batch })));
             }
         }
-        let Some(session) = kept.as_mut() else {
+        let Some(shared) = kept.as_ref() else {
             return Err(PyValueError::new_err(
                 "run() without a state goes on with a search, and none has been run yet",
             ));
         };
+        let mut session = exclusive(shared)?;
         if let Some(draws) = gumbel {
             session.batch.set_gumbel_draws(0, &draws)?;
         }
         session.batch.run(py, simulations, limit)?;
-        let result = session.result(0);
+        let result = session.result(shared, 0);
         session.batch.check().map(|()| result)
     }
 
     /// Moves the root along an action or a chance outcome and keeps what the tree knows below it; `run()` goes on from
     /// there. Raises ValueError, and changes nothing, if it is not legal.
     fn advance(&self, action: i64) -> PyResult<()> {
-        let mut kept = exclusive(&self.session)?;
-        match kept.as_mut() {
-            Some(session) => session.batch.advance(0, action),
+        let kept = exclusive(&self.session)?;
+        match kept.as_ref() {
+            Some(shared) => exclusive(shared)?.batch.advance(0, action),
             None => Err(PyValueError::new_err("advance() moves the root of a search, and none has been run yet")),
         }
     }
@@ -342,7 +470,7 @@ impl Search {
 pub(crate) struct VectorSearch {
     seed: u64,
     num_actions: usize,
-    session: Mutex<Session>,
+    session: SharedSession,
 }
 
 #[pymethods]
@@ -385,7 +513,7 @@ impl VectorSearch {
         let threads = settings::threads(threads)?;
         let batch = first.batch(&all, BatchSettings { config, networks, evaluators, cache, threads, seed })?;
         let num_actions = first.num_actions();
-        Ok(Self { seed, num_actions, session: Mutex::new(Session { spec: spec.clone(), batch }) })
+        Ok(Self { seed, num_actions, session: Arc::new(Mutex::new(Session { spec: spec.clone(), batch })) })
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -403,7 +531,8 @@ impl VectorSearch {
     /// What each search found, [B].
     fn results(&self) -> PyResult<Vec<SearchResult>> {
         let session = exclusive(&self.session)?;
-        let results = caught(|| Ok((0..session.batch.len()).map(|index| session.result(index)).collect()))?;
+        let results =
+            caught(|| Ok((0..session.batch.len()).map(|index| session.result(&self.session, index)).collect()))?;
         session.batch.check().map(|()| results)
     }
 

@@ -161,3 +161,9 @@ pub(crate) fn threads(given: Option<usize>) -> PyResult<usize> {
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }
 }
+
+/// A whole number that has a smallest value.
+pub(crate) fn at_least(name: &str, given: i64, smallest: i64) -> PyResult<usize> {
+    let fits = usize::try_from(given).ok().filter(|_| given >= smallest);
+    fits.ok_or_else(|| PyValueError::new_err(format!("{name} must be at least {smallest}, got {given}")))
+}

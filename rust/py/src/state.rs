@@ -31,7 +31,7 @@ pub(crate) struct State {
     pub(crate) inner: Box<dyn AnyState>,
 }
 
-fn turn_number(turn: Turn) -> i32 {
+pub(crate) fn turn_number(turn: Turn) -> i32 {
     match turn {
         Turn::Player(player) => player.index() as i32,
         Turn::Chance => CHANCE,

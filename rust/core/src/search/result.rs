@@ -5,6 +5,7 @@ use crate::game::{Action, Game, Player, Turn, Value};
 use crate::gumbel::Choice;
 use crate::puct::pruned_visits;
 use crate::solver::best_proven;
+use crate::spread::standard_errors;
 use crate::tree::{Kind, Node, NodeId, ROOT, Tree};
 
 /// With `lcb`, actions with less than this share of the most visits are not played, however good they look.
@@ -62,9 +63,22 @@ impl<G: Game> Search<G> {
             value: Value(root.mean() as f32).pov(player).0,
             proof: root.proof,
             action: chosen.map(|index| children[index].action),
-            principal_variation: chosen.map_or_else(Vec::new, |index| line(&self.tree, index)),
+            principal_variation: self.principal_line().into_iter().map(|id| self.tree.node(id).action).collect(),
             stop: self.stop,
         }
+    }
+
+    /// The nodes of the principal variation, from the root's child on.
+    #[must_use]
+    pub fn principal_line(&self) -> Vec<NodeId> {
+        let Some(chosen) = self.chosen() else {
+            return Vec::new();
+        };
+        let first = self.tree.node(ROOT).first_child + chosen as NodeId;
+        if self.tree.node(first).visits == 0 {
+            return Vec::new();
+        }
+        std::iter::once(first).chain(line(&self.tree, first)).collect()
     }
 
     /// The index of the action to play.
@@ -109,19 +123,21 @@ impl<G: Game> Search<G> {
     }
 }
 
-/// The most visited line, from a child of the root on.
-fn line(tree: &Tree, first: usize) -> Vec<Action> {
-    let mut line = Vec::new();
-    let (mut id, mut next) = (ROOT, Some(first));
-    while let (Kind::Decision(_), Some(index)) = (tree.node(id).kind, next) {
-        id = tree.node(id).first_child + index as NodeId;
+/// The most visited line from a node on, up to the first chance turn.
+pub(crate) fn line(tree: &Tree, mut id: NodeId) -> Vec<NodeId> {
+    let mut nodes = Vec::new();
+    while let Kind::Decision(_) = tree.node(id).kind {
+        let children = tree.children(id);
+        let Some(best) = with_proofs(children, most_visited(children)) else {
+            break;
+        };
+        id = tree.node(id).first_child + best as NodeId;
         if tree.node(id).visits == 0 {
             break;
         }
-        line.push(tree.node(id).action);
-        next = with_proofs(tree.children(id), most_visited(tree.children(id)));
+        nodes.push(id);
     }
-    line
+    nodes
 }
 
 /// Most visits, then higher prior, then lower action.
@@ -154,55 +170,13 @@ fn with_proofs(children: &[Node], chosen: Option<usize>) -> Option<usize> {
 fn highest_bound(tree: &Tree, deviations: f64) -> Option<usize> {
     let children = tree.children(ROOT);
     let most = children.iter().map(|child| child.visits).max()?;
+    let errors = standard_errors(tree);
     let bound = |index: usize| {
         let child = &children[index];
         let enough = child.visits >= 2 && f64::from(child.visits) >= LCB_SHARE * f64::from(most);
-        enough.then(|| child.mean() - deviations * standard_error(tree, index))
+        enough.then(|| child.mean() - deviations * f64::from(errors[index]))
     };
     let bounds = (0..children.len()).filter_map(|index| Some((index, bound(index)?)));
     let best = bounds.reduce(|best, next| if next.1 > best.1 { next } else { best });
     best.map_or_else(|| most_visited(children), |(index, _)| Some(index))
-}
-
-/// Standard error of the mean value of the root's `index`-th child; it has two visits at least.
-fn standard_error(tree: &Tree, index: usize) -> f64 {
-    let root = tree.node(ROOT);
-    let Kind::Decision(player) = root.kind else {
-        return 0.0;
-    };
-    let child = &tree.children(ROOT)[index];
-    let visits = f64::from(child.visits);
-    let squares = sum_of_squares(tree, root.first_child + index as NodeId, player);
-    let variance = (squares - visits * child.mean() * child.mean()).max(0.0) / (visits - 1.0);
-    (variance / visits).sqrt()
-}
-
-/// Sum of the squares of the values that were backed up through a node, from the tree alone: a visit ended in the
-/// node's own evaluation, whose sum is what the children leave of the node's, or below it.
-fn sum_of_squares(tree: &Tree, id: NodeId, viewer: Player) -> f64 {
-    let mut sum = 0.0;
-    let mut stack = vec![(id, viewer)];
-    while let Some((id, viewer)) = stack.pop() {
-        let node = tree.node(id);
-        // Repeated visits of a leaf found one value; those of a proven node are taken to.
-        let (mut own_sum, mut own_visits) = (node.value_sum, node.visits);
-        if node.proof == 0 {
-            let next = match node.kind {
-                Kind::Decision(player) => player,
-                _ => Player::Zero,
-            };
-            if next != viewer {
-                own_sum = -own_sum;
-            }
-            for (index, child) in tree.children(id).iter().enumerate().filter(|(_, child)| child.visits > 0) {
-                own_sum -= child.value_sum;
-                own_visits -= child.visits;
-                stack.push((node.first_child + index as NodeId, next));
-            }
-        }
-        if own_visits > 0 {
-            sum += own_sum * own_sum / f64::from(own_visits);
-        }
-    }
-    sum
 }

@@ -89,13 +89,15 @@ pub struct Naive<G> {
     pub w0: f64,
     /// Sum of the squares of the values.
     pub w2: f64,
+    /// What was taken up through here, for player 0.
+    pub values: Vec<f64>,
     pub children: Vec<Edge<G>>,
     expanded: bool,
 }
 
 impl<G: Game> Naive<G> {
     pub fn new(game: G) -> Self {
-        Self { game, n: 0, w0: 0.0, w2: 0.0, children: Vec::new(), expanded: false }
+        Self { game, n: 0, w0: 0.0, w2: 0.0, values: Vec::new(), children: Vec::new(), expanded: false }
     }
 
     /// One simulation; the value for player 0.
@@ -152,6 +154,7 @@ impl<G: Game> Naive<G> {
         self.n += 1;
         self.w0 += value;
         self.w2 += value * value;
+        self.values.push(value);
         value
     }
 

@@ -1,0 +1,256 @@
+"""A search's tree as a picture: SVG that needs nothing else, and Graphviz text.
+
+`SearchResult.to_svg` and `to_dot` end here. They give the nodes to show: a parent before its children, siblings in the
+order in which they shall stand. Knows nothing of search, rules or files.
+"""
+
+import html
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from azpy._core import CHANCE, TERMINAL
+
+__all__ = ["Node", "tidy_rows", "to_dot", "to_svg"]
+
+# Pixels.
+_WIDTH, _HEIGHT = 124, 32  # of a node
+_ROW = 38  # from one row to the next
+_BEND = 24  # what an edge takes to turn down and on, before its name
+_MARGIN = 16
+_HEAD = 112  # down to the middle of the first row, below the legend
+_CHARACTER = 6.3  # how wide one is at most, nearly: there is no font to ask
+
+_LONGEST_NAME = 18  # characters of an action's name
+
+_INK, _LINE, _BEST = "#111827", "#94a3b8", "#c2410c"
+_FILL = {0: "#dbeafe", 1: "#ffedd5", CHANCE: "#ffffff", TERMINAL: "#e5e7eb"}
+_TURN = {0: "player 0 to move", 1: "player 1 to move", CHANCE: "roll", TERMINAL: "game over"}
+_MEANING = (
+    "N visits, P prior (after a roll the probability), Q mean value for the player named: who chose the action,",
+    "player 0 after a roll, the player to move at the root. Actions without visits are not drawn.",
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node to show.
+
+    Attributes:
+        parent: where in the list its parent is; None for the root.
+        depth: plies below the root, rolls counted.
+        name: what a person calls the action or the outcome that leads here; empty at the root.
+        turn: whose turn it is: 0, 1, `azpy.CHANCE` or `azpy.TERMINAL`.
+        view: the player for whom `q` is.
+        visits: finished simulations through here.
+        q: mean value, in [-1, 1].
+        prior: of the action, or the outcome's probability.
+        on_principal_variation: whether the principal variation leads here.
+        left_out: visited children that are not shown.
+    """
+
+    parent: int | None
+    depth: int
+    name: str
+    turn: int
+    view: int
+    visits: int
+    q: float
+    prior: float
+    on_principal_variation: bool
+    left_out: int
+
+    def lines(self) -> tuple[str, str]:
+        """What stands in the node."""
+        prior = "" if self.parent is None else f", P {self.prior:.3f}"
+        return f"N {self.visits}{prior}", f"Q {self.q:+.3f} for {self.view}"
+
+    def hint(self) -> str:
+        """All of it in one line, the name in full."""
+        name = "root" if self.parent is None else f"{_printable(self.name)}, P {self.prior:.6f}"
+        return f"{name}, N {self.visits}, Q {self.q:+.6f} for player {self.view}; {_TURN[self.turn]}"
+
+
+def to_dot(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
+    """The nodes as Graphviz text.
+
+    Args:
+        title: what the game is called.
+        nodes: the fields of each `Node`, the root first.
+    """
+    shown = [Node(**node) for node in nodes]
+    text = [
+        "digraph search {",
+        f"  graph [rankdir=LR, ordering=out, labelloc=t, label={_quoted(_headline(title, shown))}];",
+        '  node [shape=box, style="rounded,filled", fontname="sans-serif", fontsize=10];',
+        f'  edge [color="{_LINE}", fontname="sans-serif", fontsize=10, arrowsize=0.5];',
+    ]
+    shapes = {CHANCE: ', shape=ellipse, style="filled,dashed"', TERMINAL: ", style=filled, peripheries=2"}
+    for index, node in enumerate(shown):
+        best = f', color="{_BEST}", penwidth=2.5' if node.on_principal_variation else ""
+        look = f'fillcolor="{_FILL[node.turn]}"{shapes.get(node.turn, "")}{best}'
+        text.append(f"  n{index} [label={_quoted(*node.lines())}, {look}];")
+        if node.parent is not None:
+            text.append(f"  n{node.parent} -> n{index} [label={_quoted(node.name)}{best}];")
+    # After all other edges: they stand in the order of the text.
+    for index, node in enumerate(shown):
+        if node.left_out:
+            text.append(f'  more{index} [label="+{node.left_out} more", shape=plaintext, style=""];')
+            text.append(f"  n{index} -> more{index} [style=dashed, arrowhead=none];")
+    return "\n".join([*text, "}", ""])
+
+
+def to_svg(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
+    """The nodes as a picture, growing from left to right.
+
+    Args:
+        title: what the game is called.
+        nodes: the fields of each `Node`, the root first.
+    """
+    shown = [Node(**node) for node in nodes]
+    # "+n more" takes a row like a last child.
+    marks = [index for index, node in enumerate(shown) if node.left_out]
+    rows = tidy_rows([*(node.parent for node in shown), *marks])
+    names = [_short(_printable(node.name)) for node in shown]
+    column = _WIDTH + _BEND + 12 + _CHARACTER * max(map(len, names))
+    left = [_MARGIN + column * node.depth for node in shown]
+    middle = [_HEAD + _ROW * row for row in rows]
+
+    lines, boxes = list[str](), list[str]()
+    for index, node in enumerate(shown):
+        if node.parent is not None:
+            start = left[node.parent] + _WIDTH
+            lines.append(_edge(start, middle[node.parent], left[index], middle[index], node.on_principal_variation))
+            lines.append(_text(start + _BEND + 3, middle[index] - 4, names[index], 'class="action"'))
+        boxes.append(_box(node, left[index], middle[index]))
+    for index, at in zip(marks, middle[len(shown) :], strict=True):
+        start = left[index] + _WIDTH
+        lines.append(_edge(start, middle[index], start + _BEND, at, best=False, dashed=True))
+        lines.append(_text(start + _BEND + 3, at + 4, f"+{shown[index].left_out} more", 'class="more" fill="#475569"'))
+
+    head, head_width = _legend(title, shown)
+    width = max(head_width, max(left) + (column if marks else 0) + _WIDTH) + _MARGIN
+    height = max(middle) + _HEIGHT / 2 + _MARGIN
+    frame = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="11" fill="{_INK}" '
+        f'role="img" aria-label="{html.escape(_headline(title, shown))}">'
+    )
+    paper = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    return "\n".join([frame, paper, *head, *lines, *boxes, "</svg>", ""])
+
+
+def tidy_rows(parents: Sequence[int | None]) -> list[int]:
+    """The row of every node of a tree that grows to the side, the root in row 0.
+
+    A parent is level with its first child, so the first line is straight. The other children follow below, each with
+    all that hangs on it as close to the ones before as it can: a row apart at every depth that they share (by
+    outlines, as in Reingold and Tilford, Tidier Drawings of Trees, 1981).
+
+    Args:
+        parents: for each node where its parent is, always before it; None for the root.
+    """
+    children: list[list[int]] = [[] for _ in parents]
+    for index, parent in enumerate(parents):
+        if parent is not None:
+            children[parent].append(index)
+    shifts = [0] * len(parents)  # a node's row less that of its parent
+    # The first and the last row of a subtree at each depth, from its root's row and its root's depth on.
+    outlines: dict[int, tuple[deque[int], deque[int]]] = {}
+    for index in reversed(range(len(parents))):
+        first, last = deque[int](), deque[int]()
+        for child in children[index]:
+            child_first, child_last = outlines.pop(child)
+            if not first:  # level with its parent; its outline is nobody else's
+                first, last = child_first, child_last
+                continue
+            shift = max(above + 1 - below for above, below in zip(last, child_first, strict=False))
+            shifts[child] = shift
+            first.extend(row + shift for row in islice(child_first, len(first), None))
+            deeper = islice(last, len(child_last), None)
+            last = deque([*(row + shift for row in child_last), *deeper])
+        first.appendleft(0)
+        last.appendleft(0)
+        outlines[index] = first, last
+    rows = [0] * len(parents)
+    for index, parent in enumerate(parents):
+        if parent is not None:
+            rows[index] = rows[parent] + shifts[index]
+    return rows
+
+
+def _box(node: Node, left: float, middle: float) -> str:
+    """A node: rounded at a player's turn, a dashed pill before a roll, a double frame at a finished game."""
+    line = f'stroke="{_BEST}" stroke-width="2.5"' if node.on_principal_variation else f'stroke="{_LINE}"'
+    first, second = node.lines()
+    center = left + _WIDTH / 2
+    parts = [
+        f'<g class="node" text-anchor="middle"><title>{html.escape(node.hint())}</title>',
+        _shape(node.turn, left, middle - _HEIGHT / 2, _WIDTH, _HEIGHT, line),
+        _text(center, middle - 3, first),
+        _text(center, middle + 11, second),
+    ]
+    return "".join([*parts, "</g>"])
+
+
+def _shape(turn: int, x: float, y: float, width: float, height: float, line: str) -> str:
+    at = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{_FILL[turn]}" {line}'
+    if turn == CHANCE:
+        return f'<rect {at} rx="{height / 2:g}" stroke-dasharray="4 2"/>'
+    if turn == TERMINAL:
+        inner = f'x="{x + 3:g}" y="{y + 3:g}" width="{width - 6:g}" height="{height - 6:g}"'
+        return f'<rect {at}/><rect {inner} fill="none" stroke="{_LINE}"/>'
+    return f'<rect {at} rx="{height / 6:g}"/>'
+
+
+def _edge(x: float, y: float, to_x: float, to_y: float, best: bool, dashed: bool = False) -> str:
+    """From a parent's right side down a trunk, which all its edges share, and on below the action's name."""
+    trunk, bend = x + _BEND / 2, _BEND / 3
+    down = f"H{trunk - bend:g}q{bend:g} 0 {bend:g} {bend:g}V{to_y - bend:g}q0 {bend:g} {bend:g} {bend:g}"
+    line = f'stroke="{_BEST}" stroke-width="2.5"' if best else f'stroke="{_LINE}"'
+    dashes = ' stroke-dasharray="3 3"' if dashed else ""
+    return f'<path d="M{x:g} {y:g}{down if to_y > y else ""}H{to_x:g}" fill="none" {line}{dashes}/>'
+
+
+def _text(x: float, y: float, text: str, attributes: str = "") -> str:
+    return f'<text x="{x:g}" y="{y:g}" {attributes}>{html.escape(text)}</text>'
+
+
+def _legend(title: str, shown: Sequence[Node]) -> tuple[list[str], float]:
+    """What the picture shows and what its signs mean, and how wide that is."""
+    headline = _headline(title, shown)
+    parts = [_text(_MARGIN, 24, headline, 'font-size="14" font-weight="bold"')]
+    x = float(_MARGIN)
+    for turn, meaning in _TURN.items():
+        if any(node.turn == turn for node in shown):
+            parts.append(_shape(turn, x, 36, 22, 14, f'stroke="{_LINE}"'))
+            parts.append(_text(x + 28, 47, meaning))
+            x += 28 + _CHARACTER * len(meaning) + 16
+    if any(node.on_principal_variation for node in shown):
+        parts.append(f'<path d="M{x:g} 43h22" stroke="{_BEST}" stroke-width="2.5"/>')
+        parts.append(_text(x + 28, 47, "principal variation"))
+        x += 28 + _CHARACTER * len("principal variation")
+    parts += [_text(_MARGIN, y, line) for y, line in zip((66, 80), _MEANING, strict=True)]
+    widest = max(8 * len(headline), *(_CHARACTER * len(line) for line in _MEANING))
+    return parts, max(x, _MARGIN + widest)
+
+
+def _headline(title: str, shown: Sequence[Node]) -> str:
+    return f"{_printable(title)}: {_TURN[shown[0].turn]}"
+
+
+def _printable(text: str) -> str:
+    """Without what no picture can hold, such as control characters."""
+    return "".join(character if character.isprintable() else " " for character in text).strip()
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+
+
+def _quoted(*lines: str) -> str:
+    """Lines as one string of Graphviz, in which a backslash begins an escape."""
+    escaped = (_printable(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    return '"' + "\\n".join(escaped) + '"'

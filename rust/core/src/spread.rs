@@ -1,0 +1,68 @@
+//! How the values of a search scatter, read from its tree. Nothing may be in flight.
+
+use crate::game::Player;
+use crate::tree::{Kind, Node, NodeId, ROOT, Tree};
+
+/// `[L]`: the standard error of the mean value of each of the root's actions, NaN below 2 visits. Empty unless the
+/// root is an evaluated position at a player's turn.
+///
+/// For the values v that n simulations took up through an action, with mean m, it is
+/// `sqrt(sum (v - m)^2 / (n (n - 1)))`, as for n independent values. Those of a search are not independent: it goes
+/// where earlier ones were good. So it says how much the values scatter, and is no promise about the true one.
+#[must_use]
+pub fn standard_errors(tree: &Tree) -> Vec<f32> {
+    let root = tree.node(ROOT);
+    let Kind::Decision(player) = root.kind else {
+        return Vec::new();
+    };
+    let error = |(id, child): (NodeId, &Node)| {
+        if child.visits < 2 {
+            return f32::NAN;
+        }
+        let n = f64::from(child.visits);
+        (squared_deviations(tree, id, player) / (n * (n - 1.0))).sqrt() as f32
+    };
+    (root.first_child..).zip(tree.children(ROOT)).map(error).collect()
+}
+
+/// The sum of `(v - m)^2` over the values v that were taken up through a visited node, m being their mean. `chooser` is
+/// the player in whose view the node's value sum is.
+///
+/// No value is stored, and all can be found again. What was taken up through a node and through none of its children
+/// is its own: one evaluation at a decision node, the same value at each visit of a finished game or of a leaf that
+/// found no room for children, nothing at a roll. So its own visits are its visits less those of its children, and their value follows from the value sums in
+/// the same way, once all are in one player's view.
+fn squared_deviations(tree: &Tree, id: NodeId, chooser: Player) -> f64 {
+    let mean = for_player_zero(tree.node(id), chooser) / f64::from(tree.node(id).visits);
+    let mut sum = 0.0;
+    // Not a recursion: lines can be 100,000 plies long.
+    let mut waiting = vec![(id, chooser)];
+    while let Some((id, chooser)) = waiting.pop() {
+        let node = tree.node(id);
+        let below = match node.kind {
+            Kind::Decision(player) => player,
+            _ => Player::Zero,
+        };
+        let (mut own_visits, mut own_sum) = (node.visits, for_player_zero(node, chooser));
+        // The visits of a proven node are taken to have found its value, whatever is below it.
+        let children = if node.proof == 0 { tree.children(id) } else { &[] };
+        for (id, child) in (node.first_child..).zip(children).filter(|(_, child)| child.visits > 0) {
+            own_visits -= child.visits;
+            own_sum -= for_player_zero(child, below);
+            waiting.push((id, below));
+        }
+        if own_visits > 0 {
+            let deviation = own_sum / f64::from(own_visits) - mean;
+            sum += f64::from(own_visits) * deviation * deviation;
+        }
+    }
+    sum
+}
+
+/// A node's value sum for player 0, given whose view it is in.
+fn for_player_zero(node: &Node, view: Player) -> f64 {
+    match view {
+        Player::Zero => node.value_sum,
+        Player::One => -node.value_sum,
+    }
+}

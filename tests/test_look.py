@@ -1,0 +1,429 @@
+"""What a person sees of a finished search is what happened in it, and only while that is still there."""
+
+import gc
+import itertools
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from azpy.tree_picture import tidy_rows
+from oracles import Answers, Batch, Countdown, DiceCountdown, Hashed, Node, Puct, after, game_starts, turn_of
+
+STATE = azpy.make_game("connect_four")
+DICE = after(azpy.make_game("pig"), 0, 3)
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def searched(simulations: int = 300, **settings: Any) -> tuple[azpy.Search, azpy.SearchResult]:
+    search = azpy.Search(Hashed(7), simulations=simulations, **settings)
+    return search, search.run(STATE)
+
+
+# Numbers.
+
+
+@pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe", "countdown, double turns", "countdown, a pass each"])
+def test_standard_errors_are_those_of_all_values_that_went_up(name: str) -> None:
+    position = game_starts()[name]
+    evaluator = Hashed(position.num_actions)
+    result = azpy.Search(evaluator, simulations=400, eval_batch=1).run(position)
+    puct, root = Puct(Answers(evaluator)), Node(position)
+    values: dict[int, list[float]] = {action: [] for action in position.legal_actions()}
+    for _ in range(401):
+        before = {action: child.visits for action, child in root.children.items()}
+        value = puct.simulate(root)
+        for action, child in root.children.items():
+            if child.visits > before.get(action, 0):
+                values[action].append(value)
+    assert result.visits.tolist() == [len(values[action]) for action in result.actions.tolist()]
+    expected = [
+        np.std(found, ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.nan
+        for found in (values[action] for action in result.actions.tolist())
+    ]
+    np.testing.assert_allclose(result.standard_errors, expected, atol=1e-6)
+    assert result.standard_errors.dtype == np.float32
+
+
+def test_below_two_visits_there_is_no_standard_error() -> None:
+    _, result = searched(3)
+    assert np.isnan(result.standard_errors[result.visits < 2]).all()
+    over = azpy.Search(azpy.UniformEvaluator()).run(Countdown(0))
+    assert over.standard_errors.shape == (0,)
+
+
+def test_variations_are_lines_of_play_from_the_most_visited_actions_on() -> None:
+    for start in game_starts().values():
+        result = azpy.Search(Hashed(start.num_actions), simulations=500).run(start)
+        found = result.principal_variations(99)
+        assert found[0][0] == result.principal_variation
+        assert len(found) == (result.visits > 0).sum()
+        assert [visits for _, visits, _ in found] == sorted(result.visits[result.visits > 0].tolist(), reverse=True)
+        for actions, visits, q in found:
+            index = result.actions.tolist().index(actions[0])
+            assert (visits, q) == (result.visits[index], result.q[index])
+            position = start.clone()
+            for action in actions:
+                assert action in position.legal_actions()
+                position.play(action)
+        assert result.principal_variations() == found[:3]
+        assert result.principal_variations(2, length=1) == [(line[:1], n, q) for line, n, q in found[:2]]
+        assert result.principal_variations(0) == []
+
+
+# How long a result can be looked at.
+
+LOOKS: dict[str, Callable[[azpy.SearchResult], object]] = {
+    "standard_errors": lambda result: result.standard_errors,
+    "principal_variations": lambda result: result.principal_variations(),
+    "to_dot": lambda result: result.to_dot(),
+    "to_svg": lambda result: result.to_svg(),
+}
+every_look = pytest.mark.parametrize("look", LOOKS)
+CHANGES: dict[str, Callable[[azpy.Search], object]] = {
+    "run": lambda search: search.run(),
+    "run of 0 simulations": lambda search: search.run(simulations=0),
+    "run of the same state": lambda search: search.run(STATE),
+    "advance": lambda search: search.advance(3),
+}
+
+
+@every_look
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_tree_that_has_changed_is_not_shown_as_the_old_one(look: str, change: str) -> None:
+    search, result = searched()
+    LOOKS[look](result)
+    CHANGES[change](search)
+    with pytest.raises(ValueError, match=f"{look} reads the search's tree.*ask before"):
+        LOOKS[look](result)
+    assert result._repr_svg_() is None
+    assert result.visits.sum() == 300  # what it holds itself stays
+
+
+@every_look
+def test_what_changes_nothing_spoils_nothing(look: str) -> None:
+    search, result = searched()
+    with pytest.raises(ValueError, match="illegal"):
+        search.advance(7)
+    # Another game has a tree of its own.
+    search.run(azpy.make_game("connect_four", width=7, height=5))
+    LOOKS[look](result)
+
+
+@every_look
+def test_a_result_can_be_looked_at_when_its_search_is_gone(look: str) -> None:
+    search, result = searched()
+    shown = repr(LOOKS[look](result))
+    del search
+    gc.collect()
+    assert repr(LOOKS[look](result)) == shown
+
+
+def test_each_tree_of_many_changes_for_itself() -> None:
+    search = azpy.VectorSearch([STATE, after(STATE, 1), STATE], Hashed(7), threads=1)
+    search.run(200)
+    results = search.results()
+    alone = azpy.Search(Hashed(7), simulations=200).run(after(STATE, 1))
+    assert results[1].to_svg() == alone.to_svg()
+    np.testing.assert_array_equal(results[1].standard_errors, alone.standard_errors)
+    search.replace(0, STATE)
+    search.advance([-1, -1, 2])
+    for result in (results[0], results[2]):
+        with pytest.raises(ValueError, match="to_dot"):
+            result.to_dot()
+    assert results[1].principal_variations() == alone.principal_variations()
+    search.run(10)
+    with pytest.raises(ValueError, match="to_dot"):
+        results[1].to_dot()
+
+
+def test_a_search_that_is_running_cannot_be_looked_at() -> None:
+    _, other = searched()
+
+    class Looks(Hashed):
+        result: azpy.SearchResult | None = None
+        looked = 0
+
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            if self.result is not None:
+                for look in LOOKS.values():
+                    with pytest.raises(RuntimeError, match="already running"):
+                        look(self.result)
+                    look(other)
+                assert self.result._repr_svg_() is None
+                self.looked += 1
+            return super().evaluate_batch(observations)
+
+    evaluator = Looks(7)
+    search = azpy.Search(evaluator, simulations=20)
+    evaluator.result = search.run(STATE)
+    search.run(STATE)
+    assert evaluator.looked > 1
+
+
+# Pictures.
+
+
+def nodes_of(svg: str) -> list[ET.Element]:
+    return [group for group in ET.fromstring(svg).iter(f"{SVG}g") if group.get("class") == "node"]
+
+
+def texts(svg: str, kind: str) -> list[str]:
+    return [text.text or "" for text in ET.fromstring(svg).iter(f"{SVG}text") if text.get("class") == kind]
+
+
+@pytest.mark.parametrize("name", game_starts())
+@pytest.mark.parametrize("max_nodes", [1, 10, 200])
+def test_a_picture_has_the_nodes_asked_for_and_needs_nothing_else(name: str, max_nodes: int) -> None:
+    start = game_starts()[name]
+    result = azpy.Search(Hashed(start.num_actions), simulations=800).run(start)
+    svg = result.to_svg(max_nodes)
+    assert len(nodes_of(svg)) <= max_nodes
+    assert len(nodes_of(svg)) == max_nodes or not texts(svg, "more")
+    assert not re.search(r"<(script|style|image|use|foreignObject)|href|url\(|@import|font-face", svg)
+    assert svg.count("http") == 1  # the name of the format
+    # The two forms show the same.
+    dot = result.to_dot(max_nodes)
+    shown = Counter(tuple(text.text for text in node.iter(f"{SVG}text")) for node in nodes_of(svg))
+    assert shown == Counter(re.findall(r'^  n\d+ \[label="(.*?)\\n(.*?)",', dot, re.MULTILINE))
+    assert Counter(texts(svg, "more")) == Counter(re.findall(r'label="(\+\d+ more)"', dot))
+
+
+def parsed(dot: str) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], dict[str, str]]]:
+    """Nodes and edges with their attributes; every line must be one of them, or a default."""
+    nodes, edges = dict[str, dict[str, str]](), dict[tuple[str, str], dict[str, str]]()
+    first, *lines, last, end = dot.split("\n")
+    assert (first, last, end) == ("digraph search {", "}", "")
+    attribute = r'\w+=(?:\w+|[\d.]+|"(?:[^"\\]|\\.)*")'
+    for line in lines:
+        match = re.fullmatch(rf"  (\w+)(?: -> (\w+))? \[({attribute}(?:, {attribute})*)\];", line)
+        assert match, line
+        found = {k: v.strip('"') for k, v in re.findall(r'(\w+)=(\w+|[\d.]+|"(?:[^"\\]|\\.)*")', match[3])}
+        if match[2]:
+            edges[match[1], match[2]] = found
+        elif match[1] not in {"graph", "node", "edge"}:
+            nodes[match[1]] = found
+    return nodes, edges
+
+
+@pytest.mark.parametrize("start", [STATE, DICE], ids=["connect_four", "pig"])
+def test_a_picture_tells_the_numbers_of_the_search(start: azpy.State) -> None:
+    result = azpy.Search(Hashed(start.num_actions), simulations=400).run(start)
+    nodes, edges = parsed(result.to_dot(10_000))
+    player = start.turn
+    assert nodes["n0"]["label"] == rf"N 401\nQ {result.value:+.3f} for {player}"
+    labels = {edge["label"]: nodes[to]["label"] for (parent, to), edge in edges.items() if parent == "n0"}
+    known = zip(result.actions, result.visits, result.priors, result.q, strict=True)
+    assert labels == {
+        start.action_name(action): rf"N {visits}, P {prior:.3f}\nQ {q:+.3f} for {player}"
+        for action, visits, prior, q in known
+        if visits
+    }
+    # Every visited node is there: an evaluation each, a finished game, or a roll.
+    visits = {name: int(re.match(r"N (\d+)", node["label"])[1]) for name, node in nodes.items()}  # type: ignore[index]
+    below = Counter[str]()
+    for parent, child in edges:
+        below[parent] += visits[child]
+    for name, node in nodes.items():
+        if "peripheries" not in node:
+            assert visits[name] == below[name] + ("ellipse" not in node.get("shape", ""))
+    assert any("ellipse" in node.get("shape", "") for node in nodes.values()) == (start is DICE)
+
+
+def test_names_are_those_of_the_position_where_the_action_is_taken() -> None:
+    # In Pig the same number is a roll's face or an action.
+    result = azpy.Search(azpy.UniformEvaluator(), simulations=600).run(DICE)
+    nodes, edges = parsed(result.to_dot(200))
+    named = {True: set[str](), False: set[str]()}
+    for (parent, _), edge in edges.items():
+        if "label" in edge:
+            named["ellipse" in nodes[parent].get("shape", "")].add(edge["label"])
+    assert named == {True: set("123456"), False: {"roll", "hold"}}
+
+
+def test_finished_games_and_the_principal_variation_stand_out() -> None:
+    start = after(azpy.make_game("tic_tac_toe"), 0, 3, 1, 4)  # x wins at once
+    result = azpy.Search(Hashed(9), simulations=300).run(start)
+    nodes, edges = parsed(result.to_dot(60))
+    best = [(parent, child) for (parent, child), edge in edges.items() if "penwidth" in edge]
+    line, at = list[str](), "n0"
+    while any(parent == at for parent, _ in best):
+        (at,) = (child for parent, child in best if parent == at)
+        line.append(next(edge["label"] for (_, child), edge in edges.items() if child == at))
+    position, names = start.clone(), list[str]()
+    for action in result.principal_variation:
+        names.append(position.action_name(action))
+        position.play(action)
+    assert line == names == ["c3"]
+    assert turn_of(position) == azpy.TERMINAL
+    assert nodes[at]["peripheries"] == "2"
+    assert nodes[at]["label"].endswith(r"\nQ +1.000 for 0")
+    svg = result.to_svg()
+    strokes = Counter(path.get("stroke") for path in ET.fromstring(svg).iter(f"{SVG}path"))
+    assert min(strokes.values()) == 2  # the one edge, and the legend's
+    doubled = [node for node in nodes_of(svg) if len(list(node.iter(f"{SVG}rect"))) == 2]
+    assert len(doubled) == sum("peripheries" in node for node in nodes.values()) > 0
+
+
+def test_depth_cuts_the_tree() -> None:
+    _, result = searched(500)
+    assert len(nodes_of(result.to_svg(depth=0))) == 1
+    svg = result.to_svg(10_000, depth=1)
+    assert len(nodes_of(svg)) == 8
+    _, edges = parsed(result.to_dot(10_000, depth=2))
+    assert all(parent == "n0" or ("n0", parent) in edges for parent, to in edges if to[0] == "n")
+    more = [int(text[1:-5]) for text in texts(svg, "more")]
+    assert sum(more) == sum(to[0] == "n" for parent, to in edges if parent != "n0")
+
+
+@pytest.mark.parametrize("max_nodes", [10, 60, 200])
+def test_no_node_covers_another(max_nodes: int) -> None:
+    for start in (STATE, DICE, DiceCountdown(15, roll=2)):
+        svg = azpy.Search(azpy.RolloutEvaluator(1), simulations=2000).run(start).to_svg(max_nodes)
+        picture = ET.fromstring(svg)
+        wide, high = float(picture.attrib["width"]), float(picture.attrib["height"])
+        boxes = []
+        for node in nodes_of(svg):
+            rect = next(node.iter(f"{SVG}rect"))
+            x, y, width, height = (float(rect.attrib[key]) for key in ("x", "y", "width", "height"))
+            assert x >= 0
+            assert y >= 80  # below the legend
+            assert x + width <= wide
+            assert y + height <= high
+            boxes.append((x, y, x + width, y + height))
+        assert len(boxes) == max_nodes
+        for index, (left, top, right, bottom) in enumerate(boxes):
+            for other in boxes[:index]:
+                assert right < other[0] or other[2] < left or bottom < other[1] or other[3] < top
+
+
+def test_rows_make_a_tidy_tree() -> None:
+    rng = np.random.default_rng(1)
+    for size in (1, 2, 5, 30, 300):
+        for narrow in (1, 3, 300):
+            parents = [None, *(int(rng.integers(max(0, index - narrow), index)) for index in range(1, size))]
+            depths, children = [0], dict[int, list[int]]()
+            for index, parent in enumerate(parents):
+                if parent is not None:
+                    depths.append(depths[parent] + 1)
+                    children.setdefault(parent, []).append(index)
+            rows = tidy_rows(parents)
+            assert min(rows) == rows[0] == 0
+            # At each depth the nodes stand as their lines do, from the first child down, at least a row apart.
+            order, waiting = list[int](), [0]
+            while waiting:
+                order.append(waiting.pop())
+                waiting += reversed(children.get(order[-1], []))
+            for depth in range(max(depths) + 1):
+                level = [rows[index] for index in order if depths[index] == depth]
+                assert all(low - high >= 1 for high, low in itertools.pairwise(level))
+            assert all(rows[parent] == rows[below[0]] for parent, below in children.items())
+            assert max(rows) <= size - 1
+    assert tidy_rows([None, 0, 0, 1, 1, 2, 2]) == [0, 0, 2, 0, 1, 2, 3]
+    assert tidy_rows([None, 0, 0, 0, 1, 1, 3, 3]) == [0, 0, 1, 2, 0, 1, 2, 3]
+
+
+class Line(Countdown):
+    """One action a ply."""
+
+    max_plies = 5000
+
+    def legal_actions(self) -> list[int]:
+        return [0]
+
+
+def test_a_long_line_is_drawn_without_recursion() -> None:
+    result = azpy.Search(azpy.UniformEvaluator(), simulations=1500, eval_batch=4).run(Line(2000))
+    assert len(nodes_of(result.to_svg(10_000))) == 1501
+    assert len(parsed(result.to_dot(10_000))[0]) == 1501
+
+
+class Named(Countdown):
+    """Actions with names that mean something to a format, or that cannot be had at all."""
+
+    names: tuple[Any, ...] = ('a "<b>" & \\N\n\x00', "a name that goes on and on, much longer than there is room for")
+
+    def action_name(self, action: int) -> str:
+        name = self.names[action]
+        if isinstance(name, Exception):
+            raise name
+        return name  # type: ignore[no-any-return]
+
+
+def test_any_name_can_be_drawn() -> None:
+    result = azpy.Search(azpy.UniformEvaluator(), simulations=50).run(Named(9))
+    svg = result.to_svg()
+    assert set(texts(svg, "action")) == {'a "<b>" & \\N', "a name that goes …"}
+    assert "much longer than there is room for" in svg  # where the mouse points
+    labels = {edge["label"] for edge in parsed(result.to_dot())[1].values() if "label" in edge}
+    assert labels == {r"a \"<b>\" & \\N", Named.names[1]}
+
+
+@pytest.mark.parametrize("name", [KeyError("no name"), None, 7, "\ud800"], ids=repr)
+def test_an_action_without_a_name_is_a_number_and_the_search_goes_on(name: object) -> None:
+    game = type("Nameless", (Named,), {"names": (name, "second")})(9)
+    search = azpy.Search(azpy.UniformEvaluator(), simulations=50)
+    result = search.run(game)
+    assert set(texts(result.to_svg(), "action")) == {"0", "second"}
+    assert search.run().visits.sum() > 50
+
+
+def test_a_game_that_fails_while_it_is_drawn_says_so_and_the_search_goes_on() -> None:
+    class Fails(Countdown):
+        failing = False
+
+        def play(self, action: int) -> None:
+            if self.failing:
+                raise OSError("not now")
+            super().play(action)
+
+    search = azpy.Search(azpy.UniformEvaluator(), simulations=50)
+    result = search.run(Fails(9))
+    Fails.failing = True
+    with pytest.raises(OSError, match="not now"):
+        result.to_svg()
+    Fails.failing = False
+    assert len(nodes_of(result.to_svg(10))) == 10
+    assert search.run().visits.sum() > 50
+
+
+def test_roots_without_visits_are_drawn_as_what_they_are() -> None:
+    assert "Q +1.000 for 0" in azpy.Search(azpy.UniformEvaluator()).run(Countdown(0)).to_svg()
+    evaluated = azpy.Search(Hashed(7), simulations=0).run(STATE)
+    assert f"Q {evaluated.value:+.3f} for 0" in evaluated.to_svg()
+    assert evaluated.principal_variations() == []
+    before_a_roll = azpy.VectorSearch([DICE], azpy.UniformEvaluator())
+    before_a_roll.run(100)
+    before_a_roll.advance([0])
+    (result,) = before_a_roll.results()
+    assert (result.standard_errors.size, result.principal_variations()) == (0, [])
+    nodes, edges = parsed(result.to_dot())
+    assert nodes["n0"]["shape"] == "ellipse"
+    assert {edge["label"] for (parent, to), edge in edges.items() if parent == "n0" and to[0] == "n"} <= set("123456")
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "said"),
+    [
+        ("to_svg", (0,), "max_nodes must be between 1 and 10000, got 0"),
+        ("to_dot", (10_001,), "max_nodes must be between 1 and 10000, got 10001"),
+        ("to_svg", (60, -1), "depth must be at least 0, got -1"),
+        ("principal_variations", (-1,), "count must be at least 0, got -1"),
+        ("principal_variations", (3, 0), "length must be at least 1, got 0"),
+    ],
+)
+def test_arguments_out_of_range_are_refused_by_name(method: str, arguments: tuple[int, ...], said: str) -> None:
+    _, result = searched(10)
+    with pytest.raises(ValueError, match=said):
+        getattr(result, method)(*arguments)
+
+
+def test_a_notebook_shows_the_picture() -> None:
+    _, result = searched()
+    assert result._repr_svg_() == result.to_svg()
