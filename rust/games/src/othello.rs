@@ -158,8 +158,8 @@ impl Othello {
     fn start(size: u8) -> Self {
         let centre = centre(u32::from(size));
         // Player 0 has the upper right cell of the centre and the lower left one.
-        let upper_left = 1 << centre.trailing_zeros();
-        let lower_right = 1 << (63 - centre.leading_zeros());
+        let upper_left = 1_u64 << centre.trailing_zeros();
+        let lower_right = 1_u64 << (63 - centre.leading_zeros());
         let one = upper_left | lower_right;
         Self::position(size, [centre & !one, one], Player::Zero)
     }
