@@ -74,7 +74,7 @@ fn connect_four_plays_as_recorded() {
 
 #[test]
 fn hex_plays_as_recorded() {
-    check("hex_4_swap", &Hex::new(4, true).unwrap(), 1);
+    check("hex_4_swap", &Hex::new(4, true).unwrap(), 21);
 }
 
 #[test]

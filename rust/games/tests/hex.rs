@@ -143,12 +143,6 @@ fn hex_3x3_is_won_by_the_first_player_as_a_naive_solver_says() {
 }
 
 #[test]
-fn hex_4x4_is_won_by_the_first_player() {
-    // So it is on boards of any size (Nash's argument).
-    assert_eq!(Solver::default().value(&hex(4, false)), 1.0);
-}
-
-#[test]
 fn whoever_may_swap_wins() {
     let (start, mut solver) = (hex(3, true), Solver::default());
     assert_eq!(solver.value(&start), -1.0);

@@ -31,12 +31,9 @@ struct Naive {
 impl Naive {
     fn start(size: usize) -> Self {
         let (mut discs, low, high) = (vec![None; size * size], size / 2 - 1, size / 2);
-        for (row, column, player) in [
-            (low, low, Player::One),
-            (low, high, Player::Zero),
-            (high, low, Player::Zero),
-            (high, high, Player::One),
-        ] {
+        for (row, column, player) in
+            [(low, low, Player::One), (low, high, Player::Zero), (high, low, Player::Zero), (high, high, Player::One)]
+        {
             discs[row * size + column] = Some(player);
         }
         Self { size, discs }
