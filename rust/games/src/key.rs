@@ -48,3 +48,22 @@ fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bit_of_every_word_changes_both_halves_of_a_digest() {
+        let words = [1, 2, 3];
+        let plain = digest(Tag::Hex, &words);
+        for bit in 0..3 * 64 {
+            let mut others = words;
+            others[bit / 64] ^= 1 << (bit % 64);
+            let other = digest(Tag::Hex, &others);
+            assert_ne!(other as u64, plain as u64, "the low half, bit {bit}");
+            assert_ne!(other >> 64, plain >> 64, "the high half, bit {bit}");
+        }
+        assert_ne!(digest(Tag::Othello, &words), plain);
+    }
+}
