@@ -15,6 +15,20 @@ PRESETS: dict[str, dict[str, Any]] = {
         "match_opening_plies": 1,
         "window_min": 10_000,
     },
+    "hex": {
+        "network": "4x48",
+        "games_per_iteration": 128,
+        "temperature_plies": 16,
+        "opening_plies": 4,
+        "match_opening_plies": 2,
+    },
+    "othello": {
+        "network": "4x48",
+        "games_per_iteration": 128,
+        "temperature_plies": 16,
+        "opening_plies": 8,
+        "match_opening_plies": 6,
+    },
     "pig": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 2},
     "dice_nim": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 0},
 }

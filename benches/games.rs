@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use azpy_core::game::{Action, Game, Turn};
-use azpy_games::{ConnectFour, DiceNim, Pig, TicTacToe};
+use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Xorshift64 (Marsaglia 2003): cheap enough not to be what is measured.
@@ -90,6 +90,8 @@ fn bench_games(c: &mut Criterion) {
     bench_game(c, "tictactoe", &TicTacToe::new());
     bench_game(c, "connect_four", &ConnectFour::default());
     bench_game(c, "connect_four_8x7x5", &ConnectFour::new(8, 7, 5).expect("a board that fits"));
+    bench_game(c, "hex", &Hex::default());
+    bench_game(c, "othello", &Othello::default());
     bench_game(c, "pig", &Pig::default());
     bench_game(c, "dice_nim", &DiceNim::default());
 }

@@ -360,10 +360,14 @@ def replayed(rolls: Sequence[int]) -> Callable[[Position], int]:
     return lambda _: next(coming)
 
 
+# Where the usual board is large: a plain recursion takes as long as there are actions.
+SMALL = {"hex": {"size": 4, "swap": 1}, "othello": {"size": 4}}
+
+
 @functools.cache
 def game_starts() -> dict[str, Position]:
     """A start of every game in the tests, dice rolled once where a game begins with a roll."""
-    starts: dict[str, Position] = {name: azpy.make_game(name) for name in azpy.list_games()}
+    starts: dict[str, Position] = {name: azpy.make_game(name, **SMALL.get(name, {})) for name in azpy.list_games()}
     starts["connect_four 5x4, 3 in a row"] = azpy.make_game("connect_four", width=5, height=4, k=3)
     starts |= {
         "countdown": Countdown(12),

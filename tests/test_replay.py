@@ -17,6 +17,8 @@ GAMES: dict[str, Any] = {
     "connect_four": azpy.make_game("connect_four", width=5, height=4, k=3),
     "dice_nim": "dice_nim",
     "pig": "pig",
+    "hex": azpy.make_game("hex", size=3, swap=1),
+    "othello": azpy.make_game("othello", size=4),
     "python": Countdown(12, passes=1),
 }
 

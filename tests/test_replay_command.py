@@ -96,7 +96,10 @@ def test_every_game_whose_model_is_there_repeats_bit_for_bit(trained: Path) -> N
     assert {"the untrained network", "the model of checkpoint 1", "the model of checkpoint 2"} == models
 
 
-@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four(width=5,height=4)", "pig", "dice_nim", "heap_game:Heap"])
+REPEATED = ["tic_tac_toe", "connect_four(width=5,height=4)", "hex(size=4,swap=1)", "othello(size=4)", "pig", "dice_nim"]
+
+
+@pytest.mark.parametrize("game", [*REPEATED, "heap_game:Heap"])
 def test_games_of_every_kind_repeat_to_the_same_bytes(
     game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from azpy.statistics import calibration, game_statistics, searched_positions
 from oracles import Countdown
 
 Rows = list[dict[str, Any]]
+GAMES = ["tic_tac_toe", "connect_four", "hex(size=4,swap=1)", "othello(size=4)", "pig", "dice_nim"]
 
 
 def play(game: str, games: int = 12, **options: Any) -> list[azpy.GameRecord]:
@@ -24,7 +25,7 @@ def play(game: str, games: int = 12, **options: Any) -> list[azpy.GameRecord]:
         return sorted(play, key=lambda record: record.game_id)
 
 
-@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four", "pig", "dice_nim"])
+@pytest.mark.parametrize("game", GAMES)
 def test_positions_are_what_the_records_hold(game: str) -> None:
     records = play(game, opening_plies=2)
     found = searched_positions(records)
@@ -168,7 +169,7 @@ def page_of(game: str, records: list[azpy.GameRecord], rows: Rows, make: Callabl
     return Page(make_report(f"{game}: a <run>", {"game": game, "minutes": None, "c_puct": 1.5}, rows, records, make))
 
 
-@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four", "pig", "dice_nim"])
+@pytest.mark.parametrize("game", GAMES)
 def test_the_page_needs_nothing_else_and_shows_positions(game: str) -> None:
     records = play(game)
     row = {"games": 12, "positions": 90, "seconds": 30.0, "policy_loss": 1.0, "value_loss": 0.5}

@@ -21,6 +21,8 @@ STARTS: dict[str, Any] = {
     "connect_four": azpy.make_game("connect_four", width=5, height=4, k=3),
     "dice_nim": "dice_nim",
     "pig": "pig",
+    "hex": azpy.make_game("hex", size=4, swap=1),
+    "othello": azpy.make_game("othello", size=4),
     "python": Countdown(14, turns=2),
 }
 

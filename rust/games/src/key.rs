@@ -1,9 +1,10 @@
-//! Position keys: an exact description of a position, spread over 128 bits.
+//! Position keys: a position spread over 128 bits.
 //!
-//! A game packs its whole position into two words; [`spread`] is a bijection, so two positions of one game have
-//! equal keys only if they are equal, and any part of a key will do to choose a cache slot.
+//! A game that packs its whole position into two words uses [`spread`], a bijection: two of its positions have equal
+//! keys only if they are equal. What needs more words goes through [`digest`], where equal keys of unequal positions
+//! are as rare as 128 bits allow. Any part of a key will do to choose a cache slot.
 
-/// Tells the games apart in the top byte of a key's high word.
+/// Tells the games apart: the top byte of a key's high word, or where a digest begins.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 pub(crate) enum Tag {
@@ -11,6 +12,8 @@ pub(crate) enum Tag {
     ConnectFour = 2,
     Pig = 3,
     DiceNim = 4,
+    Hex = 5,
+    Othello = 6,
 }
 
 /// The key of the position that `high` (its top byte free) and `low` describe in full.
@@ -23,6 +26,19 @@ pub(crate) fn spread(tag: Tag, high: u64, low: u64) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
+/// The key of the position that `words` describe in full, always the same number of them in a game.
+#[inline]
+pub(crate) fn digest(tag: Tag, words: &[u64]) -> u128 {
+    let (mut high, mut low) = (tag as u64, 0);
+    for &word in words {
+        // The low half is a chain over the words, the high half one over the states of the low half: where words
+        // differ both differ from then on, but for chances of 2^-64 each.
+        low = mix(low ^ word);
+        high = mix(high ^ low);
+    }
+    u128::from(high) << 64 | u128::from(low)
+}
+
 /// The finalizer of SplitMix64 (Steele, Lea and Flood 2014; Stafford's constants "Mix13"): invertible, because
 /// each xor-shift and each multiplication by an odd number is.
 #[inline]
@@ -31,4 +47,23 @@ fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bit_of_every_word_changes_both_halves_of_a_digest() {
+        let words = [1, 2, 3];
+        let plain = digest(Tag::Hex, &words);
+        for bit in 0..3 * 64 {
+            let mut others = words;
+            others[bit / 64] ^= 1 << (bit % 64);
+            let other = digest(Tag::Hex, &others);
+            assert_ne!(other as u64, plain as u64, "the low half, bit {bit}");
+            assert_ne!(other >> 64, plain >> 64, "the high half, bit {bit}");
+        }
+        assert_ne!(digest(Tag::Othello, &words), plain);
+    }
 }

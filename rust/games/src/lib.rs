@@ -4,6 +4,8 @@
 //! |---|---|---|---|
 //! | [`TicTacToe`] | `new()` | 9 cells | `[2, 3, 3]` |
 //! | [`ConnectFour`] | `new(width, height, k)` | one a column | `[2, H, W]` |
+//! | [`Hex`] | `new(size, swap)` | size x size cells, then the swap if there is one | `[3, size, size]` |
+//! | [`Othello`] | `new(size)` | size x size cells, pass | `[2, size, size]` |
 //! | [`Pig`] (dice) | `new(target)` | roll, hold | `[5, 1, 1]` |
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
 //!
@@ -16,12 +18,16 @@
 
 pub mod connect_four;
 pub mod dice_nim;
+pub mod hex;
 mod key;
+pub mod othello;
 pub mod pig;
 mod planes;
 pub mod tictactoe;
 
 pub use connect_four::ConnectFour;
 pub use dice_nim::DiceNim;
+pub use hex::Hex;
+pub use othello::Othello;
 pub use pig::Pig;
 pub use tictactoe::TicTacToe;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use azpy_core::game::{Action, Game, PlayError, Player, Turn};
-use azpy_games::{ConnectFour, DiceNim, Pig, TicTacToe};
+use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 
 mod common;
 use common::{Random, after, encode, legal, moves, outcomes};
@@ -38,18 +38,28 @@ impl Facts {
 
 /// The body. `starts` are starting positions of one game: its sizes and options, which share one cache.
 fn conforms<G: Game>(starts: &[G], games: u64) {
+    conforms_from(starts, games, |start, _| start.clone());
+}
+
+/// As `conforms`, for a game whose start is not its own image: `image` gives that of a symmetry.
+fn conforms_from<G: Game>(starts: &[G], games: u64, image: impl Fn(&G, usize) -> G) {
     let mut by_key = HashMap::new();
     for start in starts {
         check_inverses(start);
         for seed in 0..games {
-            play_one(start, &mut Random(seed), &mut by_key);
+            let mirrored = (0..start.num_symmetries()).map(|symmetry| image(start, symmetry)).collect();
+            play_one(start, mirrored, &mut Random(seed), &mut by_key);
         }
     }
 }
 
-fn play_one<G: Game>(start: &G, random: &mut Random, by_key: &mut HashMap<u128, (Facts, Vec<u128>)>) {
+fn play_one<G: Game>(
+    start: &G,
+    mut mirrored: Vec<G>,
+    random: &mut Random,
+    by_key: &mut HashMap<u128, (Facts, Vec<u128>)>,
+) {
     let mut state = start.clone();
-    let mut mirrored = vec![start.clone(); start.num_symmetries()];
     let mut line = Vec::new();
     loop {
         let facts = Facts::of(&state);
@@ -208,6 +218,31 @@ fn connect_four_conforms() {
     conforms(&connect_fours(), 40);
 }
 
+fn hexes(sizes: &[usize]) -> Vec<Hex> {
+    sizes.iter().flat_map(|&size| [false, true].map(|swap| Hex::new(size, swap).unwrap())).collect()
+}
+
+#[test]
+fn hex_conforms() {
+    conforms(&hexes(&[3, 4, 5]), 40);
+    // One word of cells, two and three.
+    conforms(&hexes(&[8, 11, 13]), 2);
+}
+
+#[test]
+fn othello_conforms() {
+    let image = |start: &Othello, symmetry| {
+        let moved = |discs: u64| {
+            let cells = (0..64).filter(|cell| discs >> cell & 1 == 1);
+            cells.map(|cell| 1_u64 << start.symmetric_action(symmetry, cell)).sum::<u64>()
+        };
+        Othello::from_discs(start.size(), start.discs().map(moved), Player::Zero).unwrap()
+    };
+    for (size, games) in [(4, 100), (6, 20), (8, 10)] {
+        conforms_from(&[Othello::new(size).unwrap()], games, image);
+    }
+}
+
 #[test]
 fn pig_conforms() {
     let cut = |target, plies| Pig::with_max_plies(target, plies).unwrap();
@@ -288,4 +323,8 @@ fn sizes_that_make_no_sense_are_refused_with_the_reason() {
     assert!(Pig::new(usize::MAX).is_err() && Pig::with_max_plies(20, 1 << 16).is_err());
     assert_eq!(DiceNim::new(0).unwrap_err(), "the heap must be from 1 to 1000, got 0");
     assert!(DiceNim::new(1001).is_err());
+    assert_eq!(Hex::new(2, false).unwrap_err(), "the size must be from 3 to 13, got 2");
+    assert_eq!(Hex::new(14, true).unwrap_err(), "the size must be from 3 to 13, got 14");
+    assert_eq!(Othello::new(5).unwrap_err(), "the size must be 4, 6 or 8, got 5");
+    assert!(Hex::new(usize::MAX, false).is_err() && Othello::new(usize::MAX).is_err());
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use azpy_core::game::{Game, Turn};
-use azpy_games::{ConnectFour, DiceNim, Pig, TicTacToe};
+use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 
 mod common;
 use common::{Random, legal, moves, outcomes};
@@ -70,6 +70,16 @@ fn tic_tac_toe_plays_as_recorded() {
 fn connect_four_plays_as_recorded() {
     check("connect_four_7x6x4", &ConnectFour::default(), 2);
     check("connect_four_10x4x3", &ConnectFour::new(10, 4, 3).unwrap(), 6);
+}
+
+#[test]
+fn hex_plays_as_recorded() {
+    check("hex_4_swap", &Hex::new(4, true).unwrap(), 21);
+}
+
+#[test]
+fn othello_plays_as_recorded() {
+    check("othello_6", &Othello::new(6).unwrap(), 1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The games by name.
 
-use azpy_games::{ConnectFour, DiceNim, Pig, TicTacToe};
+use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -10,6 +10,8 @@ use crate::state::State;
 
 impl Hosted for ConnectFour {}
 impl Hosted for DiceNim {}
+impl Hosted for Hex {}
+impl Hosted for Othello {}
 impl Hosted for Pig {}
 impl Hosted for TicTacToe {}
 
@@ -26,13 +28,28 @@ fn hosted<G: Hosted>(game: G) -> Box<dyn AnyState> {
     Box::new(Typed(game))
 }
 
-const GAMES: [Entry; 4] = [
+/// A parameter that is on or off.
+fn switch(name: &str, value: usize) -> Result<bool, String> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(format!("{name} must be 0 or 1, got {value}")),
+    }
+}
+
+const GAMES: [Entry; 6] = [
     Entry {
         name: "connect_four",
         params: &[("width", 7), ("height", 6), ("k", 4)],
         make: |p| ConnectFour::new(p[0], p[1], p[2]).map(hosted),
     },
     Entry { name: "dice_nim", params: &[("heap", 12)], make: |p| DiceNim::new(p[0]).map(hosted) },
+    Entry {
+        name: "hex",
+        params: &[("size", 11), ("swap", 0)],
+        make: |p| Hex::new(p[0], switch("swap", p[1])?).map(hosted),
+    },
+    Entry { name: "othello", params: &[("size", 8)], make: |p| Othello::new(p[0]).map(hosted) },
     Entry { name: "pig", params: &[("target", 20)], make: |p| Pig::new(p[0]).map(hosted) },
     Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(hosted(TicTacToe::new())) },
 ];

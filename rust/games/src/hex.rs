@@ -1,0 +1,388 @@
+//! Hex on a rhombus of size x size cells, 3 to 13, 11 by default; x (player 0) begins.
+//!
+//! Player 0 connects top and bottom, player 1 left and right. One of the two always comes about, so nothing is drawn.
+//! Cells and actions are `row * size + column`, row 0 = top. A cell has six neighbours: those of b2 are
+//! b1, c1, a2, c2, a3 and b3.
+//!
+//! ```text
+//!   a b c
+//! 1 . . .
+//!  2 . . .
+//!   3 . . .
+//! ```
+//!
+//! With the option `swap` the first action of player 1 may also be `size * size`, "swap": the first stone leaves the
+//! board, and its mirror image in the long diagonal (row and column exchanged, a1 stays a1) is a stone of player 1,
+//! who then has what player 0 had, as seen from the other two sides. Player 0 moves next.
+//!
+//! The observation is `[3, size, size]`: the stones of the player to move, the opponent's, and a plane that is 1 where
+//! player 1 is to move, as its sides are others. The rules have two symmetries: the identity and the half turn. (A
+//! mirror image has the players exchanged.)
+//!
+//! Of each player the stones that a chain connects to the first side, top or left, are kept as a set. A stone that
+//! touches that set or that side brings in all that it connects, so every stone comes in at most once a game. When the
+//! set has a stone on the opposite side, the game is won.
+//!
+//! Invariant: the stone sets are disjoint and on the board, and `joined` is up to date.
+
+use std::array;
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+
+use crate::key::{Tag, digest};
+use crate::planes::{d4_cell, d4_planes};
+
+const MIN_SIZE: usize = 3;
+const MAX_SIZE: usize = 13;
+const WORDS: usize = (MAX_SIZE * MAX_SIZE).div_ceil(64);
+
+/// The numbers, among the symmetries of a square, of mirroring rows and columns and of exchanging them.
+const HALF_TURN: usize = 3;
+const LONG_DIAGONAL: usize = 4;
+
+/// A set of cells: cell `i` is bit `i % 64` of word `i / 64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Cells([u64; WORDS]);
+
+impl Cells {
+    const NONE: Self = Self([0; WORDS]);
+
+    const fn with(mut self, cell: usize) -> Self {
+        self.0[cell / 64] |= 1 << (cell % 64);
+        self
+    }
+
+    #[inline]
+    fn has(self, cell: usize) -> bool {
+        self.0[cell / 64] >> (cell % 64) & 1 == 1
+    }
+
+    #[inline]
+    fn is_empty(self) -> bool {
+        self == Self::NONE
+    }
+
+    #[inline]
+    fn or(self, other: Self) -> Self {
+        Self(array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        Self(array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    #[inline]
+    fn without(self, other: Self) -> Self {
+        Self(array::from_fn(|word| self.0[word] & !other.0[word]))
+    }
+
+    #[inline]
+    fn meets(self, other: Self) -> bool {
+        !self.and(other).is_empty()
+    }
+
+    /// Every cell's number higher by `by`, from 1 to 63; numbers that no word holds are lost.
+    #[inline]
+    fn plus(self, by: usize) -> Self {
+        let carry = |word: usize| if word == 0 { 0 } else { self.0[word - 1] >> (64 - by) };
+        Self(array::from_fn(|word| self.0[word] << by | carry(word)))
+    }
+
+    /// Every cell's number lower by `by`, from 1 to 63; those below 0 are lost.
+    #[inline]
+    fn minus(self, by: usize) -> Self {
+        let carry = |word: usize| if word + 1 == WORDS { 0 } else { self.0[word + 1] << (64 - by) };
+        Self(array::from_fn(|word| self.0[word] >> by | carry(word)))
+    }
+
+    /// Calls `visit` with each cell, ascending.
+    #[inline]
+    fn for_each(self, mut visit: impl FnMut(usize)) {
+        for (index, mut word) in self.0.into_iter().enumerate() {
+            while word != 0 {
+                visit(64 * index + word.trailing_zeros() as usize);
+                word &= word - 1;
+            }
+        }
+    }
+}
+
+/// What follows from the size alone.
+#[derive(Clone, Copy)]
+struct Board {
+    cells: Cells,
+    /// By player: the cells of the side where `joined` begins, and of the opposite one.
+    sides: [[Cells; 2]; 2],
+}
+
+impl Board {
+    const NONE: Self = Self { cells: Cells::NONE, sides: [[Cells::NONE; 2]; 2] };
+
+    const fn new(size: usize) -> Self {
+        let mut board = Self::NONE;
+        let mut cell = 0;
+        while cell < size * size {
+            board.cells = board.cells.with(cell);
+            cell += 1;
+        }
+        let mut place = 0;
+        while place < size {
+            let [[top, bottom], [left, right]] = board.sides;
+            board.sides = [
+                [top.with(place), bottom.with((size - 1) * size + place)],
+                [left.with(place * size), right.with(place * size + size - 1)],
+            ];
+            place += 1;
+        }
+        board
+    }
+}
+
+/// Boards by size.
+static BOARDS: [Board; MAX_SIZE + 1] = {
+    let mut boards = [Board::NONE; MAX_SIZE + 1];
+    let mut size = MIN_SIZE;
+    while size <= MAX_SIZE {
+        boards[size] = Board::new(size);
+        size += 1;
+    }
+    boards
+};
+
+/// A position of Hex.
+///
+/// ```
+/// use azpy_core::game::{Game, Value};
+/// use azpy_games::Hex;
+///
+/// let mut game = Hex::new(3, false)?;
+/// for cell in [4, 3, 2, 5, 6] {
+///     game.try_play(cell).unwrap();
+/// }
+/// assert_eq!(game.render(), "  a b c\n1 . . x\n 2 o x o\n  3 x . .");
+/// assert_eq!(game.outcome(), Value(1.0)); // c1 touches b2, b2 touches a3
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Hex {
+    /// By player.
+    stones: [Cells; 2],
+    /// By player: those of the stones that a chain of them connects to the player's first side.
+    joined: [Cells; 2],
+    size: u8,
+    swap: bool,
+    mover: Player,
+    /// The last to move, the opponent of `mover`, has connected both sides.
+    won: bool,
+}
+
+impl Default for Hex {
+    /// The usual game: 11 x 11, without swap.
+    fn default() -> Self {
+        Self::empty(11, false)
+    }
+}
+
+impl Hex {
+    /// The empty board of `size` rows and columns; with `swap`, player 1 may take over the first stone.
+    ///
+    /// # Errors
+    /// If the size is not from 3 to 13.
+    pub fn new(size: usize, swap: bool) -> Result<Self, String> {
+        if !(MIN_SIZE..=MAX_SIZE).contains(&size) {
+            return Err(format!("the size must be from {MIN_SIZE} to {MAX_SIZE}, got {size}"));
+        }
+        Ok(Self::empty(size as u8, swap))
+    }
+
+    fn empty(size: u8, swap: bool) -> Self {
+        Self { stones: [Cells::NONE; 2], joined: [Cells::NONE; 2], size, swap, mover: Player::Zero, won: false }
+    }
+
+    /// Rows of the board, and columns.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        usize::from(self.size)
+    }
+
+    /// Whether player 1 may take over the first stone.
+    #[must_use]
+    pub fn swap(&self) -> bool {
+        self.swap
+    }
+
+    /// Who has the stone on `cell` (row * size + column), if any has.
+    #[must_use]
+    pub fn stone(&self, cell: usize) -> Option<Player> {
+        debug_assert!(cell < self.num_cells());
+        [Player::Zero, Player::One].into_iter().find(|player| self.stones[player.index()].has(cell))
+    }
+
+    #[inline]
+    fn num_cells(&self) -> usize {
+        self.size() * self.size()
+    }
+
+    #[inline]
+    fn board(&self) -> &'static Board {
+        &BOARDS[self.size()]
+    }
+
+    /// The cells that touch one of `cells`, and maybe some below the board.
+    #[inline]
+    fn neighbours(&self, cells: Cells) -> Cells {
+        let (size, [left, right]) = (self.size(), self.board().sides[1]);
+        // Those that have cells to their left, and to their right: the others would wrap around into another row.
+        let (leftward, rightward) = (cells.without(left), cells.without(right));
+        let above = cells.minus(size).or(rightward.minus(size - 1));
+        let beside = leftward.minus(1).or(rightward.plus(1));
+        let below = cells.plus(size).or(leftward.plus(size - 1));
+        above.or(beside).or(below)
+    }
+
+    fn place(&mut self, player: Player, cell: usize) {
+        let (own, stone) = (player.index(), Cells::NONE.with(cell));
+        let [first_side, other_side] = self.board().sides[own];
+        self.stones[own] = self.stones[own].or(stone);
+        if !stone.meets(first_side) && !self.neighbours(stone).meets(self.joined[own]) {
+            return;
+        }
+        let mut new = stone;
+        while !new.is_empty() {
+            self.joined[own] = self.joined[own].or(new);
+            new = self.neighbours(new).and(self.stones[own]).without(self.joined[own]);
+        }
+        self.won = self.joined[own].meets(other_side);
+    }
+
+    #[inline]
+    fn may_swap(&self) -> bool {
+        // Before its first action, and then only, player 1 is to move without a stone.
+        self.swap && self.mover == Player::One && self.stones[1].is_empty()
+    }
+
+    fn swap_first_stone(&mut self) {
+        let mut first = 0;
+        self.stones[0].for_each(|cell| first = cell);
+        self.stones[0] = Cells::NONE;
+        self.joined[0] = Cells::NONE;
+        self.place(Player::One, d4_cell(LONG_DIAGONAL, self.size(), first));
+    }
+}
+
+impl Game for Hex {
+    #[inline]
+    fn num_actions(&self) -> usize {
+        self.num_cells() + usize::from(self.swap)
+    }
+
+    #[inline]
+    fn obs_shape(&self) -> [usize; 3] {
+        [3, self.size(), self.size()]
+    }
+
+    #[inline]
+    fn max_plies(&self) -> usize {
+        // Swapping adds no stone.
+        self.num_actions()
+    }
+
+    #[inline]
+    fn turn(&self) -> Turn {
+        if self.won { Turn::Terminal } else { Turn::Player(self.mover) }
+    }
+
+    #[inline]
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        out.clear();
+        let [zero, one] = self.stones;
+        self.board().cells.without(zero.or(one)).for_each(|cell| out.push(cell as Action));
+        if self.may_swap() {
+            out.push(self.num_cells() as Action);
+        }
+    }
+
+    #[inline]
+    fn play(&mut self, action: Action) {
+        let cell = action as usize;
+        debug_assert!(!self.won && cell < self.num_actions());
+        if cell == self.num_cells() {
+            debug_assert!(self.may_swap());
+            self.swap_first_stone();
+        } else {
+            debug_assert!(self.stone(cell).is_none());
+            self.place(self.mover, cell);
+        }
+        self.mover = self.mover.opponent();
+    }
+
+    #[inline]
+    fn outcome(&self) -> Value {
+        match (self.won, self.mover) {
+            (true, Player::One) => Value(1.0),
+            (true, Player::Zero) => Value(-1.0),
+            _ => Value(0.0),
+        }
+    }
+
+    fn encode(&self, row: &mut [f32]) {
+        let cells = self.num_cells();
+        row.fill(0.0);
+        for (plane, player) in row.chunks_exact_mut(cells).zip([self.mover, self.mover.opponent()]) {
+            self.stones[player.index()].for_each(|cell| plane[cell] = 1.0);
+        }
+        if self.mover == Player::One {
+            row[2 * cells..].fill(1.0);
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> u128 {
+        // A swap shows in the turn: with as many stones of either player, or with one more of player 1.
+        let rest = u64::from(self.size) | u64::from(self.swap) << 8 | (self.mover as u64) << 16;
+        let [[a, b, c], [d, e, f]] = self.stones.map(|cells| cells.0);
+        digest(Tag::Hex, &[rest, a, b, c, d, e, f])
+    }
+
+    fn num_symmetries(&self) -> usize {
+        2
+    }
+
+    #[inline]
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
+        let cell = action as usize;
+        // A swap stays a swap: turning and exchanging rows with columns give the same in either order.
+        if cell == self.num_cells() { action } else { d4_cell(symmetry * HALF_TURN, self.size(), cell) as Action }
+    }
+
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
+        d4_planes(symmetry * HALF_TURN, self.size(), row, out);
+    }
+
+    /// Column letter and row number as printed beside the board, or "swap".
+    fn action_name(&self, action: Action) -> String {
+        let (size, cell) = (self.size(), action as usize);
+        if cell == self.num_cells() {
+            return "swap".to_owned();
+        }
+        format!("{}{}", (b'a' + (cell % size) as u8) as char, cell / size + 1)
+    }
+
+    fn render(&self) -> String {
+        let size = self.size();
+        let places = size.to_string().len();
+        let letters: Vec<_> = ('a'..).take(size).map(String::from).collect();
+        let mut board = format!("{:places$} {}", "", letters.join(" "));
+        for row in 0..size {
+            let stone = |column: usize| match self.stone(row * size + column) {
+                Some(Player::Zero) => "x",
+                Some(Player::One) => "o",
+                None => ".",
+            };
+            let stones: Vec<_> = (0..size).map(stone).collect();
+            board += &format!("\n{:row$}{:>places$} {}", "", row + 1, stones.join(" "));
+        }
+        board
+    }
+}

@@ -1,0 +1,326 @@
+//! Othello on 8x8 cells, or 6x6 or 4x4; x (player 0, Black) begins.
+//!
+//! Cells and actions are `row * size + column`, row 0 = top; one more action, `size * size`, is "pass". A disc must be
+//! put where it encloses discs of the opponent: a row of them in any of the eight directions, from the new disc to
+//! another own one. All of those turn over. Who has no such cell passes, and only then; where neither has one the game
+//! is over, and who has more discs wins.
+//!
+//! The observation is `[2, size, size]`: the discs of the player to move, then the opponent's. The rules have the eight
+//! symmetries of the square. Four of them exchange the colours of the four discs of the start: images of positions of a
+//! game are then positions of a game from that other start.
+//!
+//! A disc set is one `u64`, bit = cell. Rows of discs are followed by shifting sets, all at once, one cell a step
+//! ("dumb7fill" of chess programs). A disc in the first or last column is enclosed in no direction but up and down.
+//! Leaving those out for the other directions also ends every row that would wrap around the board's edge.
+//!
+//! Invariant: the disc sets are disjoint and on the board; `moves` and `over` are up to date.
+
+use std::cmp::Ordering;
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+
+use crate::key::{Tag, digest};
+use crate::planes::{D4, d4_cell, d4_planes};
+
+/// The columns but the first and the last, on boards of 4, 6 and 8.
+const INNER_COLUMNS: [u64; 3] = [inner_columns(4), inner_columns(6), inner_columns(8)];
+
+const fn inner_columns(size: u32) -> u64 {
+    let row = ((1 << size) - 1) & !1 & !(1 << (size - 1));
+    let (mut cells, mut above) = (0, 0);
+    while above < size {
+        cells |= row << (above * size);
+        above += 1;
+    }
+    cells
+}
+
+const fn all_cells(size: u32) -> u64 {
+    u64::MAX >> (64 - size * size)
+}
+
+/// The four cells in the middle.
+const fn centre(size: u32) -> u64 {
+    let corner = (size / 2 - 1) * (size + 1);
+    0b11 << corner | 0b11 << (corner + size)
+}
+
+/// The discs of `enclosed` in an unbroken row beside a cell of `from`, each one `shift` from the one before.
+#[inline(always)]
+fn run(from: u64, enclosed: u64, size: u32, shift: impl Fn(u64) -> u64) -> u64 {
+    let mut discs = shift(from) & enclosed;
+    // A line of `size` cells has room for size - 2 discs between two others.
+    for _ in 3..size {
+        discs |= shift(discs) & enclosed;
+    }
+    discs
+}
+
+/// The steps from a cell to its right, lower left, lower and lower right neighbour, and the discs of `other` that can
+/// be enclosed there.
+#[inline(always)]
+fn lines(other: u64, size: u32) -> [(u32, u64); 4] {
+    let inner = other & INNER_COLUMNS[size as usize / 2 - 2];
+    [(1, inner), (size - 1, inner), (size, other), (size + 1, inner)]
+}
+
+/// Cells where a disc of `own` encloses discs of `other`.
+#[inline(always)]
+fn moves_of(own: u64, other: u64, size: u32) -> u64 {
+    let mut ends = 0;
+    for (step, enclosed) in lines(other, size) {
+        ends |= run(own, enclosed, size, |cells| cells << step) << step;
+        ends |= run(own, enclosed, size, |cells| cells >> step) >> step;
+    }
+    ends & !(own | other) & all_cells(size)
+}
+
+/// Discs of `other` that the disc `new` encloses together with `own`.
+#[inline(always)]
+fn enclosed_by(new: u64, own: u64, other: u64, size: u32) -> u64 {
+    let mut all = 0;
+    for (step, enclosed) in lines(other, size) {
+        let higher = run(new, enclosed, size, |cells| cells << step);
+        let lower = run(new, enclosed, size, |cells| cells >> step);
+        // A row that ends at an empty cell or at the edge encloses nothing.
+        if higher << step & own != 0 {
+            all |= higher;
+        }
+        if lower >> step & own != 0 {
+            all |= lower;
+        }
+    }
+    all
+}
+
+/// A position of Othello. Small and `Copy`: a search clones one for each simulation.
+///
+/// ```
+/// use azpy_core::game::{Game, Player, Turn};
+/// use azpy_games::Othello;
+///
+/// let mut game = Othello::new(4)?;
+/// game.try_play(1).unwrap();
+/// assert_eq!(game.render(), "  a b c d\n1 . x . .\n2 . x x .\n3 . x o .\n4 . . . .");
+/// assert_eq!(game.turn(), Turn::Player(Player::One));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Othello {
+    /// One bit a cell, by player.
+    discs: [u64; 2],
+    /// Cells where `mover` may put a disc; if there are none, it passes or the game is over.
+    moves: u64,
+    size: u8,
+    mover: Player,
+    over: bool,
+}
+
+impl Default for Othello {
+    /// The usual game: 8 x 8.
+    fn default() -> Self {
+        Self::start(8)
+    }
+}
+
+impl Othello {
+    /// The start on a board of `size` rows and columns.
+    ///
+    /// # Errors
+    /// If the size is not 4, 6 or 8.
+    pub fn new(size: usize) -> Result<Self, String> {
+        match size {
+            4 | 6 | 8 => Ok(Self::start(size as u8)),
+            _ => Err(format!("the size must be 4, 6 or 8, got {size}")),
+        }
+    }
+
+    /// Any position: `discs` by player, bit `row * size + column` a cell, and who is to move.
+    ///
+    /// # Errors
+    /// If the size is not 4, 6 or 8, a cell is off the board, taken twice, or one of the four in the centre is empty
+    /// (a game begins with those taken).
+    pub fn from_discs(size: usize, discs: [u64; 2], mover: Player) -> Result<Self, String> {
+        let start = Self::new(size)?;
+        let [zero, one] = discs;
+        if (zero | one) & !all_cells(start.width()) != 0 {
+            return Err(format!("discs {zero:#x} and {one:#x} are not all on the {size} x {size} board"));
+        }
+        if zero & one != 0 {
+            return Err(format!("cells {:#x} are taken by both players", zero & one));
+        }
+        if centre(start.width()) & !(zero | one) != 0 {
+            return Err(format!("discs {zero:#x} and {one:#x} leave a cell of the centre empty"));
+        }
+        Ok(Self::position(size as u8, discs, mover))
+    }
+
+    fn start(size: u8) -> Self {
+        let centre = centre(u32::from(size));
+        // Player 0 has the upper right cell of the centre and the lower left one.
+        let upper_left = 1_u64 << centre.trailing_zeros();
+        let lower_right = 1_u64 << (63 - centre.leading_zeros());
+        let one = upper_left | lower_right;
+        Self::position(size, [centre & !one, one], Player::Zero)
+    }
+
+    fn position(size: u8, discs: [u64; 2], mover: Player) -> Self {
+        let mut position = Self { discs, moves: 0, size, mover, over: false };
+        position.look();
+        position
+    }
+
+    /// Rows of the board, and columns.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        usize::from(self.size)
+    }
+
+    /// By player: one bit a disc, `row * size + column`.
+    #[must_use]
+    pub fn discs(&self) -> [u64; 2] {
+        self.discs
+    }
+
+    #[inline]
+    fn width(&self) -> u32 {
+        u32::from(self.size)
+    }
+
+    #[inline]
+    fn num_cells(&self) -> usize {
+        self.size() * self.size()
+    }
+
+    /// The discs of `mover` and of its opponent.
+    #[inline]
+    fn sides(&self) -> [u64; 2] {
+        [self.discs[self.mover.index()], self.discs[self.mover.opponent().index()]]
+    }
+
+    /// Brings `moves` and `over` up to date.
+    #[inline]
+    fn look(&mut self) {
+        let [own, other] = self.sides();
+        self.moves = moves_of(own, other, self.width());
+        self.over = self.moves == 0 && moves_of(other, own, self.width()) == 0;
+    }
+}
+
+impl Game for Othello {
+    #[inline]
+    fn num_actions(&self) -> usize {
+        self.num_cells() + 1
+    }
+
+    #[inline]
+    fn obs_shape(&self) -> [usize; 3] {
+        [2, self.size(), self.size()]
+    }
+
+    #[inline]
+    fn max_plies(&self) -> usize {
+        // After a pass the opponent has a move: there are at most as many passes as discs to put.
+        2 * (self.num_cells() - 4)
+    }
+
+    #[inline]
+    fn turn(&self) -> Turn {
+        if self.over { Turn::Terminal } else { Turn::Player(self.mover) }
+    }
+
+    #[inline]
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        out.clear();
+        let mut rest = self.moves;
+        while rest != 0 {
+            out.push(rest.trailing_zeros());
+            rest &= rest - 1;
+        }
+        if out.is_empty() {
+            out.push(self.num_cells() as Action);
+        }
+    }
+
+    #[inline]
+    fn play(&mut self, action: Action) {
+        debug_assert!(!self.over && (action as usize) < self.num_actions());
+        if (action as usize) < self.num_cells() {
+            debug_assert!(self.moves >> action & 1 == 1);
+            let ([own, other], new) = (self.sides(), 1 << action);
+            let turned = enclosed_by(new, own, other, self.width());
+            self.discs[self.mover.index()] |= new | turned;
+            self.discs[self.mover.opponent().index()] &= !turned;
+        } else {
+            debug_assert!(self.moves == 0);
+        }
+        self.mover = self.mover.opponent();
+        self.look();
+    }
+
+    #[inline]
+    fn outcome(&self) -> Value {
+        let [zero, one] = self.discs.map(u64::count_ones);
+        match zero.cmp(&one) {
+            Ordering::Greater => Value(1.0),
+            Ordering::Less => Value(-1.0),
+            Ordering::Equal => Value(0.0),
+        }
+    }
+
+    fn encode(&self, row: &mut [f32]) {
+        for (plane, discs) in row.chunks_exact_mut(self.num_cells()).zip(self.sides()) {
+            for (cell, value) in plane.iter_mut().enumerate() {
+                *value = (discs >> cell & 1) as f32;
+            }
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> u128 {
+        let [zero, one] = self.discs;
+        digest(Tag::Othello, &[u64::from(self.size) | (self.mover as u64) << 8, zero, one])
+    }
+
+    fn num_symmetries(&self) -> usize {
+        D4
+    }
+
+    #[inline]
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
+        let cell = action as usize;
+        if cell == self.num_cells() { action } else { d4_cell(symmetry, self.size(), cell) as Action }
+    }
+
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
+        d4_planes(symmetry, self.size(), row, out);
+    }
+
+    /// Column letter and row number as printed beside the board, or "pass".
+    fn action_name(&self, action: Action) -> String {
+        let (size, cell) = (self.size(), action as usize);
+        if cell == self.num_cells() {
+            return "pass".to_owned();
+        }
+        format!("{}{}", (b'a' + (cell % size) as u8) as char, cell / size + 1)
+    }
+
+    fn render(&self) -> String {
+        let size = self.size();
+        let letters: Vec<_> = ('a'..).take(size).map(String::from).collect();
+        let mut board = format!("  {}", letters.join(" "));
+        for row in 0..size {
+            let disc = |column: usize| {
+                let cell = row * size + column;
+                match self.discs.map(|discs| discs >> cell & 1) {
+                    [1, _] => "x",
+                    [_, 1] => "o",
+                    _ => ".",
+                }
+            };
+            let discs: Vec<_> = (0..size).map(disc).collect();
+            board += &format!("\n{} {}", row + 1, discs.join(" "));
+        }
+        board
+    }
+}
