@@ -29,8 +29,9 @@ from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.learner import Learner, use_threads
 from azpy.machine import made_with
 from azpy.network import check_parity, to_onnx
-from azpy.onnx import OnnxEvaluator
+from azpy.onnx import OnnxEvaluator, import_onnxruntime
 from azpy.positions import make_position
+from azpy.providers import parse_devices
 from azpy.report import make_report
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
@@ -82,6 +83,7 @@ class Trainer:
         for package in _PACKAGES:
             if importlib.util.find_spec(package) is None:
                 raise missing_to_train(package)
+        import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged
         self._settings = settings
         self._device = settings.device
         self._notes: tuple[str, ...] = ()  # why "auto" passed over a device

@@ -163,6 +163,42 @@ def test_without_a_package_it_says_what_to_install_and_makes_nothing(package: st
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("__version__ = '1.0'", "onnxruntime is damaged: "),
+        ("raise ImportError('libnothing.so: cannot open')", "onnxruntime does not load: libnothing.so: cannot open; "),
+    ],
+)
+def test_a_damaged_onnx_runtime_is_one_line_and_makes_nothing(module: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "packages/onnxruntime").mkdir(parents=True)
+    (tmp_path / "packages/onnxruntime/__init__.py").write_text(module)
+    script = (
+        f"import sys; sys.path.insert(0, {str(tmp_path / 'packages')!r}); from azpy.cli.train import main\n"
+        "sys.exit(main(['tic_tac_toe']))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"az-train: {text}")
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["packages"]
+
+
+def test_a_folder_that_onnx_runtime_left_behind_is_one_line(tmp_path: Path) -> None:
+    # What such a folder is when it is imported: a module without anything in it.
+    script = (
+        "import sys, types, importlib.machinery\n"
+        "module = sys.modules['onnxruntime'] = types.ModuleType('onnxruntime')\n"
+        "module.__spec__ = importlib.machinery.ModuleSpec('onnxruntime', None)\n"
+        "from azpy.cli.train import main; sys.exit(main(['tic_tac_toe']))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("az-train: onnxruntime is damaged: ")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_without_anything_to_train_or_play_with_one_line_brings_both(tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules['torch'] = sys.modules['onnxruntime'] = None\n"
