@@ -153,7 +153,8 @@ class Settings:
     eval_batch: Annotated[
         int,
         About(
-            "leaves of one tree in a call of the network; auto: the fewest that fill the device's batch",
+            "leaves of one tree in a call of the network; auto: the fewest that fill the device's batch (in a "
+            "deterministic run, one of the default slots and pipelines)",
             "search",
             unit="leaves",
             low=1,
@@ -496,7 +497,9 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
     if "game" not in chosen:
         raise SettingsError("no game: give its name, or a file with one as --config")
     if is_auto("eval_batch", chosen.setdefault("eval_batch", "auto")):
-        parts = {name: checked(name, chosen.get(name, getattr(Settings, name))) for name in ("slots", "pipelines")}
+        # It decides the visits: in a deterministic run it must not depend on what may change the speed alone.
+        layout = {} if chosen.get("deterministic") is True else chosen
+        parts = {name: checked(name, layout.get(name, getattr(Settings, name))) for name in ("slots", "pipelines")}
         chosen["eval_batch"] = auto_eval_batch(**parts)
     return Settings(**{name: checked(name, value) for name, value in chosen.items()})
 

@@ -186,7 +186,8 @@ def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_
         file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in in_file.items()))
         settings, _ = settings_from(["tic_tac_toe", "--config", str(file), *flags(typed)])
         for name in NAMES[1:]:
-            default = vars(Settings) | {"eval_batch": auto_eval_batch(settings.slots, settings.pipelines)}
+            layout = Settings if settings.deterministic else settings
+            default = vars(Settings) | {"eval_batch": auto_eval_batch(layout.slots, layout.pipelines)}
             layer = next((layer for layer in (typed, in_file, preset) if name in layer), default)
             assert getattr(settings, name) == layer[name], name
 
@@ -214,6 +215,13 @@ def test_auto_is_taken_from_a_file_too_and_a_number_is_what_is_used(tmp_path: Pa
     settings, _ = settings_from(["--config", str(tmp_path / "run.toml")])
     assert settings.eval_batch == 4
     assert "\neval_batch = 4\n" in to_toml(dataclasses.asdict(settings), {}, "runs/pig")
+
+
+def test_in_a_deterministic_run_auto_depends_on_nothing_that_changes_the_speed_alone() -> None:
+    for flags in ([], ["--slots", "4"], ["--slots", "300", "--pipelines", "5"], ["--threads", "1"]):
+        settings, _ = settings_from(["pig", "--deterministic", *flags])
+        assert settings.eval_batch == auto_eval_batch(Settings.slots, Settings.pipelines), flags
+    assert settings_from(["pig", "--deterministic", "--eval-batch", "3"])[0].eval_batch == 3
 
 
 @pytest.mark.parametrize(("given", "fpu"), [("zero", "zero"), ("parent", "parent"), ("0.5", 0.5), ("0", 0.0)])
