@@ -176,7 +176,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
     """Reads all whole frames of a journal, and changes nothing.
 
     What a kill or a power cut leaves at the end is torn: a frame cut short, its payload wrong with nothing after
-    it, or zeros in place of its header. Any other bad frame is damage.
+    it, or nothing but zeros. Any other bad frame is damage.
 
     Returns:
         The games, the byte at which they end, and the bytes of a torn frame after it.
@@ -212,6 +212,8 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
         except ValueError as error:
             raise damage(offset, str(error)) from error
         offset = end
+    if not any(data[offset : offset + _FRAME.size]) and any(data[offset:]):
+        raise damage(offset, "zeros in place of a game's length, and games may follow")
     return records, offset, len(data) - offset
 
 

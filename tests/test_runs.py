@@ -90,6 +90,21 @@ def test_zeros_after_a_power_cut_are_no_games(tmp_path: Path) -> None:
         assert payloads(run.journal) == payloads(games)
 
 
+def test_zeros_before_other_games_are_damage_and_cost_none_of_them(tmp_path: Path) -> None:
+    games = play(3)
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+    journal = tmp_path / "run/games/journal.bin"
+    second = 8 + 12 + len(games[0].to_bytes())
+    data = journal.read_bytes()
+    zeroed = data[:second] + bytes(12) + data[second + 12 :]
+    journal.write_bytes(zeroed)
+    with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {second}: zeros in place of a game's length"):
+        folder(tmp_path)
+    assert journal.read_bytes() == zeroed
+
+
 def test_damage_inside_the_journal_is_refused_by_name(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         for game in play(5):
