@@ -508,6 +508,23 @@ def test_matches_on_the_way_take_no_more_than_their_share(monkeypatch: pytest.Mo
     assert budget.match_is_due(10)
 
 
+def test_a_match_on_the_way_leaves_time_for_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    budget = Budget(settings(minutes=10.0, iterations=None, match_every=5, match_games=40, final_match_games=80))
+    clock.now = 1000 + 600 - 30 - 60 - 1  # not measured yet: a tenth of the run for 80 games
+    assert budget.match_is_due(5)
+    clock.now += 2
+    assert not budget.match_is_due(5)
+    budget.note_match(seconds=20.0, games=40)
+    clock.now = 1000 + 600 - 20 - 40 - 1  # 40 games take 20 s
+    assert budget.match_is_due(10)
+    clock.now += 2
+    assert not budget.match_is_due(10)
+    endless = Budget(settings(iterations=None, match_every=5))
+    endless.note_match(seconds=10**6, games=40)
+    assert endless.match_is_due(10)
+
+
 def test_elapsed_time_goes_on_over_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     first = Budget(settings(minutes=10.0, iterations=None))
