@@ -18,7 +18,6 @@ import json
 import math
 import os
 import shutil
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 
 from azpy import storage
 from azpy._core import GameRecord
-from azpy.config import to_toml
+from azpy.config import parse_file, to_toml
 from azpy.errors import RunError, missing_to_train
 from azpy.settings import SAME_GAMES_SETTINGS
 
@@ -418,8 +417,8 @@ def _contiguous(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        return parse_file(path)
+    except (OSError, ValueError) as error:
         raise RunError(f"{path} is damaged: {error}; put that right, or a good copy in its place") from error
 
 

@@ -453,9 +453,10 @@ def test_another_run_s_folder_is_refused_and_other_settings_may_change(tmp_path:
     assert "minutes = 5.0\n" in (tmp_path / "run/config.toml").read_text()
     with pytest.raises(RunError, match=r"network '1x8', asked for '2x8' \(its weights are of that shape\): choose"):
         folder(tmp_path, network="2x8")
-    (tmp_path / "run/config.toml").write_text("game = ")
-    with pytest.raises(RunError, match=r"config\.toml is damaged"):
-        folder(tmp_path)
+    for text in ("game = ", "game = " + 20_000 * "["):
+        (tmp_path / "run/config.toml").write_text(text)
+        with pytest.raises(RunError, match=r"config\.toml is damaged"):
+            folder(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

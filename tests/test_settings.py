@@ -164,6 +164,7 @@ def test_a_whole_number_will_do_for_a_number() -> None:
         ("c_puct = -1", "c_puct must be at least 0, got -1.0"),
         ('slots = "auto"', "slots must be a whole number, got the text 'auto'"),
         ("c_puct", "is no TOML file: "),
+        ("c_puct = " + 20_000 * "[", "is no TOML file: "),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused_in_one_line_that_names_it(
