@@ -18,7 +18,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -163,17 +163,18 @@ class RunFolder:
         with storage.disk_errors(self.path):
             self._open_journal().append(record)
 
-    def seal(self, iteration: int) -> list[GameRecord]:
-        """Turns the journal into the sealed games of `iteration`.
+    def seal(self, iteration: int, ids: Container[int] | None = None) -> list[GameRecord]:
+        """Turns the journal's games, or those with these ids, into the sealed games of `iteration`.
 
         Returns:
             The games, in order of game id.
         """
         journal = self._open_journal()
-        records = sorted(journal.records, key=lambda record: record.game_id)
+        mine = [record for record in journal.records if ids is None or record.game_id in ids]
+        records = sorted(mine, key=lambda record: record.game_id)
         with storage.disk_errors(self.path):
             storage.write_atomically(self._sealed(iteration), storage.pack_games(records))
-            journal.clear()
+            journal.drop({record.game_id for record in records})
         return records
 
     def sealed_iterations(self) -> list[int]:
@@ -212,12 +213,10 @@ class RunFolder:
         return self._games / f"{iteration:06d}.npz"
 
     def _drop_sealed_games(self) -> None:
-        """Empties a journal whose games were sealed just before the process was killed."""
-        sealed, journal = self.sealed_iterations(), self._open_journal()
-        if sealed and journal.records:
-            last = {record.game_id for record in self.sealed_games(sealed[-1])}
-            if any(record.game_id in last for record in journal.records):
-                journal.clear()
+        """Takes games out of the journal that were sealed just before the process ended, whatever the iteration."""
+        journal = self._open_journal()
+        if journal.records:
+            journal.drop({game for iteration in self.sealed_iterations() for game in self.sealed_game_ids(iteration)})
 
     def _open_journal(self) -> storage.Journal:
         if self._journal is None:

@@ -12,7 +12,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -147,6 +147,7 @@ class Journal:
         if not path.exists():
             write_atomically(path, _MAGIC)
         self.records, good, self.dropped = read_journal(path)
+        self._path = path
         self._file = path.open("r+b", buffering=0)
         if self.dropped:
             self._file.truncate(good)
@@ -155,17 +156,22 @@ class Journal:
 
     def append(self, record: GameRecord) -> None:
         """Adds a game and waits until the device has it, or raises `OSError` and leaves the file as it was."""
-        payload = record.to_bytes()
-        length = len(payload)
-        append(self._file, _FRAME.pack(length, _length_crc(length), zlib.crc32(payload)) + payload)
+        append(self._file, _frame(record))
         self.records.append(record)
 
-    def clear(self) -> None:
-        """Forgets all games."""
-        self._file.truncate(len(_MAGIC))
-        self._file.seek(len(_MAGIC))
-        os.fsync(self._file.fileno())
-        self.records = []
+    def drop(self, ids: Container[int]) -> None:
+        """Forgets the games with these ids, all at once."""
+        kept = [record for record in self.records if record.game_id not in ids]
+        if kept and len(kept) < len(self.records):
+            write_atomically(self._path, _MAGIC + b"".join(map(_frame, kept)))
+            self._file.close()
+            self._file = self._path.open("r+b", buffering=0)
+            self._file.seek(0, os.SEEK_END)
+        elif not kept:
+            self._file.truncate(len(_MAGIC))
+            self._file.seek(len(_MAGIC))
+            os.fsync(self._file.fileno())
+        self.records = kept
 
     def close(self) -> None:
         """Closes the file."""
@@ -215,6 +221,12 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
     if not any(data[offset : offset + _FRAME.size]) and any(data[offset:]):
         raise damage(offset, "zeros in place of a game's length, and games may follow")
     return records, offset, len(data) - offset
+
+
+def _frame(record: GameRecord) -> bytes:
+    payload = record.to_bytes()
+    length = len(payload)
+    return _FRAME.pack(length, _length_crc(length), zlib.crc32(payload)) + payload
 
 
 def _length_crc(length: int) -> int:

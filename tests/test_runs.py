@@ -210,6 +210,45 @@ def test_a_kill_between_sealing_and_clearing_does_not_double_the_games(tmp_path:
         assert len(run.sealed_games(1)) == 4
 
 
+def test_games_are_known_for_sealed_whatever_their_iteration_and_the_others_stay(tmp_path: Path) -> None:
+    journal = tmp_path / "run/games/journal.bin"
+    with folder(tmp_path) as run:
+        for iteration, first in ((3, 8), (2, 0)):  # those of iteration 2 were lost, and are played again
+            for game in play(4, first=first):
+                run.append(game)
+            before = journal.read_bytes()
+            run.seal(iteration)
+    journal.write_bytes(before)  # an end between sealing and clearing ...
+    with folder(tmp_path) as run:
+        assert run.journal == []
+    journal.write_bytes(before)
+    others = play(3, first=20)
+    for game in others:  # ... with games that were kept after it
+        payload = game.to_bytes()
+        with journal.open("ab") as file:
+            file.write(storage._frame(game))
+        assert payload in journal.read_bytes()
+    for _ in range(2):
+        with folder(tmp_path) as run:
+            assert payloads(run.journal) == payloads(others)
+    with folder(tmp_path) as run:
+        run.append(play(1, first=30)[0])
+    with folder(tmp_path) as run:
+        assert [game.game_id for game in run.journal] == [*(game.game_id for game in others), 30]
+
+
+def test_sealing_some_games_leaves_the_others_in_the_journal(tmp_path: Path) -> None:
+    games = sorted(play(8), key=lambda game: game.game_id)
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+        assert payloads(run.seal(1, range(2, 6))) == payloads(games[2:6])
+        assert payloads(run.journal) == payloads([*games[:2], *games[6:]])
+    with folder(tmp_path) as run:
+        assert payloads(run.sealed_games(1)) == payloads(games[2:6])
+        assert payloads(run.journal) == payloads([*games[:2], *games[6:]])
+
+
 def test_a_flipped_byte_in_sealed_games_is_refused_by_name(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         for game in play(10):
