@@ -87,6 +87,8 @@ def _open(settings: Settings, start: Position, evaluator: Any, **layout: Any) ->
         )
     except (_core.GameError, _core.EvaluatorError):
         raise
+    except OSError as error:  # of the threads that it is made of
+        raise SettingsError(f"self-play cannot start: {error}; try fewer pipelines or threads") from error
     except (ValueError, OverflowError) as error:
         raise SettingsError(f"self-play cannot run with these settings: {error}") from error
 

@@ -175,7 +175,7 @@ class Settings:
     ] = "zero"
 
     slots: Annotated[
-        int, About("games in play, over all pipelines", "self-play", unit="games", low=1, same_games=True)
+        int, About("games in play, over all pipelines", "self-play", unit="games", low=1, high=2**20, same_games=True)
     ] = 128
     pipelines: Annotated[
         int,
@@ -184,6 +184,7 @@ class Settings:
             "self-play",
             unit="threads",
             low=1,
+            high=256,
             same_games=True,
         ),
     ] = 2

@@ -94,7 +94,11 @@ def test_a_python_game_is_trained_from_the_current_folder(tmp_path: Path) -> Non
         (["tic_tac_toe", "--seed", "-1"], "seed must be at least 0, got -1"),
         (["tic_tac_toe", "--learning-rate", "nan"], "learning_rate must be a finite number, got nan"),
         (["tic_tac_toe", "--eval-batch", "99999999999"], "eval_batch must be at most 65536"),
-        (["tic_tac_toe", *TINY, "--slots", "9999999999999999999999"], "self-play cannot run with these settings"),
+        (
+            ["tic_tac_toe", *TINY, "--slots", "9999999999999999999999"],
+            "slots must be at most 1048576, got 9999999999999999999999",
+        ),
+        (["tic_tac_toe", "--pipelines", "300", "--slots", "300"], "pipelines must be at most 256, got 300"),
         (["tic_tac_toe", "--frobnicate"], "--frobnicate: no such flag (see az-train --help)"),
         (["tic_tac_toe", "--learning-rte=1"], "--learning-rte: no such flag; did you mean --learning-rate?"),
         (["--config", "nowhere.toml"], "nowhere.toml cannot be read: No such file"),

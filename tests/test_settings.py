@@ -45,7 +45,7 @@ def random_value(name: str, rng: random.Random) -> Any:
 
 def random_settings(rng: random.Random) -> dict[str, Any]:
     chosen = {name: random_value(name, rng) for name in NAMES}
-    chosen["pipelines"] = rng.randint(1, chosen["slots"])
+    chosen["pipelines"] = rng.randint(1, min(chosen["slots"], 256))
     if chosen["deterministic"]:
         chosen |= {"minutes": None, "device": "cpu"}
     return chosen
@@ -75,7 +75,8 @@ def test_every_setting_says_what_it_is(name: str) -> None:
 def test_what_a_setting_may_be_is_said_in_words() -> None:
     said = {name: ABOUT[name].range for name in NAMES}
     assert said["eval_batch"] == "1 to 65536"
-    assert said["slots"] == said["iterations"] == "at least 1"
+    assert said["pipelines"] == "1 to 256"
+    assert said["games_per_iteration"] == said["iterations"] == "at least 1"
     assert said["minutes"] == "more than 0"
     assert said["window_share"] == "more than 0, at most 1"
     assert said["match_games"] == "even, at least 2"
@@ -106,7 +107,7 @@ def test_help_shows_every_setting_with_its_range_and_default(
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None:
     about = ABOUT[name]
-    fits: dict[str, Any] = {"game": "pig", "pipelines": 1}
+    fits: dict[str, Any] = {"game": "pig", "pipelines": 1, "slots": 256}
     edges = [(about.low, not about.above), (about.low - 1, False)]
     if about.high < math.inf:
         edges += [(about.high, True), (about.high + 1, False)]

@@ -10,7 +10,7 @@ use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, SelfPlayStats};
 use azpy_core::timing::PipelineStats;
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -23,6 +23,9 @@ use crate::state::any_game;
 
 /// How long to wait without looking for Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// More would exhaust a machine before the first game.
+const MOST_SLOTS: usize = 1 << 20;
+const MOST_PIPELINES: usize = 256;
 
 /// Self-play of some game. Every method is called without the GIL.
 pub(crate) trait AnySelfPlay: Send + Sync {
@@ -49,10 +52,10 @@ pub(crate) struct Playing<G: Hosted> {
 impl<G: Hosted> Playing<G> {
     pub(crate) fn start(start: &G, settings: SelfPlaySettings) -> PyResult<Self> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
-        let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
+        let workers = Workers::new(threads).map_err(PyOSError::new_err)?;
         let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
         let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
-        Ok(Self { core: core.map_err(PyRuntimeError::new_err)?, fault: start.fault().cloned() })
+        Ok(Self { core: core.map_err(PyOSError::new_err)?, fault: start.fault().cloned() })
     }
 }
 
@@ -125,8 +128,8 @@ pub(crate) fn close_all(py: Python<'_>) {
 /// Args:
 ///     game: a game's name, a State, or an azpy.Game at its start.
 ///     evaluator: as for `Search`.
-///     slots: games at once.
-///     pipelines: threads with a batch of their own: while one batch is evaluated the other trees grow.
+///     slots: games at once, 2^20 at most.
+///     pipelines: threads with a batch of their own, 256 at most: while one batch is evaluated the other trees grow.
 ///     simulations: visits that each move adds.
 ///     temperature: actions are drawn in proportion to visits^(1/temperature) in the first `temperature_plies` plies,
 ///         and with `temperature_final` after; 0 takes the most visited.
@@ -266,6 +269,11 @@ impl SelfPlay {
             return Err(PyValueError::new_err(format!(
                 "expected at least 1 pipeline and a slot for each, got {pipelines} pipelines and {slots} slots"
             )));
+        }
+        for (name, value, most) in [("slots", slots, MOST_SLOTS), ("pipelines", pipelines, MOST_PIPELINES)] {
+            if value > most {
+                return Err(PyValueError::new_err(format!("{name} must be at most {most}, got {value}")));
+            }
         }
         for (name, value) in [("temperature", temperature), ("temperature_final", temperature_final)] {
             if !(value.is_finite() && value >= 0.0) {
