@@ -40,7 +40,10 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "match": ("score", "low", "high", "seconds"),
     "settings": ("seconds",),
     "collected": ("seconds",),
+    "stopped": ("seconds",),
+    "stopped_collecting": ("seconds",),
 }
+_STOPPED = ("stopped", "stopped_collecting")
 Setting = str | int | float | bool
 
 
@@ -328,12 +331,37 @@ class RunFolder:
                 raise damaged(f"{name} is {value!r}")
         return row
 
+    def note_stop(self, kind: str, iteration: int, seconds: float) -> None:
+        """Notes the time spent by an end in the middle of a run, for `seconds_spent`.
+
+        Args:
+            kind: "stopped" for training, "stopped_collecting" for collecting games.
+            iteration: the last one that is done.
+            seconds: spent so far.
+        """
+        self.append_metrics({"kind": kind, "iteration": iteration, "seconds": seconds})
+
+    def seconds_spent(self, *kinds: str) -> float:
+        """The most `seconds` of the rows of these kinds; 0 if there is none."""
+        return max((float(row["seconds"]) for row in self.metrics() if row["kind"] in kinds), default=0.0)
+
     def trim_metrics(self, last_iteration: int) -> None:
-        """Drops a torn last line, and the rows of iterations that will be done again; what users changed stays."""
-        rows = self.metrics()
+        """Drops a torn last line, and the rows of iterations that will be done again.
+
+        What users changed stays, who played collected games as long as those are there, and the time of the last stop.
+        """
+        rows, sealed = self.metrics(), set(self.sealed_iterations())
         if self._metrics.exists() and self._metrics.read_bytes().rpartition(b"\n")[2]:
             self.notices.append("dropped a torn line at the end of metrics.jsonl")
-        kept = [row for row in rows if row["iteration"] <= last_iteration or row["kind"] == "settings"]
+        last_stop = {row["kind"]: row for row in rows if row["kind"] in _STOPPED}
+
+        def stays(row: Mapping[str, Any]) -> bool:
+            if row["kind"] in _STOPPED:
+                return row is last_stop[row["kind"]]
+            collected = row["kind"] == "collected" and row["iteration"] in sealed
+            return row["iteration"] <= last_iteration or row["kind"] == "settings" or collected
+
+        kept = [row for row in rows if stays(row)]
         with storage.disk_errors(self.path):
             storage.write_atomically(self._metrics, "".join(json.dumps(row) + "\n" for row in kept).encode())
 

@@ -110,7 +110,14 @@ class Settings:
     iterations: Annotated[int | None, About("length of the whole run", "run", unit="iterations", low=1)] = None
     minutes: Annotated[
         float | None,
-        About("length of the whole run, resumed parts included", "run", unit="minutes", low=0, above=True),
+        About(
+            "length of the whole run, resumed parts included; one that was killed counts up to its last line in "
+            "metrics.jsonl",
+            "run",
+            unit="minutes",
+            low=0,
+            above=True,
+        ),
     ] = None
     seed: Annotated[
         int,

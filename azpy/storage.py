@@ -117,15 +117,19 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def append(file: IO[bytes], data: bytes) -> None:
-    """Appends all of `data` to an unbuffered file and waits until the device has it, or appends nothing of it."""
+    """Appends all of `data` to an unbuffered file and waits until the device has it, or appends nothing of it.
+
+    A Ctrl-C while the device is waited for takes nothing back: all is written.
+    """
     start, rest = file.tell(), memoryview(data)
     try:
         while rest:
             rest = rest[file.write(rest) :]
         os.fsync(file.fileno())
-    except OSError:
-        file.truncate(start)
-        file.seek(start)
+    except BaseException as error:
+        if rest or isinstance(error, OSError):
+            file.truncate(start)
+            file.seek(start)
         raise
 
 

@@ -449,6 +449,32 @@ def test_metrics_are_whole_lines_of_iterations_that_are_done(tmp_path: Path) -> 
     assert [(row["iteration"], row["loss"]) for row in rows] == [(1, 0.5), (2, 0.5), (3, 0.25)]
 
 
+def test_time_and_collected_games_outlive_the_iterations_that_are_done_again(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        for iteration in (1, 2):
+            run.append(play(1, first=iteration)[0])
+            run.seal(iteration)
+            run.append_metrics({"kind": "collected", "iteration": iteration, "seconds": 50.0, "model": "mine"})
+        run.append_metrics(
+            {"kind": "collected", "iteration": 3, "seconds": 60.0, "model": "mine"}
+        )  # its games are gone
+        run.note_stop("stopped_collecting", 2, 70.0)
+        for iteration, seconds in ((0, 5.0), (1, 8.0)):
+            run.append_metrics(ROW | {"iteration": iteration + 1, "seconds": seconds - 1})
+            run.note_stop("stopped", iteration, seconds)
+        run.trim_metrics(0)
+        rows = [(row["kind"], row["iteration"], row["seconds"]) for row in run.metrics()]
+        assert rows == [
+            ("collected", 1, 50.0),
+            ("collected", 2, 50.0),
+            ("stopped_collecting", 2, 70.0),
+            ("stopped", 1, 8.0),
+        ]
+        assert run.seconds_spent("iteration", "match", "stopped") == 8.0
+        assert run.seconds_spent("collected", "stopped_collecting") == 70.0
+        assert run.seconds_spent("match") == 0.0
+
+
 def test_every_change_of_a_setting_is_in_the_metrics_once(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         run.append(play(1)[0])

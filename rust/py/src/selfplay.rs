@@ -31,6 +31,8 @@ const MOST_PIPELINES: usize = 256;
 pub(crate) trait AnySelfPlay: Send + Sync {
     /// `Ok(None)`: nothing yet, or over.
     fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>>;
+    fn take_finished(&self) -> PyResult<Vec<CoreRecord>>;
+    fn put_back(&self, game: CoreRecord);
     fn is_over(&self) -> bool;
     fn pause(&self, paused: bool);
     fn is_paused(&self, patience: Duration) -> bool;
@@ -65,6 +67,14 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
         // Games that ended after a Python game had failed ended because of that.
         self.fault.as_ref().map_or(Ok(()), Fault::check)?;
         record.map_err(selfplay_error)
+    }
+    fn take_finished(&self) -> PyResult<Vec<CoreRecord>> {
+        let games = self.core.take_finished();
+        self.fault.as_ref().map_or(Ok(()), Fault::check)?;
+        Ok(games)
+    }
+    fn put_back(&self, game: CoreRecord) {
+        self.core.put_back(game);
     }
     fn is_over(&self) -> bool {
         self.core.is_over()
@@ -347,7 +357,20 @@ impl SelfPlay {
             None if playing.is_over() => Ok(Some(None)),
             None => Ok(None),
         })?;
-        record.map(|record| GameRecord(Arc::new(record))).ok_or_else(|| PyStopIteration::new_err(()))
+        let record = record.ok_or_else(|| PyStopIteration::new_err(()))?;
+        // After a Ctrl-C in the meantime Python would drop what this returns.
+        if let Err(interrupt) = py.check_signals() {
+            playing.put_back(record);
+            return Err(interrupt);
+        }
+        Ok(GameRecord(Arc::new(record)))
+    }
+
+    /// The finished games that nobody has taken yet, without waiting for others. After `pause`: all there are.
+    fn take_finished(&self, py: Python<'_>) -> PyResult<Vec<GameRecord>> {
+        let playing = self.open()?;
+        let games = py.detach(|| playing.take_finished())?;
+        Ok(games.into_iter().map(|record| GameRecord(Arc::new(record))).collect())
     }
 
     /// Changes to another evaluator between rounds, and returns when every pipeline has: nothing is sent to the old one
