@@ -71,6 +71,8 @@ def _small_batches(settings: Settings, metrics: Mapping[str, float], own_device:
         )
     if own_device:
         return None  # how many rows a device needs is not known here
+    if settings.deterministic:  # another --eval-batch would be other games
+        return f"batches are small for the network: more --slots (now {settings.slots}) make evaluating them faster"
     return (
         f"batches are small for the network: more --slots (now {settings.slots}) or a larger --eval-batch (now "
         f"{settings.eval_batch}) make evaluating them faster"

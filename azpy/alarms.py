@@ -35,10 +35,8 @@ def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         if every("draws", 0.98, 1.0):
             found.append(
                 f"All draws: {last['draws']:.0%} of the games. Right for a game that is a draw and a player that is "
-                "strong; otherwise look at the outcome and the ply cap, or add opening plies."
+                "strong; otherwise look at the outcome, or add opening plies."
             )
-        if every("capped", 0.5, 1.0):
-            found.append(f"Games do not end: {last['capped']:.0%} were cut by the ply cap and count as draws.")
         if every("search_gain", 0.0, 0.003):
             found.append(
                 f"The policy no longer moves: search changes it by {last['search_gain']:.4f} nats only. More "

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.evaluator import Evaluator
 from azpy.machine import usable_cores
+from azpy.openings import roll
 from azpy.positions import Position
 from azpy.settings import Settings
 
@@ -134,7 +135,7 @@ def measure_search(start: Position, *, seconds: float = 2.0, repeats: int = 5) -
     """Searches of 800 simulations from `start`: one tree alone, and the batched path.
 
     Args:
-        start: the position, a player's turn.
+        start: the position; the dice that are due there are rolled first, always alike.
         seconds: of each turn.
         repeats: turns that count.
 
@@ -143,6 +144,8 @@ def measure_search(start: Position, *, seconds: float = 2.0, repeats: int = 5) -
         a second of 64 trees x 8 leaves, all cores, with an evaluator in Python that answers zeros (so descending,
         encoding, one Python call a batch, expanding and ascending); and the memory of the tree, a simulation.
     """
+    start = start.clone()
+    roll(start, np.random.default_rng(0))
     search = _core.Search(_core.UniformEvaluator(), simulations=_SIMULATIONS, eval_batch=1)
     zeros = _Zeros(start.num_actions, _TREES * _LEAVES)
     trees = _core.VectorSearch([start] * _TREES, zeros, eval_batch=_LEAVES)

@@ -83,9 +83,12 @@ class Budget:
         return self._left() > self._final_match_seconds() + fit
 
     def match_is_due(self, iteration: int) -> bool:
-        """True every few iterations, unless matches have had their share of the time."""
-        spent = self._match_seconds > _MATCH_SHARE * self.elapsed()
-        return iteration % self._settings.match_every == 0 and not (spent and math.isfinite(self._seconds))
+        """True every few iterations, unless matches have had their share of the time or the last one needs the rest."""
+        if iteration % self._settings.match_every or not math.isfinite(self._seconds):
+            return iteration % self._settings.match_every == 0
+        if self._match_seconds > _MATCH_SHARE * self.elapsed():
+            return False
+        return self._left() > self._seconds_of_match(self._settings.match_games) + self._final_match_seconds()
 
     def final_match_games(self) -> int:
         """Games of the last match against each opponent: fewer if they would take more than their share."""
@@ -108,7 +111,9 @@ class Budget:
         return self._seconds - self.elapsed()
 
     def _final_match_seconds(self) -> float:
-        if not math.isfinite(self._seconds):
-            return 0.0
-        cost = self._measured["match_seconds_per_game"]
-        return cost * self.final_match_games() if cost > 0 else _MATCH_SHARE * self._seconds
+        return self._seconds_of_match(self.final_match_games()) if math.isfinite(self._seconds) else 0.0
+
+    def _seconds_of_match(self, games: int) -> float:
+        """As it was measured; before that, as if the last match took just its share."""
+        unmeasured = _MATCH_SHARE * self._seconds / self._settings.final_match_games
+        return games * (self._measured["match_seconds_per_game"] or unmeasured)

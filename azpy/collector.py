@@ -4,6 +4,7 @@ No gradient step, no checkpoint, no torch. When the model's file is replaced bet
 played by the new model: that is how somebody else's training closes the loop.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -18,13 +19,12 @@ from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
-from azpy.selfplay import open_self_play, rates
+from azpy.selfplay import ids_of_iteration, open_self_play, play_on, take_rest
 from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.window import positions_of
 
 __all__ = ["Collector"]
 
-_EVENT_SECONDS = 0.2  # how often self-play reports
 _UNIFORM = "no network: even priors and value 0"
 
 
@@ -58,6 +58,7 @@ class Collector:
         self._model = model
         self._evaluator: Any = _core.UniformEvaluator()
         self._self_play: _core.SelfPlay | None = None
+        self._under_way = False
         self._resignation = Resignation(settings.resign_below)
         self._take_model()
         packages = ["numpy"] if model is None else ["numpy", "onnxruntime"]
@@ -81,18 +82,24 @@ class Collector:
             for iteration in sealed:
                 self._resignation.note(self._run.sealed_games(iteration))
         self._run.trim_metrics(self._iteration)
-        rows = self._run.metrics()
-        self._begin = time.monotonic() - (float(rows[-1].get("seconds", 0.0)) if rows else 0.0)
+        self._begin = time.monotonic() - self._run.seconds_spent("collected", "stopped_collecting")
         self._run.note_changes(self._iteration, self._elapsed(), deterministic=self._settings.deterministic)
 
     def close(self) -> None:
-        """Stops self-play and lets go of the run folder; finished games stay in its journal."""
+        """Stops self-play and lets go of the run folder.
+
+        In the middle of a run, its journal gets all finished games, and its metrics the time spent.
+        """
         play, self._self_play = self._self_play, None
-        try:
+        under_way, self._under_way = self._under_way, False
+        with contextlib.ExitStack() as last_first:  # all of it is done, whatever fails
+            last_first.callback(self._run.close)
+            if under_way:
+                last_first.callback(self._run.note_stop, "stopped_collecting", self._iteration, self._elapsed())
             if play is not None:
-                play.close()
-        finally:
-            self._run.close()
+                last_first.callback(play.close)
+            if play is not None and under_way:
+                last_first.callback(take_rest, play, self._known(), self._run.append)
 
     def __enter__(self) -> Self:
         return self
@@ -104,24 +111,27 @@ class Collector:
         """Plays until the budget is spent; every finished iteration leaves its sealed games and a row of metrics.
 
         Yields:
-            What happens, in order. An interruption at any point loses at most the games in play.
+            What happens, in order. An interruption at any point loses at most the games in play, once `close` is
+            called.
 
         Raises:
             ModelError: the model's file was replaced by one that cannot play this game.
         """
         path = str(self._run.path)
+        self._under_way = True
         yield CollectStarted(
             path, self._settings, self._player(), self._iteration, self._elapsed(), tuple(self._run.notices)
         )
         while not self._is_over():
             self._take_model()
             yield from self._iterate(self._iteration + 1)
+        self._under_way = False
         yield CollectFinished(path, self._iteration, self._games, self._elapsed())
 
     def _iterate(self, iteration: int) -> Iterator[CollectEvent]:
         metrics: dict[str, float] = {}
         yield from self._play(iteration, metrics)
-        games = self._run.seal(iteration)
+        games = self._run.seal(iteration, ids_of_iteration(self._settings, self._next_game))
         self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
         self._iteration = iteration
         self._games += len(games)
@@ -135,8 +145,7 @@ class Collector:
 
     def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[CollectEvent]:
         """Self-play until the journal holds the iteration's games, or, with one game at least, time is up."""
-        target = self._settings.games_per_iteration
-        known = {record.game_id for record in self._run.journal}
+        target, known = self._settings.games_per_iteration, self._known()
         if len(known) >= target:
             return
         if self._self_play is None:
@@ -150,23 +159,19 @@ class Collector:
             )
         play = self._self_play
         play.resume()
-        before, begin, reported = dict(play.stats), time.monotonic(), 0.0
-        while len(known) < target and not (known and self._is_time_up()):
-            record = next(play)
-            if record.game_id in known:  # a deterministic run plays from the first missing game on
-                continue
-            self._run.append(record)
-            known.add(record.game_id)
-            now = time.monotonic()
-            if now - reported > _EVENT_SECONDS or len(known) == target:
-                reported = now
-                metrics.update(rates(before, play.stats, now - begin))
-                yield Played(iteration, len(known), dict(metrics))
+        for found in play_on(play, known, target, self._run.append, lambda: not self._is_time_up()):
+            metrics.update(found)
+            yield Played(iteration, len(known), dict(metrics))
         if self._settings.deterministic:
             play.close()
             self._self_play = None
         else:
             play.pause()
+
+    def _known(self) -> set[int]:
+        """Ids of the journal's games that are of this iteration."""
+        ids = ids_of_iteration(self._settings, self._next_game)
+        return {record.game_id for record in self._run.journal if ids is None or record.game_id in ids}
 
     def _take_model(self) -> None:
         """Plays with what the model's file holds now."""

@@ -17,10 +17,23 @@ from typing import Any
 from azpy.errors import SettingsError
 from azpy.settings import ABOUT, GROUPS, checked, default_of, is_auto
 
-__all__ = ["read_config", "repeat_command", "to_toml"]
+__all__ = ["parse_file", "read_config", "repeat_command", "to_toml"]
 
 _MADE_WITH = "made_with"  # the table of what a run was made with: for people, no settings
 _COMMENT_WIDTH = 100
+
+
+def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a TOML file holds, whatever that is.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no TOML.
+    """
+    try:
+        return tomllib.loads(Path(path).read_text("utf-8"))
+    except RecursionError as error:
+        raise ValueError("brackets within brackets, too many") from error
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -30,7 +43,7 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         SettingsError: no such file, or something in it that is no setting, of another type or out of range.
     """
     try:
-        given = tomllib.loads(Path(path).read_text("utf-8"))
+        given = parse_file(path)
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:

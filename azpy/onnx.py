@@ -38,7 +38,7 @@ from azpy.providers import (
     remedy,
 )
 
-__all__ = ["OnnxEvaluator", "network_id"]
+__all__ = ["OnnxEvaluator", "import_onnxruntime", "network_id"]
 
 # Making a session is not thread-safe and holds the GIL.
 _SESSION_LOCK = threading.Lock()
@@ -119,7 +119,7 @@ class OnnxEvaluator(CheckedEvaluator):
         self.name = "model" if isinstance(model, bytes) else os.fspath(model)
         data = _read(model)
         self.network_id = network_id(data)
-        ort = _import_onnxruntime(devices[-1])
+        ort = import_onnxruntime(devices[-1])
         # The CPU looks at every model first: what is wrong with a model is not blamed on a device.
         on_cpu = _open_on_cpu(ort, data, threads, self.name)
         self.obs_shape, self.num_actions = _check_signature(on_cpu, self.name)
@@ -301,7 +301,13 @@ def _read(model: str | os.PathLike[str] | bytes) -> bytes:
         raise ModelError(f"model {os.fspath(model)} cannot be read: {error.strerror or error}") from error
 
 
-def _import_onnxruntime(device: Device) -> Any:
+def import_onnxruntime(device: Device) -> Any:
+    """The module onnxruntime.
+
+    Raises:
+        MissingPackageError: it is not installed, does not load or is damaged; the text says what to install for the
+            device.
+    """
     try:
         with warnings.catch_warnings():
             # A build for GPUs warns that libraries are missing which are only looked for later.

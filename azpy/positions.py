@@ -88,6 +88,10 @@ def _python_game(spec: str) -> Position:
     missing = [name for name in ("num_actions", "obs_shape", "max_plies", "turn", "play") if not hasattr(game, name)]
     if missing:
         raise SettingsError(f"game {spec!r} is no azpy.Game: it has no {missing[0]!r}")
+    try:
+        _core.random_playouts(game, 0)  # looks at its numbers and its shape, and plays nothing
+    except Exception as error:  # also what its `clone` raises
+        raise SettingsError(f"game {spec!r} is no azpy.Game: {type(error).__name__}: {error}") from error
     return game
 
 

@@ -18,8 +18,7 @@ import json
 import math
 import os
 import shutil
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 
 from azpy import storage
 from azpy._core import GameRecord
-from azpy.config import to_toml
+from azpy.config import parse_file, to_toml
 from azpy.errors import RunError, missing_to_train
 from azpy.settings import SAME_GAMES_SETTINGS
 
@@ -41,7 +40,10 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "match": ("score", "low", "high", "seconds"),
     "settings": ("seconds",),
     "collected": ("seconds",),
+    "stopped": ("seconds",),
+    "stopped_collecting": ("seconds",),
 }
+_STOPPED = ("stopped", "stopped_collecting")
 Setting = str | int | float | bool
 
 
@@ -164,17 +166,18 @@ class RunFolder:
         with storage.disk_errors(self.path):
             self._open_journal().append(record)
 
-    def seal(self, iteration: int) -> list[GameRecord]:
-        """Turns the journal into the sealed games of `iteration`.
+    def seal(self, iteration: int, ids: Container[int] | None = None) -> list[GameRecord]:
+        """Turns the journal's games, or those with these ids, into the sealed games of `iteration`.
 
         Returns:
             The games, in order of game id.
         """
         journal = self._open_journal()
-        records = sorted(journal.records, key=lambda record: record.game_id)
+        mine = [record for record in journal.records if ids is None or record.game_id in ids]
+        records = sorted(mine, key=lambda record: record.game_id)
         with storage.disk_errors(self.path):
             storage.write_atomically(self._sealed(iteration), storage.pack_games(records))
-            journal.clear()
+            journal.drop({record.game_id for record in records})
         return records
 
     def sealed_iterations(self) -> list[int]:
@@ -213,12 +216,10 @@ class RunFolder:
         return self._games / f"{iteration:06d}.npz"
 
     def _drop_sealed_games(self) -> None:
-        """Empties a journal whose games were sealed just before the process was killed."""
-        sealed, journal = self.sealed_iterations(), self._open_journal()
-        if sealed and journal.records:
-            last = {record.game_id for record in self.sealed_games(sealed[-1])}
-            if any(record.game_id in last for record in journal.records):
-                journal.clear()
+        """Takes games out of the journal that were sealed just before the process ended, whatever the iteration."""
+        journal = self._open_journal()
+        if journal.records:
+            journal.drop({game for iteration in self.sealed_iterations() for game in self.sealed_game_ids(iteration)})
 
     def _open_journal(self) -> storage.Journal:
         if self._journal is None:
@@ -330,12 +331,37 @@ class RunFolder:
                 raise damaged(f"{name} is {value!r}")
         return row
 
+    def note_stop(self, kind: str, iteration: int, seconds: float) -> None:
+        """Notes the time spent by an end in the middle of a run, for `seconds_spent`.
+
+        Args:
+            kind: "stopped" for training, "stopped_collecting" for collecting games.
+            iteration: the last one that is done.
+            seconds: spent so far.
+        """
+        self.append_metrics({"kind": kind, "iteration": iteration, "seconds": seconds})
+
+    def seconds_spent(self, *kinds: str) -> float:
+        """The most `seconds` of the rows of these kinds; 0 if there is none."""
+        return max((float(row["seconds"]) for row in self.metrics() if row["kind"] in kinds), default=0.0)
+
     def trim_metrics(self, last_iteration: int) -> None:
-        """Drops a torn last line, and the rows of iterations that will be done again; what users changed stays."""
-        rows = self.metrics()
+        """Drops a torn last line, and the rows of iterations that will be done again.
+
+        What users changed stays, who played collected games as long as those are there, and the time of the last stop.
+        """
+        rows, sealed = self.metrics(), set(self.sealed_iterations())
         if self._metrics.exists() and self._metrics.read_bytes().rpartition(b"\n")[2]:
             self.notices.append("dropped a torn line at the end of metrics.jsonl")
-        kept = [row for row in rows if row["iteration"] <= last_iteration or row["kind"] == "settings"]
+        last_stop = {row["kind"]: row for row in rows if row["kind"] in _STOPPED}
+
+        def stays(row: Mapping[str, Any]) -> bool:
+            if row["kind"] in _STOPPED:
+                return row is last_stop[row["kind"]]
+            collected = row["kind"] == "collected" and row["iteration"] in sealed
+            return row["iteration"] <= last_iteration or row["kind"] == "settings" or collected
+
+        kept = [row for row in rows if stays(row)]
         with storage.disk_errors(self.path):
             storage.write_atomically(self._metrics, "".join(json.dumps(row) + "\n" for row in kept).encode())
 
@@ -418,8 +444,8 @@ def _contiguous(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        return parse_file(path)
+    except (OSError, ValueError) as error:
         raise RunError(f"{path} is damaged: {error}; put that right, or a good copy in its place") from error
 
 

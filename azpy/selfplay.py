@@ -3,7 +3,8 @@
 What decides a game's bits stands in one place, so that games are repeated as they were played. Knows nothing of files.
 """
 
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from typing import Any
 
 from azpy import _core
@@ -11,7 +12,14 @@ from azpy.errors import SettingsError
 from azpy.positions import Position
 from azpy.settings import Settings
 
-__all__ = ["open_self_play", "rates", "repeat"]
+__all__ = ["EVENT_SECONDS", "ids_of_iteration", "open_self_play", "play_on", "rates", "repeat", "take_rest"]
+
+EVENT_SECONDS = 0.2  # how often a long stage reports
+
+
+def ids_of_iteration(settings: Settings, next_game: int) -> range | None:
+    """The ids that an iteration's games have in a deterministic run, from `next_game` on; None: any others."""
+    return range(next_game, next_game + settings.games_per_iteration) if settings.deterministic else None
 
 
 def open_self_play(
@@ -37,10 +45,9 @@ def open_self_play(
         SettingsError: settings that self-play refuses.
     """
     first, games = max([next_game, *(game + 1 for game in known)]), None
-    if settings.deterministic:
-        end = next_game + settings.games_per_iteration
-        first = next(game for game in range(next_game, end) if game not in known)
-        games = end - first
+    if (ids := ids_of_iteration(settings, next_game)) is not None:
+        first = next(game for game in ids if game not in known)
+        games = ids.stop - first
     return _open(
         settings,
         start,
@@ -87,8 +94,50 @@ def _open(settings: Settings, start: Position, evaluator: Any, **layout: Any) ->
         )
     except (_core.GameError, _core.EvaluatorError):
         raise
+    except OSError as error:  # of the threads that it is made of
+        raise SettingsError(f"self-play cannot start: {error}; try fewer pipelines or threads") from error
     except (ValueError, OverflowError) as error:
         raise SettingsError(f"self-play cannot run with these settings: {error}") from error
+
+
+def play_on(
+    play: _core.SelfPlay,
+    known: set[int],
+    target: int,
+    keep: Callable[[_core.GameRecord], object],
+    may_go_on: Callable[[], bool],
+) -> Iterator[dict[str, float]]:
+    """Takes finished games until there are enough or, with one at least, time is up.
+
+    Args:
+        play: self-play that is going on.
+        known: ids of the games there are already; those of the others are added.
+        target: how many there shall be.
+        keep: given each game that is not known.
+        may_go_on: whether there is time for another one.
+
+    Yields:
+        The `rates` so far, now and then and when the target is reached.
+    """
+    before, begin, reported = dict(play.stats), time.monotonic(), 0.0
+    while len(known) < target and (not known or may_go_on()):
+        record = next(play)
+        if record.game_id in known:  # a deterministic run plays from the first missing game on
+            continue
+        keep(record)
+        known.add(record.game_id)
+        now = time.monotonic()
+        if now - reported > EVENT_SECONDS or len(known) == target:
+            reported = now
+            yield rates(before, play.stats, now - begin)
+
+
+def take_rest(play: _core.SelfPlay, known: Container[int], keep: Callable[[_core.GameRecord], object]) -> None:
+    """Pauses self-play; games that it has finished and nobody has taken yet are given to `keep`, but for known ids."""
+    play.pause()
+    for record in play.take_finished():
+        if record.game_id not in known:
+            keep(record)
 
 
 def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> dict[str, float]:

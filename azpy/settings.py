@@ -110,7 +110,14 @@ class Settings:
     iterations: Annotated[int | None, About("length of the whole run", "run", unit="iterations", low=1)] = None
     minutes: Annotated[
         float | None,
-        About("length of the whole run, resumed parts included", "run", unit="minutes", low=0, above=True),
+        About(
+            "length of the whole run, resumed parts included; one that was killed counts up to its last line in "
+            "metrics.jsonl",
+            "run",
+            unit="minutes",
+            low=0,
+            above=True,
+        ),
     ] = None
     seed: Annotated[
         int,
@@ -153,7 +160,8 @@ class Settings:
     eval_batch: Annotated[
         int,
         About(
-            "leaves of one tree in a call of the network; auto: the fewest that fill the device's batch",
+            "leaves of one tree in a call of the network; auto: the fewest that fill the device's batch (in a "
+            "deterministic run, one of the default slots and pipelines)",
             "search",
             unit="leaves",
             low=1,
@@ -174,7 +182,7 @@ class Settings:
     ] = "zero"
 
     slots: Annotated[
-        int, About("games in play, over all pipelines", "self-play", unit="games", low=1, same_games=True)
+        int, About("games in play, over all pipelines", "self-play", unit="games", low=1, high=2**20, same_games=True)
     ] = 128
     pipelines: Annotated[
         int,
@@ -183,6 +191,7 @@ class Settings:
             "self-play",
             unit="threads",
             low=1,
+            high=256,
             same_games=True,
         ),
     ] = 2
@@ -496,7 +505,9 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
     if "game" not in chosen:
         raise SettingsError("no game: give its name, or a file with one as --config")
     if is_auto("eval_batch", chosen.setdefault("eval_batch", "auto")):
-        parts = {name: checked(name, chosen.get(name, getattr(Settings, name))) for name in ("slots", "pipelines")}
+        # It decides the visits: in a deterministic run it must not depend on what may change the speed alone.
+        layout = {} if chosen.get("deterministic") is True else chosen
+        parts = {name: checked(name, layout.get(name, getattr(Settings, name))) for name in ("slots", "pipelines")}
         chosen["eval_batch"] = auto_eval_batch(**parts)
     return Settings(**{name: checked(name, value) for name, value in chosen.items()})
 

@@ -12,7 +12,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -117,15 +117,19 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def append(file: IO[bytes], data: bytes) -> None:
-    """Appends all of `data` to an unbuffered file and waits until the device has it, or appends nothing of it."""
+    """Appends all of `data` to an unbuffered file and waits until the device has it, or appends nothing of it.
+
+    A Ctrl-C while the device is waited for takes nothing back: all is written.
+    """
     start, rest = file.tell(), memoryview(data)
     try:
         while rest:
             rest = rest[file.write(rest) :]
         os.fsync(file.fileno())
-    except OSError:
-        file.truncate(start)
-        file.seek(start)
+    except BaseException as error:
+        if rest or isinstance(error, OSError):
+            file.truncate(start)
+            file.seek(start)
         raise
 
 
@@ -147,6 +151,7 @@ class Journal:
         if not path.exists():
             write_atomically(path, _MAGIC)
         self.records, good, self.dropped = read_journal(path)
+        self._path = path
         self._file = path.open("r+b", buffering=0)
         if self.dropped:
             self._file.truncate(good)
@@ -155,17 +160,22 @@ class Journal:
 
     def append(self, record: GameRecord) -> None:
         """Adds a game and waits until the device has it, or raises `OSError` and leaves the file as it was."""
-        payload = record.to_bytes()
-        length = len(payload)
-        append(self._file, _FRAME.pack(length, _length_crc(length), zlib.crc32(payload)) + payload)
+        append(self._file, _frame(record))
         self.records.append(record)
 
-    def clear(self) -> None:
-        """Forgets all games."""
-        self._file.truncate(len(_MAGIC))
-        self._file.seek(len(_MAGIC))
-        os.fsync(self._file.fileno())
-        self.records = []
+    def drop(self, ids: Container[int]) -> None:
+        """Forgets the games with these ids, all at once."""
+        kept = [record for record in self.records if record.game_id not in ids]
+        if kept and len(kept) < len(self.records):
+            write_atomically(self._path, _MAGIC + b"".join(map(_frame, kept)))
+            self._file.close()
+            self._file = self._path.open("r+b", buffering=0)
+            self._file.seek(0, os.SEEK_END)
+        elif not kept:
+            self._file.truncate(len(_MAGIC))
+            self._file.seek(len(_MAGIC))
+            os.fsync(self._file.fileno())
+        self.records = kept
 
     def close(self) -> None:
         """Closes the file."""
@@ -176,7 +186,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
     """Reads all whole frames of a journal, and changes nothing.
 
     What a kill or a power cut leaves at the end is torn: a frame cut short, its payload wrong with nothing after
-    it, or zeros in place of its header. Any other bad frame is damage.
+    it, or nothing but zeros. Any other bad frame is damage.
 
     Returns:
         The games, the byte at which they end, and the bytes of a torn frame after it.
@@ -212,7 +222,15 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
         except ValueError as error:
             raise damage(offset, str(error)) from error
         offset = end
+    if not any(data[offset : offset + _FRAME.size]) and any(data[offset:]):
+        raise damage(offset, "zeros in place of a game's length, and games may follow")
     return records, offset, len(data) - offset
+
+
+def _frame(record: GameRecord) -> bytes:
+    payload = record.to_bytes()
+    length = len(payload)
+    return _FRAME.pack(length, _length_crc(length), zlib.crc32(payload)) + payload
 
 
 def _length_crc(length: int) -> int:

@@ -8,6 +8,7 @@ fitting take turns: on one machine they would only take cores from each other.
 `Trainer` on the same folder goes on from there.
 """
 
+import contextlib
 import importlib.util
 import os
 import time
@@ -29,12 +30,13 @@ from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.learner import Learner, use_threads
 from azpy.machine import made_with
 from azpy.network import check_parity, to_onnx
-from azpy.onnx import OnnxEvaluator
+from azpy.onnx import OnnxEvaluator, import_onnxruntime
 from azpy.positions import make_position
+from azpy.providers import parse_devices
 from azpy.report import make_report
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
-from azpy.selfplay import open_self_play, rates
+from azpy.selfplay import EVENT_SECONDS, ids_of_iteration, open_self_play, play_on, take_rest
 from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.statistics import game_statistics
 from azpy.timing import TimeShares
@@ -42,7 +44,6 @@ from azpy.window import Window, positions_of
 
 __all__ = ["Trainer"]
 
-_EVENT_SECONDS = 0.2  # how often a long stage reports
 _PARITY_ROWS = 64
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
@@ -82,6 +83,7 @@ class Trainer:
         for package in _PACKAGES:
             if importlib.util.find_spec(package) is None:
                 raise missing_to_train(package)
+        import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged
         self._settings = settings
         self._device = settings.device
         self._notes: tuple[str, ...] = ()  # why "auto" passed over a device
@@ -105,6 +107,7 @@ class Trainer:
         self._evaluator: OnnxEvaluator | None = None
         self._self_play: _core.SelfPlay | None = None
         self._board: Board | None = None
+        self._under_way = False
         self._time = TimeShares()
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
@@ -121,15 +124,22 @@ class Trainer:
             raise
 
     def close(self) -> None:
-        """Stops self-play and lets go of the run folder; finished games stay in its journal."""
+        """Stops self-play and lets go of the run folder.
+
+        In the middle of a run, its journal gets all finished games, and its metrics the time spent.
+        """
         play, self._self_play = self._self_play, None
-        try:
-            if play is not None:
-                play.close()
+        under_way, self._under_way = self._under_way, False
+        with contextlib.ExitStack() as last_first:  # all of it is done, whatever fails
+            last_first.callback(self._run.close)
             if self._board is not None:
-                self._board.close()
-        finally:
-            self._run.close()
+                last_first.callback(self._board.close)
+            if under_way:
+                last_first.callback(self._run.note_stop, "stopped", self._iteration, self._budget.elapsed())
+            if play is not None:
+                last_first.callback(play.close)
+            if play is not None and under_way:
+                last_first.callback(take_rest, play, self._known(), self._run.append)
 
     def __enter__(self) -> Self:
         return self
@@ -142,10 +152,11 @@ class Trainer:
 
         Yields:
             What happens, in order. An interruption at any point loses at most the games in play and the gradient
-            steps since the last checkpoint.
+            steps since the last checkpoint, once `close` is called.
         """
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         path, notices = str(self._run.path), list(self._run.notices)
+        self._under_way = True
         self._time.restart()
         if self._evaluator is None:
             self._publish(self._some_observations())
@@ -170,6 +181,7 @@ class Trainer:
             over = self._budget.is_over(self._iteration)
             if over or self._budget.match_is_due(self._iteration):
                 yield from self._match(over)
+        self._under_way = False
         games = self._run.games_hash() if self._settings.deterministic else None
         weights = self._run.weights_hash(self._iteration) if self._settings.deterministic else None
         yield Finished(path, self._iteration, self._budget.elapsed(), games, weights)
@@ -182,7 +194,7 @@ class Trainer:
         else:
             yield from self._play(iteration, metrics)
             with self._time.stage("writing"):
-                games = self._run.seal(iteration)
+                games = self._run.seal(iteration, ids_of_iteration(self._settings, self._next_game))
         self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
         positions = self._window.add(games)
         metrics |= {"games": len(games), "positions": positions, "window": self._window.positions}
@@ -207,34 +219,34 @@ class Trainer:
 
     def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[Event]:
         """Self-play until the journal holds the iteration's games, or, with one game at least, time is up."""
-        target = self._settings.games_per_iteration
-        known = {record.game_id for record in self._run.journal}
-        positions = sum(positions_of(record) for record in self._run.journal)
+        target, known = self._settings.games_per_iteration, self._known()
+        positions = sum(positions_of(record) for record in self._run.journal if record.game_id in known)
         if len(known) >= target:
             return
-        play = self._open_self_play(known)
-        before, begin, reported = dict(play.stats), time.monotonic(), 0.0
-        pipelines_before = play.pipeline_stats
-        while len(known) < target and (not known or self._budget.may_play(positions)):
-            record = next(play)
-            if record.game_id in known:  # a deterministic run plays from the first missing game on
-                continue
+
+        def keep(record: _core.GameRecord) -> None:
+            nonlocal positions
             self._run.append(record)
-            known.add(record.game_id)
             positions += positions_of(record)
-            now = time.monotonic()
-            if now - reported > _EVENT_SECONDS or len(known) == target:
-                reported = now
-                metrics.update(rates(before, play.stats, now - begin))
-                self._time.played(now - begin, pipelines_before, play.pipeline_stats)
-                metrics.update(self._time.shares())
-                yield Played(iteration, len(known), dict(metrics))
+
+        play = self._open_self_play(known)
+        begin, pipelines_before = time.monotonic(), play.pipeline_stats
+        for found in play_on(play, known, target, keep, lambda: self._budget.may_play(positions)):
+            metrics.update(found)
+            self._time.played(time.monotonic() - begin, pipelines_before, play.pipeline_stats)
+            metrics.update(self._time.shares())
+            yield Played(iteration, len(known), dict(metrics))
         self._time.played(time.monotonic() - begin, pipelines_before, play.pipeline_stats)
         if self._settings.deterministic:
             play.close()
             self._self_play = None
         else:
             play.pause()
+
+    def _known(self) -> set[int]:
+        """Ids of the journal's games that are of this iteration."""
+        ids = ids_of_iteration(self._settings, self._next_game)
+        return {record.game_id for record in self._run.journal if ids is None or record.game_id in ids}
 
     def _open_self_play(self, known: set[int]) -> _core.SelfPlay:
         """Self-play that goes on, or, in a deterministic run, that of exactly this iteration's games."""
@@ -269,7 +281,7 @@ class Trainer:
             for taken, loss in enumerate(losses, start=1):
                 policy += (loss.policy - policy) / taken
                 value += (loss.value - value) / taken
-                if time.monotonic() - reported > _EVENT_SECONDS or taken == steps:
+                if time.monotonic() - reported > EVENT_SECONDS or taken == steps:
                     reported = time.monotonic()
                     yield Fitted(iteration, taken, steps, policy, value)
         with self._time.stage("exporting"):
@@ -381,10 +393,8 @@ class Trainer:
             self._refill_window(int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration])
             self._prune()  # what a killed process had no time for
         self._run.trim_metrics(self._iteration)
-        rows = self._run.metrics()
-        for row in rows[-1:]:
-            self._budget.advance_to(float(row.get("seconds", 0.0)))
-        done = {row["iteration"] for row in rows if row["kind"] == "iteration"}
+        self._budget.advance_to(self._run.seconds_spent("iteration", "match", "stopped"))
+        done = {row["iteration"] for row in self._run.metrics() if row["kind"] == "iteration"}
         for what, there in (("games", sealed), ("metrics", done)):
             missing = [str(i) for i in range(1, self._iteration + 1) if i not in there]
             if missing:

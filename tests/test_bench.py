@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import azpy
 from azpy import _core, benchmarks
 from azpy.cli.bench import main
-from azpy.settings import Settings
+from azpy.settings import Settings, auto_eval_batch
 
 TINY = ["--seconds", "0.01", "--repeats", "2"]
 SMALL_PLAY = ["--slots", "8", "--simulations", "8", "--network", "1x8"]
@@ -47,6 +47,16 @@ def test_json_on_stdout_is_json_alone(capsys: pytest.CaptureFixture[str]) -> Non
     assert names == set(azpy.list_games())
 
 
+def test_a_game_that_begins_with_a_roll_is_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    start = azpy.make_game("dice_nim")
+    assert start.turn == azpy.CHANCE
+    code, out, err = az_bench(capsys, "search", "--game", "dice_nim", "--json", "-")
+    assert (code, err) == (0, "")
+    assert all(figure["median"] > 0 for figure in figures(out, "search"))
+    benchmarks.measure_search(start, seconds=0.01, repeats=1)
+    assert start.turn == azpy.CHANCE
+
+
 def test_a_table_and_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "found.json"
     code, out, err = az_bench(capsys, "games", "--game", "tic_tac_toe", "--json", str(file))
@@ -67,7 +77,10 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
     given = ["--game", "tic_tac_toe", "--model", str(model), *SMALL_PLAY, "--json", "-"]
     code, out, err = az_bench(capsys, "evaluator", "selfplay", *given)
     assert (code, err) == (0, "")
-    assert json.loads(out)["settings"]["network"] == str(model)
+    used = json.loads(out)["settings"]
+    assert used["network"] == str(model)
+    assert (used["slots"], used["pipelines"], used["simulations"]) == (8, 2, 8)
+    assert used["eval_batch"] == auto_eval_batch(8, 2)  # as az-train plays with such slots
     alone = figures(out, "evaluator")
     assert [figure["name"] for figure in alone] == [f"batch {rows}" for rows in benchmarks.EVALUATOR_ROWS]
     assert all(0 < figure["ratio"] <= 1 for figure in alone)
@@ -90,6 +103,7 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
         ([], "the following arguments are required: WHAT"),
         (["selfplay", "--slots", "1"], "slots must be at least the 2 pipelines, got 1"),
         (["selfplay", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
+        (["selfplay", "--eval-batch", "many"], "eval_batch must be a whole number or auto, got 'many'"),
         (["evaluator", "--model", "nowhere.onnx"], "nowhere.onnx"),
         (["games", "--repeats", "0"], "repeats must be at least 1, got 0"),
         (["games", "--seconds", "nan"], "seconds must be a number above 0, got nan"),

@@ -94,7 +94,11 @@ def test_a_python_game_is_trained_from_the_current_folder(tmp_path: Path) -> Non
         (["tic_tac_toe", "--seed", "-1"], "seed must be at least 0, got -1"),
         (["tic_tac_toe", "--learning-rate", "nan"], "learning_rate must be a finite number, got nan"),
         (["tic_tac_toe", "--eval-batch", "99999999999"], "eval_batch must be at most 65536"),
-        (["tic_tac_toe", *TINY, "--slots", "9999999999999999999999"], "self-play cannot run with these settings"),
+        (
+            ["tic_tac_toe", *TINY, "--slots", "9999999999999999999999"],
+            "slots must be at most 1048576, got 9999999999999999999999",
+        ),
+        (["tic_tac_toe", "--pipelines", "300", "--slots", "300"], "pipelines must be at most 256, got 300"),
         (["tic_tac_toe", "--frobnicate"], "--frobnicate: no such flag (see az-train --help)"),
         (["tic_tac_toe", "--learning-rte=1"], "--learning-rte: no such flag; did you mean --learning-rate?"),
         (["--config", "nowhere.toml"], "nowhere.toml cannot be read: No such file"),
@@ -160,6 +164,42 @@ def test_without_a_package_it_says_what_to_install_and_makes_nothing(package: st
     # Beside an ONNX Runtime, which may be one for a GPU, the one for the CPU must not be installed.
     extras = "cpu,train" if package == "onnxruntime" else "train"
     assert done.stderr == f'az-train: {package} is not installed: pip install "azpy[{extras}]"\n'
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("__version__ = '1.0'", "onnxruntime is damaged: "),
+        ("raise ImportError('libnothing.so: cannot open')", "onnxruntime does not load: libnothing.so: cannot open; "),
+    ],
+)
+def test_a_damaged_onnx_runtime_is_one_line_and_makes_nothing(module: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "packages/onnxruntime").mkdir(parents=True)
+    (tmp_path / "packages/onnxruntime/__init__.py").write_text(module)
+    script = (
+        f"import sys; sys.path.insert(0, {str(tmp_path / 'packages')!r}); from azpy.cli.train import main\n"
+        "sys.exit(main(['tic_tac_toe']))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"az-train: {text}")
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["packages"]
+
+
+def test_a_folder_that_onnx_runtime_left_behind_is_one_line(tmp_path: Path) -> None:
+    # What such a folder is when it is imported: a module without anything in it.
+    script = (
+        "import sys, types, importlib.machinery\n"
+        "module = sys.modules['onnxruntime'] = types.ModuleType('onnxruntime')\n"
+        "module.__spec__ = importlib.machinery.ModuleSpec('onnxruntime', None)\n"
+        "from azpy.cli.train import main; sys.exit(main(['tic_tac_toe']))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("az-train: onnxruntime is damaged: ")
+    assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 

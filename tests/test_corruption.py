@@ -177,7 +177,7 @@ def test_metrics_of_another_form_are_refused(whole: Path, tmp_path: Path, text: 
             assert len(run.metrics()) == 1
 
 
-@pytest.mark.parametrize("kind", ["settings", "collected"])
+@pytest.mark.parametrize("kind", ["settings", "collected", "stopped", "stopped_collecting"])
 @pytest.mark.parametrize("seconds", ["1e999", "NaN", '"1"', "[]"])
 def test_a_time_that_is_none_is_refused(whole: Path, tmp_path: Path, seconds: str, kind: str) -> None:
     path = shutil.copytree(whole, tmp_path / "run")

@@ -130,14 +130,14 @@ def test_tf32_is_near_fp32(cpu: OnnxEvaluator) -> None:
 
 def test_the_exported_network_runs_on_cuda_whole() -> None:
     from azpy.network import Network, to_onnx
-    from azpy.onnx import _import_onnxruntime, _nodes_by_provider, _open_on_gpu
+    from azpy.onnx import _nodes_by_provider, _open_on_gpu, import_onnxruntime
     from azpy.providers import provider_options
 
     for game, spec in (("connect_four", "5x64"), ("pig", "2x64")):
         state = azpy.make_game(game)
         model = to_onnx(Network(state.obs_shape, state.num_actions, spec))
         device = Device("cuda")
-        ort = _import_onnxruntime(device)
+        ort = import_onnxruntime(device)
         options = provider_options(device, "fp32", BUCKETS, state.obs_shape, 1, Path(), ort.__version__)
         nodes = _nodes_by_provider(_open_on_gpu(ort, model, device, options))
         assert misplaced(nodes, device) is None

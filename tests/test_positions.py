@@ -37,6 +37,17 @@ class Heap(azpy.Game):
 class Broken:
     def __init__(self):
         raise RuntimeError("no board today")
+
+class Flat(Heap):
+    obs_shape = (9,)
+
+class Method(Heap):
+    def num_actions(self):
+        return 2
+
+class Uncopied(Heap):
+    def clone(self):
+        raise RuntimeError("no second board")
 """
 
 
@@ -80,6 +91,9 @@ def test_a_python_class_is_found_in_the_current_folder(heap: str) -> None:
         ("", "is not of the form"),
         ("heap_game:Nobody", "has no attribute 'Nobody'"),
         ("heap_game:Broken", "no board today"),
+        ("heap_game:Flat", "Flat.obs_shape must be (C, H, W), all above 0, got (9,)"),
+        ("heap_game:Method", "Method.num_actions must be a whole number above 0, got <bound method"),
+        ("heap_game:Uncopied", "RuntimeError: no second board"),
         ("no_such_module:Game", "No module named 'no_such_module'"),
         ("collections:OrderedDict", "is no azpy.Game"),
     ],

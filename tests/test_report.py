@@ -86,7 +86,6 @@ def iterations(count: int = 3, **values: float) -> Rows:
     usual = {
         "value_spread": 0.4,
         "draws": 0.1,
-        "capped": 0.0,
         "search_gain": 0.1,
         "duplicates": 0.0,
         "first_seat_score": 0.6,
@@ -104,7 +103,6 @@ def match(iteration: int, score: float, opponent: str = "mcts-100") -> dict[str,
     [
         (iterations(value_spread=0.01), "Value collapse"),
         (iterations(draws=1.0), "All draws"),
-        (iterations(capped=0.9, draws=0.9), "do not end"),
         (iterations(search_gain=0.0005), "no longer moves"),
         (iterations(duplicates=0.5), "Duplicate"),
         (iterations(first_seat_score=1.0), "Seat 0 always wins"),
@@ -133,6 +131,15 @@ def test_each_sign_has_its_sentence(rows: Rows, word: str) -> None:
 )
 def test_a_healthy_run_has_no_alarm(rows: Rows) -> None:
     assert alarms(rows) == []
+
+
+def test_rows_of_other_kinds_are_no_iterations_and_no_matches() -> None:
+    rows = [match(5, 0.9), *iterations(draws=1.0)]
+    others: Rows = [{"kind": kind, "iteration": 9, "seconds": 1e6} for kind in ("collected", "settings", "stopped")]
+    assert alarms([*others, *rows, *others]) == alarms(rows) != []
+    row = {"games": 12, "positions": 90, "seconds": 30.0}
+    rows = [dict(r) | row for r in iterations()]
+    assert page_of("tic_tac_toe", [], [*rows, *others]).text == page_of("tic_tac_toe", [], rows).text
 
 
 def test_a_drawn_game_is_no_value_collapse() -> None:

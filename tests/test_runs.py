@@ -90,6 +90,21 @@ def test_zeros_after_a_power_cut_are_no_games(tmp_path: Path) -> None:
         assert payloads(run.journal) == payloads(games)
 
 
+def test_zeros_before_other_games_are_damage_and_cost_none_of_them(tmp_path: Path) -> None:
+    games = play(3)
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+    journal = tmp_path / "run/games/journal.bin"
+    second = 8 + 12 + len(games[0].to_bytes())
+    data = journal.read_bytes()
+    zeroed = data[:second] + bytes(12) + data[second + 12 :]
+    journal.write_bytes(zeroed)
+    with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {second}: zeros in place of a game's length"):
+        folder(tmp_path)
+    assert journal.read_bytes() == zeroed
+
+
 def test_damage_inside_the_journal_is_refused_by_name(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         for game in play(5):
@@ -193,6 +208,45 @@ def test_a_kill_between_sealing_and_clearing_does_not_double_the_games(tmp_path:
     with folder(tmp_path) as run:
         assert run.journal == []
         assert len(run.sealed_games(1)) == 4
+
+
+def test_games_are_known_for_sealed_whatever_their_iteration_and_the_others_stay(tmp_path: Path) -> None:
+    journal = tmp_path / "run/games/journal.bin"
+    with folder(tmp_path) as run:
+        for iteration, first in ((3, 8), (2, 0)):  # those of iteration 2 were lost, and are played again
+            for game in play(4, first=first):
+                run.append(game)
+            before = journal.read_bytes()
+            run.seal(iteration)
+    journal.write_bytes(before)  # an end between sealing and clearing ...
+    with folder(tmp_path) as run:
+        assert run.journal == []
+    journal.write_bytes(before)
+    others = play(3, first=20)
+    for game in others:  # ... with games that were kept after it
+        payload = game.to_bytes()
+        with journal.open("ab") as file:
+            file.write(storage._frame(game))
+        assert payload in journal.read_bytes()
+    for _ in range(2):
+        with folder(tmp_path) as run:
+            assert payloads(run.journal) == payloads(others)
+    with folder(tmp_path) as run:
+        run.append(play(1, first=30)[0])
+    with folder(tmp_path) as run:
+        assert [game.game_id for game in run.journal] == [*(game.game_id for game in others), 30]
+
+
+def test_sealing_some_games_leaves_the_others_in_the_journal(tmp_path: Path) -> None:
+    games = sorted(play(8), key=lambda game: game.game_id)
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+        assert payloads(run.seal(1, range(2, 6))) == payloads(games[2:6])
+        assert payloads(run.journal) == payloads([*games[:2], *games[6:]])
+    with folder(tmp_path) as run:
+        assert payloads(run.sealed_games(1)) == payloads(games[2:6])
+        assert payloads(run.journal) == payloads([*games[:2], *games[6:]])
 
 
 def test_a_flipped_byte_in_sealed_games_is_refused_by_name(tmp_path: Path) -> None:
@@ -395,6 +449,32 @@ def test_metrics_are_whole_lines_of_iterations_that_are_done(tmp_path: Path) -> 
     assert [(row["iteration"], row["loss"]) for row in rows] == [(1, 0.5), (2, 0.5), (3, 0.25)]
 
 
+def test_time_and_collected_games_outlive_the_iterations_that_are_done_again(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        for iteration in (1, 2):
+            run.append(play(1, first=iteration)[0])
+            run.seal(iteration)
+            run.append_metrics({"kind": "collected", "iteration": iteration, "seconds": 50.0, "model": "mine"})
+        run.append_metrics(
+            {"kind": "collected", "iteration": 3, "seconds": 60.0, "model": "mine"}
+        )  # its games are gone
+        run.note_stop("stopped_collecting", 2, 70.0)
+        for iteration, seconds in ((0, 5.0), (1, 8.0)):
+            run.append_metrics(ROW | {"iteration": iteration + 1, "seconds": seconds - 1})
+            run.note_stop("stopped", iteration, seconds)
+        run.trim_metrics(0)
+        rows = [(row["kind"], row["iteration"], row["seconds"]) for row in run.metrics()]
+        assert rows == [
+            ("collected", 1, 50.0),
+            ("collected", 2, 50.0),
+            ("stopped_collecting", 2, 70.0),
+            ("stopped", 1, 8.0),
+        ]
+        assert run.seconds_spent("iteration", "match", "stopped") == 8.0
+        assert run.seconds_spent("collected", "stopped_collecting") == 70.0
+        assert run.seconds_spent("match") == 0.0
+
+
 def test_every_change_of_a_setting_is_in_the_metrics_once(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         run.append(play(1)[0])
@@ -438,9 +518,10 @@ def test_another_run_s_folder_is_refused_and_other_settings_may_change(tmp_path:
     assert "minutes = 5.0\n" in (tmp_path / "run/config.toml").read_text()
     with pytest.raises(RunError, match=r"network '1x8', asked for '2x8' \(its weights are of that shape\): choose"):
         folder(tmp_path, network="2x8")
-    (tmp_path / "run/config.toml").write_text("game = ")
-    with pytest.raises(RunError, match=r"config\.toml is damaged"):
-        folder(tmp_path)
+    for text in ("game = ", "game = " + 20_000 * "["):
+        (tmp_path / "run/config.toml").write_text(text)
+        with pytest.raises(RunError, match=r"config\.toml is damaged"):
+            folder(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

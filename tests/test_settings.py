@@ -45,7 +45,7 @@ def random_value(name: str, rng: random.Random) -> Any:
 
 def random_settings(rng: random.Random) -> dict[str, Any]:
     chosen = {name: random_value(name, rng) for name in NAMES}
-    chosen["pipelines"] = rng.randint(1, chosen["slots"])
+    chosen["pipelines"] = rng.randint(1, min(chosen["slots"], 256))
     if chosen["deterministic"]:
         chosen |= {"minutes": None, "device": "cpu"}
     return chosen
@@ -75,7 +75,8 @@ def test_every_setting_says_what_it_is(name: str) -> None:
 def test_what_a_setting_may_be_is_said_in_words() -> None:
     said = {name: ABOUT[name].range for name in NAMES}
     assert said["eval_batch"] == "1 to 65536"
-    assert said["slots"] == said["iterations"] == "at least 1"
+    assert said["pipelines"] == "1 to 256"
+    assert said["games_per_iteration"] == said["iterations"] == "at least 1"
     assert said["minutes"] == "more than 0"
     assert said["window_share"] == "more than 0, at most 1"
     assert said["match_games"] == "even, at least 2"
@@ -106,7 +107,7 @@ def test_help_shows_every_setting_with_its_range_and_default(
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None:
     about = ABOUT[name]
-    fits: dict[str, Any] = {"game": "pig", "pipelines": 1}
+    fits: dict[str, Any] = {"game": "pig", "pipelines": 1, "slots": 256}
     edges = [(about.low, not about.above), (about.low - 1, False)]
     if about.high < math.inf:
         edges += [(about.high, True), (about.high + 1, False)]
@@ -164,6 +165,7 @@ def test_a_whole_number_will_do_for_a_number() -> None:
         ("c_puct = -1", "c_puct must be at least 0, got -1.0"),
         ('slots = "auto"', "slots must be a whole number, got the text 'auto'"),
         ("c_puct", "is no TOML file: "),
+        ("c_puct = " + 20_000 * "[", "is no TOML file: "),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused_in_one_line_that_names_it(
@@ -186,7 +188,8 @@ def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_
         file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in in_file.items()))
         settings, _ = settings_from(["tic_tac_toe", "--config", str(file), *flags(typed)])
         for name in NAMES[1:]:
-            default = vars(Settings) | {"eval_batch": auto_eval_batch(settings.slots, settings.pipelines)}
+            layout = Settings if settings.deterministic else settings
+            default = vars(Settings) | {"eval_batch": auto_eval_batch(layout.slots, layout.pipelines)}
             layer = next((layer for layer in (typed, in_file, preset) if name in layer), default)
             assert getattr(settings, name) == layer[name], name
 
@@ -214,6 +217,13 @@ def test_auto_is_taken_from_a_file_too_and_a_number_is_what_is_used(tmp_path: Pa
     settings, _ = settings_from(["--config", str(tmp_path / "run.toml")])
     assert settings.eval_batch == 4
     assert "\neval_batch = 4\n" in to_toml(dataclasses.asdict(settings), {}, "runs/pig")
+
+
+def test_in_a_deterministic_run_auto_depends_on_nothing_that_changes_the_speed_alone() -> None:
+    for flags in ([], ["--slots", "4"], ["--slots", "300", "--pipelines", "5"], ["--threads", "1"]):
+        settings, _ = settings_from(["pig", "--deterministic", *flags])
+        assert settings.eval_batch == auto_eval_batch(Settings.slots, Settings.pipelines), flags
+    assert settings_from(["pig", "--deterministic", "--eval-batch", "3"])[0].eval_batch == 3
 
 
 @pytest.mark.parametrize(("given", "fpu"), [("zero", "zero"), ("parent", "parent"), ("0.5", 0.5), ("0", 0.0)])

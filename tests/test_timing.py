@@ -168,6 +168,14 @@ def test_advice(
         assert re.search(text, advice), advice
 
 
+def test_a_deterministic_run_is_not_told_to_play_other_games() -> None:
+    metrics = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | SMALL
+    metrics |= {"share_growing": 0.2, "share_evaluating": 0.8}
+    advice = advise(Settings("connect_four", deterministic=True), metrics, cores=2)
+    assert "more --slots (now 128) make" in str(advice)
+    assert "--eval-batch" not in str(advice)
+
+
 def test_what_comes_with_one_iteration_in_five_is_no_reason_for_advice() -> None:
     quiet = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | USUAL
     usual = quiet | {"share_growing": 0.4, "share_evaluating": 0.4, "share_fitting": 0.2}

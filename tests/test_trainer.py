@@ -1,9 +1,7 @@
 """The loop: it learns, it goes on where it stopped, and nothing that was finished is lost."""
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -129,6 +127,10 @@ def test_tensorboard_shows_the_metrics_once_each(tmp_path: Path) -> None:
     assert [step for step, _ in shown] == [1, 2]
     assert [value for _, value in shown] == pytest.approx([loss for _, loss in losses])
     assert [point.step for point in curves.Scalars("match/random/score")] == [1, 2]
+    run_until(tmp_path, 3, iterations=4, tensorboard=True)
+    assert '"stopped"' in (tmp_path / "metrics.jsonl").read_text()
+    curves.Reload()
+    assert not [name for name in curves.Tags()["scalars"] if name.startswith("stopped")]
 
 
 def test_a_slow_disk_is_seen_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,15 +281,17 @@ def test_sealed_games_whose_checkpoint_is_missing_are_fitted_not_played_again(tm
 
 
 def test_finished_games_of_an_interrupted_iteration_are_kept(tmp_path: Path) -> None:
-    run(tmp_path / "straight", deterministic=True, iterations=1)
-    with Trainer(settings(deterministic=True, iterations=1), tmp_path / "parts") as trainer:
+    # More games than may wait to be taken.
+    changes = {"deterministic": True, "iterations": 1, "games_per_iteration": 150}
+    run(tmp_path / "straight", **changes)
+    with Trainer(settings(**changes), tmp_path / "parts") as trainer:
         for event in trainer.run():
             if isinstance(event, Played):
                 break
     with opened(tmp_path / "parts") as folder:
         kept = len(folder.journal)
-    assert 0 < kept < 20
-    events = run(tmp_path / "parts", deterministic=True, iterations=1)
+    assert 0 < kept < 150
+    events = run(tmp_path / "parts", **changes)
     assert next(event.games for event in events if isinstance(event, Played)) > kept
     assert same_weights(tmp_path / "straight", tmp_path / "parts", 1)
 
@@ -364,6 +368,21 @@ def test_games_played_again_take_no_id_of_a_later_iteration(tmp_path: Path) -> N
     assert len(set(ids)) == len(ids) == 41
 
 
+def test_a_deterministic_iteration_is_its_own_games_whatever_else_is_in_the_journal(tmp_path: Path) -> None:
+    run(tmp_path / "straight", deterministic=True, iterations=1)
+    # Games of a later iteration, in play when those of this one were lost.
+    with RunFolder(tmp_path / "run", vars(settings(deterministic=True, iterations=1))) as folder:
+        with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), first_game=60, games=7) as play:
+            for record in play:
+                folder.append(record)
+        later = {record.game_id for record in folder.journal}
+    run(tmp_path / "run", deterministic=True, iterations=1)
+    assert game_ids(tmp_path / "run") == list(range(20))
+    assert same_weights(tmp_path / "straight", tmp_path / "run", 1)
+    with opened(tmp_path / "run") as folder:
+        assert {record.game_id for record in folder.journal} == later == set(range(60, 67))
+
+
 def test_games_without_a_searched_position_are_nothing_to_learn_from() -> None:
     with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), opening_plies=10**9, games=3) as games:
         unsearched = list(games)
@@ -382,15 +401,25 @@ def test_games_that_the_rules_no_longer_allow_are_refused_in_one_line() -> None:
 
 
 def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -> None:
+    closed: list[str] = []
+
     class Broken:
-        def close(self) -> None:
+        def pause(self) -> None:
             raise RuntimeError("on purpose")
 
-    trainer = Trainer(settings(), tmp_path)
-    trainer._self_play = cast(Any, Broken())
-    with pytest.raises(RuntimeError, match="on purpose"):
-        trainer.close()
-    opened(tmp_path).close()
+        def close(self) -> None:
+            closed.append("self-play")
+            raise RuntimeError("on purpose")
+
+    for under_way in (False, True):
+        trainer = Trainer(settings(), tmp_path)
+        if under_way:
+            next(trainer.run())
+        trainer._self_play = cast(Any, Broken())
+        with pytest.raises(RuntimeError, match="on purpose"):
+            trainer.close()
+        opened(tmp_path).close()
+    assert closed == ["self-play", "self-play"]
 
 
 def test_a_wrong_export_does_not_get_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -508,6 +537,23 @@ def test_matches_on_the_way_take_no_more_than_their_share(monkeypatch: pytest.Mo
     assert budget.match_is_due(10)
 
 
+def test_a_match_on_the_way_leaves_time_for_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    budget = Budget(settings(minutes=10.0, iterations=None, match_every=5, match_games=40, final_match_games=80))
+    clock.now = 1000 + 600 - 30 - 60 - 1  # not measured yet: a tenth of the run for 80 games
+    assert budget.match_is_due(5)
+    clock.now += 2
+    assert not budget.match_is_due(5)
+    budget.note_match(seconds=20.0, games=40)
+    clock.now = 1000 + 600 - 20 - 40 - 1  # 40 games take 20 s
+    assert budget.match_is_due(10)
+    clock.now += 2
+    assert not budget.match_is_due(10)
+    endless = Budget(settings(iterations=None, match_every=5))
+    endless.note_match(seconds=10**6, games=40)
+    assert endless.match_is_due(10)
+
+
 def test_elapsed_time_goes_on_over_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     first = Budget(settings(minutes=10.0, iterations=None))
@@ -577,20 +623,6 @@ def test_every_setting_is_in_the_folder(tmp_path: Path) -> None:
     made_with = tomllib.loads((tmp_path / "config.toml").read_text())["made_with"]
     assert made_with["numpy"] == np.__version__
     assert made_with.keys() == {"azpy", "python", "numpy", "torch", "onnxruntime", "cores"}
-
-
-def test_an_interrupt_in_the_middle_loses_no_finished_game(tmp_path: Path) -> None:
-    def interrupt() -> None:
-        with Trainer(settings(), tmp_path) as trainer:
-            for event in trainer.run():
-                if isinstance(event, Played):
-                    os.kill(os.getpid(), signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupt()
-    with opened(tmp_path) as folder:
-        assert len(folder.journal) + sum(len(folder.sealed_games(i)) for i in folder.sealed_iterations()) > 0
-        assert folder.notices == []
 
 
 def test_a_run_may_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

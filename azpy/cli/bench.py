@@ -23,7 +23,7 @@ from azpy.benchmarks import Figure
 from azpy.cli.common import Parser, run_command
 from azpy.errors import MissingPackageError, SettingsError
 from azpy.positions import Position, make_position
-from azpy.settings import Settings
+from azpy.settings import Settings, combine, default_of, parse
 
 _WHAT = ("search", "games", "evaluator", "selfplay")
 _GAME = "connect_four"
@@ -41,14 +41,8 @@ def _parser() -> Parser:
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns that count (default 5)")
     parser.add_argument("--json", metavar="FILE", help="also write the figures there; - for stdout, without the table")
     for name in _OF_SELF_PLAY:
-        default = getattr(Settings, name)
-        parser.add_argument(
-            "--" + name.replace("_", "-"),
-            type=int,
-            default=default,
-            metavar="N",
-            help=f"of selfplay (default {default})",
-        )
+        flag, default = "--" + name.replace("_", "-"), default_of(name)
+        parser.add_argument(flag, metavar="N", help=f"of selfplay, as of az-train (default {default})")
     return parser
 
 
@@ -63,8 +57,11 @@ def _bench(arguments: Sequence[str]) -> int:
         raise SettingsError(f"repeats must be at least 1, got {given.repeats}")
     if not (math.isfinite(given.seconds) and given.seconds > 0):
         raise SettingsError(f"seconds must be a number above 0, got {given.seconds}")
-    chosen = {name: getattr(given, name) for name in ("network", *_OF_SELF_PLAY)}
-    settings = Settings(given.game or _GAME, **chosen)
+    typed = {name: text for name in _OF_SELF_PLAY if (text := getattr(given, name)) is not None}
+    settings = combine(
+        {"game": given.game or _GAME, "network": given.network}, {name: parse(name, typed[name]) for name in typed}
+    )
+    chosen = {name: getattr(settings, name) for name in ("network", *_OF_SELF_PLAY)}
     start = make_position(settings.game)
     evaluator = None
     if {"evaluator", "selfplay"} & set(given.what):

@@ -267,6 +267,20 @@ where
         }
     }
 
+    /// Takes the finished games that are there, without waiting for others.
+    #[must_use]
+    pub fn take_finished(&self) -> Vec<GameRecord> {
+        let games = self.shared.lock().finished.drain(..).collect();
+        self.shared.changed.notify_all();
+        games
+    }
+
+    /// Puts a game back that was taken: it is the next one again.
+    pub fn put_back(&self, game: GameRecord) {
+        self.shared.lock().finished.push_front(game);
+        self.shared.changed.notify_all();
+    }
+
     /// Whether all games asked for have been handed over (or an error ended them).
     #[must_use]
     pub fn is_over(&self) -> bool {

@@ -9,7 +9,7 @@ use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, SelfPlayStats};
 use azpy_core::timing::PipelineStats;
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -22,11 +22,16 @@ use crate::state::any_game;
 
 /// How long to wait without looking for Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// More would exhaust a machine before the first game.
+const MOST_SLOTS: usize = 1 << 20;
+const MOST_PIPELINES: usize = 256;
 
 /// Self-play of some game. Every method is called without the GIL.
 pub(crate) trait AnySelfPlay: Send + Sync {
     /// `Ok(None)`: nothing yet, or over.
     fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>>;
+    fn take_finished(&self) -> PyResult<Vec<CoreRecord>>;
+    fn put_back(&self, game: CoreRecord);
     fn is_over(&self) -> bool;
     fn pause(&self, paused: bool);
     fn is_paused(&self, patience: Duration) -> bool;
@@ -48,10 +53,10 @@ pub(crate) struct Playing<G: Hosted> {
 impl<G: Hosted> Playing<G> {
     pub(crate) fn start(start: &G, settings: SelfPlaySettings) -> PyResult<Self> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
-        let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
+        let workers = Workers::new(threads).map_err(PyOSError::new_err)?;
         let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
         let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
-        Ok(Self { core: core.map_err(PyRuntimeError::new_err)?, fault: start.fault().cloned() })
+        Ok(Self { core: core.map_err(PyOSError::new_err)?, fault: start.fault().cloned() })
     }
 }
 
@@ -61,6 +66,14 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
         // Games that ended after a Python game had failed ended because of that.
         self.fault.as_ref().map_or(Ok(()), Fault::check)?;
         record.map_err(selfplay_error)
+    }
+    fn take_finished(&self) -> PyResult<Vec<CoreRecord>> {
+        let games = self.core.take_finished();
+        self.fault.as_ref().map_or(Ok(()), Fault::check)?;
+        Ok(games)
+    }
+    fn put_back(&self, game: CoreRecord) {
+        self.core.put_back(game);
     }
     fn is_over(&self) -> bool {
         self.core.is_over()
@@ -124,8 +137,8 @@ pub(crate) fn close_all(py: Python<'_>) {
 /// Args:
 ///     game: a game's name, a State, or an azpy.Game at its start.
 ///     evaluator: as for `Search`.
-///     slots: games at once.
-///     pipelines: threads with a batch of their own: while one batch is evaluated the other trees grow.
+///     slots: games at once, 2^20 at most.
+///     pipelines: threads with a batch of their own, 256 at most: while one batch is evaluated the other trees grow.
 ///     simulations: visits that each move adds.
 ///     temperature: actions are drawn in proportion to visits^(1/temperature) in the first `temperature_plies` plies,
 ///         and with `temperature_final` after; 0 takes the most visited.
@@ -247,6 +260,11 @@ impl SelfPlay {
                 "expected at least 1 pipeline and a slot for each, got {pipelines} pipelines and {slots} slots"
             )));
         }
+        for (name, value, most) in [("slots", slots, MOST_SLOTS), ("pipelines", pipelines, MOST_PIPELINES)] {
+            if value > most {
+                return Err(PyValueError::new_err(format!("{name} must be at most {most}, got {value}")));
+            }
+        }
         for (name, value) in [("temperature", temperature), ("temperature_final", temperature_final)] {
             if !(value.is_finite() && value >= 0.0) {
                 return Err(PyValueError::new_err(format!("{name} must be a number >= 0, got {value}")));
@@ -319,7 +337,20 @@ impl SelfPlay {
             None if playing.is_over() => Ok(Some(None)),
             None => Ok(None),
         })?;
-        record.map(|record| GameRecord(Arc::new(record))).ok_or_else(|| PyStopIteration::new_err(()))
+        let record = record.ok_or_else(|| PyStopIteration::new_err(()))?;
+        // After a Ctrl-C in the meantime Python would drop what this returns.
+        if let Err(interrupt) = py.check_signals() {
+            playing.put_back(record);
+            return Err(interrupt);
+        }
+        Ok(GameRecord(Arc::new(record)))
+    }
+
+    /// The finished games that nobody has taken yet, without waiting for others. After `pause`: all there are.
+    fn take_finished(&self, py: Python<'_>) -> PyResult<Vec<GameRecord>> {
+        let playing = self.open()?;
+        let games = py.detach(|| playing.take_finished())?;
+        Ok(games.into_iter().map(|record| GameRecord(Arc::new(record))).collect())
     }
 
     /// Changes to another evaluator between rounds, and returns when every pipeline has: nothing is sent to the old one

@@ -1,0 +1,227 @@
+"""Ctrl-C and other ends in the middle of a run: every finished game is kept, and the time spent is not forgotten."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from azpy.collector import Collector
+from azpy.config import read_config
+from azpy.errors import SettingsError
+from azpy.events import Played
+from azpy.runs import RunFolder
+from azpy.selfplay import open_self_play
+from azpy.settings import Settings
+from azpy.trainer import Trainer
+
+SMALL: dict[str, Any] = {
+    "game": "tic_tac_toe",
+    "network": "1x8",
+    "eval_batch": 2,
+    "simulations": 8,
+    "slots": 8,
+    "games_per_iteration": 150,
+    "iterations": 2,
+    "match_opening_plies": 1,
+    "final_match_games": 2,
+}
+BOTH = pytest.mark.parametrize("kind", [Trainer, Collector])
+
+
+def settings(**changes: Any) -> Settings:
+    return Settings(**(SMALL | changes))
+
+
+def game_ids(path: Path) -> list[int]:
+    with RunFolder(path, read_config(path / "config.toml")) as folder:
+        assert folder.notices == []
+        sealed = [game for i in folder.sealed_iterations() for game in folder.sealed_games(i)]
+        return [game.game_id for game in (*sealed, *folder.journal)]
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+
+
+def wait_for_games(play: azpy.SelfPlay | None, count: int) -> int:
+    """Games that are finished, once there are so many."""
+    assert play is not None
+    while play.stats["games"] < count:
+        time.sleep(0.001)
+    return int(play.stats["games"])
+
+
+@BOTH
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_an_interrupt_in_the_middle_loses_no_finished_game(kind: Any, deterministic: bool, tmp_path: Path) -> None:
+    chosen, finished = settings(deterministic=deterministic), 0
+
+    def interrupt() -> None:
+        nonlocal finished
+        with kind(chosen, tmp_path) as running:
+            for event in running.run():
+                if isinstance(event, Played):
+                    finished = wait_for_games(running._self_play, 40)
+                    os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    kept = game_ids(tmp_path)
+    assert len(set(kept)) == len(kept) >= finished >= 40
+    with kind(chosen, tmp_path) as running:
+        list(running.run())
+    ids = game_ids(tmp_path)
+    assert set(kept) <= set(ids)
+    assert len(set(ids)) == len(ids) == 300
+    assert not deterministic or ids == list(range(300))
+
+
+def test_games_that_wait_while_the_network_is_trained_are_kept(tmp_path: Path) -> None:
+    with Trainer(settings(iterations=3), tmp_path) as trainer:
+        for event in trainer.run():
+            if not isinstance(event, Played) and trainer._self_play is not None:
+                finished = trainer._self_play.stats["games"]
+                break
+    assert finished > 150
+    assert len(game_ids(tmp_path)) == finished
+
+
+def test_finished_games_are_taken_without_waiting_for_others() -> None:
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=4, simulations=8, games=300) as play:
+        found = [next(play)]
+        wait_for_games(play, 20)
+        play.pause()
+        found += play.take_finished()
+        assert 20 <= len(found) == play.stats["games"] < 300
+        assert play.take_finished() == []
+        play.resume()
+        found += play
+        assert play.take_finished() == []
+    assert sorted(record.game_id for record in found) == list(range(300))
+
+
+class Slow:
+    """Answers after a while."""
+
+    def evaluate_batch(self, observations: Any) -> Any:
+        time.sleep(0.002)
+        return np.zeros((len(observations), 9), np.float32), np.zeros(len(observations), np.float32)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer")
+def test_a_signal_while_a_game_is_waited_for_does_not_cost_that_game() -> None:
+    class StopError(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise StopError
+
+    taken, before = 0, signal.signal(signal.SIGALRM, stop)
+    try:
+        with azpy.SelfPlay("tic_tac_toe", Slow(), slots=4, simulations=1) as play:
+            for turn in range(10):
+                signal.setitimer(signal.ITIMER_REAL, 0.1 + 0.003 * turn)
+                try:
+                    while True:
+                        next(play)
+                        taken += 1
+                except StopError:
+                    pass
+            play.pause()
+            assert taken + len(play.take_finished()) == play.stats["games"]
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_an_error_while_games_are_kept_is_the_one_that_is_raised(tmp_path: Path) -> None:
+    def fail() -> None:
+        with Trainer(settings(), tmp_path) as trainer:
+            for event in trainer.run():
+                if isinstance(event, Played):
+                    wait_for_games(trainer._self_play, 20)
+                    raise OSError("on purpose")
+
+    with pytest.raises(OSError, match="on purpose"):
+        fail()
+    assert len(game_ids(tmp_path)) >= 20
+
+
+@BOTH
+def test_the_time_before_an_interrupt_is_counted(kind: Any, tmp_path: Path) -> None:
+    begin = time.monotonic()
+    for part in range(1, 4):
+        with kind(settings(games_per_iteration=10**6, iterations=None, match_every=1), tmp_path) as running:
+            since = time.monotonic()
+            for event in running.run():
+                if isinstance(event, Played) and time.monotonic() - since > 0.3:
+                    break
+        stops = [row for row in rows(tmp_path) if row["kind"].startswith("stopped")]
+        assert stops[-1]["iteration"] == 0
+        assert 0.3 * part < stops[-1]["seconds"] < time.monotonic() - begin
+        assert len(stops) <= 2  # the last one, and the one that this part began with
+    with kind(settings(), tmp_path) as running:
+        assert next(running.run()).seconds > 0.9
+
+
+@BOTH
+def test_a_run_that_ends_by_itself_is_not_said_to_have_stopped(kind: Any, tmp_path: Path) -> None:
+    for iterations in (1, 2):
+        with kind(settings(games_per_iteration=20, iterations=iterations), tmp_path) as running:
+            list(running.run())
+    with kind(settings(games_per_iteration=20), tmp_path):
+        pass  # not begun
+    assert not [row for row in rows(tmp_path) if row["kind"].startswith("stopped")]
+
+
+def test_more_slots_or_pipelines_than_there_may_be_are_refused() -> None:
+    for layout, text in (
+        ({"pipelines": 257, "slots": 1000}, "pipelines must be at most 256, got 257"),
+        ({"slots": 2**20 + 1}, "slots must be at most 1048576, got 1048577"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), **layout)
+
+
+STARVED = """
+import os, resource, sys
+import azpy
+from azpy.errors import SettingsError
+from azpy.selfplay import open_self_play
+from azpy.settings import Settings
+
+start = azpy.make_game("pig")
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))  # this thread, and no other
+if os.geteuid() == 0:  # who may do all
+    os.setuid(65534)
+for threads in (1, 4):
+    try:
+        open_self_play(Settings("pig", threads=threads), start, azpy.UniformEvaluator(), 0, resign_below=-1.0)
+    except SettingsError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits threads as Linux does")
+def test_threads_that_cannot_be_started_are_one_line() -> None:
+    done = subprocess.run([sys.executable, "-c", STARVED], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    for line, thread in zip(lines, ("a pipeline thread", "4 threads"), strict=True):
+        assert line.startswith(f"self-play cannot start: cannot start {thread}: ")
+        assert line.endswith("; try fewer pipelines or threads")
+
+
+def test_self_play_that_the_settings_do_not_allow_is_refused_as_a_setting() -> None:
+    with pytest.raises(SettingsError, match="self-play cannot run with these settings"):
+        open_self_play(
+            settings(temperature_plies=2**70), azpy.make_game("pig"), azpy.UniformEvaluator(), 0, resign_below=-1.0
+        )
