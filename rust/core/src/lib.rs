@@ -2,7 +2,7 @@
 //!
 //! Lowest to highest: [`game`] (the rules' contract), [`rng`] · [`evaluator`], [`tree`], [`cache`], [`config`] · [`search`]
 //! (one tree: descend, expand, ascend; PUCT in its own file) · [`batched`] (many trees, one call a network a round) · [`record`],
-//! [`resign`], [`timing`], [`selfplay`], [`replay`]. Nothing here knows Python, a concrete game, or a file.
+//! [`resign`], [`timing`], [`selfplay`] (one game in its own file), [`replay`]. Nothing here knows Python, a concrete game, or a file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
@@ -10,6 +10,7 @@ pub mod cache;
 pub mod config;
 pub mod evaluator;
 pub mod game;
+mod play;
 mod puct;
 pub mod record;
 pub mod replay;

@@ -1,0 +1,245 @@
+//! One game in a slot: its openings, its dice, how an action is chosen once a search is done, and how it ends.
+//!
+//! All of it depends on (seed, game id) and on what the searches find. Knows nothing of pipelines, evaluators or threads.
+
+use crate::config::SearchConfig;
+use crate::game::{Game, GameFault, PovValue, Turn, check_chance};
+use crate::record::{GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
+use crate::resign::{Resign, Streaks};
+use crate::rng::Stream;
+use crate::search::{Search, SearchResult, stream_for};
+
+/// How games are played.
+#[derive(Clone, Debug)]
+pub struct SelfPlayConfig {
+    /// How each move is searched.
+    pub search: SearchConfig,
+    /// Simulations a move, on top of what a reused tree has.
+    pub simulations: u32,
+    /// Actions are drawn with probability proportional to visits^(1/temperature) in the first plies ...
+    pub temperature: f64,
+    /// ... this many of them (chance turns count) ...
+    pub temperature_plies: usize,
+    /// ... and with this temperature after; 0 is the most visited action.
+    pub temperature_final: f64,
+    /// In place of that step: plies in which the temperature comes half of the way from the first to the final one.
+    pub temperature_halflife: Option<f64>,
+    /// Each game begins with 0 to this many random actions, not searched and not learned from.
+    pub opening_plies: usize,
+    /// Then come 0 to this many actions drawn from the network's raw policy, not searched and not learned from (the
+    /// initialisation of games in KataGo; Wu 2019).
+    pub opening_policy_plies: usize,
+    /// When a player gives up.
+    pub resign: Resign,
+    /// Whether a move's search begins with what the last one found below the action played.
+    pub tree_reuse: bool,
+    /// A game still going on after this many plies is a draw and marked as capped. Without a cap a game that goes on
+    /// for longer than it promised is an error.
+    pub max_plies: Option<usize>,
+    /// Of the run.
+    pub seed: u64,
+    /// What records say the game is.
+    pub game: String,
+}
+
+impl SelfPlayConfig {
+    /// The temperature at which a ply's action is drawn. The decay is KataGo's (Wu 2019; `chosenMoveTemperatureHalflife`).
+    #[must_use]
+    pub fn temperature_at(&self, ply: usize) -> f64 {
+        match self.temperature_halflife {
+            Some(plies) => {
+                let left = 0.5_f64.powf(ply as f64 / plies);
+                self.temperature_final + (self.temperature - self.temperature_final) * left
+            }
+            None if ply < self.temperature_plies => self.temperature,
+            None => self.temperature_final,
+        }
+    }
+}
+
+/// A game in a slot.
+pub(crate) struct GameInPlay {
+    pub(crate) record: GameRecord,
+    /// Plies of random opening.
+    opening: usize,
+    /// The ply at which the actions drawn from the raw policy end.
+    policy_until: usize,
+    streaks: Streaks,
+    /// The network that began this move's search.
+    network: u64,
+    pub(crate) over: bool,
+    pub(crate) fault: Option<GameFault>,
+}
+
+impl GameInPlay {
+    /// A game that has not begun.
+    pub(crate) fn new(config: &SelfPlayConfig, game_id: u64) -> Self {
+        let mut stream = stream_for(config.seed, game_id, u64::MAX);
+        let mut up_to = |plies: usize| if plies == 0 { 0 } else { stream.below(plies.saturating_add(1)) };
+        let opening = up_to(config.opening_plies);
+        let policy_until = opening.saturating_add(up_to(config.opening_policy_plies));
+        Self {
+            record: GameRecord {
+                game: config.game.clone(),
+                game_id,
+                seed: config.seed,
+                control: config.resign.is_control(config.seed, game_id),
+                offsets: vec![0],
+                ..GameRecord::default()
+            },
+            opening,
+            policy_until,
+            streaks: Streaks::default(),
+            network: 0,
+            over: false,
+            fault: None,
+        }
+    }
+}
+
+/// Plays the action that a finished search leads to, and notes it; or gives the game up.
+pub(crate) fn finish_move<G: Game>(
+    search: &mut Search<G>,
+    game: &mut GameInPlay,
+    config: &SelfPlayConfig,
+    network: u64,
+) {
+    let Turn::Player(player) = search.root().turn() else {
+        return;
+    };
+    let record = &mut game.record;
+    let ply = record.plies.len();
+    let result = search.result();
+    let drawn_from_policy = ply < game.policy_until;
+    if !drawn_from_policy && record.resign_ply.is_none() && game.streaks.note(&config.resign, player, &result) {
+        record.resign_ply = Some(ply as u32);
+        if !record.control {
+            record.resigned = true;
+            record.outcome = PovValue(-1.0).absolute(player).0;
+            game.over = true;
+            return;
+        }
+    }
+    // Not the search's own stream: that one's position depends on what the search met.
+    let mut stream = stream_for(config.seed, record.game_id, ply as u64 | 1 << 63);
+    // Without a simulation `choose` goes by the priors.
+    let temperature = if drawn_from_policy { 1.0 } else { config.temperature_at(ply) };
+    let Some(chosen) = choose(&result, temperature, &mut stream) else {
+        return;
+    };
+    let action = result.actions[chosen];
+    let player = player.index() as i8;
+    if drawn_from_policy {
+        record.plies.push(Ply { action, player, flags: 0, root_value: 0.0, network });
+    } else {
+        let mixed = if network == game.network { 0 } else { MIXED_NETWORKS };
+        record.plies.push(Ply { action, player, flags: SEARCHED | mixed, root_value: result.value, network });
+        record.legal.extend_from_slice(&result.actions);
+        record.visits.extend_from_slice(&result.visits);
+        record.priors.extend_from_slice(&result.priors);
+    }
+    record.offsets.push(record.legal.len() as u32);
+    advance(search, action, config.tree_reuse);
+}
+
+/// Rolls dice and plays openings up to the next search, and begins it; or ends the game.
+pub(crate) fn begin_move<G: Game>(
+    search: &mut Search<G>,
+    game: &mut GameInPlay,
+    config: &SelfPlayConfig,
+    network: u64,
+) {
+    let (mut legal, mut outcomes) = (Vec::new(), Vec::new());
+    while !game.over {
+        let record = &mut game.record;
+        let ply = record.plies.len();
+        let turn = search.root().turn();
+        if turn != Turn::Terminal && ply > search.root().max_plies() {
+            game.fault = Some(GameFault::TooLong(search.root().max_plies()));
+            return;
+        }
+        if turn == Turn::Terminal || config.max_plies.is_some_and(|cap| ply >= cap) {
+            record.capped = turn != Turn::Terminal;
+            record.outcome = if record.capped { 0.0 } else { search.root().outcome().0 };
+            game.over = true;
+            return;
+        }
+        let mut stream = stream_for(config.seed, record.game_id, ply as u64);
+        let (action, player) = match turn {
+            Turn::Player(player) if ply < game.opening => {
+                search.root().legal_actions(&mut legal);
+                if legal.is_empty() {
+                    // The search names this mistake of the game.
+                    game.opening = 0;
+                    continue;
+                }
+                (legal[stream.below(legal.len())], player.index() as i8)
+            }
+            Turn::Player(_) => {
+                game.network = network;
+                // The root's own evaluation is all that a draw from the policy needs.
+                let simulations = if ply < game.policy_until { 0 } else { config.simulations };
+                search.begin(simulations, stream).expect("it is a player's turn");
+                return;
+            }
+            Turn::Chance => {
+                search.root().chance_outcomes(&mut outcomes);
+                if let Err(fault) = check_chance(&outcomes) {
+                    game.fault = Some(fault);
+                    return;
+                }
+                let drawn = stream.weighted(outcomes.iter().map(|&(_, probability)| f64::from(probability)));
+                let outcome = outcomes[drawn].0;
+                (outcome, -1)
+            }
+            Turn::Terminal => unreachable!("handled above"),
+        };
+        record.plies.push(Ply { action, player, flags: 0, root_value: 0.0, network: 0 });
+        record.offsets.push(record.legal.len() as u32);
+        advance(search, action, config.tree_reuse);
+    }
+}
+
+fn advance<G: Game>(search: &mut Search<G>, action: u32, reuse: bool) {
+    if reuse {
+        search.advance(action);
+    } else {
+        let mut root = search.root().clone();
+        root.play(action);
+        search.reset(root);
+    }
+}
+
+/// Draws an index of `result.actions` with probability proportional to visits^(1/temperature); without visits, to the
+/// priors. Temperature 0 takes the search's own choice.
+#[must_use]
+pub fn choose(result: &SearchResult, temperature: f64, stream: &mut Stream) -> Option<usize> {
+    let best = result.actions.iter().position(|&action| Some(action) == result.action)?;
+    if temperature <= 0.0 {
+        return Some(best);
+    }
+    let weights = sharpen(result, temperature);
+    Some(stream.weighted(weights.iter().copied()))
+}
+
+/// The probabilities of the actions at a temperature: `[L]`, summing to 1.
+#[must_use]
+pub fn sharpen(result: &SearchResult, temperature: f64) -> Vec<f64> {
+    let visited = result.visits.iter().any(|&visits| visits > 0);
+    let mass = |index: usize| {
+        if visited { f64::from(result.visits[index]) } else { f64::from(result.priors[index]) }
+    };
+    let most = (0..result.actions.len()).map(mass).fold(0.0, f64::max);
+    let weights: Vec<f64> = (0..result.actions.len())
+        .map(|index| {
+            if temperature > 0.0 {
+                // Relative to the largest: no power of a count can overflow.
+                ((mass(index) / most).ln() / temperature).exp()
+            } else {
+                f64::from(u8::from(Some(result.actions[index]) == result.action))
+            }
+        })
+        .collect();
+    let total: f64 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / total).collect()
+}
