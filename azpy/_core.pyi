@@ -172,7 +172,7 @@ class VectorSearch:
 
 @final
 class GameRecord:
-    """One finished game of T plies (chance outcomes included); K = sum of legal actions over its searched plies."""
+    """One finished game of T plies (chance outcomes included); K = sum of legal actions over its samples."""
 
     @property
     def game(self) -> str: ...
@@ -203,13 +203,15 @@ class GameRecord:
     @property
     def networks(self) -> NDArray[np.uint64]: ...  # [T] network id that searched it, 0 = none
     @property
-    def offsets(self) -> NDArray[np.int64]: ...  # [T + 1] into the three below; an empty range where not searched
+    def offsets(self) -> NDArray[np.int64]: ...  # [T + 1] into the four below; an empty range where it is no sample
     @property
     def legal(self) -> NDArray[np.int32]: ...  # [K]
     @property
     def visits(self) -> NDArray[np.uint32]: ...  # [K]
     @property
     def priors(self) -> NDArray[np.float32]: ...  # [K] without noise
+    @property
+    def targets(self) -> NDArray[np.float32]: ...  # [K] what a network learns; sums to 1 a ply
     def __len__(self) -> int: ...
     def to_bytes(self) -> bytes: ...
     @staticmethod

@@ -22,7 +22,7 @@ from azpy.stored import StoredRun
 __all__ = ["Comparison", "repeat_game"]
 
 _PLY_FIELDS = ("players", "flags", "networks", "root_values", "actions")
-_SEARCH_FIELDS = ("legal", "priors", "visits")
+_SEARCH_FIELDS = ("legal", "priors", "visits", "targets")
 
 
 @dataclass(frozen=True)

@@ -118,17 +118,15 @@ def _position(row: dict[str, Any]) -> list[str]:
     head = f"ply {row['ply']}, player {row['player']} to move:"
     if not row["searched"]:
         return [head, row["board"], f"opening, not searched: played {row['name']}"]
-    total = sum(action["visits"] for action in row["search"])
     width = max(6, *(len(action["name"]) for action in row["search"]))
     lines = [head, row["board"], f"value {row['root_value']:+.3f} for player {row['player']}, network {row['network']}"]
     if row["mixed_networks"]:
         lines.append("the network was exchanged during this search")
-    lines.append(f"{'action':>{width}}   prior  visits   share")
+    lines.append(f"{'action':>{width}}   prior  visits  target")
     for action in row["search"]:
-        share, mark = action["visits"] / total, "  played" if action["action"] == row["action"] else ""
-        lines.append(
-            f"{action['name']:>{width}}  {action['prior']:6.3f}  {action['visits']:6d}  {share:6.1%}{mark}".rstrip()
-        )
+        mark = "  played" if action["action"] == row["action"] else ""
+        numbers = f"{action['prior']:6.3f}  {action['visits']:6d}  {action['target']:6.1%}"
+        lines.append(f"{action['name']:>{width}}  {numbers}{mark}")
     return lines
 
 

@@ -3,7 +3,7 @@
 //! All of it depends on (seed, game id) and on what the searches find. Knows nothing of pipelines, evaluators or threads.
 
 use crate::config::SearchConfig;
-use crate::game::{Game, GameFault, PovValue, Turn, check_chance};
+use crate::game::{Action, Game, GameFault, PovValue, Turn, check_chance};
 use crate::record::{GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
 use crate::resign::{Resign, Streaks};
 use crate::rng::Stream;
@@ -16,7 +16,8 @@ pub struct SelfPlayConfig {
     pub search: SearchConfig,
     /// Simulations a move, on top of what a reused tree has.
     pub simulations: u32,
-    /// Actions are drawn with probability proportional to visits^(1/temperature) in the first plies ...
+    /// Actions are drawn with probability proportional to target^(1/temperature), so by default to a power of the visits,
+    /// in the first plies ...
     pub temperature: f64,
     /// ... this many of them (chance turns count) ...
     pub temperature_plies: usize,
@@ -95,6 +96,12 @@ impl GameInPlay {
             fault: None,
         }
     }
+
+    /// What is kept of a game that is over.
+    pub(crate) fn into_record(mut self) -> GameRecord {
+        self.record.drop_plain_targets();
+        self.record
+    }
 }
 
 /// Plays the action that a finished search leads to, and notes it; or gives the game up.
@@ -137,6 +144,7 @@ pub(crate) fn finish_move<G: Game>(
         record.legal.extend_from_slice(&result.actions);
         record.visits.extend_from_slice(&result.visits);
         record.priors.extend_from_slice(&result.priors);
+        record.targets.extend_from_slice(&result.target);
     }
     record.offsets.push(record.legal.len() as u32);
     advance(search, action, config.tree_reuse);
@@ -210,8 +218,8 @@ fn advance<G: Game>(search: &mut Search<G>, action: u32, reuse: bool) {
     }
 }
 
-/// Draws an index of `result.actions` with probability proportional to visits^(1/temperature); without visits, to the
-/// priors. Temperature 0 takes the search's own choice.
+/// Draws an index of `result.actions` with probability proportional to target^(1/temperature): to powers of the visits,
+/// where the target is their shares. Temperature 0 takes the search's own choice.
 #[must_use]
 pub fn choose(result: &SearchResult, temperature: f64, stream: &mut Stream) -> Option<usize> {
     let best = result.actions.iter().position(|&action| Some(action) == result.action)?;
@@ -225,21 +233,16 @@ pub fn choose(result: &SearchResult, temperature: f64, stream: &mut Stream) -> O
 /// The probabilities of the actions at a temperature: `[L]`, summing to 1.
 #[must_use]
 pub fn sharpen(result: &SearchResult, temperature: f64) -> Vec<f64> {
-    let visited = result.visits.iter().any(|&visits| visits > 0);
-    let mass = |index: usize| {
-        if visited { f64::from(result.visits[index]) } else { f64::from(result.priors[index]) }
+    let most = result.target.iter().copied().fold(0.0, f32::max);
+    let chance = |(&action, &share): (&Action, &f32)| {
+        if temperature > 0.0 {
+            // Relative to the largest: no power can overflow.
+            ((f64::from(share) / f64::from(most)).ln() / temperature).exp()
+        } else {
+            f64::from(u8::from(Some(action) == result.action))
+        }
     };
-    let most = (0..result.actions.len()).map(mass).fold(0.0, f64::max);
-    let weights: Vec<f64> = (0..result.actions.len())
-        .map(|index| {
-            if temperature > 0.0 {
-                // Relative to the largest: no power of a count can overflow.
-                ((mass(index) / most).ln() / temperature).exp()
-            } else {
-                f64::from(u8::from(Some(result.actions[index]) == result.action))
-            }
-        })
-        .collect();
+    let weights: Vec<f64> = result.actions.iter().zip(&result.target).map(chance).collect();
     let total: f64 = weights.iter().sum();
     weights.into_iter().map(|weight| weight / total).collect()
 }

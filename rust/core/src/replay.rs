@@ -16,7 +16,7 @@ pub struct Samples<'a> {
     pub observations: &'a mut [f32],
     /// `[B, A]` whether an action is legal.
     pub legal: &'a mut [bool],
-    /// `[B, A]` policy targets: visit shares, 0 for illegal actions.
+    /// `[B, A]` policy targets, 0 for illegal actions.
     pub policies: &'a mut [f32],
     /// `[B]` value targets for the player to move.
     pub values: &'a mut [f32],
@@ -137,12 +137,10 @@ impl<G: Game> ReplayBuffer<G> {
         }
         legal.fill(false);
         policy.fill(0.0);
-        let range = record.range(ply);
-        let total: f64 = record.visits[range.clone()].iter().map(|&visits| f64::from(visits)).sum();
-        for index in range {
+        for (index, share) in record.range(ply).zip(record.target(ply)) {
             let action = state.symmetric_action(symmetry, record.legal[index]) as usize;
             legal[action] = true;
-            policy[action] = (f64::from(record.visits[index]) / total) as f32;
+            policy[action] = share;
         }
         let player = if record.plies[ply].player == 0 { Player::Zero } else { Player::One };
         let outcome = Value(record.outcome).pov(player).0;

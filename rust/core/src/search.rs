@@ -83,6 +83,9 @@ pub struct SearchResult {
     pub visits: Vec<u32>,
     /// Priors without root noise.
     pub priors: Vec<f32>,
+    /// The policy that a network should learn from this search, summing to 1: shares of the visits; without visits, the
+    /// priors.
+    pub target: Vec<f32>,
     /// Mean value of each for the player to move; 0 for an action without visits.
     pub q: Vec<f32>,
     /// Mean value of the root for the player to move, its own evaluation included; at a finished game the outcome
@@ -530,9 +533,12 @@ impl<G: Game> Search<G> {
             principal_variation.push(self.tree.node(child).action);
             id = child;
         }
+        let visits: Vec<u32> = children.iter().map(|child| child.visits).collect();
+        let visited = visits.iter().any(|&visits| visits > 0);
         SearchResult {
             actions: children.iter().map(|child| child.action).collect(),
-            visits: children.iter().map(|child| child.visits).collect(),
+            target: if visited { visit_shares(&visits) } else { self.clean_priors.clone() },
+            visits,
             priors: self.clean_priors.clone(),
             q: children.iter().map(|child| mean(child) as f32).collect(),
             value: Value(mean(root) as f32).pov(player).0,
@@ -546,6 +552,13 @@ impl<G: Game> Search<G> {
 fn most_visited(children: &[Node]) -> Option<usize> {
     let better = |a: &Node, b: &Node| a.visits > b.visits || (a.visits == b.visits && a.prior > b.prior);
     (0..children.len()).reduce(|best, index| if better(&children[index], &children[best]) { index } else { best })
+}
+
+/// Visits as shares of their sum; all 0 without visits.
+#[must_use]
+pub fn visit_shares(visits: &[u32]) -> Vec<f32> {
+    let total: f64 = visits.iter().map(|&visits| f64::from(visits)).sum();
+    visits.iter().map(|&visits| (f64::from(visits) / total.max(1.0)) as f32).collect()
 }
 
 /// The seed of a search that belongs to a game's ply, or to a tree of a batch.

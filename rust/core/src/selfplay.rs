@@ -388,7 +388,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             let mut over = Vec::new();
             for index in (0..self.games.len()).rev().filter(|&index| self.games[index].over).collect::<Vec<_>>() {
                 self.searches.swap_remove(index);
-                over.push(self.games.swap_remove(index).record);
+                over.push(self.games.swap_remove(index).into_record());
             }
             if !self.hand_over(shared, over, &searched) {
                 return Ok(());
@@ -420,7 +420,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             begin_move(&mut search, &mut game, &self.config, self.evaluator.network().unwrap_or(0));
             // A game without a single search (over at once, or all opening) still counts.
             if game.over {
-                self.hand_over(shared, vec![game.record], &SearchStats::default());
+                self.hand_over(shared, vec![game.into_record()], &SearchStats::default());
             } else {
                 self.searches.push(search);
                 self.games.push(game);

@@ -257,23 +257,6 @@ fn a_record_that_lies_about_a_resignation_is_refused() {
 }
 
 #[test]
-fn records_of_the_first_format_are_still_read() {
-    let game = all(&start(config(), 8, Some(1), vec![Network::new(1)])).remove(0);
-    let mut bytes = game.to_bytes();
-    // The format, the name, id, seed and outcome; then the flags, and what the first format did not have.
-    let flags = 4 + 4 + game.game.len() + 8 + 8 + 4;
-    bytes.drain(flags + 1..flags + 5);
-    bytes[0] = 1;
-    assert_eq!(GameRecord::from_bytes(&bytes).unwrap(), game);
-    bytes[flags] = 1;
-    assert!(GameRecord::from_bytes(&bytes).unwrap().capped);
-    bytes[flags] = 2;
-    assert!(GameRecord::from_bytes(&bytes).unwrap_err().contains("flags 0x02, which format 1 does not have"));
-    bytes[0] = 3;
-    assert!(GameRecord::from_bytes(&bytes).unwrap_err().contains("format 3, expected 1 to 2"));
-}
-
-#[test]
 fn policy_openings_follow_the_networks_priors_and_are_not_learned_from() {
     let toy = toy();
     let config = SelfPlayConfig { opening_plies: 0, opening_policy_plies: 1, simulations: 2, ..config() };

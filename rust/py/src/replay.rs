@@ -128,7 +128,7 @@ impl ReplayBuffer {
     ///     symmetries: whether to apply a random symmetry to each row.
     ///
     /// Returns:
-    ///     observations float32 [B, C, H, W], legal bool [B, A], policy targets float32 [B, A] (visit shares, 0 for
+    ///     observations float32 [B, C, H, W], legal bool [B, A], policy targets float32 [B, A] (0 for
     ///     illegal actions), value targets float32 [B] for the player to move.
     #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true))]
     fn sample<'py>(
