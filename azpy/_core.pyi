@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "CHANCE",
+    "FAST_SEARCH",
     "MIXED_NETWORKS",
     "SEARCHED",
     "TERMINAL",
@@ -32,8 +33,9 @@ __all__ = [
 __version__: str
 CHANCE: int
 TERMINAL: int
-SEARCHED: int  # flags of a ply in a GameRecord
-MIXED_NETWORKS: int
+SEARCHED: int  # flags of a ply in a GameRecord: a sample to learn from, searched in full
+MIXED_NETWORKS: int  # the network was exchanged during the search
+FAST_SEARCH: int  # no sample: a fast search, of which only the value is kept
 
 class CoreError(RuntimeError):
     """A bug in azpy itself (a panic in the core, turned into an exception)."""
@@ -197,7 +199,7 @@ class GameRecord:
     @property
     def players(self) -> NDArray[np.int8]: ...  # [T] 0, 1; -1 at a chance outcome
     @property
-    def flags(self) -> NDArray[np.uint8]: ...  # [T] bit 0: searched (a training sample); 0 for chance and opening plies
+    def flags(self) -> NDArray[np.uint8]: ...  # [T] SEARCHED, ...; 0 for chance and opening plies
     @property
     def root_values(self) -> NDArray[np.float32]: ...  # [T] for the player to move; 0 where not searched
     @property
@@ -264,6 +266,8 @@ class SelfPlay:
         resign_below: float = ...,
         resign_plies: int = 3,
         resign_control: float = 0.1,
+        full_search_share: float = 1.0,
+        fast_simulations: int | None = None,
     ) -> SelfPlay: ...
     def __iter__(self) -> Iterator[GameRecord]: ...
     def __next__(self) -> GameRecord: ...
@@ -276,10 +280,10 @@ class SelfPlay:
     def __exit__(self, *args: object) -> None: ...
     @property
     def stats(self) -> dict[str, float]:
-        """Totals since the start: games, positions (searched, of finished games), resigned, controls (control games in
-        which a player would have resigned), false_resignations, simulations, evaluations, cache_hits,
-        terminals, collisions, batches, rows, rows_capacity (what the batches could have held), shared (leaves that
-        took the row of an equal one)."""
+        """Totals since the start: games, positions (samples of finished games), searches, fast_searches, resigned,
+        controls (control games in which a player would have resigned), false_resignations, simulations, evaluations,
+        cache_hits, terminals, collisions, batches, rows, rows_capacity (what the batches could have held), shared
+        (leaves that took the row of an equal one)."""
     @property
     def pipeline_stats(self) -> list[dict[str, float]]:
         """For each pipeline, since the start: rounds, seconds_growing, seconds_evaluating, seconds_waiting (for

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from azpy._core import MIXED_NETWORKS, SEARCHED, GameRecord, UniformEvaluator
+from azpy._core import FAST_SEARCH, MIXED_NETWORKS, SEARCHED, GameRecord, UniformEvaluator
 from azpy.errors import MissingPackageError, ModelError
 from azpy.onnx import OnnxEvaluator, network_id
 from azpy.positions import is_terminal, replayed
@@ -56,7 +56,7 @@ def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str
         MissingPackageError: onnxruntime is not installed.
     """
     flags, networks = record.flags.tolist(), record.networks.tolist()
-    asked = [ply for ply in range(len(record)) if flags[ply] & SEARCHED or networks[ply]]
+    asked = [ply for ply in range(len(record)) if flags[ply] & (SEARCHED | FAST_SEARCH) or networks[ply]]
     network = networks[asked[0]] if asked else 0
     exchanged = [ply for ply in asked if networks[ply] != network or flags[ply] & MIXED_NETWORKS]
     plies = exchanged[0] if exchanged else len(record)

@@ -80,6 +80,8 @@ def _open(settings: Settings, start: Position, evaluator: Any, **layout: Any) ->
             temperature_halflife=settings.temperature_halflife,
             opening_policy_plies=settings.opening_policy_plies,
             evaluations=settings.evaluations,
+            full_search_share=settings.full_search_share,
+            fast_simulations=settings.fast_simulations,
             resign_plies=settings.resign_plies,
             resign_control=settings.resign_control,
             seed=settings.seed,
@@ -105,4 +107,5 @@ def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: floa
         "batch_rows": delta["rows"] / max(delta["batches"], 1.0),
         "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
         "cache_hits": delta["cache_hits"] / max(leaves, 1.0),
+        "fast_searches": delta["fast_searches"] / max(delta["searches"], 1.0),
     }

@@ -291,6 +291,28 @@ class Settings:
             above=True,
         ),
     ] = None
+    full_search_share: Annotated[
+        float,
+        About(
+            "probability that a move gets a full search and is learned from; the others get a fast one without noise",
+            "self-play",
+            unit="share",
+            source=_KATAGO,
+            low=0,
+            high=1,
+            above=True,
+        ),
+    ] = 1.0
+    fast_simulations: Annotated[
+        int | None,
+        About(
+            "simulations of a fast search; if not given, a quarter of simulations",
+            "self-play",
+            unit="simulations",
+            low=1,
+            high=2**32 - 1,
+        ),
+    ] = None
 
     learning_rate: Annotated[
         float,

@@ -116,12 +116,14 @@ def _position(row: dict[str, Any]) -> list[str]:
     if row["player"] == CHANCE:
         return [f"ply {row['ply']}, dice:", row["board"], f"rolled {row['name']}"]
     head = f"ply {row['ply']}, player {row['player']} to move:"
-    if not row["searched"]:
+    if "root_value" not in row:
         return [head, row["board"], f"opening, not searched: played {row['name']}"]
-    width = max(6, *(len(action["name"]) for action in row["search"]))
     lines = [head, row["board"], f"value {row['root_value']:+.3f} for player {row['player']}, network {row['network']}"]
     if row["mixed_networks"]:
         lines.append("the network was exchanged during this search")
+    if row["fast"]:
+        return [*lines, f"a fast search, of which only this is kept: played {row['name']}"]
+    width = max(6, *(len(action["name"]) for action in row["search"]))
     lines.append(f"{'action':>{width}}   prior  visits  target")
     for action in row["search"]:
         mark = "  played" if action["action"] == row["action"] else ""

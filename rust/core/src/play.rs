@@ -4,10 +4,17 @@
 
 use crate::config::SearchConfig;
 use crate::game::{Action, Game, GameFault, PovValue, Turn, check_chance};
-use crate::record::{GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
+use crate::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
 use crate::resign::{Resign, Streaks};
 use crate::rng::Stream;
 use crate::search::{Search, SearchResult, stream_for};
+
+/// A game's draws come from streams of (seed, game id, word). The word of a ply's own draws (a random action, dice, its
+/// search) is its number, and these set its other draws apart.
+const CHOICE: u64 = 1 << 63;
+const SEARCH_KIND: u64 = 1 << 62;
+/// The word of a game's openings; `resign` has the one below.
+const OPENINGS: u64 = u64::MAX;
 
 /// How games are played.
 #[derive(Clone, Debug)]
@@ -16,6 +23,11 @@ pub struct SelfPlayConfig {
     pub search: SearchConfig,
     /// Simulations a move, on top of what a reused tree has.
     pub simulations: u32,
+    /// Probability that a move gets a full search, one to learn from. The others get a fast one, without noise: more
+    /// games for the same work (playout cap randomization; Wu 2019, section 3.1).
+    pub full_search_share: f64,
+    /// Simulations of a fast search, on top of what a reused tree has.
+    pub fast_simulations: u32,
     /// Actions are drawn with probability proportional to target^(1/temperature), so by default to a power of the visits,
     /// in the first plies ...
     pub temperature: f64,
@@ -56,6 +68,11 @@ impl SelfPlayConfig {
             None => self.temperature_final,
         }
     }
+
+    /// Whether a ply gets a fast search, by a draw of its own.
+    fn is_fast(&self, game_id: u64, ply: usize) -> bool {
+        stream_for(self.seed, game_id, ply as u64 | SEARCH_KIND).unit() >= self.full_search_share
+    }
 }
 
 /// A game in a slot.
@@ -68,6 +85,8 @@ pub(crate) struct GameInPlay {
     streaks: Streaks,
     /// The network that began this move's search.
     network: u64,
+    /// Whether this move's search is a fast one.
+    fast: bool,
     pub(crate) over: bool,
     pub(crate) fault: Option<GameFault>,
 }
@@ -75,7 +94,7 @@ pub(crate) struct GameInPlay {
 impl GameInPlay {
     /// A game that has not begun.
     pub(crate) fn new(config: &SelfPlayConfig, game_id: u64) -> Self {
-        let mut stream = stream_for(config.seed, game_id, u64::MAX);
+        let mut stream = stream_for(config.seed, game_id, OPENINGS);
         let mut up_to = |plies: usize| if plies == 0 { 0 } else { stream.below(plies.saturating_add(1)) };
         let opening = up_to(config.opening_plies);
         let policy_until = opening.saturating_add(up_to(config.opening_policy_plies));
@@ -92,6 +111,7 @@ impl GameInPlay {
             policy_until,
             streaks: Streaks::default(),
             network: 0,
+            fast: false,
             over: false,
             fault: None,
         }
@@ -128,24 +148,26 @@ pub(crate) fn finish_move<G: Game>(
         }
     }
     // Not the search's own stream: that one's position depends on what the search met.
-    let mut stream = stream_for(config.seed, record.game_id, ply as u64 | 1 << 63);
+    let mut stream = stream_for(config.seed, record.game_id, ply as u64 | CHOICE);
     // Without a simulation `choose` goes by the priors.
     let temperature = if drawn_from_policy { 1.0 } else { config.temperature_at(ply) };
     let Some(chosen) = choose(&result, temperature, &mut stream) else {
         return;
     };
     let action = result.actions[chosen];
-    let player = player.index() as i8;
-    if drawn_from_policy {
-        record.plies.push(Ply { action, player, flags: 0, root_value: 0.0, network });
-    } else {
+    let mut entry = Ply { action, player: player.index() as i8, flags: 0, root_value: 0.0, network };
+    if !drawn_from_policy {
         let mixed = if network == game.network { 0 } else { MIXED_NETWORKS };
-        record.plies.push(Ply { action, player, flags: SEARCHED | mixed, root_value: result.value, network });
+        entry.flags = mixed | if game.fast { FAST_SEARCH } else { SEARCHED };
+        entry.root_value = result.value;
+    }
+    if entry.flags & SEARCHED != 0 {
         record.legal.extend_from_slice(&result.actions);
         record.visits.extend_from_slice(&result.visits);
         record.priors.extend_from_slice(&result.priors);
         record.targets.extend_from_slice(&result.target);
     }
+    record.plies.push(entry);
     record.offsets.push(record.legal.len() as u32);
     advance(search, action, config.tree_reuse);
 }
@@ -184,9 +206,17 @@ pub(crate) fn begin_move<G: Game>(
                 (legal[stream.below(legal.len())], player.index() as i8)
             }
             Turn::Player(_) => {
+                let drawn_from_policy = ply < game.policy_until;
                 game.network = network;
-                // The root's own evaluation is all that a draw from the policy needs.
-                let simulations = if ply < game.policy_until { 0 } else { config.simulations };
+                game.fast = !drawn_from_policy && config.is_fast(record.game_id, ply);
+                let simulations = if drawn_from_policy {
+                    0 // the root's own evaluation is all that such a draw needs
+                } else if game.fast {
+                    config.fast_simulations
+                } else {
+                    config.simulations
+                };
+                search.set_exploring(!game.fast);
                 search.begin(simulations, stream).expect("it is a player's turn");
                 return;
             }

@@ -26,6 +26,8 @@ pub const SEARCHED: u8 = 1;
 /// The network was exchanged while the ply was searched. (A tree kept from the ply before may rest on an older network
 /// still, whatever this says.)
 pub const MIXED_NETWORKS: u8 = 2;
+/// A fast search chose the action. That is no sample: its value is kept, the rest is not.
+pub const FAST_SEARCH: u8 = 4;
 
 /// One ply of a game.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,12 +36,20 @@ pub struct Ply {
     pub action: Action,
     /// 0 or 1; -1 at a chance turn.
     pub player: i8,
-    /// [`SEARCHED`], [`MIXED_NETWORKS`].
+    /// [`SEARCHED`], [`MIXED_NETWORKS`], [`FAST_SEARCH`].
     pub flags: u8,
     /// The search's value for the player to move; 0 where not searched.
     pub root_value: f32,
     /// Hash of the weights that searched it; 0 for none.
     pub network: u64,
+}
+
+impl Ply {
+    /// Whether a search chose the action, to learn from or not.
+    #[must_use]
+    pub fn is_searched(&self) -> bool {
+        self.flags & (SEARCHED | FAST_SEARCH) != 0
+    }
 }
 
 /// A finished game.
@@ -178,6 +188,11 @@ impl GameRecord {
     /// Whether a ply's numbers are some that a search can give.
     fn check_search(&self, index: usize) -> Result<(), String> {
         let (ply, range) = (&self.plies[index], self.range(index));
+        // A search is of one kind, and dice are not searched.
+        let kinds = [SEARCHED, FAST_SEARCH].iter().filter(|&kind| ply.flags & kind != 0).count();
+        if kinds > 1 || (ply.flags != 0 && (kinds == 0 || ply.player < 0)) {
+            return Err(format!("ply {index} has flags {:#04x}, which do not go together", ply.flags));
+        }
         let number = |x: f32| x.is_finite() && x.abs() <= 1.0;
         if !number(ply.root_value) || !self.priors[range.clone()].iter().all(|&prior| number(prior)) {
             return Err(format!("ply {index} has a value or prior that is none"));
@@ -203,7 +218,7 @@ impl GameRecord {
     fn check_resignation(&self) -> Result<(), String> {
         let fits = match self.resign_ply.map(|ply| ply as usize) {
             Some(ply) if self.resigned => ply == self.plies.len() && !self.control,
-            Some(ply) => self.control && self.plies.get(ply).is_some_and(|ply| ply.flags & SEARCHED != 0),
+            Some(ply) => self.control && self.plies.get(ply).is_some_and(Ply::is_searched),
             None => !self.resigned,
         };
         if fits { Ok(()) } else { Err("what it says of a resignation does not fit its plies".into()) }
@@ -281,6 +296,10 @@ impl GameRecord {
                 root_value: f32::from_bits(reader.u32()?),
                 network: reader.u64()?,
             });
+        }
+        let known = if format < 3 { SEARCHED | MIXED_NETWORKS } else { SEARCHED | MIXED_NETWORKS | FAST_SEARCH };
+        if let Some(ply) = plies.iter().find(|ply| ply.flags & !known != 0) {
+            return Err(format!("a game record with ply flags {:#04x}, which format {format} does not have", ply.flags));
         }
         let mut words = |count: usize| (0..count).map(|_| reader.u32()).collect::<Result<Vec<_>, _>>();
         let floats = |words: Vec<u32>| words.into_iter().map(f32::from_bits).collect();

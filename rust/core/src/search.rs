@@ -123,6 +123,7 @@ pub struct Search<G> {
     /// Priors of the root before noise; empty until the root is expanded.
     clean_priors: Vec<f32>,
     noised: bool,
+    exploring: bool,
     fault: Option<GameFault>,
     // One round's leaves, in gathering order. All of it keeps its memory from round to round.
     pub(crate) leaves: Vec<Leaf>,
@@ -152,6 +153,7 @@ impl<G: Game> Search<G> {
             stats: SearchStats::default(),
             clean_priors: Vec::new(),
             noised: false,
+            exploring: true,
             fault: None,
             leaves: Vec::new(),
             states: Vec::new(),
@@ -185,6 +187,11 @@ impl<G: Game> Search<G> {
             }
         }
         Ok(())
+    }
+
+    /// Whether searches to come have noise at their root, where the settings say so; until told otherwise they have.
+    pub fn set_exploring(&mut self, exploring: bool) {
+        self.exploring = exploring;
     }
 
     /// Searches another position from nothing; memory is kept.
@@ -497,7 +504,7 @@ impl<G: Game> Search<G> {
         self.noised = true;
         self.clean_priors.clear();
         self.clean_priors.extend(children.iter().map(|child| child.prior));
-        let Some(noise) = self.config.root_noise else {
+        let Some(noise) = self.config.root_noise.filter(|_| self.exploring) else {
             return;
         };
         let alpha = noise.alpha.unwrap_or(10.0 / self.clean_priors.len() as f64);

@@ -21,7 +21,7 @@ use crate::cache::Cache;
 use crate::evaluator::Evaluator;
 use crate::game::Game;
 use crate::play::{GameInPlay, begin_move, finish_move};
-use crate::record::GameRecord;
+use crate::record::{FAST_SEARCH, GameRecord, Ply};
 use crate::search::{Search, SearchStats};
 use crate::timing::{Clocked, PipelineStats};
 
@@ -56,8 +56,12 @@ pub enum SelfPlayError<E> {
 pub struct SelfPlayStats {
     /// Finished games.
     pub games: u64,
-    /// Searched plies of finished games.
+    /// Samples of finished games.
     pub positions: u64,
+    /// Searched plies of finished games, samples or not.
+    pub searches: u64,
+    /// Those of them with a fast search.
+    pub fast_searches: u64,
     /// Games that a player gave up.
     pub resigned: u64,
     /// Control games in which a player would have done so.
@@ -436,6 +440,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         stats.games += over.len() as u64;
         for record in &over {
             stats.positions += record.samples() as u64;
+            let count = |is: fn(&&Ply) -> bool| record.plies.iter().filter(is).count() as u64;
+            stats.searches += count(|ply| ply.is_searched());
+            stats.fast_searches += count(|ply| ply.flags & FAST_SEARCH != 0);
             stats.resigned += u64::from(record.resigned);
             stats.controls += u64::from(record.control && record.resign_ply.is_some());
             stats.false_resignations += u64::from(record.false_resignation());

@@ -1,7 +1,7 @@
 //! Game records: old bytes are still read, targets come back to the last bit, and what no search can have left is refused.
 
 use azpy_core::batched::Workers;
-use azpy_core::record::{GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
+use azpy_core::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::toy::Toy;
 
@@ -114,6 +114,41 @@ fn only_a_sample_has_visits() {
     let mut record = game();
     record.plies[1].flags = 0;
     assert!(record.check(&toy()).unwrap_err().contains("ply 1 is no sample, but has visits"));
+}
+
+#[test]
+fn flags_that_do_not_go_together_are_refused() {
+    let fast = || {
+        let mut record = game();
+        record.plies[1].flags = FAST_SEARCH;
+        (record.offsets[2], record.legal, record.visits, record.priors) =
+            (2, vec![0, 1], vec![1, 3], vec![0.25, 0.75]);
+        record
+    };
+    fast().check(&toy()).unwrap();
+    assert_eq!(GameRecord::from_bytes(&fast().to_bytes()), Ok(fast()));
+    for flags in [SEARCHED | FAST_SEARCH, MIXED_NETWORKS] {
+        let mut record = fast();
+        record.plies[1].flags = flags;
+        assert!(record.check(&toy()).unwrap_err().contains("which do not go together"));
+    }
+    let dice = Toy::parse("?(1:+ 1:-)").unwrap();
+    let rolled = |flags| GameRecord {
+        outcome: -1.0,
+        plies: vec![Ply { action: 1, player: -1, flags, root_value: 0.0, network: 0 }],
+        offsets: vec![0, 0],
+        ..GameRecord::default()
+    };
+    rolled(0).check(&dice).unwrap();
+    assert!(rolled(FAST_SEARCH).check(&dice).unwrap_err().contains("which do not go together"));
+    let flags_of_ply_1 = 4 + HEAD.len() + 1 + 4 + 8 + 18 + 5;
+    for (format, flags) in [(2, FAST_SEARCH), (3, 128)] {
+        let mut bytes = stored(format, 0, NO_PLY, &[]);
+        assert_eq!(bytes[flags_of_ply_1], SEARCHED | MIXED_NETWORKS);
+        bytes[flags_of_ply_1] = flags;
+        let said = GameRecord::from_bytes(&bytes).unwrap_err();
+        assert!(said.contains(&format!("ply flags {flags:#04x}, which format {format} does not have")), "{said}");
+    }
 }
 
 #[test]

@@ -3,98 +3,20 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::{SearchError, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::{RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator};
-use azpy_core::game::{Game, PovValue, Turn, Value};
-use azpy_core::record::{GameRecord, SEARCHED};
+use azpy_core::game::{Game, Turn, Value};
+use azpy_core::record::{FAST_SEARCH, GameRecord, Ply, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig, SelfPlayError};
 use azpy_core::toy::Toy;
-use common::hashed_answer;
-
-/// Hashed answers, a network number, and ways to misbehave.
-#[derive(Clone)]
-struct Network {
-    id: u64,
-    calls: Arc<AtomicU64>,
-    sleep: Duration,
-    fail: Arc<AtomicBool>,
-    panics: bool,
-}
-
-impl Network {
-    fn new(id: u64) -> Self {
-        Self { id, calls: Arc::default(), sleep: Duration::ZERO, fail: Arc::default(), panics: false }
-    }
-}
-
-impl<G: Game> Evaluator<G> for Network {
-    type Error = &'static str;
-    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error> {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-        assert!(!self.panics, "asked to panic");
-        if self.fail.load(Ordering::SeqCst) {
-            return Err("asked to fail");
-        }
-        std::thread::sleep(self.sleep);
-        let mut observation = vec![0.0; batch.states[0].obs_shape().iter().product()];
-        for row in 0..batch.rows() {
-            batch.fill(row..row + 1, &mut observation);
-            let range = batch.range(row);
-            let value = hashed_answer(&observation, &batch.actions[range.clone()], &mut batch.logits[range]);
-            batch.values[row] = PovValue(value);
-        }
-        Ok(())
-    }
-    fn network(&self) -> Option<u64> {
-        Some(self.id)
-    }
-}
-
-/// A tree in which some players lose on the way, and some of them win in the end.
-fn toy() -> Toy {
-    Toy::random(19, 12, true)
-}
-
-fn config() -> SelfPlayConfig {
-    let root_noise = Some(RootNoise { alpha: None, fraction: 0.25 });
-    SelfPlayConfig {
-        search: SearchConfig { root_noise, eval_batch: 4, ..SearchConfig::default() },
-        simulations: 30,
-        temperature: 1.0,
-        temperature_plies: 4,
-        temperature_final: 0.3,
-        temperature_halflife: None,
-        opening_plies: 2,
-        opening_policy_plies: 0,
-        resign: Resign::NEVER,
-        tree_reuse: true,
-        max_plies: None,
-        seed: 7,
-        game: "toy".into(),
-    }
-}
-
-fn start(config: SelfPlayConfig, slots: usize, games: Option<u64>, networks: Vec<Network>) -> SelfPlay<Network, Toy> {
-    let layout = Layout { slots, first_game: 5, games, inside: |body| body() };
-    let workers = Workers::new(2).unwrap();
-    SelfPlay::start(&toy(), config, &layout, networks, &workers, None).unwrap()
-}
-
-fn all(play: &SelfPlay<Network, Toy>) -> Vec<GameRecord> {
-    let mut records = Vec::new();
-    while !play.is_over() {
-        records.extend(play.next(Duration::from_millis(20)).unwrap());
-    }
-    records.sort_by_key(|record| record.game_id);
-    records
-}
+use common::selfplay::{Network, all, config, start, toy};
 
 #[test]
 fn games_depend_on_the_seed_and_their_id_alone() {
@@ -127,6 +49,7 @@ fn no_option_makes_games_depend_on_the_layout() {
         search: SearchConfig { evaluations: Some(12), ..config().search },
         temperature_halflife: Some(3.0),
         opening_policy_plies: 2,
+        full_search_share: 0.6,
         resign: Resign { below: -0.1, plies: 1, control: 0.3 },
         ..config()
     };
@@ -141,6 +64,10 @@ fn no_option_makes_games_depend_on_the_layout() {
         assert_eq!(stats.resigned, count(|game| game.resigned));
         assert_eq!(stats.controls, count(|game| game.control && game.resign_ply.is_some()));
         assert_eq!(stats.false_resignations, count(|game| game.false_resignation()));
+        let plies = |is: fn(&&Ply) -> bool| games.iter().flat_map(|game| &game.plies).filter(is).count() as u64;
+        assert_eq!(stats.positions, plies(|ply| ply.flags & SEARCHED != 0));
+        assert_eq!(stats.fast_searches, plies(|ply| ply.flags & FAST_SEARCH != 0));
+        assert_eq!(stats.searches, stats.positions + stats.fast_searches);
         games
     };
     let games = play(8, 1, 1, false);
@@ -207,11 +134,12 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
         let next = tree(plies - 1, 1 - player, end);
         format!("{player}({next} {next})")
     }
-    let play = |value, end, resign| {
+    let play_with = |full_search_share, value, end, resign| {
         let toy = Toy::parse(&tree(11, 0, end)).unwrap();
         let root_noise = Some(RootNoise { alpha: None, fraction: 0.25 });
         let search = SearchConfig { root_noise, eval_batch: 2, ..SearchConfig::default() };
         let config = SelfPlayConfig { search, simulations: 6, opening_plies: 0, resign, tree_reuse: false, ..config() };
+        let config = SelfPlayConfig { full_search_share, ..config };
         let layout = Layout { slots: 2, first_game: 0, games: Some(2), inside: |body| body() };
         let play = SelfPlay::start(&toy, config, &layout, vec![Known(value)], &Workers::Serial, None).unwrap();
         let record = loop {
@@ -222,6 +150,7 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
         record.check(&toy).unwrap();
         (record.resigned, record.resign_ply, record.plies.len(), record.outcome, record.false_resignation())
     };
+    let play = |value, end, resign| play_with(1.0, value, end, resign);
     let rule = Resign { below: -0.85, plies: 3, control: 0.0 };
     let control = Resign { control: 1.0, ..rule };
     // Player 1 searches at plies 1, 3 and 5; player 0 at 0, 2 and 4.
@@ -232,6 +161,9 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
     assert_eq!(play(0.9, "-", control), (false, Some(5), 11, -1.0, true));
     assert_eq!(play(0.9, "=", control), (false, Some(5), 11, 0.0, true));
     assert_eq!(play(0.9, "+", Resign { plies: 7, ..rule }), (false, None, 11, 1.0, false));
+    // Fast searches count too.
+    assert_eq!(play_with(1e-9, 0.9, "+", rule), (true, Some(5), 5, 1.0, false));
+    assert_eq!(play_with(1e-9, 0.9, "-", control), (false, Some(5), 11, -1.0, true));
 }
 
 #[test]

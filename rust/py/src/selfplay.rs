@@ -127,9 +127,9 @@ pub(crate) fn close_all(py: Python<'_>) {
 ///     evaluator: as for `Search`.
 ///     slots: games at once.
 ///     pipelines: threads with a batch of their own: while one batch is evaluated the other trees grow.
-///     simulations: visits that each move adds.
-///     temperature: actions are drawn in proportion to visits^(1/temperature) in the first `temperature_plies` plies,
-///         and with `temperature_final` after; 0 takes the most visited.
+///     simulations: visits that a full search adds.
+///     temperature: actions are drawn in proportion to target^(1/temperature) in the first `temperature_plies` plies,
+///         and with `temperature_final` after; 0 takes the search's own choice. The target is the shares of the visits.
 ///     temperature_halflife: in place of that step, plies in which the temperature comes half of the way from the first
 ///         to the final one (Wu 2019, KataGo).
 ///     opening_plies: a game begins with 0 to this many random actions, not searched and not learned from.
@@ -141,6 +141,9 @@ pub(crate) fn close_all(py: Python<'_>) {
 ///         last `resign_plies` searches; from -1 (nobody resigns) to 0, for the player to move.
 ///     resign_control: share of games that are played to the end all the same and say whether a player would have
 ///         resigned, and whether wrongly (Silver et al. 2017).
+///     full_search_share: probability that a move gets a full search, with root noise and learned from; drawn for each
+///         ply. The others get a fast one of `fast_simulations` (by default a quarter of `simulations`), without noise
+///         and no sample (playout cap randomization; Wu 2019, section 3.1).
 ///     tree_reuse: whether a search begins with what the last one found below the action played.
 ///     max_plies: a game this long is a draw, and marked as capped; by default the game's own bound.
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none.
@@ -211,7 +214,8 @@ impl SelfPlay {
         root_noise = Some(NoiseSetting::Fraction(0.25)), temperature = 1.0, temperature_plies = 30,
         temperature_final = 0.0, opening_plies = 0, tree_reuse = true, max_plies = None, cache_positions = 200_000,
         threads = None, seed = 0, first_game = 0, games = None, temperature_halflife = None, opening_policy_plies = 0,
-        evaluations = None, resign_below = -1.0, resign_plies = 3, resign_control = 0.1
+        evaluations = None, resign_below = -1.0, resign_plies = 3, resign_control = 0.1, full_search_share = 1.0,
+        fast_simulations = None
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -245,6 +249,8 @@ impl SelfPlay {
         resign_below: f64,
         resign_plies: u32,
         resign_control: f64,
+        full_search_share: f64,
+        fast_simulations: Option<u32>,
     ) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
         let search = settings::search_config(
@@ -284,6 +290,14 @@ impl SelfPlay {
         if !(0.0..=1.0).contains(&resign_control) {
             return Err(PyValueError::new_err(format!("resign_control must be in [0, 1], got {resign_control}")));
         }
+        if !(full_search_share > 0.0 && full_search_share <= 1.0) {
+            return Err(PyValueError::new_err(format!(
+                "full_search_share must be more than 0, at most 1, got {full_search_share}"
+            )));
+        }
+        if fast_simulations == Some(0) {
+            return Err(PyValueError::new_err("fast_simulations must be at least 1 or None, got 0"));
+        }
         if max_plies == Some(0) {
             return Err(PyValueError::new_err("max_plies must be at least 1, got 0"));
         }
@@ -295,6 +309,8 @@ impl SelfPlay {
         let config = SelfPlayConfig {
             search,
             simulations,
+            full_search_share,
+            fast_simulations: fast_simulations.unwrap_or((simulations / 4).max(1)),
             temperature,
             temperature_plies,
             temperature_final,
@@ -397,10 +413,11 @@ impl SelfPlay {
         self.close(py)
     }
 
-    /// Totals since the start: games and positions (searched, of finished games); resigned games, controls (control
-    /// games in which a player would have resigned) and false_resignations (of those that it did not lose); simulations, evaluations, cache_hits, terminals
-    /// (of finished moves); batches, rows, rows_capacity (rows, had every tree found eval_batch leaves), shared (leaves
-    /// that shared a row with an equal one).
+    /// Totals since the start. Of finished games: games, positions (samples), searches (samples or not), fast_searches
+    /// (among them), resigned games, controls (control games in which a player would have resigned) and
+    /// false_resignations (of those that it did not lose). Of finished moves: simulations, evaluations, cache_hits,
+    /// terminals, collisions. Of rounds: batches, rows, rows_capacity (rows, had every tree found eval_batch leaves),
+    /// shared (leaves that shared a row with an equal one).
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let playing = self.open()?;
@@ -408,6 +425,8 @@ impl SelfPlay {
         let dict = PyDict::new(py);
         dict.set_item("games", stats.games)?;
         dict.set_item("positions", stats.positions)?;
+        dict.set_item("searches", stats.searches)?;
+        dict.set_item("fast_searches", stats.fast_searches)?;
         dict.set_item("resigned", stats.resigned)?;
         dict.set_item("controls", stats.controls)?;
         dict.set_item("false_resignations", stats.false_resignations)?;

@@ -1,0 +1,93 @@
+//! What self-play does for the sake of training: fast searches among the full ones.
+
+mod common;
+
+use azpy_core::batched::{Rounds, Workers};
+use azpy_core::game::Game;
+use azpy_core::record::{FAST_SEARCH, GameRecord, SEARCHED};
+use azpy_core::search::{Search, SearchResult, stream_for};
+use azpy_core::selfplay::SelfPlayConfig;
+use common::selfplay::{Network, all, config, start, toy};
+
+fn play(config: SelfPlayConfig, games: u64) -> Vec<GameRecord> {
+    all(&start(config, 8, Some(games), vec![Network::new(3)]))
+}
+
+/// The search of one ply by itself, as its kind is told.
+fn search_of(game: &GameRecord, ply: usize, config: &SelfPlayConfig, network: &Network) -> SearchResult {
+    let mut state = toy();
+    game.plies[..ply].iter().for_each(|earlier| state.play(earlier.action));
+    let is_sample = game.plies[ply].flags & SEARCHED != 0;
+    let is_fast = game.plies[ply].flags & FAST_SEARCH != 0;
+    let mut search_config = config.search;
+    if !is_sample {
+        search_config.root_noise = None;
+    }
+    let mut search = Search::new(state, search_config, 0);
+    let simulations = if is_fast { config.fast_simulations } else { config.simulations };
+    search.begin(simulations, stream_for(config.seed, game.game_id, ply as u64)).unwrap();
+    let mut rounds = Rounds::new(Workers::Serial, None);
+    while rounds.run(std::slice::from_mut(&mut search), &mut [network.clone()]).unwrap() {}
+    search.result()
+}
+
+#[test]
+fn each_search_is_that_of_its_kind_and_only_full_ones_are_samples() {
+    let config = SelfPlayConfig { full_search_share: 0.4, tree_reuse: false, ..config() };
+    let (mut searches, mut fast) = (0, 0);
+    for game in play(config.clone(), 60) {
+        game.check(&toy()).unwrap();
+        assert_eq!(GameRecord::from_bytes(&game.to_bytes()), Ok(game.clone()));
+        assert!(game.targets.is_empty(), "all targets are shares of the visits");
+        for (ply, entry) in game.plies.iter().enumerate().filter(|(_, entry)| entry.is_searched()) {
+            let found = search_of(&game, ply, &config, &Network::new(3));
+            assert_eq!(entry.root_value.to_bits(), found.value.to_bits());
+            assert_eq!(entry.network, 3);
+            let range = game.range(ply);
+            if entry.flags & FAST_SEARCH != 0 {
+                assert!(range.is_empty());
+                fast += 1;
+            } else {
+                assert_eq!(game.visits[range.clone()], found.visits);
+                assert_eq!(game.priors[range], found.priors);
+                assert_eq!(game.target(ply), found.target);
+            }
+            searches += 1;
+        }
+    }
+    // Four standard deviations.
+    let expected = 0.6 * f64::from(searches);
+    assert!((f64::from(fast) - expected).abs() < 4.0 * (0.4 * expected).sqrt(), "{fast} of {searches}");
+}
+
+#[test]
+fn which_searches_are_fast_depends_on_nothing_that_is_searched() {
+    let config = SelfPlayConfig { full_search_share: 0.5, opening_plies: 0, ..config() };
+    let (one, other) = (play(config.clone(), 40), play(SelfPlayConfig { simulations: 11, ..config.clone() }, 40));
+    let mut compared = 0;
+    for (one, other) in one.iter().zip(&other) {
+        for (ply, (one, other)) in one.plies.iter().zip(&other.plies).enumerate() {
+            if one.is_searched() && other.is_searched() {
+                assert_eq!(one.flags, other.flags, "ply {ply}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 100 && one.iter().zip(&other).any(|(one, other)| one.plies != other.plies));
+    let seeded = play(SelfPlayConfig { seed: 8, ..config }, 40);
+    assert!(one.iter().zip(&seeded).any(|(one, other)| one.plies[0].flags != other.plies[0].flags));
+}
+
+#[test]
+fn trees_go_on_from_fast_searches_to_full_ones() {
+    let config = SelfPlayConfig { full_search_share: 0.5, opening_plies: 0, ..config() };
+    let mut inherited = 0;
+    for game in play(config.clone(), 40) {
+        for ply in (1..game.plies.len()).filter(|&ply| game.plies[ply].flags & SEARCHED != 0) {
+            let visits: u32 = game.visits[game.range(ply)].iter().sum();
+            assert!(visits >= config.simulations);
+            inherited += u32::from(visits > config.simulations && game.plies[ply - 1].flags & FAST_SEARCH != 0);
+        }
+    }
+    assert!(inherited > 20);
+}
