@@ -157,15 +157,13 @@ impl GameRecord {
             if player != ply.player {
                 return Err(format!("ply {index} is said to be by player {}, the rules say {player}", ply.player));
             }
+            self.check_search(index)?;
             if ply.flags & SEARCHED != 0 {
-                if player >= 0 {
-                    state.legal_actions(&mut legal);
-                }
-                if player < 0 || self.legal[self.range(index)] != legal {
+                state.legal_actions(&mut legal);
+                if self.legal[self.range(index)] != legal {
                     return Err(format!("the legal actions stored for ply {index} are not those of the rules"));
                 }
             }
-            self.check_search(index)?;
             state.try_play(ply.action).map_err(|error| format!("ply {index}: {error}"))?;
         }
         let outcome = match state.turn() {
@@ -299,7 +297,10 @@ impl GameRecord {
         }
         let known = if format < 3 { SEARCHED | MIXED_NETWORKS } else { SEARCHED | MIXED_NETWORKS | FAST_SEARCH };
         if let Some(ply) = plies.iter().find(|ply| ply.flags & !known != 0) {
-            return Err(format!("a game record with ply flags {:#04x}, which format {format} does not have", ply.flags));
+            return Err(format!(
+                "a game record with ply flags {:#04x}, which format {format} does not have",
+                ply.flags
+            ));
         }
         let mut words = |count: usize| (0..count).map(|_| reader.u32()).collect::<Result<Vec<_>, _>>();
         let floats = |words: Vec<u32>| words.into_iter().map(f32::from_bits).collect();

@@ -121,8 +121,7 @@ fn flags_that_do_not_go_together_are_refused() {
     let fast = || {
         let mut record = game();
         record.plies[1].flags = FAST_SEARCH;
-        (record.offsets[2], record.legal, record.visits, record.priors) =
-            (2, vec![0, 1], vec![1, 3], vec![0.25, 0.75]);
+        (record.offsets[2], record.legal, record.visits, record.priors) = (2, vec![0, 1], vec![1, 3], vec![0.25, 0.75]);
         record
     };
     fast().check(&toy()).unwrap();

@@ -86,7 +86,12 @@ pub fn config() -> SelfPlayConfig {
     }
 }
 
-pub fn start(config: SelfPlayConfig, slots: usize, games: Option<u64>, networks: Vec<Network>) -> SelfPlay<Network, Toy> {
+pub fn start(
+    config: SelfPlayConfig,
+    slots: usize,
+    games: Option<u64>,
+    networks: Vec<Network>,
+) -> SelfPlay<Network, Toy> {
     let layout = Layout { slots, first_game: 5, games, inside: |body| body() };
     let workers = Workers::new(2).unwrap();
     SelfPlay::start(&toy(), config, &layout, networks, &workers, None).unwrap()
