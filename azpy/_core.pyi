@@ -228,7 +228,13 @@ class ReplayBuffer:
     @property
     def num_positions(self) -> int: ...
     def sample(
-        self, rows: int, *, seed: int, root_value_weight: float = 0.0, symmetries: bool = True
+        self,
+        rows: int,
+        *,
+        seed: int,
+        root_value_weight: float = 0.0,
+        symmetries: bool = True,
+        surprise_weight: float = 0.0,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
         """observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B] (player to move)."""
 

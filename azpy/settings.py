@@ -349,6 +349,17 @@ class Settings:
     symmetries: Annotated[
         bool, About("turns and mirrors training rows at random, where the game has symmetries", "learning")
     ] = True
+    surprise_weight: Annotated[
+        float,
+        About(
+            "share of a game's training rows drawn by how far policy targets are from the priors; the rest are uniform",
+            "learning",
+            unit="share",
+            source="KataGo's policy surprise weighting, 0.5 there",
+            low=0,
+            high=1,
+        ),
+    ] = 0.0
     schedule: Annotated[
         str,
         About(

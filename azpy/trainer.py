@@ -264,6 +264,7 @@ class Trainer:
                 batch_size=settings.batch_size,
                 root_value_weight=settings.root_value_weight,
                 symmetries=settings.symmetries,
+                surprise_weight=settings.surprise_weight,
                 schedule=lambda done: self._budget.rate(iteration - 1 + done),
             )
             for taken, loss in enumerate(losses, start=1):

@@ -158,7 +158,7 @@ fn training_draws_the_targets_and_not_the_visits() {
         let rows = 50;
         let (mut observations, mut legal) = (vec![0.0; rows * 3], vec![false; rows * 2]);
         let (mut policies, mut values) = (vec![0.0; rows * 2], vec![0.0; rows]);
-        let draw = Draw { seed: 1, root_value_weight: 0.0, symmetries: true };
+        let draw = Draw { seed: 1, root_value_weight: 0.0, symmetries: true, surprise_weight: 0.0 };
         let samples = Samples {
             observations: &mut observations,
             legal: &mut legal,
@@ -171,5 +171,33 @@ fn training_draws_the_targets_and_not_the_visits() {
             assert_eq!(policy, expected[usize::from(*value > 0.0)]);
         }
         assert!(values.contains(&-1.0) && values.contains(&1.0));
+    }
+}
+
+#[test]
+fn surprising_plies_are_drawn_by_their_weight() {
+    // Of ply 0 and ply 1 with targets; the plain game's visits are what its priors said.
+    let surprises = [0.125 * (0.125_f64 / 0.25).ln() + 0.875 * (0.875_f64 / 0.75).ln(), (1.0_f64 / 0.5).ln()];
+    let share_of_ply_1 = |record: GameRecord, surprise_weight: f64| {
+        let mut buffer = ReplayBuffer::new(toy(), 100);
+        buffer.add(record).unwrap();
+        let rows = 10_000;
+        let (mut observations, mut legal) = (vec![0.0; rows * 3], vec![false; rows * 2]);
+        let (mut policies, mut values) = (vec![0.0; rows * 2], vec![0.0; rows]);
+        let samples = Samples {
+            observations: &mut observations,
+            legal: &mut legal,
+            policies: &mut policies,
+            values: &mut values,
+        };
+        let draw = Draw { seed: 3, root_value_weight: 0.0, symmetries: true, surprise_weight };
+        buffer.sample(draw, samples, &Workers::new(2).unwrap());
+        values.iter().filter(|&&value| value > 0.0).count() as f64 / rows as f64
+    };
+    for weight in [0.0, 0.25, 0.5, 1.0] {
+        let expected = (1.0 - weight) / 2.0 + weight * surprises[1] / (surprises[0] + surprises[1]);
+        let share = share_of_ply_1(with_targets(), weight);
+        assert!((share - expected).abs() < 0.02, "{share} at weight {weight}, expected {expected}");
+        assert!((share_of_ply_1(game(), weight) - 0.5).abs() < 0.02);
     }
 }
