@@ -3,8 +3,8 @@
 //! All of it depends on (seed, game id) and on what the searches find. Knows nothing of pipelines, evaluators or threads.
 
 use crate::config::SearchConfig;
-use crate::game::{Action, Game, GameFault, PovValue, Turn, check_chance};
-use crate::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
+use crate::game::{Action, Game, GameFault, Player, PovValue, Turn, check_chance};
+use crate::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, OPPONENT, Ply, SEARCHED};
 use crate::resign::{Resign, Streaks};
 use crate::rng::Stream;
 use crate::search::{Search, SearchResult, stream_for};
@@ -13,8 +13,9 @@ use crate::search::{Search, SearchResult, stream_for};
 /// search) is its number, and these set its other draws apart.
 const CHOICE: u64 = 1 << 63;
 const SEARCH_KIND: u64 = 1 << 62;
-/// The word of a game's openings; `resign` has the one below.
+/// The words of a game's openings and of its opponent; `resign` has the one between.
 const OPENINGS: u64 = u64::MAX;
+const OPPONENT_DRAW: u64 = u64::MAX - 2;
 
 /// How games are played.
 #[derive(Clone, Debug)]
@@ -42,6 +43,9 @@ pub struct SelfPlayConfig {
     /// Then come 0 to this many actions drawn from the network's raw policy, not searched and not learned from (the
     /// initialisation of games in KataGo; Wu 2019).
     pub opening_policy_plies: usize,
+    /// Share of games in which one player, drawn by game id, is one of the opponents given: a network of an earlier
+    /// checkpoint, drawn likewise. Without opponents there are none.
+    pub opponent_share: f64,
     /// When a player gives up.
     pub resign: Resign,
     /// Whether a move's search begins with what the last one found below the action played.
@@ -73,11 +77,35 @@ impl SelfPlayConfig {
     fn is_fast(&self, game_id: u64, ply: usize) -> bool {
         stream_for(self.seed, game_id, ply as u64 | SEARCH_KIND).unit() >= self.full_search_share
     }
+
+    /// Who plays one side of a game, if not the newest network.
+    fn opponent_of(&self, game_id: u64, opponents: usize) -> Option<Opponent> {
+        if opponents == 0 {
+            return None;
+        }
+        let mut stream = stream_for(self.seed, game_id, OPPONENT_DRAW);
+        // In this order, so that a game is the same again with its opponent alone and a share of 1.
+        if stream.unit() >= self.opponent_share {
+            return None;
+        }
+        let seat = [Player::Zero, Player::One][stream.below(2)];
+        Some(Opponent { seat, network: 1 + stream.below(opponents) })
+    }
+}
+
+/// A network of an earlier checkpoint that plays one side of a game.
+#[derive(Clone, Copy)]
+pub(crate) struct Opponent {
+    seat: Player,
+    /// Its place among the pipeline's networks; 0 is the newest.
+    pub(crate) network: usize,
 }
 
 /// A game in a slot.
 pub(crate) struct GameInPlay {
     pub(crate) record: GameRecord,
+    /// Who plays one of its sides, if not the newest network.
+    pub(crate) opponent: Option<Opponent>,
     /// Plies of random opening.
     opening: usize,
     /// The ply at which the actions drawn from the raw policy end.
@@ -92,8 +120,8 @@ pub(crate) struct GameInPlay {
 }
 
 impl GameInPlay {
-    /// A game that has not begun.
-    pub(crate) fn new(config: &SelfPlayConfig, game_id: u64) -> Self {
+    /// A game that has not begun; `opponents` are those it may have.
+    pub(crate) fn new(config: &SelfPlayConfig, game_id: u64, opponents: usize) -> Self {
         let mut stream = stream_for(config.seed, game_id, OPENINGS);
         let mut up_to = |plies: usize| if plies == 0 { 0 } else { stream.below(plies.saturating_add(1)) };
         let opening = up_to(config.opening_plies);
@@ -107,6 +135,7 @@ impl GameInPlay {
                 offsets: vec![0],
                 ..GameRecord::default()
             },
+            opponent: config.opponent_of(game_id, opponents),
             opening,
             policy_until,
             streaks: Streaks::default(),
@@ -124,12 +153,13 @@ impl GameInPlay {
     }
 }
 
-/// Plays the action that a finished search leads to, and notes it; or gives the game up.
+/// Plays the action that a finished search leads to, and notes it; or gives the game up. `networks` are the numbers of
+/// the pipeline's networks, in the order in which `Search::network` counts them.
 pub(crate) fn finish_move<G: Game>(
     search: &mut Search<G>,
     game: &mut GameInPlay,
     config: &SelfPlayConfig,
-    network: u64,
+    networks: &[u64],
 ) {
     let Turn::Player(player) = search.root().turn() else {
         return;
@@ -138,7 +168,10 @@ pub(crate) fn finish_move<G: Game>(
     let ply = record.plies.len();
     let result = search.result();
     let drawn_from_policy = ply < game.policy_until;
-    if !drawn_from_policy && record.resign_ply.is_none() && game.streaks.note(&config.resign, player, &result) {
+    let (network, is_opponent) = (networks[search.network], search.network > 0);
+    // The threshold is held where few of the newest network's resignations are wrong: it says nothing of another's.
+    let may_resign = !drawn_from_policy && !is_opponent && record.resign_ply.is_none();
+    if may_resign && game.streaks.note(&config.resign, player, &result) {
         record.resign_ply = Some(ply as u32);
         if !record.control {
             record.resigned = true;
@@ -158,7 +191,13 @@ pub(crate) fn finish_move<G: Game>(
     let mut entry = Ply { action, player: player.index() as i8, flags: 0, root_value: 0.0, network };
     if !drawn_from_policy {
         let mixed = if network == game.network { 0 } else { MIXED_NETWORKS };
-        entry.flags = mixed | if game.fast { FAST_SEARCH } else { SEARCHED };
+        let kind = match (is_opponent, game.fast) {
+            (false, false) => SEARCHED,
+            (false, true) => FAST_SEARCH,
+            (true, false) => OPPONENT,
+            (true, true) => OPPONENT | FAST_SEARCH,
+        };
+        entry.flags = mixed | kind;
         entry.root_value = result.value;
     }
     if entry.flags & SEARCHED != 0 {
@@ -177,7 +216,7 @@ pub(crate) fn begin_move<G: Game>(
     search: &mut Search<G>,
     game: &mut GameInPlay,
     config: &SelfPlayConfig,
-    network: u64,
+    networks: &[u64],
 ) {
     let (mut legal, mut outcomes) = (Vec::new(), Vec::new());
     while !game.over {
@@ -205,9 +244,17 @@ pub(crate) fn begin_move<G: Game>(
                 }
                 (legal[stream.below(legal.len())], player.index() as i8)
             }
-            Turn::Player(_) => {
+            Turn::Player(player) => {
                 let drawn_from_policy = ply < game.policy_until;
-                game.network = network;
+                // The newest network's policy opens the game, whoever plays it.
+                let opponent = game.opponent.filter(|opponent| opponent.seat == player && !drawn_from_policy);
+                let mover = opponent.map_or(0, |opponent| opponent.network);
+                if search.network != mover {
+                    // What another network said of these positions is not this one's opinion.
+                    search.reset(search.root().clone());
+                    search.network = mover;
+                }
+                game.network = networks[mover];
                 game.fast = !drawn_from_policy && config.is_fast(record.game_id, ply);
                 let simulations = if drawn_from_policy {
                     0 // the root's own evaluation is all that such a draw needs
@@ -216,7 +263,8 @@ pub(crate) fn begin_move<G: Game>(
                 } else {
                     config.simulations
                 };
-                search.set_exploring(!game.fast);
+                // Noise is for what is learned from.
+                search.set_exploring(!game.fast && mover == 0);
                 search.begin(simulations, stream).expect("it is a player's turn");
                 return;
             }

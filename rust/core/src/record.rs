@@ -28,6 +28,8 @@ pub const SEARCHED: u8 = 1;
 pub const MIXED_NETWORKS: u8 = 2;
 /// A fast search chose the action. That is no sample: its value is kept, the rest is not.
 pub const FAST_SEARCH: u8 = 4;
+/// The opponent's network, an earlier one, searched the ply, fast or in full. That is no sample either.
+pub const OPPONENT: u8 = 8;
 
 /// One ply of a game.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +38,7 @@ pub struct Ply {
     pub action: Action,
     /// 0 or 1; -1 at a chance turn.
     pub player: i8,
-    /// [`SEARCHED`], [`MIXED_NETWORKS`], [`FAST_SEARCH`].
+    /// [`SEARCHED`], [`MIXED_NETWORKS`], [`FAST_SEARCH`], [`OPPONENT`].
     pub flags: u8,
     /// The search's value for the player to move; 0 where not searched.
     pub root_value: f32,
@@ -48,7 +50,7 @@ impl Ply {
     /// Whether a search chose the action, to learn from or not.
     #[must_use]
     pub fn is_searched(&self) -> bool {
-        self.flags & (SEARCHED | FAST_SEARCH) != 0
+        self.flags & (SEARCHED | FAST_SEARCH | OPPONENT) != 0
     }
 }
 
@@ -112,6 +114,12 @@ impl GameRecord {
     #[must_use]
     pub fn samples(&self) -> usize {
         self.plies.iter().filter(|ply| ply.flags & SEARCHED != 0).count()
+    }
+
+    /// Whether an opponent, an earlier network, searched any of its plies.
+    #[must_use]
+    pub fn has_opponent(&self) -> bool {
+        self.plies.iter().any(|ply| ply.flags & OPPONENT != 0)
     }
 
     /// Whether a player would have resigned and then did not lose; only control games can tell.
@@ -185,10 +193,14 @@ impl GameRecord {
 
     /// Whether a ply's numbers are some that a search can give.
     fn check_search(&self, index: usize) -> Result<(), String> {
+        const FAST_OPPONENT: u8 = FAST_SEARCH | OPPONENT;
         let (ply, range) = (&self.plies[index], self.range(index));
         // A search is of one kind, and dice are not searched.
-        let kinds = [SEARCHED, FAST_SEARCH].iter().filter(|&kind| ply.flags & kind != 0).count();
-        if kinds > 1 || (ply.flags != 0 && (kinds == 0 || ply.player < 0)) {
+        let fits = match ply.flags & !MIXED_NETWORKS {
+            SEARCHED | FAST_SEARCH | OPPONENT | FAST_OPPONENT => ply.player >= 0,
+            _ => ply.flags == 0,
+        };
+        if !fits {
             return Err(format!("ply {index} has flags {:#04x}, which do not go together", ply.flags));
         }
         let number = |x: f32| x.is_finite() && x.abs() <= 1.0;
@@ -295,7 +307,8 @@ impl GameRecord {
                 network: reader.u64()?,
             });
         }
-        let known = if format < 3 { SEARCHED | MIXED_NETWORKS } else { SEARCHED | MIXED_NETWORKS | FAST_SEARCH };
+        let full = SEARCHED | MIXED_NETWORKS;
+        let known = if format < 3 { full } else { full | FAST_SEARCH | OPPONENT };
         if let Some(ply) = plies.iter().find(|ply| ply.flags & !known != 0) {
             return Err(format!(
                 "a game record with ply flags {:#04x}, which format {format} does not have",

@@ -1,11 +1,13 @@
-//! Games played by a network against itself, in pipelines of slots.
+//! Games played by a network against itself, and some against an earlier one, in pipelines of slots.
 //!
-//! A pipeline is a thread with its own slots and its own evaluator. It plays rounds: all its slots' trees grow, one
-//! batch goes to the device, and while it is there another pipeline's trees grow. A slot whose game ends hands the
-//! record over and begins the next game.
+//! A pipeline is a thread with its own slots and its own evaluators: the newest network, which plays both sides of most
+//! games, and any number of opponents, each of which plays one side of some. It plays rounds: all its slots' trees grow,
+//! one batch a network goes to the device, and while it is there another pipeline's trees grow. A slot whose game ends
+//! hands the record over and begins the next game.
 //!
-//! What a game is depends on (seed, game id) and the evaluator's answers alone: every draw comes from a stream keyed by
-//! them and the ply, so the number of pipelines, slots and threads changes nothing but the speed.
+//! What a game is depends on (seed, game id), the list of opponents and the networks' answers alone: every draw comes
+//! from a stream keyed by (seed, game id) and the ply, so the number of pipelines, slots and threads changes nothing but
+//! the speed.
 //!
 //! Pipelines and their owner share one small state under one lock: who may run, which evaluators are next, and the
 //! finished games. Nobody holds it while growing trees or evaluating.
@@ -62,6 +64,8 @@ pub struct SelfPlayStats {
     pub searches: u64,
     /// Those of them with a fast search.
     pub fast_searches: u64,
+    /// Games in which an opponent searched.
+    pub opponent_games: u64,
     /// Games that a player gave up.
     pub resigned: u64,
     /// Control games in which a player would have done so.
@@ -95,6 +99,8 @@ struct State<Error, E> {
     waiting: usize,
     /// Evaluators to change to, one a pipeline.
     next: Vec<Option<E>>,
+    /// Opponents of the games to come, for each pipeline.
+    next_opponents: Vec<Option<Vec<E>>>,
     /// Pipelines that have ended: they take no evaluator any more.
     ended: Vec<bool>,
     /// `Resign::below` from each pipeline's next round on.
@@ -136,19 +142,23 @@ impl<E: Evaluator<G> + 'static, G: Game> SelfPlay<E, G>
 where
     E::Error: 'static,
 {
-    /// Starts playing from `start`, with one evaluator a pipeline.
+    /// Starts playing from `start`. For each pipeline there is a list of evaluators, of the same networks in the same
+    /// order: first that of the newest network, then those of its opponents, if any.
     ///
     /// # Errors
     /// When a thread cannot be started.
+    ///
+    /// # Panics
+    /// When a pipeline has no evaluator.
     pub fn start(
         start: &G,
         config: SelfPlayConfig,
         layout: &Layout,
-        evaluators: Vec<E>,
+        networks: Vec<Vec<E>>,
         workers: &Workers,
         cache: Option<Arc<Cache>>,
     ) -> Result<Self, String> {
-        let pipelines = evaluators.len();
+        let pipelines = networks.len();
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 stop: false,
@@ -161,6 +171,7 @@ where
                 running: pipelines,
                 waiting: 0,
                 next: (0..pipelines).map(|_| None).collect(),
+                next_opponents: (0..pipelines).map(|_| None).collect(),
                 ended: vec![false; pipelines],
                 resign_below: config.resign.below,
                 stats: SelfPlayStats::default(),
@@ -171,7 +182,8 @@ where
             _game: std::marker::PhantomData,
         });
         let mut selfplay = Self { shared, threads: Vec::new() };
-        for (index, evaluator) in evaluators.into_iter().enumerate() {
+        for (index, evaluators) in networks.into_iter().enumerate() {
+            assert!(!evaluators.is_empty(), "pipeline {index} has no evaluator");
             // The first pipelines have one slot more where they do not divide evenly.
             let slots = layout.slots / pipelines + usize::from(index < layout.slots % pipelines);
             let pipeline = Pipeline {
@@ -179,7 +191,8 @@ where
                 config: config.clone(),
                 start: start.clone(),
                 rounds: Rounds::new(workers.clone(), cache.clone()),
-                evaluator,
+                opponents: evaluators.len() - 1,
+                evaluators,
                 searches: Vec::new(),
                 games: Vec::new(),
                 spent: PipelineStats::default(),
@@ -242,7 +255,7 @@ where
         self.wait_until(patience, |state| state.waiting == state.running)
     }
 
-    /// Leaves new evaluators for the pipelines, one each, to be taken between rounds.
+    /// Leaves evaluators of a new newest network for the pipelines, one each, to be taken between rounds.
     ///
     /// # Errors
     /// When their number is not that of the pipelines.
@@ -253,6 +266,22 @@ where
             return Err(SelfPlayError::Swap(format!("{given} evaluators for {pipelines} pipelines")));
         }
         state.next = evaluators.into_iter().map(Some).collect();
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// Leaves new opponents for the pipelines, a list for each, to be taken between rounds. Games that have begun go on
+    /// with the opponents that they have.
+    ///
+    /// # Errors
+    /// When their number is not that of the pipelines.
+    pub fn set_opponents(&self, opponents: Vec<Vec<E>>) -> Result<(), SelfPlayError<E::Error>> {
+        let mut state = self.shared.lock();
+        if opponents.len() != state.next_opponents.len() {
+            let (given, pipelines) = (opponents.len(), state.next_opponents.len());
+            return Err(SelfPlayError::Swap(format!("{given} lists of opponents for {pipelines} pipelines")));
+        }
+        state.next_opponents = opponents.into_iter().map(Some).collect();
         self.shared.changed.notify_all();
         Ok(())
     }
@@ -333,7 +362,10 @@ struct Pipeline<E, G: Game> {
     config: SelfPlayConfig,
     start: G,
     rounds: Rounds<G>,
-    evaluator: E,
+    /// The newest network's, those of the opponents that new games may have, and those that only games in play have.
+    evaluators: Vec<E>,
+    /// How many opponents new games may have.
+    opponents: usize,
     /// The slots: their searches and their games, in step.
     searches: Vec<Search<G>>,
     games: Vec<GameInPlay>,
@@ -370,11 +402,12 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         self.refill(shared, slots);
         while !self.searches.is_empty() {
             self.check()?;
-            let mut evaluator = Clocked { inner: &mut self.evaluator, evaluating: Duration::ZERO };
-            self.rounds.run(&mut self.searches, std::slice::from_mut(&mut evaluator))?;
-            self.spent.evaluating += evaluator.evaluating;
+            let clocked = |inner| Clocked { inner, evaluating: Duration::ZERO };
+            let mut evaluators: Vec<_> = self.evaluators.iter_mut().map(clocked).collect();
+            self.rounds.run(&mut self.searches, &mut evaluators)?;
+            self.spent.evaluating += evaluators.iter().map(|clocked| clocked.evaluating).sum::<Duration>();
             self.spent.rounds += 1;
-            let network = self.evaluator.network().unwrap_or(0);
+            let networks = self.networks();
             let config = &self.config;
             let mut slots_in_play: Vec<_> = self.searches.iter_mut().zip(&mut self.games).collect();
             let mut searched = SearchStats::default();
@@ -384,8 +417,8 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             self.rounds.workers().for_each(&mut slots_in_play, |(search, game)| {
                 // Games end and begin here; a search that is not done has nothing to be told.
                 if search.is_done() {
-                    finish_move(search, game, config, network);
-                    begin_move(search, game, config, network);
+                    finish_move(search, game, config, &networks);
+                    begin_move(search, game, config, &networks);
                 }
             });
             self.check()?;
@@ -400,6 +433,33 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             self.refill(shared, slots);
         }
         Ok(())
+    }
+
+    /// What records call the networks.
+    fn networks(&self) -> Vec<u64> {
+        self.evaluators.iter().map(|evaluator| evaluator.network().unwrap_or(0)).collect()
+    }
+
+    /// Has new games draw from these opponents, and keeps the old ones that games in play still have.
+    fn take_opponents(&mut self, fresh: Vec<E>) {
+        let mut old: Vec<_> = self.evaluators.drain(1..).map(Some).collect();
+        self.opponents = fresh.len();
+        self.evaluators.extend(fresh);
+        let mut places = vec![0; old.len()];
+        for (search, game) in self.searches.iter_mut().zip(&mut self.games) {
+            let Some(opponent) = &mut game.opponent else {
+                continue;
+            };
+            let place = opponent.network - 1;
+            if let Some(evaluator) = old[place].take() {
+                places[place] = self.evaluators.len();
+                self.evaluators.push(evaluator);
+            }
+            opponent.network = places[place];
+            if search.network > 0 {
+                search.network = places[place];
+            }
+        }
     }
 
     /// Whether every game keeps its promises.
@@ -419,9 +479,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 state.next_game += 1;
                 state.next_game - 1
             };
-            let mut game = GameInPlay::new(&self.config, game_id);
+            let mut game = GameInPlay::new(&self.config, game_id, self.opponents);
             let mut search = Search::new(self.start.clone(), self.config.search, 0);
-            begin_move(&mut search, &mut game, &self.config, self.evaluator.network().unwrap_or(0));
+            begin_move(&mut search, &mut game, &self.config, &self.networks());
             // A game without a single search (over at once, or all opening) still counts.
             if game.over {
                 self.hand_over(shared, vec![game.into_record()], &SearchStats::default());
@@ -443,6 +503,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             let count = |is: fn(&&Ply) -> bool| record.plies.iter().filter(is).count() as u64;
             stats.searches += count(|ply| ply.is_searched());
             stats.fast_searches += count(|ply| ply.flags & FAST_SEARCH != 0);
+            stats.opponent_games += u64::from(record.has_opponent());
             stats.resigned += u64::from(record.resigned);
             stats.controls += u64::from(record.control && record.resign_ply.is_some());
             stats.false_resignations += u64::from(record.false_resignation());
@@ -459,8 +520,11 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         let mut waiting = false;
         loop {
             if let Some(evaluator) = state.next[self.index].take() {
-                self.evaluator = evaluator;
+                self.evaluators[0] = evaluator;
                 shared.changed.notify_all();
+            }
+            if let Some(opponents) = state.next_opponents[self.index].take() {
+                self.take_opponents(opponents);
             }
             self.config.resign.below = state.resign_below;
             let go_on = !state.paused && state.finished.len() < state.room;

@@ -1,7 +1,7 @@
 //! Game records: old bytes are still read, targets come back to the last bit, and what no search can have left is refused.
 
 use azpy_core::batched::Workers;
-use azpy_core::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
+use azpy_core::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, OPPONENT, Ply, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::toy::Toy;
 
@@ -126,7 +126,7 @@ fn flags_that_do_not_go_together_are_refused() {
     };
     fast().check(&toy()).unwrap();
     assert_eq!(GameRecord::from_bytes(&fast().to_bytes()), Ok(fast()));
-    for flags in [SEARCHED | FAST_SEARCH, MIXED_NETWORKS] {
+    for flags in [SEARCHED | FAST_SEARCH, SEARCHED | OPPONENT, MIXED_NETWORKS] {
         let mut record = fast();
         record.plies[1].flags = flags;
         assert!(record.check(&toy()).unwrap_err().contains("which do not go together"));

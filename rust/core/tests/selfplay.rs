@@ -24,7 +24,7 @@ fn games_depend_on_the_seed_and_their_id_alone() {
     let play = |slots, pipelines, threads, cache: bool| {
         let layout = Layout { slots, first_game: 5, games: Some(40), inside: |body| body() };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
-        let networks = vec![Network::new(3); pipelines];
+        let networks = vec![vec![Network::new(3)]; pipelines];
         let workers = Workers::new(threads).unwrap();
         all(&SelfPlay::start(&toy, config(), &layout, networks, &workers, cache).unwrap())
     };
@@ -45,11 +45,13 @@ fn games_depend_on_the_seed_and_their_id_alone() {
 #[test]
 fn no_option_makes_games_depend_on_the_layout() {
     let toy = toy();
+    let networks = [0, 1, 2].map(|n| Network { salt: n as f32, ..Network::new(3 + n) }).to_vec();
     let config = SelfPlayConfig {
         search: SearchConfig { evaluations: Some(12), ..config().search },
         temperature_halflife: Some(3.0),
         opening_policy_plies: 2,
         full_search_share: 0.6,
+        opponent_share: 0.5,
         resign: Resign { below: -0.1, plies: 1, control: 0.3 },
         ..config()
     };
@@ -57,7 +59,7 @@ fn no_option_makes_games_depend_on_the_layout() {
         let layout = Layout { slots, first_game: 5, games: Some(60), inside: |body| body() };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
         let workers = Workers::new(threads).unwrap();
-        let play = SelfPlay::start(&toy, config.clone(), &layout, vec![Network::new(3); pipelines], &workers, cache);
+        let play = SelfPlay::start(&toy, config.clone(), &layout, vec![networks.clone(); pipelines], &workers, cache);
         let play = play.unwrap();
         let games = all(&play);
         let (stats, count) = (play.stats(), |is: fn(&&GameRecord) -> bool| games.iter().filter(is).count() as u64);
@@ -67,7 +69,8 @@ fn no_option_makes_games_depend_on_the_layout() {
         let plies = |is: fn(&&Ply) -> bool| games.iter().flat_map(|game| &game.plies).filter(is).count() as u64;
         assert_eq!(stats.positions, plies(|ply| ply.flags & SEARCHED != 0));
         assert_eq!(stats.fast_searches, plies(|ply| ply.flags & FAST_SEARCH != 0));
-        assert_eq!(stats.searches, stats.positions + stats.fast_searches);
+        assert_eq!(stats.searches, plies(|ply| ply.is_searched()));
+        assert_eq!(stats.opponent_games, count(|game| game.has_opponent()));
         games
     };
     let games = play(8, 1, 1, false);
@@ -75,6 +78,7 @@ fn no_option_makes_games_depend_on_the_layout() {
         assert!(play(slots, pipelines, threads, cache) == games, "{slots} slots, {pipelines} pipelines");
     }
     assert!(games.iter().any(|game| game.resigned) && games.iter().any(|game| game.false_resignation()));
+    assert!(games.iter().any(GameRecord::has_opponent));
     for game in &games {
         game.check(&toy).unwrap();
         assert_eq!(&GameRecord::from_bytes(&game.to_bytes()).unwrap(), game);
@@ -141,7 +145,7 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
         let config = SelfPlayConfig { search, simulations: 6, opening_plies: 0, resign, tree_reuse: false, ..config() };
         let config = SelfPlayConfig { full_search_share, ..config };
         let layout = Layout { slots: 2, first_game: 0, games: Some(2), inside: |body| body() };
-        let play = SelfPlay::start(&toy, config, &layout, vec![Known(value)], &Workers::Serial, None).unwrap();
+        let play = SelfPlay::start(&toy, config, &layout, vec![vec![Known(value)]], &Workers::Serial, None).unwrap();
         let record = loop {
             if let Some(record) = play.next(Duration::from_secs(5)).unwrap() {
                 break record;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use azpy_core::batched::Workers;
 use azpy_core::config::{RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator};
-use azpy_core::game::{Game, PovValue};
+use azpy_core::game::{Game, PovValue, Turn};
 use azpy_core::record::GameRecord;
 use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
@@ -38,6 +38,8 @@ impl<G: Game> Evaluator<G> for Network {
     fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         assert!(!self.panics, "asked to panic");
+        let asked = batch.states.iter().all(|state| matches!(state.turn(), Turn::Player(_)));
+        assert!(asked, "a finished game or a roll was evaluated");
         if self.fail.load(Ordering::SeqCst) {
             return Err("asked to fail");
         }
@@ -72,6 +74,7 @@ pub fn config() -> SelfPlayConfig {
         simulations: 30,
         full_search_share: 1.0,
         fast_simulations: 7,
+        opponent_share: 0.0,
         temperature: 1.0,
         temperature_plies: 4,
         temperature_final: 0.3,
@@ -94,6 +97,7 @@ pub fn start(
 ) -> SelfPlay<Network, Toy> {
     let layout = Layout { slots, first_game: 5, games, inside: |body| body() };
     let workers = Workers::new(2).unwrap();
+    let networks = networks.into_iter().map(|network| vec![network]).collect();
     SelfPlay::start(&toy(), config, &layout, networks, &workers, None).unwrap()
 }
 
