@@ -10,6 +10,7 @@ __all__ = [
     "CHANCE",
     "FAST_SEARCH",
     "MIXED_NETWORKS",
+    "OPPONENT",
     "SEARCHED",
     "TERMINAL",
     "CoreError",
@@ -36,6 +37,7 @@ TERMINAL: int
 SEARCHED: int  # flags of a ply in a GameRecord: a sample to learn from, searched in full
 MIXED_NETWORKS: int  # the network was exchanged during the search
 FAST_SEARCH: int  # no sample: a fast search, of which only the value is kept
+OPPONENT: int  # no sample: searched by the opponent, an earlier network; only the value is kept
 
 class CoreError(RuntimeError):
     """A bug in azpy itself (a panic in the core, turned into an exception)."""
@@ -274,10 +276,13 @@ class SelfPlay:
         resign_control: float = 0.1,
         full_search_share: float = 1.0,
         fast_simulations: int | None = None,
+        opponents: Sequence[Any] = ...,
+        opponent_share: float = 0.0,
     ) -> SelfPlay: ...
     def __iter__(self) -> Iterator[GameRecord]: ...
     def __next__(self) -> GameRecord: ...
     def swap(self, evaluator: Any) -> None: ...
+    def set_opponents(self, opponents: Sequence[Any]) -> None: ...
     def set_resign_below(self, below: float) -> None: ...
     def pause(self) -> None: ...
     def resume(self) -> None: ...
@@ -286,10 +291,10 @@ class SelfPlay:
     def __exit__(self, *args: object) -> None: ...
     @property
     def stats(self) -> dict[str, float]:
-        """Totals since the start: games, positions (samples of finished games), searches, fast_searches, resigned,
-        controls (control games in which a player would have resigned), false_resignations, simulations, evaluations,
-        cache_hits, terminals, collisions, batches, rows, rows_capacity (what the batches could have held), shared
-        (leaves that took the row of an equal one)."""
+        """Totals since the start: games, positions (samples of finished games), searches, fast_searches,
+        opponent_games, resigned, controls (control games in which a player would have resigned), false_resignations,
+        simulations, evaluations, cache_hits, terminals, collisions, batches, rows, rows_capacity (what the batches
+        could have held), shared (leaves that took the row of an equal one)."""
     @property
     def pipeline_stats(self) -> list[dict[str, float]]:
         """For each pipeline, since the start: rounds, seconds_growing, seconds_evaluating, seconds_waiting (for

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core, storage
-from azpy._core import FAST_SEARCH, MIXED_NETWORKS, SEARCHED, GameRecord
+from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord
 from azpy.positions import Position, name_of, observation_of, replayed
 from azpy.window import positions_of
 
@@ -116,10 +116,10 @@ def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
     """A game as plain values: all of its record, with the names that people give to actions.
 
     `outcome` is for player 0; where `resigned`, the player to move after the last ply gave up. Of each ply: `player`
-    (-1: dice), `action` and its `name`, `searched` (a sample, searched in full) and `fast` (searched fast); where it
-    was one of these `network` (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the
-    player to move; and of a sample the `search`: its legal actions with `action`, `name`, `prior` (without noise),
-    `visits` and `target` (what a network learns).
+    (-1: dice), `action` and its `name`, `searched` (a sample, searched in full), `fast` (searched fast) and `opponent`
+    (searched by the opponent, an earlier network). Where it was any of these: `network` (hexadecimal), `mixed_networks`
+    (exchanged during the search) and `root_value` for the player to move. Of a sample the `search`: its legal actions
+    with `action`, `name`, `prior` (without noise), `visits` and `target` (what a network learns).
     """
     plies = []
     flags, networks, offsets = record.flags, record.networks, record.offsets
@@ -127,13 +127,14 @@ def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
     search = [{"prior": float(p), "visits": int(n), "target": float(t)} for p, n, t in found]
     actions, players, root_values = record.actions.tolist(), record.players.tolist(), record.root_values.tolist()
     for ply, position in zip(range(len(record)), replayed(start, actions), strict=False):
-        searched, fast = bool(flags[ply] & SEARCHED), bool(flags[ply] & FAST_SEARCH)
+        kinds = {"searched": SEARCHED, "fast": FAST_SEARCH, "opponent": OPPONENT}
+        kind = {name: bool(flags[ply] & flag) for name, flag in kinds.items()}
         row = {"ply": ply, "player": players[ply], "action": actions[ply], "name": name_of(position, actions[ply])}
-        row |= {"searched": searched, "fast": fast}
-        if searched or fast:
+        row |= kind
+        if any(kind.values()):
             row |= {"network": f"{int(networks[ply]):#018x}", "mixed_networks": bool(flags[ply] & MIXED_NETWORKS)}
             row |= {"root_value": root_values[ply]}
-        if searched:
+        if kind["searched"]:
             own = range(offsets[ply], offsets[ply + 1])
             row["search"] = [{"action": legal[k], "name": name_of(position, legal[k])} | search[k] for k in own]
         plies.append(row)
@@ -195,7 +196,7 @@ def _pgn(start: Position, iteration: int, record: GameRecord, event: str) -> str
 
 
 def _network_name(record: GameRecord, player: int) -> str:
-    searched = record.flags & (SEARCHED | FAST_SEARCH) != 0
+    searched = record.flags & (SEARCHED | FAST_SEARCH | OPPONENT) != 0
     networks = set(record.networks[(record.players == player) & searched].tolist())
     return " ".join(f"network {network:#018x}" for network in sorted(networks)) or "?"
 

@@ -313,6 +313,16 @@ class Settings:
             high=2**32 - 1,
         ),
     ] = None
+    historical_share: Annotated[
+        float,
+        About(
+            "share of games in which one player is the network of an earlier checkpoint, from which nothing is learned",
+            "self-play",
+            unit="share",
+            low=0,
+            high=1,
+        ),
+    ] = 0.0
 
     learning_rate: Annotated[
         float,

@@ -81,7 +81,8 @@ impl GameRecord {
     }
 
     /// uint8 [T]: bit 0, a sample to learn from, searched in full; bit 1, the network was exchanged during the search;
-    /// bit 2, a fast search, of which only the value is kept. 0 where chance, an opening or the raw policy chose.
+    /// bit 2, a fast search, of which only the value is kept; bit 3, an opponent's search, likewise. 0 where chance, an
+    /// opening or the raw policy chose.
     #[getter]
     fn flags<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.flags))

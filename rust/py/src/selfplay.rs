@@ -33,6 +33,7 @@ pub(crate) trait AnySelfPlay: Send + Sync {
     fn is_paused(&self, patience: Duration) -> bool;
     fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()>;
     fn is_swapped(&self, patience: Duration) -> bool;
+    fn set_opponents(&self, opponents: Vec<Vec<AnyEvaluator>>) -> PyResult<()>;
     fn set_resign_below(&self, below: f64);
     fn stats(&self) -> SelfPlayStats;
     fn pipeline_stats(&self) -> Vec<PipelineStats>;
@@ -50,8 +51,8 @@ impl<G: Hosted> Playing<G> {
     pub(crate) fn start(start: &G, settings: SelfPlaySettings) -> PyResult<Self> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
-        let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
-        let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
+        let SelfPlaySettings { config, layout, networks, cache, .. } = settings;
+        let core = CoreSelfPlay::start(start, config, &layout, networks, &workers, cache);
         Ok(Self { core: core.map_err(PyRuntimeError::new_err)?, fault: start.fault().cloned() })
     }
 }
@@ -77,6 +78,9 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     }
     fn is_swapped(&self, patience: Duration) -> bool {
         self.core.is_swapped(patience)
+    }
+    fn set_opponents(&self, opponents: Vec<Vec<AnyEvaluator>>) -> PyResult<()> {
+        self.core.set_opponents(opponents).map_err(selfplay_error)
     }
     fn set_resign_below(&self, below: f64) {
         self.core.set_resign_below(below);
@@ -115,7 +119,8 @@ pub(crate) fn close_all(py: Python<'_>) {
     });
 }
 
-/// Games that a network plays against itself, in background threads. Iterating gives finished `GameRecord`s.
+/// Games that a network plays against itself, and some against earlier networks, in background threads. Iterating gives
+/// finished `GameRecord`s.
 ///
 /// A game depends on (seed, game id) and the evaluator's answers alone, not on slots, pipelines or threads. The slots
 /// are shared out over the pipelines; each pipeline calls its own evaluator (`fork()` where there is one, else all share
@@ -137,6 +142,10 @@ pub(crate) fn close_all(py: Python<'_>) {
 ///         not learned from either (Wu 2019).
 ///     evaluations: a search also ends when it has expanded so many leaves, its root included if that was new. Answers
 ///         of the cache count too, so that the cache changes no game; finished games and a reused tree are free.
+///     opponents: evaluators of earlier networks. In a share of the games one player, drawn by game id, is one of them,
+///         drawn likewise; what it searches is no sample, it gets no root noise, and it never resigns. Without any, all
+///         games are the evaluator's against itself.
+///     opponent_share: that share.
 ///     resign_below: a player resigns when the value of the root and of the most visited action were below this in its
 ///         last `resign_plies` searches; from -1 (nobody resigns) to 0, for the player to move.
 ///     resign_control: share of games that are played to the end all the same and say whether a player would have
@@ -198,6 +207,21 @@ fn attached_once(body: &mut (dyn FnMut() + Send)) {
     PIPELINES.fetch_sub(1, Ordering::SeqCst);
 }
 
+/// For each pipeline a list of evaluators, one of each object; see [`AnyEvaluator::for_pipelines`].
+fn for_each_pipeline(
+    objects: &[&Bound<'_, PyAny>],
+    pipelines: usize,
+    turns: &Arc<Mutex<()>>,
+) -> PyResult<Vec<Vec<AnyEvaluator>>> {
+    let mut lists: Vec<_> = (0..pipelines).map(|_| Vec::new()).collect();
+    for object in objects {
+        for (list, evaluator) in lists.iter_mut().zip(AnyEvaluator::for_pipelines(object, pipelines, turns)?) {
+            list.push(evaluator);
+        }
+    }
+    Ok(lists)
+}
+
 fn check_resign_below(below: f64) -> PyResult<()> {
     if (-1.0..=0.0).contains(&below) {
         return Ok(());
@@ -215,7 +239,7 @@ impl SelfPlay {
         temperature_final = 0.0, opening_plies = 0, tree_reuse = true, max_plies = None, cache_positions = 200_000,
         threads = None, seed = 0, first_game = 0, games = None, temperature_halflife = None, opening_policy_plies = 0,
         evaluations = None, resign_below = -1.0, resign_plies = 3, resign_control = 0.1, full_search_share = 1.0,
-        fast_simulations = None
+        fast_simulations = None, opponents = Vec::new(), opponent_share = 0.0
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -251,6 +275,8 @@ impl SelfPlay {
         resign_control: f64,
         full_search_share: f64,
         fast_simulations: Option<u32>,
+        opponents: Vec<Bound<'_, PyAny>>,
+        opponent_share: f64,
     ) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
         let search = settings::search_config(
@@ -295,6 +321,9 @@ impl SelfPlay {
                 "full_search_share must be more than 0, at most 1, got {full_search_share}"
             )));
         }
+        if !(0.0..=1.0).contains(&opponent_share) {
+            return Err(PyValueError::new_err(format!("opponent_share must be in [0, 1], got {opponent_share}")));
+        }
         if fast_simulations == Some(0) {
             return Err(PyValueError::new_err("fast_simulations must be at least 1 or None, got 0"));
         }
@@ -317,6 +346,7 @@ impl SelfPlay {
             temperature_halflife,
             opening_plies,
             opening_policy_plies,
+            opponent_share,
             resign: Resign { below: resign_below, plies: resign_plies, control: resign_control },
             tree_reuse,
             max_plies,
@@ -325,11 +355,12 @@ impl SelfPlay {
         };
         let layout = Layout { slots, first_game, games, inside: attached_once };
         let turns = Arc::default();
-        let evaluators = AnyEvaluator::for_pipelines(evaluator, pipelines, &turns)?;
+        let networks: Vec<_> = std::iter::once(evaluator).chain(&opponents).collect();
+        let networks = for_each_pipeline(&networks, pipelines, &turns)?;
         let settings = SelfPlaySettings {
             config,
             layout,
-            evaluators,
+            networks,
             cache: settings::cache(cache_positions)?,
             threads: settings::threads(threads)?,
         };
@@ -365,6 +396,14 @@ impl SelfPlay {
         let evaluators = AnyEvaluator::for_pipelines(evaluator, self.pipelines, &self.turns)?;
         py.detach(|| playing.swap(evaluators))?;
         wait(py, || Ok(playing.is_swapped(PATIENCE).then_some(())))
+    }
+
+    /// Changes to other opponents, for the games that begin from each pipeline's next round on. Games that have begun go on
+    /// with the opponents that they have.
+    fn set_opponents(&self, py: Python<'_>, opponents: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        let playing = self.open()?;
+        let opponents = for_each_pipeline(&opponents.iter().collect::<Vec<_>>(), self.pipelines, &self.turns)?;
+        py.detach(|| playing.set_opponents(opponents))
     }
 
     /// Changes `resign_below` for the searches to come.
@@ -414,7 +453,7 @@ impl SelfPlay {
     }
 
     /// Totals since the start. Of finished games: games, positions (samples), searches (samples or not), fast_searches
-    /// (among them), resigned games, controls (control games in which a player would have resigned) and
+    /// (among them), opponent_games, resigned games, controls (control games in which a player would have resigned) and
     /// false_resignations (of those that it did not lose). Of finished moves: simulations, evaluations, cache_hits,
     /// terminals, collisions. Of rounds: batches, rows, rows_capacity (rows, had every tree found eval_batch leaves),
     /// shared (leaves that shared a row with an equal one).
@@ -427,6 +466,7 @@ impl SelfPlay {
         dict.set_item("positions", stats.positions)?;
         dict.set_item("searches", stats.searches)?;
         dict.set_item("fast_searches", stats.fast_searches)?;
+        dict.set_item("opponent_games", stats.opponent_games)?;
         dict.set_item("resigned", stats.resigned)?;
         dict.set_item("controls", stats.controls)?;
         dict.set_item("false_resignations", stats.false_resignations)?;
