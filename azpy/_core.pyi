@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 __all__ = [
     "CHANCE",
+    "FAST_SEARCH",
     "MIXED_NETWORKS",
+    "OPPONENT",
     "SEARCHED",
     "TERMINAL",
     "CoreError",
@@ -32,8 +34,10 @@ __all__ = [
 __version__: str
 CHANCE: int
 TERMINAL: int
-SEARCHED: int  # flags of a ply in a GameRecord
-MIXED_NETWORKS: int
+SEARCHED: int  # flags of a ply in a GameRecord: a sample to learn from, searched in full
+MIXED_NETWORKS: int  # the network was exchanged during the search
+FAST_SEARCH: int  # no sample: a fast search, of which only the value is kept
+OPPONENT: int  # no sample: searched by the opponent, an earlier network; only the value is kept
 
 class CoreError(RuntimeError):
     """A bug in azpy itself (a panic in the core, turned into an exception)."""
@@ -207,7 +211,7 @@ class VectorSearch:
 
 @final
 class GameRecord:
-    """One finished game of T plies (chance outcomes included); K = sum of legal actions over its searched plies."""
+    """One finished game of T plies (chance outcomes included); K = sum of legal actions over its samples."""
 
     @property
     def game(self) -> str: ...
@@ -232,19 +236,21 @@ class GameRecord:
     @property
     def players(self) -> NDArray[np.int8]: ...  # [T] 0, 1; -1 at a chance outcome
     @property
-    def flags(self) -> NDArray[np.uint8]: ...  # [T] bit 0: searched (a training sample); 0 for chance and opening plies
+    def flags(self) -> NDArray[np.uint8]: ...  # [T] SEARCHED, ...; 0 for chance and opening plies
     @property
     def root_values(self) -> NDArray[np.float32]: ...  # [T] for the player to move; 0 where not searched
     @property
     def networks(self) -> NDArray[np.uint64]: ...  # [T] network id that searched it, 0 = none
     @property
-    def offsets(self) -> NDArray[np.int64]: ...  # [T + 1] into the three below; an empty range where not searched
+    def offsets(self) -> NDArray[np.int64]: ...  # [T + 1] into the four below; an empty range where it is no sample
     @property
     def legal(self) -> NDArray[np.int32]: ...  # [K]
     @property
     def visits(self) -> NDArray[np.uint32]: ...  # [K]
     @property
     def priors(self) -> NDArray[np.float32]: ...  # [K] without noise
+    @property
+    def targets(self) -> NDArray[np.float32]: ...  # [K] what a network learns; sums to 1 a ply
     def __len__(self) -> int: ...
     def to_bytes(self) -> bytes: ...
     @staticmethod
@@ -259,7 +265,13 @@ class ReplayBuffer:
     @property
     def num_positions(self) -> int: ...
     def sample(
-        self, rows: int, *, seed: int, root_value_weight: float = 0.0, symmetries: bool = True
+        self,
+        rows: int,
+        *,
+        seed: int,
+        root_value_weight: float = 0.0,
+        symmetries: bool = True,
+        surprise_weight: float = 0.0,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
         """observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B] (player to move)."""
 
@@ -289,12 +301,17 @@ class SelfPlay:
         seed: int = 0,
         first_game: int = 0,
         games: int | None = None,
+        full_search_share: float = 1.0,
+        fast_simulations: int | None = None,
+        opponents: Sequence[Any] = ...,
+        opponent_share: float = 0.0,
         **options: Unpack[SearchOptions],
     ) -> SelfPlay: ...
     def __iter__(self) -> Iterator[GameRecord]: ...
     def __next__(self) -> GameRecord: ...
     def take_finished(self) -> list[GameRecord]: ...
     def swap(self, evaluator: Any) -> None: ...
+    def set_opponents(self, opponents: Sequence[Any]) -> None: ...
     def set_resign_below(self, below: float) -> None: ...
     def pause(self) -> None: ...
     def resume(self) -> None: ...
@@ -303,10 +320,10 @@ class SelfPlay:
     def __exit__(self, *args: object) -> None: ...
     @property
     def stats(self) -> dict[str, float]:
-        """Totals since the start: games, positions (searched, of finished games), resigned, controls (control games in
-        which a player would have resigned), false_resignations, simulations, evaluations, cache_hits,
-        terminals, collisions, batches, rows, rows_capacity (what the batches could have held), shared (leaves that
-        took the row of an equal one)."""
+        """Totals since the start: games, positions (samples of finished games), searches, fast_searches,
+        opponent_games, resigned, controls (control games in which a player would have resigned), false_resignations,
+        simulations, evaluations, cache_hits, terminals, collisions, batches, rows, rows_capacity (what the batches
+        could have held), shared (leaves that took the row of an equal one)."""
     @property
     def pipeline_stats(self) -> list[dict[str, float]]:
         """For each pipeline, since the start: rounds, seconds_growing, seconds_evaluating, seconds_waiting (for

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any, Self
 
 from azpy import _core
-from azpy.errors import ModelError, RunError
+from azpy.errors import ModelError, RunError, SettingsError
 from azpy.events import CollectEvent, CollectFinished, CollectStarted, Played, Sealed
 from azpy.machine import made_with
 from azpy.onnx import OnnxEvaluator
@@ -38,7 +38,7 @@ class Collector:
 
     Raises:
         RunError: the folder is in use, damaged, of another run, or of one that trains.
-        SettingsError: no such game.
+        SettingsError: no such game, or `historical_share`.
         ModelError: the model is missing, damaged, or does not fit the game.
         MissingPackageError: a model was given and onnxruntime is not installed.
 
@@ -53,6 +53,8 @@ class Collector:
     def __init__(
         self, settings: Settings, path: str | os.PathLike[str], model: str | os.PathLike[str] | None = None
     ) -> None:
+        if settings.historical_share:
+            raise SettingsError("historical_share needs checkpoints, and a collection has none: leave it at 0")
         self._settings = settings
         self._start = make_position(settings.game)
         self._model = model

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core, storage
-from azpy._core import MIXED_NETWORKS, SEARCHED, GameRecord
+from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord
 from azpy.positions import Position, name_of, observation_of, replayed
 from azpy.window import positions_of
 
@@ -50,9 +50,7 @@ def _legal(start: Position, record: GameRecord) -> NDArray[np.bool_]:
 
 
 def _policy_targets(start: Position, record: GameRecord) -> NDArray[np.float32]:
-    visits = _per_action(start, record, record.visits.astype(np.float64))
-    shares: NDArray[np.float32] = (visits / visits.sum(axis=1, keepdims=True)).astype(np.float32)
-    return shares
+    return _per_action(start, record, record.targets)
 
 
 def _value_targets(start: Position, record: GameRecord) -> NDArray[np.float32]:
@@ -76,8 +74,8 @@ _COLUMNS: dict[str, _Column] = {
 def to_npz(path: str | os.PathLike[str], start: Position, games: Games) -> int:
     """Writes one row for each searched position, in the order of the games.
 
-    The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], shares of
-    the visits, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move, and `root_values`
+    The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], what a
+    network learns, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move, and `root_values`
     float32 [N], the search's value for that player; `game_id` int64 [N] and `ply` int32 [N]. They are written a game at
     a time: memory holds one game's rows.
 
@@ -118,26 +116,27 @@ def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
     """A game as plain values: all of its record, with the names that people give to actions.
 
     `outcome` is for player 0; where `resigned`, the player to move after the last ply gave up. Of each ply: `player`
-    (-1: dice), `action` and its `name`, `searched`; and where it was searched `network` (hexadecimal), `mixed_networks`
-    (exchanged during the search), `root_value` for the player to move, and the `search`: its legal actions with
-    `action`, `name`, `prior` (without noise) and `visits`.
+    (-1: dice), `action` and its `name`, `searched` (a sample, searched in full), `fast` (searched fast) and `opponent`
+    (searched by the opponent, an earlier network). Where it was any of these: `network` (hexadecimal), `mixed_networks`
+    (exchanged during the search) and `root_value` for the player to move. Of a sample the `search`: its legal actions
+    with `action`, `name`, `prior` (without noise), `visits` and `target` (what a network learns).
     """
     plies = []
     flags, networks, offsets = record.flags, record.networks, record.offsets
-    legal, priors, visits = record.legal.tolist(), record.priors.tolist(), record.visits.tolist()
+    legal, found = record.legal.tolist(), zip(record.priors, record.visits, record.targets, strict=True)
+    search = [{"prior": float(p), "visits": int(n), "target": float(t)} for p, n, t in found]
     actions, players, root_values = record.actions.tolist(), record.players.tolist(), record.root_values.tolist()
     for ply, position in zip(range(len(record)), replayed(start, actions), strict=False):
-        searched = bool(flags[ply] & SEARCHED)
+        kinds = {"searched": SEARCHED, "fast": FAST_SEARCH, "opponent": OPPONENT}
+        kind = {name: bool(flags[ply] & flag) for name, flag in kinds.items()}
         row = {"ply": ply, "player": players[ply], "action": actions[ply], "name": name_of(position, actions[ply])}
-        row["searched"] = searched
-        if searched:
-            own = range(offsets[ply], offsets[ply + 1])
+        row |= kind
+        if any(kind.values()):
             row |= {"network": f"{int(networks[ply]):#018x}", "mixed_networks": bool(flags[ply] & MIXED_NETWORKS)}
             row |= {"root_value": root_values[ply]}
-            row["search"] = [
-                {"action": legal[k], "name": name_of(position, legal[k]), "prior": priors[k], "visits": visits[k]}
-                for k in own
-            ]
+        if kind["searched"]:
+            own = range(offsets[ply], offsets[ply + 1])
+            row["search"] = [{"action": legal[k], "name": name_of(position, legal[k])} | search[k] for k in own]
         plies.append(row)
     about = {"game": record.game, "game_id": record.game_id, "seed": record.seed}
     about |= {"outcome": record.outcome, "capped": record.capped, "resigned": record.resigned, "length": len(record)}
@@ -197,7 +196,8 @@ def _pgn(start: Position, iteration: int, record: GameRecord, event: str) -> str
 
 
 def _network_name(record: GameRecord, player: int) -> str:
-    networks = set(record.networks[(record.players == player) & (record.flags & SEARCHED != 0)].tolist())
+    searched = record.flags & (SEARCHED | FAST_SEARCH | OPPONENT) != 0
+    networks = set(record.networks[(record.players == player) & searched].tolist())
     return " ".join(f"network {network:#018x}" for network in sorted(networks)) or "?"
 
 

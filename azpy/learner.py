@@ -36,7 +36,13 @@ class Batches(Protocol):
     """What `ReplayBuffer` offers to learning."""
 
     def sample(
-        self, rows: int, *, seed: int, root_value_weight: float = 0.0, symmetries: bool = True
+        self,
+        rows: int,
+        *,
+        seed: int,
+        root_value_weight: float = 0.0,
+        symmetries: bool = True,
+        surprise_weight: float = 0.0,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
         """Draws observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B] (player to move)."""
         ...
@@ -110,6 +116,7 @@ class Learner:
         batch_size: int,
         root_value_weight: float,
         symmetries: bool = True,
+        surprise_weight: float = 0.0,
         schedule: Callable[[float], float] = lambda done: 1.0,
     ) -> Iterator[Losses]:
         """Takes gradient steps; yields the losses of each.
@@ -120,12 +127,17 @@ class Learner:
             batch_size: rows of a batch.
             root_value_weight: share of the root's value in the value target; the rest is the outcome.
             symmetries: whether each row gets a symmetry of the game at random.
+            surprise_weight: share of the rows drawn by how much search surprised the network, see `ReplayBuffer`.
             schedule: factor of the learning rate, given the share of these steps that is done.
         """
         self.network.train()
         for index in range(steps):
             observations, legal, policy, value = batches.sample(
-                batch_size, seed=self._batch_seed(), root_value_weight=root_value_weight, symmetries=symmetries
+                batch_size,
+                seed=self._batch_seed(),
+                root_value_weight=root_value_weight,
+                symmetries=symmetries,
+                surprise_weight=surprise_weight,
             )
             warm_up = min(1.0, (self.steps + 1) / _WARM_UP_STEPS)
             for group in self._optimizer.param_groups:

@@ -1,18 +1,19 @@
 """A stored game's searches once more, compared with what was stored.
 
-A game depends on its seed, its id and its network's answers alone, so it can be played again by itself. The network is
+A game depends on its seed, its id and its networks' answers alone, so it can be played again by itself. A network is
 found by its id among the run's checkpoints; that of the first iteration, which never was in a checkpoint, is made again
 from the seed.
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from azpy._core import MIXED_NETWORKS, SEARCHED, GameRecord, UniformEvaluator
+from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord, UniformEvaluator
 from azpy.errors import MissingPackageError, ModelError
 from azpy.onnx import OnnxEvaluator, network_id
 from azpy.positions import is_terminal, replayed
@@ -22,7 +23,7 @@ from azpy.stored import StoredRun
 __all__ = ["Comparison", "repeat_game"]
 
 _PLY_FIELDS = ("players", "flags", "networks", "root_values", "actions")
-_SEARCH_FIELDS = ("legal", "priors", "visits")
+_SEARCH_FIELDS = ("legal", "priors", "visits", "targets")
 
 
 @dataclass(frozen=True)
@@ -42,49 +43,58 @@ class Comparison:
     difference: str | None
 
 
-def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str] | None = None) -> Comparison:
-    """Plays a stored game again with the run's settings and the network that played it, and compares.
+def repeat_game(run: StoredRun, record: GameRecord, *models: str | os.PathLike[str]) -> Comparison:
+    """Plays a stored game again with the run's settings and the networks that played it, and compares.
 
     Args:
         run: the run.
         record: a game of it.
-        model: where to find the network instead of in the run.
+        models: files of the networks that are not to be looked for in the run; of a game with an opponent there are
+            two.
 
     Raises:
-        ModelError: the network is gone, the file given is another one, or the network was exchanged during the game's
+        ModelError: a network is gone, a file given is another one, or the network was exchanged during the game's
             first search.
         MissingPackageError: onnxruntime is not installed.
     """
     flags, networks = record.flags.tolist(), record.networks.tolist()
-    asked = [ply for ply in range(len(record)) if flags[ply] & SEARCHED or networks[ply]]
-    network = networks[asked[0]] if asked else 0
-    exchanged = [ply for ply in asked if networks[ply] != network or flags[ply] & MIXED_NETWORKS]
+    theirs = [ply for ply in range(len(record)) if flags[ply] & OPPONENT]
+    own = [ply for ply in range(len(record)) if flags[ply] & (SEARCHED | FAST_SEARCH) or networks[ply]]
+    own = [ply for ply in own if ply not in theirs]
+    network = networks[own[0]] if own else 0
+    opponents = sorted({networks[ply] for ply in theirs})  # one, if any
+    exchanged = [ply for ply in own if networks[ply] != network or flags[ply] & MIXED_NETWORKS]
     plies = exchanged[0] if exchanged else len(record)
-    if asked and plies == asked[0]:
+    if exchanged and plies == min([*own, *theirs]):
         raise ModelError(
             f"game {record.game_id} cannot be repeated: the network was exchanged during its first search, ply {plies}"
         )
-    evaluator, name = _find_model(run, network, model)
-    if not getattr(evaluator, "row_exact", True):  # as on a GPU: batches are not those of the run
+    given = {model: OnnxEvaluator(model, run.settings.device, game=run.start) for model in models}
+    for model, evaluator in given.items():
+        if evaluator.network_id not in (network, *opponents):
+            played = " and ".join(f"{one:#018x}" for one in (network, *opponents))
+            raise ModelError(
+                f"{os.fspath(model)} is network {evaluator.network_id:#018x}, the game was played by {played}"
+            )
+    found = [_find_model(run, one, given) for one in (network, *opponents)]
+    name = ", against ".join(name for _, name in found)
+    evaluators = [evaluator for evaluator, _ in found]
+    if not all(getattr(evaluator, "row_exact", True) for evaluator in evaluators):  # as on a GPU: other batches
         name += ", whose answers here depend on what else is in a batch"
-    again = repeat(run.settings, run.start, evaluator, record.game_id)
+    again = repeat(run.settings, run.start, evaluators[0], record.game_id, evaluators[1:])
     difference = _first_difference(record, again, plies)
     if difference is None and not exchanged:
         difference = _different_end(run, record, again)
     return Comparison(plies, not exchanged, name, difference)
 
 
-def _find_model(run: StoredRun, network: int, model: str | os.PathLike[str] | None) -> tuple[Any, str]:
+def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[str], OnnxEvaluator]) -> tuple[Any, str]:
     """The evaluator with that network id, and what it is in words."""
     if network == 0:
         return UniformEvaluator(), "no network: even priors and value 0"
-    if model is not None:
-        evaluator = OnnxEvaluator(model, run.settings.device, game=run.start)
-        if evaluator.network_id != network:
-            raise ModelError(
-                f"{os.fspath(model)} is network {evaluator.network_id:#018x}, the game was played by {network:#018x}"
-            )
-        return evaluator, os.fspath(model)
+    for model, evaluator in given.items():
+        if evaluator.network_id == network:
+            return evaluator, os.fspath(model)
     for iteration in reversed(run.checkpoints()):
         data = _read(run.path / f"checkpoints/{iteration:06d}/model.onnx")
         if network_id(data) == network:

@@ -4,7 +4,7 @@ What decides a game's bits stands in one place, so that games are repeated as th
 """
 
 import time
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from azpy import _core
@@ -30,6 +30,7 @@ def open_self_play(
     known: Collection[int] = (),
     *,
     resign_below: float,
+    opponents: Sequence[Any] = (),
 ) -> _core.SelfPlay:
     """Self-play without end, or, in a deterministic run, that of exactly one iteration's games.
 
@@ -40,6 +41,7 @@ def open_self_play(
         next_game: id of the iteration's first game.
         known: ids of its games that are finished already. A deterministic run plays from the first missing one on.
         resign_below: the threshold by now, see `Resignation`.
+        opponents: evaluators of earlier networks, each of which plays one side of some games.
 
     Raises:
         SettingsError: settings that self-play refuses.
@@ -53,6 +55,8 @@ def open_self_play(
         start,
         evaluator,
         resign_below=resign_below,
+        opponents=opponents,
+        opponent_share=settings.historical_share,
         first_game=first,
         games=games,
         slots=settings.slots,
@@ -62,13 +66,18 @@ def open_self_play(
     )
 
 
-def repeat(settings: Settings, start: Position, evaluator: Any, game_id: int) -> _core.GameRecord:
+def repeat(
+    settings: Settings, start: Position, evaluator: Any, game_id: int, opponents: Sequence[Any] = ()
+) -> _core.GameRecord:
     """One game of a run once more, by itself; nobody resigns, so that it is at least as long as it was.
+
+    With an opponent, it has that one; the draws of a game are such that its seat is the same then.
 
     Raises:
         SettingsError: settings that self-play refuses.
     """
-    with _open(settings, start, evaluator, first_game=game_id, games=1, slots=1, pipelines=1) as play:
+    layout = {"first_game": game_id, "games": 1, "slots": 1, "pipelines": 1}
+    with _open(settings, start, evaluator, opponents=opponents, opponent_share=1.0, **layout) as play:
         return next(play)
 
 
@@ -87,6 +96,8 @@ def _open(settings: Settings, start: Position, evaluator: Any, **layout: Any) ->
             temperature_halflife=settings.temperature_halflife,
             opening_policy_plies=settings.opening_policy_plies,
             evaluations=settings.evaluations,
+            full_search_share=settings.full_search_share,
+            fast_simulations=settings.fast_simulations,
             resign_plies=settings.resign_plies,
             resign_control=settings.resign_control,
             seed=settings.seed,
@@ -154,4 +165,6 @@ def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: floa
         "batch_rows": delta["rows"] / max(delta["batches"], 1.0),
         "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
         "cache_hits": delta["cache_hits"] / max(leaves, 1.0),
+        "fast_searches": delta["fast_searches"] / max(delta["searches"], 1.0),
+        "opponent_games": delta["opponent_games"] / max(delta["games"], 1.0),
     }

@@ -300,6 +300,38 @@ class Settings:
             above=True,
         ),
     ] = None
+    full_search_share: Annotated[
+        float,
+        About(
+            "probability that a move gets a full search and is learned from; the others get a fast one without noise",
+            "self-play",
+            unit="share",
+            source=_KATAGO,
+            low=0,
+            high=1,
+            above=True,
+        ),
+    ] = 1.0
+    fast_simulations: Annotated[
+        int | None,
+        About(
+            "simulations of a fast search; if not given, a quarter of simulations",
+            "self-play",
+            unit="simulations",
+            low=1,
+            high=2**32 - 1,
+        ),
+    ] = None
+    historical_share: Annotated[
+        float,
+        About(
+            "share of games in which one player is the network of an earlier checkpoint, from which nothing is learned",
+            "self-play",
+            unit="share",
+            low=0,
+            high=1,
+        ),
+    ] = 0.0
 
     learning_rate: Annotated[
         float,
@@ -336,6 +368,17 @@ class Settings:
     symmetries: Annotated[
         bool, About("turns and mirrors training rows at random, where the game has symmetries", "learning")
     ] = True
+    surprise_weight: Annotated[
+        float,
+        About(
+            "share of a game's training rows drawn by how far policy targets are from the priors; the rest are uniform",
+            "learning",
+            unit="share",
+            source="KataGo's policy surprise weighting, 0.5 there",
+            low=0,
+            high=1,
+        ),
+    ] = 0.0
     schedule: Annotated[
         str,
         About(

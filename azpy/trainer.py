@@ -25,7 +25,7 @@ from azpy.advice import advise, typical
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.board import Board
 from azpy.budget import Budget
-from azpy.errors import ModelError, missing_to_train
+from azpy.errors import ModelError, RunError, missing_to_train
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.learner import Learner, use_threads
 from azpy.machine import made_with
@@ -39,13 +39,15 @@ from azpy.runs import RunFolder
 from azpy.selfplay import EVENT_SECONDS, ids_of_iteration, open_self_play, play_on, take_rest
 from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.statistics import game_statistics
+from azpy.stored import read_model
 from azpy.timing import TimeShares
 from azpy.window import Window, positions_of
 
-__all__ = ["Trainer"]
+__all__ = ["Trainer", "opponents_of"]
 
 _PARITY_ROWS = 64
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
+_AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
 _NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
 _PACKAGES = (
     "matplotlib",
@@ -105,6 +107,7 @@ class Trainer:
         self._next_game = 0
         self._model: bytes | None = None
         self._evaluator: OnnxEvaluator | None = None
+        self._earlier: dict[int, OnnxEvaluator] = {}  # by checkpoint
         self._self_play: _core.SelfPlay | None = None
         self._board: Board | None = None
         self._under_way = False
@@ -229,7 +232,7 @@ class Trainer:
             self._run.append(record)
             positions += positions_of(record)
 
-        play = self._open_self_play(known)
+        play = self._open_self_play(iteration, known)
         begin, pipelines_before = time.monotonic(), play.pipeline_stats
         for found in play_on(play, known, target, keep, lambda: self._budget.may_play(positions)):
             metrics.update(found)
@@ -248,8 +251,9 @@ class Trainer:
         ids = ids_of_iteration(self._settings, self._next_game)
         return {record.game_id for record in self._run.journal if ids is None or record.game_id in ids}
 
-    def _open_self_play(self, known: set[int]) -> _core.SelfPlay:
+    def _open_self_play(self, iteration: int, known: set[int]) -> _core.SelfPlay:
         """Self-play that goes on, or, in a deterministic run, that of exactly this iteration's games."""
+        self._choose_opponents(iteration)
         if self._self_play is not None:
             self._self_play.resume()
             return self._self_play
@@ -259,9 +263,39 @@ class Trainer:
             ids = [game for iteration in later for game in self._run.sealed_game_ids(iteration)]
             next_game = max([next_game, *(game + 1 for game in ids)])
         self._self_play = open_self_play(
-            self._settings, self._start, self._evaluator, next_game, known, resign_below=self._resignation.below
+            self._settings,
+            self._start,
+            self._evaluator,
+            next_game,
+            known,
+            resign_below=self._resignation.below,
+            opponents=list(self._earlier.values()),
         )
         return self._self_play
+
+    def _choose_opponents(self, iteration: int) -> None:
+        """Has the earlier networks of an iteration play one side of some of its games.
+
+        Raises:
+            RunError: one is not there, and a deterministic run would go on with other games.
+        """
+        if self._settings.historical_share == 0:
+            return
+        chosen, there = opponents_of(iteration), self._run.checkpoints()
+        for missing in [checkpoint for checkpoint in chosen if checkpoint not in there]:
+            if self._settings.deterministic:
+                raise RunError(
+                    f"{self._run.path} has no checkpoint {missing} any more: without its network the games of a "
+                    "deterministic run with historical_share are others"
+                )
+            chosen.remove(missing)
+        before, self._earlier = self._earlier, {}
+        for checkpoint in chosen:
+            known = before.get(checkpoint)
+            model = self._run.path / f"checkpoints/{checkpoint:06d}"
+            self._earlier[checkpoint] = self._load_evaluator(read_model(model)) if known is None else known
+        if self._self_play is not None and self._earlier.keys() != before.keys():
+            self._self_play.set_opponents(list(self._earlier.values()))
 
     def _fit(self, iteration: int, positions: int, metrics: dict[str, float]) -> Iterator[Event]:
         """Gradient steps in proportion to the new positions, then the new model."""
@@ -276,6 +310,7 @@ class Trainer:
                 batch_size=settings.batch_size,
                 root_value_weight=settings.root_value_weight,
                 symmetries=settings.symmetries,
+                surprise_weight=settings.surprise_weight,
                 schedule=lambda done: self._budget.rate(iteration - 1 + done),
             )
             for taken, loss in enumerate(losses, start=1):
@@ -375,8 +410,7 @@ class Trainer:
         return str(path)
 
     def _prune(self) -> None:
-        newest = self._iteration - _KEEP_NEWEST
-        self._run.prune_checkpoints(lambda iteration: iteration > newest or iteration % _KEEP_EVERY == 0)
+        self._run.prune_checkpoints(lambda iteration: _is_kept(iteration, self._iteration))
 
     def _resume(self) -> None:
         """Goes on from the newest checkpoint, if there is one."""
@@ -412,3 +446,20 @@ class Trainer:
             positions += sum(positions_of(record) for record in held[-1])
         self._window.seen = seen - positions
         self._window.add(record for records in reversed(held) for record in records)
+
+
+def opponents_of(iteration: int) -> list[int]:
+    """Checkpoints whose networks play one side of some of an iteration's games: two of those that are kept, in turn.
+
+    They depend on the iteration alone, and are there whenever a run goes on with it: the same games come of it.
+    """
+    newest = iteration - 1  # plays the other side
+    kept = [checkpoint for checkpoint in range(1, newest) if _is_kept(checkpoint, newest)]
+    if not kept:
+        return []
+    return sorted({kept[(iteration + turn * len(kept) // _AT_ONCE) % len(kept)] for turn in range(_AT_ONCE)})
+
+
+def _is_kept(checkpoint: int, newest: int) -> bool:
+    """Whether a checkpoint is there once that of iteration `newest` is written."""
+    return checkpoint > newest - _KEEP_NEWEST or checkpoint % _KEEP_EVERY == 0

@@ -1,5 +1,7 @@
 """Fitting: the losses push where they should and nowhere else, and training goes on exactly where it was saved."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -15,7 +17,7 @@ Batch = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArr
 class Planted:
     """Batches whose right answer is known: play the cell where plane 0 is highest; the value is plane 1's corner."""
 
-    def sample(self, rows: int, *, seed: int, root_value_weight: float = 0.0, symmetries: bool = True) -> Batch:
+    def sample(self, rows: int, *, seed: int, **_: Any) -> Batch:
         rng = np.random.default_rng(seed)
         observations = rng.random((rows, 2, 3, 3), dtype=np.float32)
         legal = rng.random((rows, 9)) < 0.7
@@ -99,18 +101,19 @@ def test_what_another_network_saved_is_refused() -> None:
         mine.load(mine.model_arrays(), short)
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_batches_are_drawn_with_symmetries_as_asked(asked: bool) -> None:
+@pytest.mark.parametrize(("symmetries", "surprise_weight"), [(True, 0.0), (False, 0.5)])
+def test_batches_are_drawn_as_asked(symmetries: bool, surprise_weight: float) -> None:
     class Noting(Planted):
-        seen: set[bool]
+        asked: Any = None
 
-        def sample(self, rows: int, *, seed: int, root_value_weight: float = 0.0, symmetries: bool = True) -> Batch:
-            self.seen = getattr(self, "seen", set()) | {symmetries}
+        def sample(self, rows: int, *, seed: int, **asked: Any) -> Batch:
+            self.asked = asked
             return super().sample(rows, seed=seed)
 
     batches = Noting()
-    list(learner().fit(batches, 2, batch_size=8, root_value_weight=0.0, symmetries=asked))
-    assert batches.seen == {asked}
+    asked: dict[str, Any] = {"symmetries": symmetries, "surprise_weight": surprise_weight, "root_value_weight": 0.125}
+    list(learner().fit(batches, 2, batch_size=8, **asked))
+    assert batches.asked == asked
 
 
 def test_the_schedule_scales_every_step() -> None:

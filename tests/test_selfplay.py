@@ -111,6 +111,7 @@ def test_no_option_makes_games_depend_on_the_layout(game: str) -> None:
         "resign_below": -0.1,
         "resign_plies": 1,
         "resign_control": 0.3,
+        "full_search_share": 0.6,
     }
     evaluator = Hashed(start_of(STARTS[game]).num_actions, network_id=9)
     found = [contents(play(STARTS[game], evaluator, 40, seed=3, eval_batch=4, **options, **one)) for one in LAYOUTS]
@@ -232,6 +233,11 @@ def test_the_temperature_decays_with_its_half_life() -> None:
         ({"resign_control": 1.5}, r"resign_control must be in \[0, 1\], got 1.5"),
         ({"evaluations": 1}, "evaluations must be at least 2 or None"),
         ({"temperature_halflife": 0.0}, "temperature_halflife must be a number > 0 or None, got 0"),
+        ({"full_search_share": 0.0}, "full_search_share must be more than 0, at most 1, got 0"),
+        ({"full_search_share": 1.5}, "full_search_share must be more than 0, at most 1, got 1.5"),
+        ({"full_search_share": float("nan")}, "full_search_share must be more than 0, at most 1, got NaN"),
+        ({"fast_simulations": 0}, "fast_simulations must be at least 1 or None, got 0"),
+        ({"opponent_share": 1.5}, r"opponent_share must be in \[0, 1\], got 1.5"),
     ],
 )
 def test_options_out_of_range_are_refused_by_name(settings: dict[str, Any], text: str) -> None:
@@ -473,11 +479,21 @@ def test_every_setting_of_self_play_reaches_it(monkeypatch: pytest.MonkeyPatch) 
     given = Settings(
         "connect_four", eval_batch=3, simulations=17, c_puct=2.5, fpu=0.5, slots=9, pipelines=3, threads=5,
         cache_positions=77, root_noise=0.125, temperature_plies=4, temperature_halflife=6.5, opening_plies=2,
-        opening_policy_plies=1, evaluations=11, resign_plies=2, resign_control=0.25, seed=41,
+        opening_policy_plies=1, evaluations=11, resign_plies=2, resign_control=0.25, seed=41, full_search_share=0.75,
+        fast_simulations=6, historical_share=0.375,
     )  # fmt: skip
     monkeypatch.setattr("azpy.selfplay._core.SelfPlay", note)
-    open_self_play(given, azpy.make_game("connect_four"), azpy.UniformEvaluator(), 5, resign_below=-0.75)
+    open_self_play(
+        given,
+        azpy.make_game("connect_four"),
+        azpy.UniformEvaluator(),
+        5,
+        resign_below=-0.75,
+        opponents=("an evaluator",),
+    )
     assert (asked.pop("first_game"), asked.pop("games"), asked.pop("resign_below")) == (5, None, -0.75)
+    asked["historical_share"] = asked.pop("opponent_share")
+    assert asked.pop("opponents") == ("an evaluator",)
     assert asked == {name: getattr(given, name) for name in asked}
     changed = {name for name in ABOUT if getattr(given, name) != getattr(Settings, name, None)} - {"game"}
     assert asked.keys() == changed

@@ -29,7 +29,8 @@ def _parser() -> Parser:
     parser.add_argument("--ply", type=int, metavar="N", help="one position only: that before ply N, from 0")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
     parser.add_argument("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
-    parser.add_argument("--model", metavar="FILE", help="with --check: the model, where the run no longer has it")
+    text = "with --check: a model, where the run no longer has it; may be given again for that of the opponent"
+    parser.add_argument("--model", metavar="FILE", action="append", default=[], help=text)
     return parser
 
 
@@ -42,7 +43,7 @@ def _replay(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     if options.check and options.ply is not None:
         raise SettingsError("--ply shows a position, --check compares the game: give one of them")
-    if options.model is not None and not options.check:
+    if options.model and not options.check:
         raise SettingsError("--model goes with --check")
     run = StoredRun(options.run)
     iteration, record = run.find_game(options.game_id)
@@ -54,7 +55,7 @@ def _replay(arguments: Sequence[str]) -> int:
     if options.check:
         if rules is not None:
             raise RunError(rules)
-        comparison = repeat_game(run, record, options.model)
+        comparison = repeat_game(run, record, *options.model)
         found["plies"] = []
         found["check"] = vars(comparison)
     if options.ply is not None:
@@ -116,19 +117,20 @@ def _position(row: dict[str, Any]) -> list[str]:
     if row["player"] == CHANCE:
         return [f"ply {row['ply']}, dice:", row["board"], f"rolled {row['name']}"]
     head = f"ply {row['ply']}, player {row['player']} to move:"
-    if not row["searched"]:
+    if "root_value" not in row:
         return [head, row["board"], f"opening, not searched: played {row['name']}"]
-    total = sum(action["visits"] for action in row["search"])
-    width = max(6, *(len(action["name"]) for action in row["search"]))
     lines = [head, row["board"], f"value {row['root_value']:+.3f} for player {row['player']}, network {row['network']}"]
     if row["mixed_networks"]:
         lines.append("the network was exchanged during this search")
-    lines.append(f"{'action':>{width}}   prior  visits   share")
+    if not row["searched"]:
+        whose, kind = "an earlier network's" if row["opponent"] else "a", "fast search" if row["fast"] else "search"
+        return [*lines, f"{whose} {kind}, of which only this is kept: played {row['name']}"]
+    width = max(6, *(len(action["name"]) for action in row["search"]))
+    lines.append(f"{'action':>{width}}   prior  visits  target")
     for action in row["search"]:
-        share, mark = action["visits"] / total, "  played" if action["action"] == row["action"] else ""
-        lines.append(
-            f"{action['name']:>{width}}  {action['prior']:6.3f}  {action['visits']:6d}  {share:6.1%}{mark}".rstrip()
-        )
+        mark = "  played" if action["action"] == row["action"] else ""
+        numbers = f"{action['prior']:6.3f}  {action['visits']:6d}  {action['target']:6.1%}"
+        lines.append(f"{action['name']:>{width}}  {numbers}{mark}")
     return lines
 
 

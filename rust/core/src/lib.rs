@@ -3,7 +3,7 @@
 //! Lowest to highest: [`game`] (the rules' contract), [`rng`] · [`evaluator`], [`tree`], [`cache`], [`config`] · [`search`]
 //! (one tree: descend, expand, ascend; PUCT, Gumbel, the root's noise and the solver in files of their own) · [`look`] (what
 //! people see of it) · [`batched`] (many trees, one call a network a round) · [`record`], [`resign`], [`timing`],
-//! [`selfplay`], [`replay`]. Nothing here knows Python, a concrete game, or a file.
+//! [`selfplay`] (one game in its own file), [`replay`]. Nothing here knows Python, a concrete game, or a file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
@@ -13,6 +13,7 @@ pub mod evaluator;
 pub mod game;
 mod gumbel;
 pub mod look;
+mod play;
 mod puct;
 pub mod record;
 pub mod replay;

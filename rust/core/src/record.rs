@@ -2,24 +2,34 @@
 //!
 //! Planes are not stored: replaying the actions gives them, with their true history, in whatever encoding the game
 //! has by then. Invariant of a record that passed [`GameRecord::check`]: its actions are legal from the start given,
-//! the outcome is what the rules say (a draw if it was cut short, lost for the player to move if that one resigned), and the searched plies name exactly the legal actions.
+//! the outcome is what the rules say (a draw if it was cut short, lost for the player to move if that one resigned),
+//! the samples name exactly the legal actions, and their policy targets are distributions.
 
 use crate::game::{Action, Game, Player, PovValue, Turn, Value};
+use crate::search::visit_shares;
 
-/// The record format's own number, first in its bytes. Format 1 knew no resignation; it is still read.
-const FORMAT: u32 = 2;
-/// Bits of the byte of flags of a game; format 1 had the first alone.
+/// The record format's own number, first in its bytes. Format 1 knew no resignation, format 2 no policy targets apart
+/// from the visits; both are still read.
+const FORMAT: u32 = 3;
+/// Bits of the byte of flags of a game; format 1 had the first alone, format 2 the first three.
 const CAPPED: u8 = 1;
 const RESIGNED: u8 = 2;
 const CONTROL: u8 = 4;
+const TARGETS: u8 = 8;
 /// `resign_ply` of a game in which nobody resigned.
 const NO_PLY: u32 = u32::MAX;
+/// What the entries of a policy target may miss 1 by, together: they come as rounded numbers.
+const TARGET_ERROR: f64 = 1e-3;
 
-/// A searched ply: its policy target and value may be learned from.
+/// A sample, searched in full by the network that learns: its policy target and value may be learned from.
 pub const SEARCHED: u8 = 1;
 /// The network was exchanged while the ply was searched. (A tree kept from the ply before may rest on an older network
 /// still, whatever this says.)
 pub const MIXED_NETWORKS: u8 = 2;
+/// A fast search chose the action. That is no sample: its value is kept, the rest is not.
+pub const FAST_SEARCH: u8 = 4;
+/// The opponent's network, an earlier one, searched the ply, fast or in full. That is no sample either.
+pub const OPPONENT: u8 = 8;
 
 /// One ply of a game.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,12 +38,20 @@ pub struct Ply {
     pub action: Action,
     /// 0 or 1; -1 at a chance turn.
     pub player: i8,
-    /// [`SEARCHED`], [`MIXED_NETWORKS`].
+    /// [`SEARCHED`], [`MIXED_NETWORKS`], [`FAST_SEARCH`], [`OPPONENT`].
     pub flags: u8,
     /// The search's value for the player to move; 0 where not searched.
     pub root_value: f32,
     /// Hash of the weights that searched it; 0 for none.
     pub network: u64,
+}
+
+impl Ply {
+    /// Whether a search chose the action, to learn from or not.
+    #[must_use]
+    pub fn is_searched(&self) -> bool {
+        self.flags & (SEARCHED | FAST_SEARCH | OPPONENT) != 0
+    }
 }
 
 /// A finished game.
@@ -58,7 +76,7 @@ pub struct GameRecord {
     pub resign_ply: Option<u32>,
     /// `[T]`
     pub plies: Vec<Ply>,
-    /// `[T + 1]` where the entries of a ply begin and end in the three below; empty for a ply not searched.
+    /// `[T + 1]` where the entries of a ply begin and end in the four below; empty for a ply that is no sample.
     pub offsets: Vec<u32>,
     /// `[K]` legal actions, ply by ply, ascending.
     pub legal: Vec<Action>,
@@ -66,19 +84,42 @@ pub struct GameRecord {
     pub visits: Vec<u32>,
     /// `[K]` priors of each, without noise.
     pub priors: Vec<f32>,
+    /// `[K]` policy targets of each, summing to 1 a ply; empty where all of them are the shares of the visits.
+    pub targets: Vec<f32>,
 }
 
 impl GameRecord {
-    /// The entries of a ply in `legal`, `visits` and `priors`.
+    /// The entries of a ply in `legal`, `visits`, `priors` and, where there are any, `targets`.
     #[must_use]
     pub fn range(&self, ply: usize) -> std::ops::Range<usize> {
         self.offsets[ply] as usize..self.offsets[ply + 1] as usize
+    }
+
+    /// The policy target of a ply, one entry a legal action.
+    #[must_use]
+    pub fn target(&self, ply: usize) -> Vec<f32> {
+        let range = self.range(ply);
+        if self.targets.is_empty() { visit_shares(&self.visits[range]) } else { self.targets[range].to_vec() }
+    }
+
+    /// Lets go of targets that the visits give as well, to the last bit.
+    pub(crate) fn drop_plain_targets(&mut self) {
+        let plain = (0..self.plies.len()).flat_map(|ply| visit_shares(&self.visits[self.range(ply)]));
+        if plain.eq(self.targets.iter().copied()) {
+            self.targets = Vec::new();
+        }
     }
 
     /// Number of plies that can be learned from.
     #[must_use]
     pub fn samples(&self) -> usize {
         self.plies.iter().filter(|ply| ply.flags & SEARCHED != 0).count()
+    }
+
+    /// Whether an opponent, an earlier network, searched any of its plies.
+    #[must_use]
+    pub fn has_opponent(&self) -> bool {
+        self.plies.iter().any(|ply| ply.flags & OPPONENT != 0)
     }
 
     /// Whether a player would have resigned and then did not lose; only control games can tell.
@@ -91,22 +132,28 @@ impl GameRecord {
         })
     }
 
+    /// Whether every array is as long as the others say.
+    fn shape_fits(&self) -> bool {
+        let k = self.legal.len();
+        self.offsets.len() == self.plies.len() + 1
+            && self.offsets.windows(2).all(|pair| pair[0] <= pair[1])
+            && self.offsets.first() == Some(&0)
+            && self.offsets.last().map(|&end| end as usize) == Some(k)
+            && self.visits.len() == k
+            && self.priors.len() == k
+            && (self.targets.is_empty() || self.targets.len() == k)
+    }
+
     /// Plays the record again from `start` and refuses one that the rules do not bear out.
     ///
     /// # Errors
     /// What is wrong, and at which ply.
     pub fn check<G: Game>(&self, start: &G) -> Result<(), String> {
-        let mut state = start.clone();
-        let mut legal = Vec::new();
-        let shape_fits = self.offsets.len() == self.plies.len() + 1
-            && self.offsets.windows(2).all(|pair| pair[0] <= pair[1])
-            && self.offsets.first() == Some(&0)
-            && self.offsets.last().map(|&end| end as usize) == Some(self.legal.len())
-            && self.legal.len() == self.visits.len()
-            && self.legal.len() == self.priors.len();
-        if !shape_fits {
+        if !self.shape_fits() {
             return Err("its arrays do not fit together".into());
         }
+        let mut state = start.clone();
+        let mut legal = Vec::new();
         for (index, ply) in self.plies.iter().enumerate() {
             let player = match state.turn() {
                 Turn::Player(player) => player.index() as i8,
@@ -118,20 +165,11 @@ impl GameRecord {
             if player != ply.player {
                 return Err(format!("ply {index} is said to be by player {}, the rules say {player}", ply.player));
             }
+            self.check_search(index)?;
             if ply.flags & SEARCHED != 0 {
-                if player >= 0 {
-                    state.legal_actions(&mut legal);
-                }
-                let range = self.range(index);
-                if player < 0 || self.legal[range.clone()] != legal {
+                state.legal_actions(&mut legal);
+                if self.legal[self.range(index)] != legal {
                     return Err(format!("the legal actions stored for ply {index} are not those of the rules"));
-                }
-                let number = |x: f32| x.is_finite() && x.abs() <= 1.0;
-                if !number(ply.root_value) || !self.priors[range.clone()].iter().all(|&prior| number(prior)) {
-                    return Err(format!("ply {index} has a value or prior that is none"));
-                }
-                if self.visits[range].iter().all(|&visits| visits == 0) {
-                    return Err(format!("ply {index} is said to be searched, but has no visits"));
                 }
             }
             state.try_play(ply.action).map_err(|error| format!("ply {index}: {error}"))?;
@@ -153,11 +191,44 @@ impl GameRecord {
         }
     }
 
+    /// Whether a ply's numbers are some that a search can give.
+    fn check_search(&self, index: usize) -> Result<(), String> {
+        const FAST_OPPONENT: u8 = FAST_SEARCH | OPPONENT;
+        let (ply, range) = (&self.plies[index], self.range(index));
+        // A search is of one kind, and dice are not searched.
+        let fits = match ply.flags & !MIXED_NETWORKS {
+            SEARCHED | FAST_SEARCH | OPPONENT | FAST_OPPONENT => ply.player >= 0,
+            _ => ply.flags == 0,
+        };
+        if !fits {
+            return Err(format!("ply {index} has flags {:#04x}, which do not go together", ply.flags));
+        }
+        let number = |x: f32| x.is_finite() && x.abs() <= 1.0;
+        if !number(ply.root_value) || !self.priors[range.clone()].iter().all(|&prior| number(prior)) {
+            return Err(format!("ply {index} has a value or prior that is none"));
+        }
+        if ply.flags & SEARCHED == 0 {
+            let empty = range.is_empty();
+            return if empty { Ok(()) } else { Err(format!("ply {index} is no sample, but has visits")) };
+        }
+        if self.visits[range.clone()].iter().all(|&visits| visits == 0) {
+            return Err(format!("ply {index} is said to be searched, but has no visits"));
+        }
+        let target = self.target(index);
+        let sum: f64 = target.iter().map(|&share| f64::from(share)).sum();
+        // Said this way round, NaN is refused.
+        let is_whole = (sum - 1.0).abs() <= TARGET_ERROR;
+        if !is_whole || target.iter().any(|&share| share < 0.0) {
+            return Err(format!("the policy target of ply {index} must be shares that sum to 1, got {target:?}"));
+        }
+        Ok(())
+    }
+
     /// Whether what is said of a resignation fits the plies.
     fn check_resignation(&self) -> Result<(), String> {
         let fits = match self.resign_ply.map(|ply| ply as usize) {
             Some(ply) if self.resigned => ply == self.plies.len() && !self.control,
-            Some(ply) => self.control && self.plies.get(ply).is_some_and(|ply| ply.flags & SEARCHED != 0),
+            Some(ply) => self.control && self.plies.get(ply).is_some_and(Ply::is_searched),
             None => !self.resigned,
         };
         if fits { Ok(()) } else { Err("what it says of a resignation does not fit its plies".into()) }
@@ -166,7 +237,7 @@ impl GameRecord {
     /// The record as bytes, little-endian throughout.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(64 + self.plies.len() * 22 + self.legal.len() * 12);
+        let mut out = Vec::with_capacity(64 + self.plies.len() * 22 + self.legal.len() * 16);
         out.extend(FORMAT.to_le_bytes());
         out.extend((self.game.len() as u32).to_le_bytes());
         out.extend(self.game.as_bytes());
@@ -174,7 +245,8 @@ impl GameRecord {
         out.extend(self.seed.to_le_bytes());
         out.extend(self.outcome.to_le_bytes());
         let flag = |is: bool, bit: u8| if is { bit } else { 0 };
-        out.push(flag(self.capped, CAPPED) | flag(self.resigned, RESIGNED) | flag(self.control, CONTROL));
+        let resignation = flag(self.resigned, RESIGNED) | flag(self.control, CONTROL);
+        out.push(flag(self.capped, CAPPED) | resignation | flag(!self.targets.is_empty(), TARGETS));
         out.extend(self.resign_ply.unwrap_or(NO_PLY).to_le_bytes());
         out.extend((self.plies.len() as u32).to_le_bytes());
         out.extend((self.legal.len() as u32).to_le_bytes());
@@ -189,6 +261,7 @@ impl GameRecord {
         self.legal.iter().for_each(|x| out.extend(x.to_le_bytes()));
         self.visits.iter().for_each(|x| out.extend(x.to_le_bytes()));
         self.priors.iter().for_each(|x| out.extend(x.to_le_bytes()));
+        self.targets.iter().for_each(|x| out.extend(x.to_le_bytes()));
         out
     }
 
@@ -209,13 +282,18 @@ impl GameRecord {
         let seed = reader.u64()?;
         let outcome = f32::from_bits(reader.u32()?);
         let flags = reader.u8()?;
-        let known = if format == 1 { CAPPED } else { CAPPED | RESIGNED | CONTROL };
+        let known = match format {
+            1 => CAPPED,
+            2 => CAPPED | RESIGNED | CONTROL,
+            _ => CAPPED | RESIGNED | CONTROL | TARGETS,
+        };
         if flags & !known != 0 {
             return Err(format!("a game record with flags {flags:#04x}, which format {format} does not have"));
         }
         let resign_ply = if format == 1 { None } else { Some(reader.u32()?).filter(|&ply| ply != NO_PLY) };
         let (num_plies, num_legal) = (reader.u32()? as usize, reader.u32()? as usize);
-        let needed = num_plies as u64 * 22 + 4 + num_legal as u64 * 12;
+        let num_targets = if flags & TARGETS == 0 { 0 } else { num_legal };
+        let needed = num_plies as u64 * 22 + 4 + num_legal as u64 * 12 + num_targets as u64 * 4;
         if needed != reader.0.len() as u64 {
             return Err(format!("a game record with {} bytes of plies, expected {needed}", reader.0.len()));
         }
@@ -229,12 +307,17 @@ impl GameRecord {
                 network: reader.u64()?,
             });
         }
+        let full = SEARCHED | MIXED_NETWORKS;
+        let known = if format < 3 { full } else { full | FAST_SEARCH | OPPONENT };
+        if let Some(ply) = plies.iter().find(|ply| ply.flags & !known != 0) {
+            return Err(format!(
+                "a game record with ply flags {:#04x}, which format {format} does not have",
+                ply.flags
+            ));
+        }
         let mut words = |count: usize| (0..count).map(|_| reader.u32()).collect::<Result<Vec<_>, _>>();
-        let offsets = words(num_plies + 1)?;
-        let legal = words(num_legal)?;
-        let visits = words(num_legal)?;
-        let priors = words(num_legal)?.into_iter().map(f32::from_bits).collect();
-        Ok(Self {
+        let floats = |words: Vec<u32>| words.into_iter().map(f32::from_bits).collect();
+        let record = Self {
             game,
             game_id,
             seed,
@@ -244,11 +327,14 @@ impl GameRecord {
             control: flags & CONTROL != 0,
             resign_ply,
             plies,
-            offsets,
-            legal,
-            visits,
-            priors,
-        })
+            offsets: words(num_plies + 1)?,
+            legal: words(num_legal)?,
+            visits: words(num_legal)?,
+            priors: floats(words(num_legal)?),
+            targets: floats(words(num_targets)?),
+        };
+        // Here too, so that a record can be looked at before it is checked.
+        if record.shape_fits() { Ok(record) } else { Err("a game record whose arrays do not fit together".into()) }
     }
 }
 
@@ -275,5 +361,34 @@ impl<'a> Reader<'a> {
 
     fn u64(&mut self) -> Result<u64, String> {
         Ok(u64::from_le_bytes(self.array()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_kept_only_where_the_visits_do_not_say_them() {
+        let ply = Ply { action: 0, player: 0, flags: SEARCHED, root_value: 0.0, network: 0 };
+        let targets = vec![1.0 / 3.0, 2.0 / 3.0, 1.0];
+        let plain = GameRecord {
+            plies: vec![ply, Ply { flags: 0, ..ply }, ply],
+            offsets: vec![0, 2, 2, 3],
+            legal: vec![0, 1, 0],
+            visits: vec![1, 2, 7],
+            priors: vec![0.5, 0.5, 1.0],
+            targets: targets.clone(),
+            ..GameRecord::default()
+        };
+        let mut kept = GameRecord { visits: vec![1, 1, 7], ..plain.clone() };
+        let mut dropped = plain;
+        kept.drop_plain_targets();
+        dropped.drop_plain_targets();
+        assert_eq!((kept.targets.clone(), dropped.targets.len()), (targets.clone(), 0));
+        for ply in 0..3 {
+            assert_eq!(kept.target(ply), targets[kept.range(ply)]);
+            assert_eq!(dropped.target(ply), targets[kept.range(ply)]);
+        }
     }
 }

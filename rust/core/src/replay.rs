@@ -1,7 +1,8 @@
 //! The replay buffer: games in memory as records, training batches by playing them again.
 //!
-//! A sample is one searched ply. Drawing is uniform over the samples held, with replacement; row i of a batch depends on
-//! (seed, i) alone. The oldest games make room, whole games at a time.
+//! A sample is one ply searched in full. A draw takes a game in proportion to its samples, then one of these: each alike,
+//! or rather those that surprised the network. Draws are with replacement; row i of a batch depends on (seed, i) alone.
+//! The oldest games make room, whole games at a time.
 
 use std::collections::VecDeque;
 
@@ -16,7 +17,7 @@ pub struct Samples<'a> {
     pub observations: &'a mut [f32],
     /// `[B, A]` whether an action is legal.
     pub legal: &'a mut [bool],
-    /// `[B, A]` policy targets: visit shares, 0 for illegal actions.
+    /// `[B, A]` policy targets, 0 for illegal actions.
     pub policies: &'a mut [f32],
     /// `[B]` value targets for the player to move.
     pub values: &'a mut [f32],
@@ -31,14 +32,26 @@ pub struct Draw {
     pub root_value_weight: f32,
     /// Whether to apply a random symmetry to each row.
     pub symmetries: bool,
+    /// Share of the draws within a game that go by surprise, the divergence of the policy target from the prior; the
+    /// others take each sample alike. KataGo's policy surprise weighting (its docs/KataGoMethods.md; 0.5 there), except
+    /// that a row is drawn by the weight where KataGo writes one as often as the weight says.
+    pub surprise_weight: f64,
+}
+
+/// A game held.
+struct Held {
+    /// Number of samples ever added before it.
+    first: u64,
+    record: GameRecord,
+    /// For each of its samples, `surprise`.
+    surprises: Vec<f64>,
 }
 
 /// Records to learn from.
 pub struct ReplayBuffer<G> {
     start: G,
     max_samples: usize,
-    /// With, for each game, the number of samples ever added before it.
-    games: VecDeque<(u64, GameRecord)>,
+    games: VecDeque<Held>,
     added: u64,
 }
 
@@ -60,12 +73,13 @@ impl<G: Game> ReplayBuffer<G> {
     /// What is wrong with it; the buffer is unchanged.
     pub fn add(&mut self, record: GameRecord) -> Result<(), String> {
         record.check(&self.start)?;
-        let samples = record.samples() as u64;
+        let surprises: Vec<f64> = samples_of(&record).map(|ply| surprise(&record, ply)).collect();
+        let samples = surprises.len() as u64;
         if samples > 0 {
-            self.games.push_back((self.added, record));
+            self.games.push_back(Held { first: self.added, record, surprises });
             self.added += samples;
         }
-        while self.games.len() > 1 && self.added - self.games[1].0 >= self.max_samples as u64 {
+        while self.games.len() > 1 && self.added - self.games[1].first >= self.max_samples as u64 {
             self.games.pop_front();
         }
         Ok(())
@@ -80,7 +94,7 @@ impl<G: Game> ReplayBuffer<G> {
     /// Samples held.
     #[must_use]
     pub fn num_samples(&self) -> usize {
-        self.games.front().map_or(0, |(first, _)| (self.added - first) as usize)
+        self.games.front().map_or(0, |oldest| (self.added - oldest.first) as usize)
     }
 
     /// Draws a batch.
@@ -99,18 +113,25 @@ impl<G: Game> ReplayBuffer<G> {
             .collect();
         workers.for_each(&mut rows, |(row, (((observation, legal), policy), value))| {
             let mut stream = Stream::keyed(&[draw.seed, *row as u64]);
-            let (record, ply) = self.pick(stream.below(self.num_samples()));
+            let (record, ply) = self.pick(draw, &mut stream);
             self.fill(record, ply, draw, &mut stream, observation, legal, policy, value);
         });
     }
 
-    /// The `index`-th sample held, oldest first.
-    fn pick(&self, index: usize) -> (&GameRecord, usize) {
-        let wanted = self.games[0].0 + index as u64;
-        let (first, record) = &self.games[self.games.partition_point(|(first, _)| *first <= wanted) - 1];
-        let mut searched = (0..record.plies.len()).filter(|&ply| record.plies[ply].flags & SEARCHED != 0);
-        let ply = searched.nth((wanted - first) as usize).expect("the game has as many samples as were counted");
-        (record, ply)
+    /// Draws a sample.
+    fn pick(&self, draw: Draw, stream: &mut Stream) -> (&GameRecord, usize) {
+        let wanted = self.games[0].first + stream.below(self.num_samples()) as u64;
+        let game = &self.games[self.games.partition_point(|game| game.first <= wanted) - 1];
+        // Without surprises each sample of the game is as likely as another; that is what `wanted` gives.
+        let mut sample = (wanted - game.first) as usize;
+        if draw.surprise_weight > 0.0
+            && stream.unit() < draw.surprise_weight
+            && game.surprises.iter().any(|&surprise| surprise > 0.0)
+        {
+            sample = stream.weighted(game.surprises.iter().copied());
+        }
+        let ply = samples_of(&game.record).nth(sample).expect("the game has as many samples as were counted");
+        (&game.record, ply)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -137,15 +158,32 @@ impl<G: Game> ReplayBuffer<G> {
         }
         legal.fill(false);
         policy.fill(0.0);
-        let range = record.range(ply);
-        let total: f64 = record.visits[range.clone()].iter().map(|&visits| f64::from(visits)).sum();
-        for index in range {
+        for (index, share) in record.range(ply).zip(record.target(ply)) {
             let action = state.symmetric_action(symmetry, record.legal[index]) as usize;
             legal[action] = true;
-            policy[action] = (f64::from(record.visits[index]) / total) as f32;
+            policy[action] = share;
         }
         let player = if record.plies[ply].player == 0 { Player::Zero } else { Player::One };
         let outcome = Value(record.outcome).pov(player).0;
         *value = (1.0 - draw.root_value_weight) * outcome + draw.root_value_weight * record.plies[ply].root_value;
     }
+}
+
+/// The plies of a game that can be learned from.
+fn samples_of(record: &GameRecord) -> impl Iterator<Item = usize> {
+    (0..record.plies.len()).filter(move |&ply| record.plies[ply].flags & SEARCHED != 0)
+}
+
+/// How much a search found that the network did not know: KL(target || prior) in nats, at least 0.
+fn surprise(record: &GameRecord, ply: usize) -> f64 {
+    /// What a prior of 0 counts as, after rounding: no sample is infinitely surprising.
+    const LEAST_PRIOR: f64 = 1e-12;
+    let target = record.target(ply);
+    let pairs = target.iter().zip(&record.priors[record.range(ply)]).filter(|&(&share, _)| share > 0.0);
+    let nats = pairs.map(|(&share, &prior)| {
+        let share = f64::from(share);
+        share * (share / f64::from(prior).max(LEAST_PRIOR)).ln()
+    });
+    // Rounding can leave equal distributions a little below 0.
+    nats.sum::<f64>().max(0.0)
 }

@@ -14,7 +14,8 @@ pub struct Resign {
     /// A search finds the position lost when the root's value and its most visited action's are both below this, for
     /// the player to move; -1: never.
     pub below: f64,
-    /// A player resigns when so many of its own searches in a row found the position lost.
+    /// A player resigns when so many of its own searches in a row found the position lost. Fast searches count like full
+    /// ones: they say what the same network thinks, and control games show what comes of it. Opponents never resign.
     pub plies: u32,
     /// Share of games, drawn by (seed, game id), that are played to the end all the same.
     pub control: f64,

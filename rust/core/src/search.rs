@@ -18,7 +18,7 @@ use crate::tree::{Kind, NodeId, ROOT, Tree};
 
 mod result;
 
-pub use result::SearchResult;
+pub use result::{SearchResult, visit_shares};
 pub(crate) use result::line;
 
 /// Simulations that end in known positions before `gather` comes up for air, so that interrupts are seen.
@@ -542,7 +542,9 @@ impl<G: Game> Search<G> {
             return false;
         };
         let rivals = children.iter().enumerate().filter(|&(index, _)| index != best);
-        rivals.map(|(_, child)| child.visits.saturating_add(self.remaining)).all(|most| most < children[best].visits)
+        // Not before it was tried, even if it is the only one: a search leaves visits.
+        children[best].visits > 0
+            && rivals.map(|(_, child)| child.visits.saturating_add(self.remaining)).all(|n| n < children[best].visits)
     }
 
     /// Notes the leaf that a descent ended in. Its position is the last of `states`; it stays there unless the cache

@@ -1,11 +1,13 @@
-//! Games played by a network against itself, in pipelines of slots.
+//! Games played by a network against itself, and some against an earlier one, in pipelines of slots.
 //!
-//! A pipeline is a thread with its own slots and its own evaluator. It plays rounds: all its slots' trees grow, one
-//! batch goes to the device, and while it is there another pipeline's trees grow. A slot whose game ends hands the
-//! record over and begins the next game.
+//! A pipeline is a thread with its own slots and its own evaluators: the newest network, which plays both sides of most
+//! games, and any number of opponents, each of which plays one side of some. It plays rounds: all its slots' trees grow,
+//! one batch a network goes to the device, and while it is there another pipeline's trees grow. A slot whose game ends
+//! hands the record over and begins the next game.
 //!
-//! What a game is depends on (seed, game id) and the evaluator's answers alone: every draw comes from a stream keyed by
-//! them and the ply, so the number of pipelines, slots and threads changes nothing but the speed.
+//! What a game is depends on (seed, game id), the list of opponents and the networks' answers alone: every draw comes
+//! from a stream keyed by (seed, game id) and the ply, so the number of pipelines, slots and threads changes nothing but
+//! the speed.
 //!
 //! Pipelines and their owner share one small state under one lock: who may run, which evaluators are next, and the
 //! finished games. Nobody holds it while growing trees or evaluating.
@@ -18,62 +20,14 @@ use std::time::{Duration, Instant};
 
 use crate::batched::{RoundStats, Rounds, SearchError, Workers};
 use crate::cache::Cache;
-use crate::config::SearchConfig;
 use crate::evaluator::Evaluator;
-use crate::game::{Game, GameFault, PovValue, Turn, check_chance};
-use crate::record::{GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
-use crate::resign::{Resign, Streaks};
-use crate::rng::Stream;
-use crate::search::{Search, SearchResult, SearchStats, stream_for};
+use crate::game::Game;
+use crate::play::{GameInPlay, begin_move, finish_move};
+use crate::record::{FAST_SEARCH, GameRecord, Ply};
+use crate::search::{Search, SearchStats};
 use crate::timing::{Clocked, PipelineStats};
 
-/// How games are played.
-#[derive(Clone, Debug)]
-pub struct SelfPlayConfig {
-    /// How each move is searched.
-    pub search: SearchConfig,
-    /// Simulations a move, on top of what a reused tree has.
-    pub simulations: u32,
-    /// Actions are drawn with probability proportional to visits^(1/temperature) in the first plies ...
-    pub temperature: f64,
-    /// ... this many of them (chance turns count) ...
-    pub temperature_plies: usize,
-    /// ... and with this temperature after; 0 is the most visited action.
-    pub temperature_final: f64,
-    /// In place of that step: plies in which the temperature comes half of the way from the first to the final one.
-    pub temperature_halflife: Option<f64>,
-    /// Each game begins with 0 to this many random actions, not searched and not learned from.
-    pub opening_plies: usize,
-    /// Then come 0 to this many actions drawn from the network's raw policy, not searched and not learned from (the
-    /// initialisation of games in KataGo; Wu 2019).
-    pub opening_policy_plies: usize,
-    /// When a player gives up.
-    pub resign: Resign,
-    /// Whether a move's search begins with what the last one found below the action played.
-    pub tree_reuse: bool,
-    /// A game still going on after this many plies is a draw and marked as capped. Without a cap a game that goes on
-    /// for longer than it promised is an error.
-    pub max_plies: Option<usize>,
-    /// Of the run.
-    pub seed: u64,
-    /// What records say the game is.
-    pub game: String,
-}
-
-impl SelfPlayConfig {
-    /// The temperature at which a ply's action is drawn. The decay is KataGo's (Wu 2019; `chosenMoveTemperatureHalflife`).
-    #[must_use]
-    pub fn temperature_at(&self, ply: usize) -> f64 {
-        match self.temperature_halflife {
-            Some(plies) => {
-                let left = 0.5_f64.powf(ply as f64 / plies);
-                self.temperature_final + (self.temperature - self.temperature_final) * left
-            }
-            None if ply < self.temperature_plies => self.temperature,
-            None => self.temperature_final,
-        }
-    }
-}
+pub use crate::play::{SelfPlayConfig, choose, sharpen};
 
 /// What keeps the games going.
 #[derive(Clone, Debug)]
@@ -104,8 +58,14 @@ pub enum SelfPlayError<E> {
 pub struct SelfPlayStats {
     /// Finished games.
     pub games: u64,
-    /// Searched plies of finished games.
+    /// Samples of finished games.
     pub positions: u64,
+    /// Searched plies of finished games, samples or not.
+    pub searches: u64,
+    /// Those of them with a fast search.
+    pub fast_searches: u64,
+    /// Games in which an opponent searched.
+    pub opponent_games: u64,
     /// Games that a player gave up.
     pub resigned: u64,
     /// Control games in which a player would have done so.
@@ -139,6 +99,8 @@ struct State<Error, E> {
     waiting: usize,
     /// Evaluators to change to, one a pipeline.
     next: Vec<Option<E>>,
+    /// Opponents of the games to come, for each pipeline.
+    next_opponents: Vec<Option<Vec<E>>>,
     /// Pipelines that have ended: they take no evaluator any more.
     ended: Vec<bool>,
     /// `Resign::below` from each pipeline's next round on.
@@ -180,19 +142,23 @@ impl<E: Evaluator<G> + 'static, G: Game> SelfPlay<E, G>
 where
     E::Error: 'static,
 {
-    /// Starts playing from `start`, with one evaluator a pipeline.
+    /// Starts playing from `start`. For each pipeline there is a list of evaluators, of the same networks in the same
+    /// order: first that of the newest network, then those of its opponents, if any.
     ///
     /// # Errors
     /// When a thread cannot be started.
+    ///
+    /// # Panics
+    /// When a pipeline has no evaluator.
     pub fn start(
         start: &G,
         config: SelfPlayConfig,
         layout: &Layout,
-        evaluators: Vec<E>,
+        networks: Vec<Vec<E>>,
         workers: &Workers,
         cache: Option<Arc<Cache>>,
     ) -> Result<Self, String> {
-        let pipelines = evaluators.len();
+        let pipelines = networks.len();
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 stop: false,
@@ -205,6 +171,7 @@ where
                 running: pipelines,
                 waiting: 0,
                 next: (0..pipelines).map(|_| None).collect(),
+                next_opponents: (0..pipelines).map(|_| None).collect(),
                 ended: vec![false; pipelines],
                 resign_below: config.resign.below,
                 stats: SelfPlayStats::default(),
@@ -215,7 +182,8 @@ where
             _game: std::marker::PhantomData,
         });
         let mut selfplay = Self { shared, threads: Vec::new() };
-        for (index, evaluator) in evaluators.into_iter().enumerate() {
+        for (index, evaluators) in networks.into_iter().enumerate() {
+            assert!(!evaluators.is_empty(), "pipeline {index} has no evaluator");
             // The first pipelines have one slot more where they do not divide evenly.
             let slots = layout.slots / pipelines + usize::from(index < layout.slots % pipelines);
             let pipeline = Pipeline {
@@ -223,7 +191,8 @@ where
                 config: config.clone(),
                 start: start.clone(),
                 rounds: Rounds::new(workers.clone(), cache.clone()),
-                evaluator,
+                opponents: evaluators.len() - 1,
+                evaluators,
                 searches: Vec::new(),
                 games: Vec::new(),
                 spent: PipelineStats::default(),
@@ -300,7 +269,7 @@ where
         self.wait_until(patience, |state| state.waiting == state.running)
     }
 
-    /// Leaves new evaluators for the pipelines, one each, to be taken between rounds.
+    /// Leaves evaluators of a new newest network for the pipelines, one each, to be taken between rounds.
     ///
     /// # Errors
     /// When their number is not that of the pipelines.
@@ -311,6 +280,22 @@ where
             return Err(SelfPlayError::Swap(format!("{given} evaluators for {pipelines} pipelines")));
         }
         state.next = evaluators.into_iter().map(Some).collect();
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// Leaves new opponents for the pipelines, a list for each, to be taken between rounds. Games that have begun go on
+    /// with the opponents that they have.
+    ///
+    /// # Errors
+    /// When their number is not that of the pipelines.
+    pub fn set_opponents(&self, opponents: Vec<Vec<E>>) -> Result<(), SelfPlayError<E::Error>> {
+        let mut state = self.shared.lock();
+        if opponents.len() != state.next_opponents.len() {
+            let (given, pipelines) = (opponents.len(), state.next_opponents.len());
+            return Err(SelfPlayError::Swap(format!("{given} lists of opponents for {pipelines} pipelines")));
+        }
+        state.next_opponents = opponents.into_iter().map(Some).collect();
         self.shared.changed.notify_all();
         Ok(())
     }
@@ -386,26 +371,15 @@ where
     }
 }
 
-/// A game in a slot.
-struct GameInPlay {
-    record: GameRecord,
-    /// Plies of random opening.
-    opening: usize,
-    /// The ply at which the actions drawn from the raw policy end.
-    policy_until: usize,
-    streaks: Streaks,
-    /// The network that began this move's search.
-    network: u64,
-    over: bool,
-    fault: Option<GameFault>,
-}
-
 struct Pipeline<E, G: Game> {
     index: usize,
     config: SelfPlayConfig,
     start: G,
     rounds: Rounds<G>,
-    evaluator: E,
+    /// The newest network's, those of the opponents that new games may have, and those that only games in play have.
+    evaluators: Vec<E>,
+    /// How many opponents new games may have.
+    opponents: usize,
     /// The slots: their searches and their games, in step.
     searches: Vec<Search<G>>,
     games: Vec<GameInPlay>,
@@ -442,11 +416,12 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         self.refill(shared, slots);
         while !self.searches.is_empty() {
             self.check()?;
-            let mut evaluator = Clocked { inner: &mut self.evaluator, evaluating: Duration::ZERO };
-            self.rounds.run(&mut self.searches, std::slice::from_mut(&mut evaluator))?;
-            self.spent.evaluating += evaluator.evaluating;
+            let clocked = |inner| Clocked { inner, evaluating: Duration::ZERO };
+            let mut evaluators: Vec<_> = self.evaluators.iter_mut().map(clocked).collect();
+            self.rounds.run(&mut self.searches, &mut evaluators)?;
+            self.spent.evaluating += evaluators.iter().map(|clocked| clocked.evaluating).sum::<Duration>();
             self.spent.rounds += 1;
-            let network = self.evaluator.network().unwrap_or(0);
+            let networks = self.networks();
             let config = &self.config;
             let mut slots_in_play: Vec<_> = self.searches.iter_mut().zip(&mut self.games).collect();
             let mut searched = SearchStats::default();
@@ -456,15 +431,15 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             self.rounds.workers().for_each(&mut slots_in_play, |(search, game)| {
                 // Games end and begin here; a search that is not done has nothing to be told.
                 if search.is_done() {
-                    finish_move(search, game, config, network);
-                    begin_move(search, game, config, network);
+                    finish_move(search, game, config, &networks);
+                    begin_move(search, game, config, &networks);
                 }
             });
             self.check()?;
             let mut over = Vec::new();
             for index in (0..self.games.len()).rev().filter(|&index| self.games[index].over).collect::<Vec<_>>() {
                 self.searches.swap_remove(index);
-                over.push(self.games.swap_remove(index).record);
+                over.push(self.games.swap_remove(index).into_record());
             }
             if !self.hand_over(shared, over, &searched) {
                 return Ok(());
@@ -472,6 +447,33 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             self.refill(shared, slots);
         }
         Ok(())
+    }
+
+    /// What records call the networks.
+    fn networks(&self) -> Vec<u64> {
+        self.evaluators.iter().map(|evaluator| evaluator.network().unwrap_or(0)).collect()
+    }
+
+    /// Has new games draw from these opponents, and keeps the old ones that games in play still have.
+    fn take_opponents(&mut self, fresh: Vec<E>) {
+        let mut old: Vec<_> = self.evaluators.drain(1..).map(Some).collect();
+        self.opponents = fresh.len();
+        self.evaluators.extend(fresh);
+        let mut places = vec![0; old.len()];
+        for (search, game) in self.searches.iter_mut().zip(&mut self.games) {
+            let Some(opponent) = &mut game.opponent else {
+                continue;
+            };
+            let place = opponent.network - 1;
+            if let Some(evaluator) = old[place].take() {
+                places[place] = self.evaluators.len();
+                self.evaluators.push(evaluator);
+            }
+            opponent.network = places[place];
+            if search.network > 0 {
+                search.network = places[place];
+            }
+        }
     }
 
     /// Whether every game keeps its promises.
@@ -491,31 +493,12 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 state.next_game += 1;
                 state.next_game - 1
             };
-            let mut stream = stream_for(self.config.seed, game_id, u64::MAX);
-            let mut up_to = |plies: usize| if plies == 0 { 0 } else { stream.below(plies.saturating_add(1)) };
-            let opening = up_to(self.config.opening_plies);
-            let policy_until = opening.saturating_add(up_to(self.config.opening_policy_plies));
-            let mut game = GameInPlay {
-                record: GameRecord {
-                    game: self.config.game.clone(),
-                    game_id,
-                    seed: self.config.seed,
-                    control: self.config.resign.is_control(self.config.seed, game_id),
-                    offsets: vec![0],
-                    ..GameRecord::default()
-                },
-                opening,
-                policy_until,
-                streaks: Streaks::default(),
-                network: 0,
-                over: false,
-                fault: None,
-            };
+            let mut game = GameInPlay::new(&self.config, game_id, self.opponents);
             let mut search = Search::new(self.start.clone(), self.config.search, 0);
-            begin_move(&mut search, &mut game, &self.config, self.evaluator.network().unwrap_or(0));
+            begin_move(&mut search, &mut game, &self.config, &self.networks());
             // A game without a single search (over at once, or all opening) still counts.
             if game.over {
-                self.hand_over(shared, vec![game.record], &SearchStats::default());
+                self.hand_over(shared, vec![game.into_record()], &SearchStats::default());
             } else {
                 self.searches.push(search);
                 self.games.push(game);
@@ -531,6 +514,10 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         stats.games += over.len() as u64;
         for record in &over {
             stats.positions += record.samples() as u64;
+            let count = |is: fn(&&Ply) -> bool| record.plies.iter().filter(is).count() as u64;
+            stats.searches += count(|ply| ply.is_searched());
+            stats.fast_searches += count(|ply| ply.flags & FAST_SEARCH != 0);
+            stats.opponent_games += u64::from(record.has_opponent());
             stats.resigned += u64::from(record.resigned);
             stats.controls += u64::from(record.control && record.resign_ply.is_some());
             stats.false_resignations += u64::from(record.false_resignation());
@@ -547,8 +534,11 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         let mut waiting = false;
         loop {
             if let Some(evaluator) = state.next[self.index].take() {
-                self.evaluator = evaluator;
+                self.evaluators[0] = evaluator;
                 shared.changed.notify_all();
+            }
+            if let Some(opponents) = state.next_opponents[self.index].take() {
+                self.take_opponents(opponents);
             }
             self.config.resign.below = state.resign_below;
             let go_on = !state.paused && state.finished.len() < state.room;
@@ -568,141 +558,4 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
-}
-
-/// Plays the action that a finished search leads to, and notes it; or gives the game up.
-fn finish_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &SelfPlayConfig, network: u64) {
-    let Turn::Player(player) = search.root().turn() else {
-        return;
-    };
-    let record = &mut game.record;
-    let ply = record.plies.len();
-    let result = search.result();
-    let drawn_from_policy = ply < game.policy_until;
-    if !drawn_from_policy && record.resign_ply.is_none() && game.streaks.note(&config.resign, player, &result) {
-        record.resign_ply = Some(ply as u32);
-        if !record.control {
-            record.resigned = true;
-            record.outcome = PovValue(-1.0).absolute(player).0;
-            game.over = true;
-            return;
-        }
-    }
-    // Not the search's own stream: that one's position depends on what the search met.
-    let mut stream = stream_for(config.seed, record.game_id, ply as u64 | 1 << 63);
-    // Without a simulation `choose` goes by the priors.
-    let temperature = if drawn_from_policy { 1.0 } else { config.temperature_at(ply) };
-    let Some(chosen) = choose(&result, temperature, &mut stream) else {
-        return;
-    };
-    let action = result.actions[chosen];
-    let player = player.index() as i8;
-    if drawn_from_policy {
-        record.plies.push(Ply { action, player, flags: 0, root_value: 0.0, network });
-    } else {
-        let mixed = if network == game.network { 0 } else { MIXED_NETWORKS };
-        record.plies.push(Ply { action, player, flags: SEARCHED | mixed, root_value: result.value, network });
-        record.legal.extend_from_slice(&result.actions);
-        record.visits.extend_from_slice(&result.visits);
-        record.priors.extend_from_slice(&result.priors);
-    }
-    record.offsets.push(record.legal.len() as u32);
-    advance(search, action, config.tree_reuse);
-}
-
-/// Rolls dice and plays openings up to the next search, and begins it; or ends the game.
-fn begin_move<G: Game>(search: &mut Search<G>, game: &mut GameInPlay, config: &SelfPlayConfig, network: u64) {
-    let (mut legal, mut outcomes) = (Vec::new(), Vec::new());
-    while !game.over {
-        let record = &mut game.record;
-        let ply = record.plies.len();
-        let turn = search.root().turn();
-        if turn != Turn::Terminal && ply > search.root().max_plies() {
-            game.fault = Some(GameFault::TooLong(search.root().max_plies()));
-            return;
-        }
-        if turn == Turn::Terminal || config.max_plies.is_some_and(|cap| ply >= cap) {
-            record.capped = turn != Turn::Terminal;
-            record.outcome = if record.capped { 0.0 } else { search.root().outcome().0 };
-            game.over = true;
-            return;
-        }
-        let mut stream = stream_for(config.seed, record.game_id, ply as u64);
-        let (action, player) = match turn {
-            Turn::Player(player) if ply < game.opening => {
-                search.root().legal_actions(&mut legal);
-                if legal.is_empty() {
-                    // The search names this mistake of the game.
-                    game.opening = 0;
-                    continue;
-                }
-                (legal[stream.below(legal.len())], player.index() as i8)
-            }
-            Turn::Player(_) => {
-                game.network = network;
-                // The root's own evaluation is all that a draw from the policy needs.
-                let simulations = if ply < game.policy_until { 0 } else { config.simulations };
-                search.begin(simulations, stream).expect("it is a player's turn");
-                return;
-            }
-            Turn::Chance => {
-                search.root().chance_outcomes(&mut outcomes);
-                if let Err(fault) = check_chance(&outcomes) {
-                    game.fault = Some(fault);
-                    return;
-                }
-                let drawn = stream.weighted(outcomes.iter().map(|&(_, probability)| f64::from(probability)));
-                let outcome = outcomes[drawn].0;
-                (outcome, -1)
-            }
-            Turn::Terminal => unreachable!("handled above"),
-        };
-        record.plies.push(Ply { action, player, flags: 0, root_value: 0.0, network: 0 });
-        record.offsets.push(record.legal.len() as u32);
-        advance(search, action, config.tree_reuse);
-    }
-}
-
-fn advance<G: Game>(search: &mut Search<G>, action: u32, reuse: bool) {
-    if reuse {
-        search.advance(action);
-    } else {
-        let mut root = search.root().clone();
-        root.play(action);
-        search.reset(root);
-    }
-}
-
-/// Draws an index of `result.actions` with probability proportional to visits^(1/temperature); without visits, to the
-/// priors. Temperature 0 takes the search's own choice.
-#[must_use]
-pub fn choose(result: &SearchResult, temperature: f64, stream: &mut Stream) -> Option<usize> {
-    let best = result.actions.iter().position(|&action| Some(action) == result.action)?;
-    if temperature <= 0.0 {
-        return Some(best);
-    }
-    let weights = sharpen(result, temperature);
-    Some(stream.weighted(weights.iter().copied()))
-}
-
-/// The probabilities of the actions at a temperature: `[L]`, summing to 1.
-#[must_use]
-pub fn sharpen(result: &SearchResult, temperature: f64) -> Vec<f64> {
-    let visited = result.visits.iter().any(|&visits| visits > 0);
-    let mass = |index: usize| {
-        if visited { f64::from(result.visits[index]) } else { f64::from(result.priors[index]) }
-    };
-    let most = (0..result.actions.len()).map(mass).fold(0.0, f64::max);
-    let weights: Vec<f64> = (0..result.actions.len())
-        .map(|index| {
-            if temperature > 0.0 {
-                // Relative to the largest: no power of a count can overflow.
-                ((mass(index) / most).ln() / temperature).exp()
-            } else {
-                f64::from(u8::from(Some(result.actions[index]) == result.action))
-            }
-        })
-        .collect();
-    let total: f64 = weights.iter().sum();
-    weights.into_iter().map(|weight| weight / total).collect()
 }

@@ -3,98 +3,20 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::{SearchError, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::{RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator};
-use azpy_core::game::{Game, PovValue, Turn, Value};
-use azpy_core::record::{GameRecord, SEARCHED};
+use azpy_core::game::{Game, Turn, Value};
+use azpy_core::record::{FAST_SEARCH, GameRecord, Ply, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig, SelfPlayError};
 use azpy_core::toy::Toy;
-use common::hashed_answer;
-
-/// Hashed answers, a network number, and ways to misbehave.
-#[derive(Clone)]
-struct Network {
-    id: u64,
-    calls: Arc<AtomicU64>,
-    sleep: Duration,
-    fail: Arc<AtomicBool>,
-    panics: bool,
-}
-
-impl Network {
-    fn new(id: u64) -> Self {
-        Self { id, calls: Arc::default(), sleep: Duration::ZERO, fail: Arc::default(), panics: false }
-    }
-}
-
-impl<G: Game> Evaluator<G> for Network {
-    type Error = &'static str;
-    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error> {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-        assert!(!self.panics, "asked to panic");
-        if self.fail.load(Ordering::SeqCst) {
-            return Err("asked to fail");
-        }
-        std::thread::sleep(self.sleep);
-        let mut observation = vec![0.0; batch.states[0].obs_shape().iter().product()];
-        for row in 0..batch.rows() {
-            batch.fill(row..row + 1, &mut observation);
-            let range = batch.range(row);
-            let value = hashed_answer(&observation, &batch.actions[range.clone()], &mut batch.logits[range]);
-            batch.values[row] = PovValue(value);
-        }
-        Ok(())
-    }
-    fn network(&self) -> Option<u64> {
-        Some(self.id)
-    }
-}
-
-/// A tree in which some players lose on the way, and some of them win in the end.
-fn toy() -> Toy {
-    Toy::random(19, 12, true)
-}
-
-fn config() -> SelfPlayConfig {
-    let root_noise = Some(RootNoise { alpha: None, fraction: 0.25, shaped: false });
-    SelfPlayConfig {
-        search: SearchConfig { root_noise, eval_batch: 4, ..SearchConfig::default() },
-        simulations: 30,
-        temperature: 1.0,
-        temperature_plies: 4,
-        temperature_final: 0.3,
-        temperature_halflife: None,
-        opening_plies: 2,
-        opening_policy_plies: 0,
-        resign: Resign::NEVER,
-        tree_reuse: true,
-        max_plies: None,
-        seed: 7,
-        game: "toy".into(),
-    }
-}
-
-fn start(config: SelfPlayConfig, slots: usize, games: Option<u64>, networks: Vec<Network>) -> SelfPlay<Network, Toy> {
-    let layout = Layout { slots, first_game: 5, games, inside: |body| body() };
-    let workers = Workers::new(2).unwrap();
-    SelfPlay::start(&toy(), config, &layout, networks, &workers, None).unwrap()
-}
-
-fn all(play: &SelfPlay<Network, Toy>) -> Vec<GameRecord> {
-    let mut records = Vec::new();
-    while !play.is_over() {
-        records.extend(play.next(Duration::from_millis(20)).unwrap());
-    }
-    records.sort_by_key(|record| record.game_id);
-    records
-}
+use common::selfplay::{Network, all, config, start, toy};
 
 #[test]
 fn games_depend_on_the_seed_and_their_id_alone() {
@@ -102,7 +24,7 @@ fn games_depend_on_the_seed_and_their_id_alone() {
     let play = |slots, pipelines, threads, cache: bool| {
         let layout = Layout { slots, first_game: 5, games: Some(40), inside: |body| body() };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
-        let networks = vec![Network::new(3); pipelines];
+        let networks = vec![vec![Network::new(3)]; pipelines];
         let workers = Workers::new(threads).unwrap();
         all(&SelfPlay::start(&toy, config(), &layout, networks, &workers, cache).unwrap())
     };
@@ -123,10 +45,13 @@ fn games_depend_on_the_seed_and_their_id_alone() {
 #[test]
 fn no_option_makes_games_depend_on_the_layout() {
     let toy = toy();
+    let networks = [0, 1, 2].map(|n| Network { salt: n as f32, ..Network::new(3 + n) }).to_vec();
     let config = SelfPlayConfig {
         search: SearchConfig { evaluations: Some(12), ..config().search },
         temperature_halflife: Some(3.0),
         opening_policy_plies: 2,
+        full_search_share: 0.6,
+        opponent_share: 0.5,
         resign: Resign { below: -0.1, plies: 1, control: 0.3 },
         ..config()
     };
@@ -134,13 +59,18 @@ fn no_option_makes_games_depend_on_the_layout() {
         let layout = Layout { slots, first_game: 5, games: Some(60), inside: |body| body() };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
         let workers = Workers::new(threads).unwrap();
-        let play = SelfPlay::start(&toy, config.clone(), &layout, vec![Network::new(3); pipelines], &workers, cache);
+        let play = SelfPlay::start(&toy, config.clone(), &layout, vec![networks.clone(); pipelines], &workers, cache);
         let play = play.unwrap();
         let games = all(&play);
         let (stats, count) = (play.stats(), |is: fn(&&GameRecord) -> bool| games.iter().filter(is).count() as u64);
         assert_eq!(stats.resigned, count(|game| game.resigned));
         assert_eq!(stats.controls, count(|game| game.control && game.resign_ply.is_some()));
         assert_eq!(stats.false_resignations, count(|game| game.false_resignation()));
+        let plies = |is: fn(&&Ply) -> bool| games.iter().flat_map(|game| &game.plies).filter(is).count() as u64;
+        assert_eq!(stats.positions, plies(|ply| ply.flags & SEARCHED != 0));
+        assert_eq!(stats.fast_searches, plies(|ply| ply.flags & FAST_SEARCH != 0));
+        assert_eq!(stats.searches, plies(|ply| ply.is_searched()));
+        assert_eq!(stats.opponent_games, count(|game| game.has_opponent()));
         games
     };
     let games = play(8, 1, 1, false);
@@ -148,6 +78,7 @@ fn no_option_makes_games_depend_on_the_layout() {
         assert!(play(slots, pipelines, threads, cache) == games, "{slots} slots, {pipelines} pipelines");
     }
     assert!(games.iter().any(|game| game.resigned) && games.iter().any(|game| game.false_resignation()));
+    assert!(games.iter().any(GameRecord::has_opponent));
     for game in &games {
         game.check(&toy).unwrap();
         assert_eq!(&GameRecord::from_bytes(&game.to_bytes()).unwrap(), game);
@@ -207,13 +138,14 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
         let next = tree(plies - 1, 1 - player, end);
         format!("{player}({next} {next})")
     }
-    let play = |value, end, resign| {
+    let play_with = |full_search_share, value, end, resign| {
         let toy = Toy::parse(&tree(11, 0, end)).unwrap();
         let root_noise = Some(RootNoise { alpha: None, fraction: 0.25, shaped: false });
         let search = SearchConfig { root_noise, eval_batch: 2, ..SearchConfig::default() };
         let config = SelfPlayConfig { search, simulations: 6, opening_plies: 0, resign, tree_reuse: false, ..config() };
+        let config = SelfPlayConfig { full_search_share, ..config };
         let layout = Layout { slots: 2, first_game: 0, games: Some(2), inside: |body| body() };
-        let play = SelfPlay::start(&toy, config, &layout, vec![Known(value)], &Workers::Serial, None).unwrap();
+        let play = SelfPlay::start(&toy, config, &layout, vec![vec![Known(value)]], &Workers::Serial, None).unwrap();
         let record = loop {
             if let Some(record) = play.next(Duration::from_secs(5)).unwrap() {
                 break record;
@@ -222,6 +154,7 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
         record.check(&toy).unwrap();
         (record.resigned, record.resign_ply, record.plies.len(), record.outcome, record.false_resignation())
     };
+    let play = |value, end, resign| play_with(1.0, value, end, resign);
     let rule = Resign { below: -0.85, plies: 3, control: 0.0 };
     let control = Resign { control: 1.0, ..rule };
     // Player 1 searches at plies 1, 3 and 5; player 0 at 0, 2 and 4.
@@ -232,6 +165,9 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
     assert_eq!(play(0.9, "-", control), (false, Some(5), 11, -1.0, true));
     assert_eq!(play(0.9, "=", control), (false, Some(5), 11, 0.0, true));
     assert_eq!(play(0.9, "+", Resign { plies: 7, ..rule }), (false, None, 11, 1.0, false));
+    // Fast searches count too.
+    assert_eq!(play_with(1e-9, 0.9, "+", rule), (true, Some(5), 5, 1.0, false));
+    assert_eq!(play_with(1e-9, 0.9, "-", control), (false, Some(5), 11, -1.0, true));
 }
 
 #[test]
@@ -254,23 +190,6 @@ fn a_record_that_lies_about_a_resignation_is_refused() {
     assert!(refused(&|game| game.resigned = true, &control).contains("but it ended"));
     assert!(refused(&|game| game.control = false, &control).contains("resignation"));
     assert!(refused(&|game| game.resign_ply = Some(u32::MAX), &control).contains("resignation"));
-}
-
-#[test]
-fn records_of_the_first_format_are_still_read() {
-    let game = all(&start(config(), 8, Some(1), vec![Network::new(1)])).remove(0);
-    let mut bytes = game.to_bytes();
-    // The format, the name, id, seed and outcome; then the flags, and what the first format did not have.
-    let flags = 4 + 4 + game.game.len() + 8 + 8 + 4;
-    bytes.drain(flags + 1..flags + 5);
-    bytes[0] = 1;
-    assert_eq!(GameRecord::from_bytes(&bytes).unwrap(), game);
-    bytes[flags] = 1;
-    assert!(GameRecord::from_bytes(&bytes).unwrap().capped);
-    bytes[flags] = 2;
-    assert!(GameRecord::from_bytes(&bytes).unwrap_err().contains("flags 0x02, which format 1 does not have"));
-    bytes[0] = 3;
-    assert!(GameRecord::from_bytes(&bytes).unwrap_err().contains("format 3, expected 1 to 2"));
 }
 
 #[test]
@@ -409,7 +328,7 @@ fn the_replay_buffer_draws_what_the_records_say() {
     let (rows, actions) = (64, toy.num_actions());
     let (mut observations, mut legal) = (vec![f32::NAN; rows * 3], vec![true; rows * actions]);
     let (mut policies, mut values) = (vec![f32::NAN; rows * actions], vec![f32::NAN; rows]);
-    let draw = Draw { seed: 1, root_value_weight: 0.5, symmetries: true };
+    let draw = Draw { seed: 1, root_value_weight: 0.5, symmetries: true, surprise_weight: 0.0 };
     let samples =
         Samples { observations: &mut observations, legal: &mut legal, policies: &mut policies, values: &mut values };
     buffer.sample(draw, samples, &Workers::new(2).unwrap());

@@ -81,7 +81,8 @@ pub(crate) struct BatchSettings {
 pub(crate) struct SelfPlaySettings {
     pub(crate) config: SelfPlayConfig,
     pub(crate) layout: Layout,
-    pub(crate) evaluators: Vec<AnyEvaluator>,
+    /// For each pipeline, see `SelfPlay::start`.
+    pub(crate) networks: Vec<Vec<AnyEvaluator>>,
     pub(crate) cache: Option<Arc<Cache>>,
     pub(crate) threads: usize,
 }

@@ -50,6 +50,8 @@ mod _core {
         module.add("TERMINAL", crate::state::TERMINAL)?;
         module.add("SEARCHED", azpy_core::record::SEARCHED)?;
         module.add("MIXED_NETWORKS", azpy_core::record::MIXED_NETWORKS)?;
+        module.add("FAST_SEARCH", azpy_core::record::FAST_SEARCH)?;
+        module.add("OPPONENT", azpy_core::record::OPPONENT)?;
         // Threads that would call into an interpreter that is no longer there must be gone before it goes.
         let close_all = pyo3::wrap_pyfunction!(crate::selfplay::close_all, module)?;
         module.py().import("atexit")?.call_method1("register", (close_all,))?;

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// One finished game of T plies, rolls included; K is the number of legal actions over all its searched plies.
+/// One finished game of T plies, rolls included; K is the number of legal actions over all its samples.
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct GameRecord(pub(crate) Arc<CoreRecord>);
 
@@ -80,7 +80,9 @@ impl GameRecord {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.player))
     }
 
-    /// uint8 [T]: bit 0, searched (a sample to learn from; not set where chance, an opening or the raw policy chose); bit 1, the network was exchanged during the search.
+    /// uint8 [T]: bit 0, a sample to learn from, searched in full; bit 1, the network was exchanged during the search;
+    /// bit 2, a fast search, of which only the value is kept; bit 3, an opponent's search, likewise. 0 where chance, an
+    /// opening or the raw policy chose.
     #[getter]
     fn flags<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.flags))
@@ -98,7 +100,7 @@ impl GameRecord {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.network))
     }
 
-    /// int64 [T + 1]: where the entries of a ply begin and end in the three below; empty where not searched.
+    /// int64 [T + 1]: where the entries of a ply begin and end in the four below; empty where it is no sample.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         PyArray1::from_iter(py, self.0.offsets.iter().map(|&offset| i64::from(offset)))
@@ -120,6 +122,13 @@ impl GameRecord {
     #[getter]
     fn priors<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         PyArray1::from_slice(py, &self.0.priors)
+    }
+
+    /// float32 [K]: policy target of each, what a network learns; they sum to 1 a ply. Shares of the visits, unless the
+    /// search said otherwise.
+    #[getter]
+    fn targets<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        PyArray1::from_vec(py, (0..self.0.plies.len()).flat_map(|ply| self.0.target(ply)).collect())
     }
 
     /// The record in azpy's own format.

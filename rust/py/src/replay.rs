@@ -119,18 +119,21 @@ impl ReplayBuffer {
         self.locked(py, |inner| inner.num_samples())
     }
 
-    /// Draws a batch, uniformly over the positions held, by playing the games again; on several threads.
+    /// Draws a batch from the positions held by playing the games again; on several threads.
     ///
     /// Args:
     ///     rows: B.
     ///     seed: the same seed draws the same batch from the same games.
     ///     root_value_weight: w in the value target (1 - w) outcome + w root_value.
     ///     symmetries: whether to apply a random symmetry to each row.
+    ///     surprise_weight: share of the rows that, within their game, are drawn in proportion to the divergence of the
+    ///         policy target from the prior, KL(target || prior); the others are drawn uniformly (KataGo's policy
+    ///         surprise weighting; 0.5 there). Each game has its share of the rows either way.
     ///
     /// Returns:
-    ///     observations float32 [B, C, H, W], legal bool [B, A], policy targets float32 [B, A] (visit shares, 0 for
+    ///     observations float32 [B, C, H, W], legal bool [B, A], policy targets float32 [B, A] (0 for
     ///     illegal actions), value targets float32 [B] for the player to move.
-    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true))]
+    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true, surprise_weight = 0.0))]
     fn sample<'py>(
         &self,
         py: Python<'py>,
@@ -138,6 +141,7 @@ impl ReplayBuffer {
         seed: u64,
         root_value_weight: f32,
         symmetries: bool,
+        surprise_weight: f64,
     ) -> PyResult<Arrays<'py>> {
         let row_len: usize = self.start.obs_shape().iter().product();
         if rows.saturating_mul(row_len + self.start.num_actions()) > 1 << 32 {
@@ -146,6 +150,9 @@ impl ReplayBuffer {
         if !(0.0..=1.0).contains(&root_value_weight) {
             let got = root_value_weight;
             return Err(PyValueError::new_err(format!("root_value_weight must be in [0, 1], got {got}")));
+        }
+        if !(0.0..=1.0).contains(&surprise_weight) {
+            return Err(PyValueError::new_err(format!("surprise_weight must be in [0, 1], got {surprise_weight}")));
         }
         let ([c, h, w], actions) = (self.start.obs_shape(), self.start.num_actions());
         let observations = PyArray4::<f32>::zeros(py, [rows, c, h, w], false);
@@ -160,7 +167,7 @@ impl ReplayBuffer {
                 policies: arrays.2.as_slice_mut()?,
                 values: arrays.3.as_slice_mut()?,
             };
-            let draw = Draw { seed, root_value_weight, symmetries };
+            let draw = Draw { seed, root_value_weight, symmetries, surprise_weight };
             let workers = &self.workers;
             self.locked(py, |inner| {
                 if inner.num_samples() == 0 {

@@ -37,6 +37,7 @@ pub(crate) trait AnySelfPlay: Send + Sync {
     fn is_paused(&self, patience: Duration) -> bool;
     fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()>;
     fn is_swapped(&self, patience: Duration) -> bool;
+    fn set_opponents(&self, opponents: Vec<Vec<AnyEvaluator>>) -> PyResult<()>;
     fn set_resign_below(&self, below: f64);
     fn stats(&self) -> SelfPlayStats;
     fn pipeline_stats(&self) -> Vec<PipelineStats>;
@@ -54,8 +55,8 @@ impl<G: Hosted> Playing<G> {
     pub(crate) fn start(start: &G, settings: SelfPlaySettings) -> PyResult<Self> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(PyOSError::new_err)?;
-        let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
-        let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
+        let SelfPlaySettings { config, layout, networks, cache, .. } = settings;
+        let core = CoreSelfPlay::start(start, config, &layout, networks, &workers, cache);
         Ok(Self { core: core.map_err(PyOSError::new_err)?, fault: start.fault().cloned() })
     }
 }
@@ -89,6 +90,9 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     }
     fn is_swapped(&self, patience: Duration) -> bool {
         self.core.is_swapped(patience)
+    }
+    fn set_opponents(&self, opponents: Vec<Vec<AnyEvaluator>>) -> PyResult<()> {
+        self.core.set_opponents(opponents).map_err(selfplay_error)
     }
     fn set_resign_below(&self, below: f64) {
         self.core.set_resign_below(below);
@@ -127,7 +131,8 @@ pub(crate) fn close_all(py: Python<'_>) {
     });
 }
 
-/// Games that a network plays against itself, in background threads. Iterating gives finished `GameRecord`s.
+/// Games that a network plays against itself, and some against earlier networks, in background threads. Iterating gives
+/// finished `GameRecord`s.
 ///
 /// A game depends on (seed, game id) and the evaluator's answers alone, not on slots, pipelines or threads. The slots
 /// are shared out over the pipelines; each pipeline calls its own evaluator (`fork()` where there is one, else all share
@@ -139,18 +144,26 @@ pub(crate) fn close_all(py: Python<'_>) {
 ///     evaluator: as for `Search`.
 ///     slots: games at once, 2^20 at most.
 ///     pipelines: threads with a batch of their own, 256 at most: while one batch is evaluated the other trees grow.
-///     simulations: visits that each move adds.
-///     temperature: actions are drawn in proportion to visits^(1/temperature) in the first `temperature_plies` plies,
-///         and with `temperature_final` after; 0 takes the most visited.
+///     simulations: visits that a full search adds.
+///     temperature: actions are drawn in proportion to target^(1/temperature) in the first `temperature_plies` plies,
+///         and with `temperature_final` after; 0 takes the search's own choice. With `gumbel_actions` that is always
+///         taken: Gumbel's draws are chance enough.
 ///     temperature_halflife: in place of that step, plies in which the temperature comes half of the way from the first
 ///         to the final one (Wu 2019, KataGo).
 ///     opening_plies: a game begins with 0 to this many random actions, not searched and not learned from.
 ///     opening_policy_plies: then come 0 to this many actions drawn from the network's raw policy, not searched and
 ///         not learned from either (Wu 2019).
+///     opponents: evaluators of earlier networks. In a share of the games one player, drawn by game id, is one of them,
+///         drawn likewise; what it searches is no sample, it gets no root noise, and it never resigns. Without any, all
+///         games are the evaluator's against itself.
+///     opponent_share: that share.
 ///     resign_below: a player resigns when the value of the root and of the most visited action were below this in its
 ///         last `resign_plies` searches; from -1 (nobody resigns) to 0, for the player to move.
 ///     resign_control: share of games that are played to the end all the same and say whether a player would have
 ///         resigned, and whether wrongly (Silver et al. 2017).
+///     full_search_share: probability that a move gets a full search, with root noise and learned from; drawn for each
+///         ply. The others get a fast one of `fast_simulations` (by default a quarter of `simulations`), without noise
+///         and no sample (playout cap randomization; Wu 2019, section 3.1).
 ///     tree_reuse: whether a search begins with what the last one found below the action played.
 ///     max_plies: a game this long is a draw, and marked as capped; by default the game's own bound.
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none.
@@ -206,6 +219,21 @@ fn attached_once(body: &mut (dyn FnMut() + Send)) {
     PIPELINES.fetch_sub(1, Ordering::SeqCst);
 }
 
+/// For each pipeline a list of evaluators, one of each object; see [`AnyEvaluator::for_pipelines`].
+fn for_each_pipeline(
+    objects: &[&Bound<'_, PyAny>],
+    pipelines: usize,
+    turns: &Arc<Mutex<()>>,
+) -> PyResult<Vec<Vec<AnyEvaluator>>> {
+    let mut lists: Vec<_> = (0..pipelines).map(|_| Vec::new()).collect();
+    for object in objects {
+        for (list, evaluator) in lists.iter_mut().zip(AnyEvaluator::for_pipelines(object, pipelines, turns)?) {
+            list.push(evaluator);
+        }
+    }
+    Ok(lists)
+}
+
 fn check_resign_below(below: f64) -> PyResult<()> {
     if (-1.0..=0.0).contains(&below) {
         return Ok(());
@@ -220,7 +248,8 @@ impl SelfPlay {
         game, evaluator, *, slots = 256, pipelines = 2, simulations = 100, temperature = 1.0, temperature_plies = 30,
         temperature_final = 0.0, temperature_halflife = None, opening_plies = 0, opening_policy_plies = 0,
         tree_reuse = true, max_plies = None, resign_below = -1.0, resign_plies = 3, resign_control = 0.1,
-        cache_positions = 200_000, threads = None, seed = 0, first_game = 0, games = None, **options
+        cache_positions = 200_000, threads = None, seed = 0, first_game = 0, games = None, full_search_share = 1.0,
+        fast_simulations = None, opponents = Vec::new(), opponent_share = 0.0, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -246,6 +275,10 @@ impl SelfPlay {
         seed: u64,
         first_game: u64,
         games: Option<u64>,
+        full_search_share: f64,
+        fast_simulations: Option<u32>,
+        opponents: Vec<Bound<'_, PyAny>>,
+        opponent_share: f64,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
@@ -282,6 +315,17 @@ impl SelfPlay {
         if !(0.0..=1.0).contains(&resign_control) {
             return Err(PyValueError::new_err(format!("resign_control must be in [0, 1], got {resign_control}")));
         }
+        if !(full_search_share > 0.0 && full_search_share <= 1.0) {
+            return Err(PyValueError::new_err(format!(
+                "full_search_share must be more than 0, at most 1, got {full_search_share}"
+            )));
+        }
+        if !(0.0..=1.0).contains(&opponent_share) {
+            return Err(PyValueError::new_err(format!("opponent_share must be in [0, 1], got {opponent_share}")));
+        }
+        if fast_simulations == Some(0) {
+            return Err(PyValueError::new_err("fast_simulations must be at least 1 or None, got 0"));
+        }
         if max_plies == Some(0) {
             return Err(PyValueError::new_err("max_plies must be at least 1, got 0"));
         }
@@ -293,12 +337,15 @@ impl SelfPlay {
         let config = SelfPlayConfig {
             search,
             simulations,
+            full_search_share,
+            fast_simulations: fast_simulations.unwrap_or((simulations / 4).max(1)),
             temperature,
             temperature_plies,
             temperature_final,
             temperature_halflife,
             opening_plies,
             opening_policy_plies,
+            opponent_share,
             resign: Resign { below: resign_below, plies: resign_plies, control: resign_control },
             tree_reuse,
             max_plies,
@@ -307,11 +354,12 @@ impl SelfPlay {
         };
         let layout = Layout { slots, first_game, games, inside: attached_once };
         let turns = Arc::default();
-        let evaluators = AnyEvaluator::for_pipelines(evaluator, pipelines, &turns)?;
+        let networks: Vec<_> = std::iter::once(evaluator).chain(&opponents).collect();
+        let networks = for_each_pipeline(&networks, pipelines, &turns)?;
         let settings = SelfPlaySettings {
             config,
             layout,
-            evaluators,
+            networks,
             cache: settings::cache(cache_positions)?,
             threads: settings::threads(threads)?,
         };
@@ -362,6 +410,14 @@ impl SelfPlay {
         wait(py, || Ok(playing.is_swapped(PATIENCE).then_some(())))
     }
 
+    /// Changes to other opponents, for the games that begin from each pipeline's next round on. Games that have begun go on
+    /// with the opponents that they have.
+    fn set_opponents(&self, py: Python<'_>, opponents: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        let playing = self.open()?;
+        let opponents = for_each_pipeline(&opponents.iter().collect::<Vec<_>>(), self.pipelines, &self.turns)?;
+        py.detach(|| playing.set_opponents(opponents))
+    }
+
     /// Changes `resign_below` for the searches to come.
     fn set_resign_below(&self, py: Python<'_>, below: f64) -> PyResult<()> {
         check_resign_below(below)?;
@@ -408,10 +464,11 @@ impl SelfPlay {
         self.close(py)
     }
 
-    /// Totals since the start: games and positions (searched, of finished games); resigned games, controls (control
-    /// games in which a player would have resigned) and false_resignations (of those that it did not lose); simulations, evaluations, cache_hits, terminals
-    /// (of finished moves); batches, rows, rows_capacity (rows, had every tree found eval_batch leaves), shared (leaves
-    /// that shared a row with an equal one).
+    /// Totals since the start. Of finished games: games, positions (samples), searches (samples or not), fast_searches
+    /// (among them), opponent_games, resigned games, controls (control games in which a player would have resigned) and
+    /// false_resignations (of those that it did not lose). Of finished moves: simulations, evaluations, cache_hits,
+    /// terminals, collisions. Of rounds: batches, rows, rows_capacity (rows, had every tree found eval_batch leaves),
+    /// shared (leaves that shared a row with an equal one).
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let playing = self.open()?;
@@ -419,6 +476,9 @@ impl SelfPlay {
         let dict = PyDict::new(py);
         dict.set_item("games", stats.games)?;
         dict.set_item("positions", stats.positions)?;
+        dict.set_item("searches", stats.searches)?;
+        dict.set_item("fast_searches", stats.fast_searches)?;
+        dict.set_item("opponent_games", stats.opponent_games)?;
         dict.set_item("resigned", stats.resigned)?;
         dict.set_item("controls", stats.controls)?;
         dict.set_item("false_resignations", stats.false_resignations)?;

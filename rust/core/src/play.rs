@@ -1,0 +1,330 @@
+//! One game in a slot: its openings, its dice, how an action is chosen once a search is done, and how it ends.
+//!
+//! All of it depends on (seed, game id) and on what the searches find. Knows nothing of pipelines, evaluators or threads.
+
+use crate::config::SearchConfig;
+use crate::game::{Action, Game, GameFault, Player, PovValue, Turn, check_chance};
+use crate::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, OPPONENT, Ply, SEARCHED};
+use crate::resign::{Resign, Streaks};
+use crate::rng::Stream;
+use crate::search::{Search, SearchResult, stream_for};
+
+/// A game's draws come from streams of (seed, game id, word). The word of a ply's own draws (a random action, dice, its
+/// search) is its number, and these set its other draws apart.
+const CHOICE: u64 = 1 << 63;
+const SEARCH_KIND: u64 = 1 << 62;
+/// The words of a game's openings and of its opponent; `resign` has the one between.
+const OPENINGS: u64 = u64::MAX;
+const OPPONENT_DRAW: u64 = u64::MAX - 2;
+
+/// How games are played.
+#[derive(Clone, Debug)]
+pub struct SelfPlayConfig {
+    /// How each move is searched.
+    pub search: SearchConfig,
+    /// Simulations a move, on top of what a reused tree has.
+    pub simulations: u32,
+    /// Probability that a move gets a full search, one to learn from. The others get a fast one, without noise: more
+    /// games for the same work (playout cap randomization; Wu 2019, section 3.1).
+    pub full_search_share: f64,
+    /// Simulations of a fast search, on top of what a reused tree has.
+    pub fast_simulations: u32,
+    /// Actions are drawn with probability proportional to target^(1/temperature), so by default to a power of the visits,
+    /// in the first plies ...
+    pub temperature: f64,
+    /// ... this many of them (chance turns count) ...
+    pub temperature_plies: usize,
+    /// ... and with this temperature after; 0 is the most visited action.
+    pub temperature_final: f64,
+    /// In place of that step: plies in which the temperature comes half of the way from the first to the final one.
+    pub temperature_halflife: Option<f64>,
+    /// Each game begins with 0 to this many random actions, not searched and not learned from.
+    pub opening_plies: usize,
+    /// Then come 0 to this many actions drawn from the network's raw policy, not searched and not learned from (the
+    /// initialisation of games in KataGo; Wu 2019).
+    pub opening_policy_plies: usize,
+    /// Share of games in which one player, drawn by game id, is one of the opponents given: a network of an earlier
+    /// checkpoint, drawn likewise. Without opponents there are none.
+    pub opponent_share: f64,
+    /// When a player gives up.
+    pub resign: Resign,
+    /// Whether a move's search begins with what the last one found below the action played.
+    pub tree_reuse: bool,
+    /// A game still going on after this many plies is a draw and marked as capped. Without a cap a game that goes on
+    /// for longer than it promised is an error.
+    pub max_plies: Option<usize>,
+    /// Of the run.
+    pub seed: u64,
+    /// What records say the game is.
+    pub game: String,
+}
+
+impl SelfPlayConfig {
+    /// The temperature at which a ply's action is drawn. The decay is KataGo's (Wu 2019; `chosenMoveTemperatureHalflife`).
+    #[must_use]
+    pub fn temperature_at(&self, ply: usize) -> f64 {
+        match self.temperature_halflife {
+            Some(plies) => {
+                let left = 0.5_f64.powf(ply as f64 / plies);
+                self.temperature_final + (self.temperature - self.temperature_final) * left
+            }
+            None if ply < self.temperature_plies => self.temperature,
+            None => self.temperature_final,
+        }
+    }
+
+    /// Whether a ply gets a fast search, by a draw of its own.
+    fn is_fast(&self, game_id: u64, ply: usize) -> bool {
+        stream_for(self.seed, game_id, ply as u64 | SEARCH_KIND).unit() >= self.full_search_share
+    }
+
+    /// Who plays one side of a game, if not the newest network.
+    fn opponent_of(&self, game_id: u64, opponents: usize) -> Option<Opponent> {
+        if opponents == 0 {
+            return None;
+        }
+        let mut stream = stream_for(self.seed, game_id, OPPONENT_DRAW);
+        // In this order, so that a game is the same again with its opponent alone and a share of 1.
+        if stream.unit() >= self.opponent_share {
+            return None;
+        }
+        let seat = [Player::Zero, Player::One][stream.below(2)];
+        Some(Opponent { seat, network: 1 + stream.below(opponents) })
+    }
+}
+
+/// A network of an earlier checkpoint that plays one side of a game.
+#[derive(Clone, Copy)]
+pub(crate) struct Opponent {
+    seat: Player,
+    /// Its place among the pipeline's networks; 0 is the newest.
+    pub(crate) network: usize,
+}
+
+/// A game in a slot.
+pub(crate) struct GameInPlay {
+    pub(crate) record: GameRecord,
+    /// Who plays one of its sides, if not the newest network.
+    pub(crate) opponent: Option<Opponent>,
+    /// Plies of random opening.
+    opening: usize,
+    /// The ply at which the actions drawn from the raw policy end.
+    policy_until: usize,
+    streaks: Streaks,
+    /// The network that began this move's search.
+    network: u64,
+    /// Whether this move's search is a fast one.
+    fast: bool,
+    pub(crate) over: bool,
+    pub(crate) fault: Option<GameFault>,
+}
+
+impl GameInPlay {
+    /// A game that has not begun; `opponents` are those it may have.
+    pub(crate) fn new(config: &SelfPlayConfig, game_id: u64, opponents: usize) -> Self {
+        let mut stream = stream_for(config.seed, game_id, OPENINGS);
+        let mut up_to = |plies: usize| if plies == 0 { 0 } else { stream.below(plies.saturating_add(1)) };
+        let opening = up_to(config.opening_plies);
+        let policy_until = opening.saturating_add(up_to(config.opening_policy_plies));
+        Self {
+            record: GameRecord {
+                game: config.game.clone(),
+                game_id,
+                seed: config.seed,
+                control: config.resign.is_control(config.seed, game_id),
+                offsets: vec![0],
+                ..GameRecord::default()
+            },
+            opponent: config.opponent_of(game_id, opponents),
+            opening,
+            policy_until,
+            streaks: Streaks::default(),
+            network: 0,
+            fast: false,
+            over: false,
+            fault: None,
+        }
+    }
+
+    /// What is kept of a game that is over.
+    pub(crate) fn into_record(mut self) -> GameRecord {
+        self.record.drop_plain_targets();
+        self.record
+    }
+}
+
+/// Plays the action that a finished search leads to, and notes it; or gives the game up. `networks` are the numbers of
+/// the pipeline's networks, in the order in which `Search::network` counts them.
+pub(crate) fn finish_move<G: Game>(
+    search: &mut Search<G>,
+    game: &mut GameInPlay,
+    config: &SelfPlayConfig,
+    networks: &[u64],
+) {
+    let Turn::Player(player) = search.root().turn() else {
+        return;
+    };
+    let record = &mut game.record;
+    let ply = record.plies.len();
+    let result = search.result();
+    let drawn_from_policy = ply < game.policy_until;
+    let (network, is_opponent) = (networks[search.network], search.network > 0);
+    // The threshold is held where few of the newest network's resignations are wrong: it says nothing of another's.
+    let may_resign = !drawn_from_policy && !is_opponent && record.resign_ply.is_none();
+    if may_resign && game.streaks.note(&config.resign, player, &result) {
+        record.resign_ply = Some(ply as u32);
+        if !record.control {
+            record.resigned = true;
+            record.outcome = PovValue(-1.0).absolute(player).0;
+            game.over = true;
+            return;
+        }
+    }
+    // Not the search's own stream: that one's position depends on what the search met.
+    let mut stream = stream_for(config.seed, record.game_id, ply as u64 | CHOICE);
+    let temperature = match drawn_from_policy {
+        true => 1.0, // without a simulation the target is the priors
+        // Gumbel's draws are chance enough, and a game whose outcome is proven shall have that outcome.
+        false if config.search.gumbel.is_some() || result.proof != 0 => 0.0,
+        false => config.temperature_at(ply),
+    };
+    let Some(chosen) = choose(&result, temperature, &mut stream) else {
+        return;
+    };
+    let action = result.actions[chosen];
+    let mut entry = Ply { action, player: player.index() as i8, flags: 0, root_value: 0.0, network };
+    if !drawn_from_policy {
+        let mixed = if network == game.network { 0 } else { MIXED_NETWORKS };
+        let kind = match (is_opponent, game.fast) {
+            (false, false) => SEARCHED,
+            (false, true) => FAST_SEARCH,
+            (true, false) => OPPONENT,
+            (true, true) => OPPONENT | FAST_SEARCH,
+        };
+        entry.flags = mixed | kind;
+        entry.root_value = result.value;
+    }
+    if entry.flags & SEARCHED != 0 {
+        record.legal.extend_from_slice(&result.actions);
+        record.visits.extend_from_slice(&result.visits);
+        record.priors.extend_from_slice(&result.priors);
+        record.targets.extend_from_slice(&result.target);
+    }
+    record.plies.push(entry);
+    record.offsets.push(record.legal.len() as u32);
+    advance(search, action, config.tree_reuse);
+}
+
+/// Rolls dice and plays openings up to the next search, and begins it; or ends the game.
+pub(crate) fn begin_move<G: Game>(
+    search: &mut Search<G>,
+    game: &mut GameInPlay,
+    config: &SelfPlayConfig,
+    networks: &[u64],
+) {
+    let (mut legal, mut outcomes) = (Vec::new(), Vec::new());
+    while !game.over {
+        let record = &mut game.record;
+        let ply = record.plies.len();
+        let turn = search.root().turn();
+        if turn != Turn::Terminal && ply > search.root().max_plies() {
+            game.fault = Some(GameFault::TooLong(search.root().max_plies()));
+            return;
+        }
+        if turn == Turn::Terminal || config.max_plies.is_some_and(|cap| ply >= cap) {
+            record.capped = turn != Turn::Terminal;
+            record.outcome = if record.capped { 0.0 } else { search.root().outcome().0 };
+            game.over = true;
+            return;
+        }
+        let mut stream = stream_for(config.seed, record.game_id, ply as u64);
+        let (action, player) = match turn {
+            Turn::Player(player) if ply < game.opening => {
+                search.root().legal_actions(&mut legal);
+                if legal.is_empty() {
+                    // The search names this mistake of the game.
+                    game.opening = 0;
+                    continue;
+                }
+                (legal[stream.below(legal.len())], player.index() as i8)
+            }
+            Turn::Player(player) => {
+                let drawn_from_policy = ply < game.policy_until;
+                // The newest network's policy opens the game, whoever plays it.
+                let opponent = game.opponent.filter(|opponent| opponent.seat == player && !drawn_from_policy);
+                let mover = opponent.map_or(0, |opponent| opponent.network);
+                if search.network != mover {
+                    // What another network said of these positions is not this one's opinion.
+                    search.reset(search.root().clone());
+                    search.network = mover;
+                }
+                game.network = networks[mover];
+                game.fast = !drawn_from_policy && config.is_fast(record.game_id, ply);
+                let simulations = if drawn_from_policy {
+                    0 // the root's own evaluation is all that such a draw needs
+                } else if game.fast {
+                    config.fast_simulations
+                } else {
+                    config.simulations
+                };
+                // Noise is for what is learned from.
+                search.set_exploring(!game.fast && mover == 0);
+                search.begin(simulations, stream).expect("it is a player's turn");
+                return;
+            }
+            Turn::Chance => {
+                search.root().chance_outcomes(&mut outcomes);
+                if let Err(fault) = check_chance(&outcomes) {
+                    game.fault = Some(fault);
+                    return;
+                }
+                let drawn = stream.weighted(outcomes.iter().map(|&(_, probability)| f64::from(probability)));
+                let outcome = outcomes[drawn].0;
+                (outcome, -1)
+            }
+            Turn::Terminal => unreachable!("handled above"),
+        };
+        record.plies.push(Ply { action, player, flags: 0, root_value: 0.0, network: 0 });
+        record.offsets.push(record.legal.len() as u32);
+        advance(search, action, config.tree_reuse);
+    }
+}
+
+fn advance<G: Game>(search: &mut Search<G>, action: u32, reuse: bool) {
+    if reuse {
+        search.advance(action);
+    } else {
+        let mut root = search.root().clone();
+        root.play(action);
+        search.reset(root);
+    }
+}
+
+/// Draws an index of `result.actions` with probability proportional to target^(1/temperature): to powers of the visits,
+/// where the target is their shares. Temperature 0 takes the search's own choice.
+#[must_use]
+pub fn choose(result: &SearchResult, temperature: f64, stream: &mut Stream) -> Option<usize> {
+    let best = result.actions.iter().position(|&action| Some(action) == result.action)?;
+    if temperature <= 0.0 {
+        return Some(best);
+    }
+    let weights = sharpen(result, temperature);
+    Some(stream.weighted(weights.iter().copied()))
+}
+
+/// The probabilities of the actions at a temperature: `[L]`, summing to 1.
+#[must_use]
+pub fn sharpen(result: &SearchResult, temperature: f64) -> Vec<f64> {
+    let most = result.target.iter().copied().fold(0.0, f32::max);
+    let chance = |(&action, &share): (&Action, &f32)| {
+        if temperature > 0.0 {
+            // Relative to the largest: no power can overflow.
+            ((f64::from(share) / f64::from(most)).ln() / temperature).exp()
+        } else {
+            f64::from(u8::from(Some(action) == result.action))
+        }
+    };
+    let weights: Vec<f64> = result.actions.iter().zip(&result.target).map(chance).collect();
+    let total: f64 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / total).collect()
+}

@@ -1,0 +1,203 @@
+//! Game records: old bytes are still read, targets come back to the last bit, and what no search can have left is refused.
+
+use azpy_core::batched::Workers;
+use azpy_core::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, OPPONENT, Ply, SEARCHED};
+use azpy_core::replay::{Draw, ReplayBuffer, Samples};
+use azpy_core::toy::Toy;
+
+/// Two plies, both searched.
+fn toy() -> Toy {
+    Toy::parse("0(+ 1(= -))").unwrap()
+}
+
+fn game() -> GameRecord {
+    GameRecord {
+        game: "toy".into(),
+        game_id: 7,
+        seed: 9,
+        outcome: -1.0,
+        plies: vec![
+            Ply { action: 1, player: 0, flags: SEARCHED, root_value: 0.5, network: 5 },
+            Ply { action: 1, player: 1, flags: SEARCHED | MIXED_NETWORKS, root_value: -0.25, network: 6 },
+        ],
+        offsets: vec![0, 2, 4],
+        legal: vec![0, 1, 0, 1],
+        visits: vec![1, 3, 2, 2],
+        priors: vec![0.25, 0.75, 0.5, 0.5],
+        ..GameRecord::default()
+    }
+}
+
+/// The same game with targets that its visits do not say.
+fn with_targets() -> GameRecord {
+    GameRecord { targets: vec![0.125, 0.875, 1.0, 0.0], ..game() }
+}
+
+/// Length of the name, name, id, seed, outcome.
+const HEAD: &[u8] = b"\x03\0\0\0toy\x07\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\0\0\x80\xbf";
+/// Numbers of plies and entries; the plies (action, player, flags, value, network); offsets, legal, visits, priors.
+const BODY: &[u8] = b"\x02\0\0\0\x04\0\0\0\
+    \x01\0\0\0\0\x01\0\0\0\x3f\x05\0\0\0\0\0\0\0\
+    \x01\0\0\0\x01\x03\0\0\x80\xbe\x06\0\0\0\0\0\0\0\
+    \0\0\0\0\x02\0\0\0\x04\0\0\0\
+    \0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\
+    \x01\0\0\0\x03\0\0\0\x02\0\0\0\x02\0\0\0\
+    \0\0\x80\x3e\0\0\x40\x3f\0\0\0\x3f\0\0\0\x3f";
+const TARGETS: &[u8] = b"\0\0\0\x3e\0\0\x60\x3f\0\0\x80\x3f\0\0\0\0";
+const NO_PLY: &[u8] = b"\xff\xff\xff\xff";
+
+fn stored(format: u8, flags: u8, resign_ply: &[u8], targets: &[u8]) -> Vec<u8> {
+    [&[format, 0, 0, 0][..], HEAD, &[flags], resign_ply, BODY, targets].concat()
+}
+
+#[test]
+fn bytes_of_every_format_are_read() {
+    game().check(&toy()).unwrap();
+    with_targets().check(&toy()).unwrap();
+    assert_eq!(GameRecord::from_bytes(&stored(1, 0, &[], &[])), Ok(game()));
+    assert_eq!(GameRecord::from_bytes(&stored(2, 0, NO_PLY, &[])), Ok(game()));
+    assert_eq!(GameRecord::from_bytes(&stored(3, 0, NO_PLY, &[])), Ok(game()));
+    assert_eq!(GameRecord::from_bytes(&stored(3, 8, NO_PLY, TARGETS)), Ok(with_targets()));
+    assert_eq!(game().to_bytes(), stored(3, 0, NO_PLY, &[]));
+    assert_eq!(with_targets().to_bytes(), stored(3, 8, NO_PLY, TARGETS));
+    assert!(GameRecord::from_bytes(&stored(1, 1, &[], &[])).unwrap().capped);
+    let resigned = GameRecord::from_bytes(&stored(2, 2 | 4, b"\x02\0\0\0", &[])).unwrap();
+    assert_eq!((resigned.resigned, resigned.control, resigned.resign_ply), (true, true, Some(2)));
+}
+
+#[test]
+fn what_a_format_does_not_have_is_refused() {
+    fn refused(format: u8, flags: u8, resign_ply: &[u8], targets: &[u8]) -> String {
+        GameRecord::from_bytes(&stored(format, flags, resign_ply, targets)).unwrap_err()
+    }
+    assert!(refused(1, 2, &[], &[]).contains("flags 0x02, which format 1 does not have"));
+    assert!(refused(2, 8, NO_PLY, TARGETS).contains("flags 0x08, which format 2 does not have"));
+    assert!(refused(3, 16, NO_PLY, &[]).contains("flags 0x10, which format 3 does not have"));
+    assert!(refused(4, 0, NO_PLY, &[]).contains("format 4, expected 1 to 3"));
+    assert!(refused(3, 8, NO_PLY, &[]).contains("bytes of plies, expected"));
+    assert!(refused(3, 0, NO_PLY, TARGETS).contains("bytes of plies, expected"));
+}
+
+#[test]
+fn arrays_that_do_not_fit_together_are_refused_before_anyone_looks_at_them() {
+    let mut bytes = stored(3, 0, NO_PLY, &[]);
+    let last_offset = 4 + HEAD.len() + 1 + 4 + 8 + 2 * 18 + 8;
+    assert_eq!(bytes[last_offset], 4);
+    bytes[last_offset] = 3;
+    assert!(GameRecord::from_bytes(&bytes).unwrap_err().contains("do not fit together"));
+    for length in [1, 3, 5] {
+        let record = GameRecord { targets: vec![0.5; length], ..game() };
+        assert!(record.check(&toy()).unwrap_err().contains("do not fit together"));
+    }
+}
+
+#[test]
+fn a_target_that_is_no_distribution_is_refused() {
+    for bad in [
+        [0.5, 0.502, 1.0, 0.0],
+        [0.5, 0.498, 1.0, 0.0],
+        [1.5, -0.5, 1.0, 0.0],
+        [0.5, 0.5, f32::NAN, 1.0],
+        [0.5, 0.5, f32::INFINITY, f32::NEG_INFINITY],
+        [0.0; 4],
+    ] {
+        let record = GameRecord { targets: bad.to_vec(), ..game() };
+        let said = record.check(&toy()).unwrap_err();
+        assert!(said.contains("must be shares that sum to 1, got ["), "{said}");
+    }
+    let rounded = GameRecord { targets: vec![0.5, 0.5004, 1.0, 0.0], ..game() };
+    rounded.check(&toy()).unwrap();
+}
+
+#[test]
+fn only_a_sample_has_visits() {
+    let mut record = game();
+    record.plies[1].flags = 0;
+    assert!(record.check(&toy()).unwrap_err().contains("ply 1 is no sample, but has visits"));
+}
+
+#[test]
+fn flags_that_do_not_go_together_are_refused() {
+    let fast = || {
+        let mut record = game();
+        record.plies[1].flags = FAST_SEARCH;
+        (record.offsets[2], record.legal, record.visits, record.priors) = (2, vec![0, 1], vec![1, 3], vec![0.25, 0.75]);
+        record
+    };
+    fast().check(&toy()).unwrap();
+    assert_eq!(GameRecord::from_bytes(&fast().to_bytes()), Ok(fast()));
+    for flags in [SEARCHED | FAST_SEARCH, SEARCHED | OPPONENT, MIXED_NETWORKS] {
+        let mut record = fast();
+        record.plies[1].flags = flags;
+        assert!(record.check(&toy()).unwrap_err().contains("which do not go together"));
+    }
+    let dice = Toy::parse("?(1:+ 1:-)").unwrap();
+    let rolled = |flags| GameRecord {
+        outcome: -1.0,
+        plies: vec![Ply { action: 1, player: -1, flags, root_value: 0.0, network: 0 }],
+        offsets: vec![0, 0],
+        ..GameRecord::default()
+    };
+    rolled(0).check(&dice).unwrap();
+    assert!(rolled(FAST_SEARCH).check(&dice).unwrap_err().contains("which do not go together"));
+    let flags_of_ply_1 = 4 + HEAD.len() + 1 + 4 + 8 + 18 + 5;
+    for (format, flags) in [(2, FAST_SEARCH), (3, 128)] {
+        let mut bytes = stored(format, 0, NO_PLY, &[]);
+        assert_eq!(bytes[flags_of_ply_1], SEARCHED | MIXED_NETWORKS);
+        bytes[flags_of_ply_1] = flags;
+        let said = GameRecord::from_bytes(&bytes).unwrap_err();
+        assert!(said.contains(&format!("ply flags {flags:#04x}, which format {format} does not have")), "{said}");
+    }
+}
+
+#[test]
+fn training_draws_the_targets_and_not_the_visits() {
+    for (record, expected) in [(game(), [[0.25, 0.75], [0.5, 0.5]]), (with_targets(), [[0.125, 0.875], [1.0, 0.0]])] {
+        let mut buffer = ReplayBuffer::new(toy(), 100);
+        buffer.add(record).unwrap();
+        let rows = 50;
+        let (mut observations, mut legal) = (vec![0.0; rows * 3], vec![false; rows * 2]);
+        let (mut policies, mut values) = (vec![0.0; rows * 2], vec![0.0; rows]);
+        let draw = Draw { seed: 1, root_value_weight: 0.0, symmetries: true, surprise_weight: 0.0 };
+        let samples = Samples {
+            observations: &mut observations,
+            legal: &mut legal,
+            policies: &mut policies,
+            values: &mut values,
+        };
+        buffer.sample(draw, samples, &Workers::Serial);
+        // Player 0, who lost, was to move at ply 0.
+        for (policy, value) in policies.chunks(2).zip(&values) {
+            assert_eq!(policy, expected[usize::from(*value > 0.0)]);
+        }
+        assert!(values.contains(&-1.0) && values.contains(&1.0));
+    }
+}
+
+#[test]
+fn surprising_plies_are_drawn_by_their_weight() {
+    // Of ply 0 and ply 1 with targets; the plain game's visits are what its priors said.
+    let surprises = [0.125 * (0.125_f64 / 0.25).ln() + 0.875 * (0.875_f64 / 0.75).ln(), (1.0_f64 / 0.5).ln()];
+    let share_of_ply_1 = |record: GameRecord, surprise_weight: f64| {
+        let mut buffer = ReplayBuffer::new(toy(), 100);
+        buffer.add(record).unwrap();
+        let rows = 10_000;
+        let (mut observations, mut legal) = (vec![0.0; rows * 3], vec![false; rows * 2]);
+        let (mut policies, mut values) = (vec![0.0; rows * 2], vec![0.0; rows]);
+        let samples = Samples {
+            observations: &mut observations,
+            legal: &mut legal,
+            policies: &mut policies,
+            values: &mut values,
+        };
+        let draw = Draw { seed: 3, root_value_weight: 0.0, symmetries: true, surprise_weight };
+        buffer.sample(draw, samples, &Workers::new(2).unwrap());
+        values.iter().filter(|&&value| value > 0.0).count() as f64 / rows as f64
+    };
+    for weight in [0.0, 0.25, 0.5, 1.0] {
+        let expected = (1.0 - weight) / 2.0 + weight * surprises[1] / (surprises[0] + surprises[1]);
+        let share = share_of_ply_1(with_targets(), weight);
+        assert!((share - expected).abs() < 0.02, "{share} at weight {weight}, expected {expected}");
+        assert!((share_of_ply_1(game(), weight) - 0.5).abs() < 0.02);
+    }
+}

@@ -1,0 +1,332 @@
+"""Games against earlier networks: who searches what, and that runs with them are reproducible."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from azpy import exports
+from azpy._core import FAST_SEARCH, OPPONENT, SEARCHED
+from azpy.cli.replay import main as az_replay
+from azpy.cli.train import main as az_train
+from azpy.errors import ModelError, RunError
+from azpy.events import Saved
+from azpy.onnx import network_id
+from azpy.repeat import repeat_game
+from azpy.selfplay import rates
+from azpy.stored import StoredRun
+from azpy.trainer import Trainer, _is_kept, opponents_of
+from oracles import Batch, Countdown, Hashed, after
+from test_selfplay import LAYOUTS, contents, play
+from test_trainer import run, run_until, same_weights, settings
+
+
+def networks(actions: int) -> list[Hashed]:
+    """The newest, number 1, and opponents 2 and 3; all of them differ."""
+    return [Hashed(actions, salt=n, network_id=n) for n in (1, 2, 3)]
+
+
+def opponent_of(record: azpy.GameRecord) -> tuple[int, int] | None:
+    """Network and seat of the opponent, if it searched."""
+    plies = np.flatnonzero(record.flags & OPPONENT)
+    return (int(record.networks[plies[0]]), int(record.players[plies[0]])) if len(plies) else None
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_each_player_searches_with_its_own_network_and_only_the_newest_is_learned_from(reuse: bool) -> None:
+    newest, *opponents = networks(7)
+    options: dict[str, Any] = {"simulations": 24, "fast_simulations": 5, "full_search_share": 0.7, "tree_reuse": reuse}
+    options |= {"eval_batch": 1, "root_noise": None, "opponents": opponents, "opponent_share": 0.6}
+    by_id = {network.network_id: network for network in (newest, *opponents)}
+    met = set[tuple[int, int] | None]()
+    for record in play("connect_four", newest, 30, **options):
+        opponent, position = opponent_of(record), azpy.make_game("connect_four")
+        met.add(opponent)
+        for ply, action in enumerate(record.actions.tolist()):
+            is_opponents = opponent is not None and record.players[ply] == opponent[1]
+            flag, own = int(record.flags[ply]), slice(record.offsets[ply], record.offsets[ply + 1])
+            assert bool(flag & OPPONENT) == is_opponents
+            assert int(record.networks[ply]) == (opponent[0] if opponent and is_opponents else 1)
+            assert bool(flag & SEARCHED) == (flag == SEARCHED) == (own.stop > own.start)
+            if not reuse or opponent is not None:  # here players take turns: each tree would be the other network's
+                network = by_id[int(record.networks[ply])]
+                search = azpy.Search(network, simulations=5 if flag & FAST_SEARCH else 24, eval_batch=1)
+                found = search.run(position)
+                assert record.root_values[ply] == found.value
+                assert flag != SEARCHED or record.visits[own].tolist() == found.visits.tolist()
+            position.play(action)
+    assert met == {None, (2, 0), (2, 1), (3, 0), (3, 1)}
+
+
+def test_a_tree_goes_on_through_a_double_turn_of_one_network() -> None:
+    newest, *opponents = networks(3)
+    options: dict[str, Any] = {"simulations": 20, "opponents": opponents, "opponent_share": 1.0, "root_noise": None}
+    first, second = set[int](), set[int]()
+    for record in play(Countdown(14, turns=2), newest, 20, **options):
+        for ply in np.flatnonzero(record.flags & SEARCHED).tolist():
+            visits = int(record.visits[record.offsets[ply] : record.offsets[ply + 1]].sum())
+            (first if ply % 2 == 0 else second).add(visits)
+    assert first == {20}
+    assert max(second) > 20
+
+
+def test_no_finished_game_is_evaluated_and_no_opponent_gets_noise() -> None:
+    class NeverOver(Hashed):
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            assert (observations[:, 0] > 0).all(), "a finished game was evaluated"  # the heap
+            return super().evaluate_batch(observations)
+
+    players = [NeverOver(3, salt=n, network_id=n) for n in (1, 2)]
+    options: dict[str, Any] = {"opponents": players[1:], "opponent_share": 1.0, "root_noise": (0.3, 0.9)}
+    options |= {"tree_reuse": False, "eval_batch": 1, "simulations": 12}
+    searches = 0
+    for record in play(Countdown(9), players[0], 30, **options):
+        for ply in np.flatnonzero(record.flags & OPPONENT).tolist():
+            position = after(Countdown(9), *record.actions[:ply].tolist())
+            assert azpy.Search(players[1], simulations=12, eval_batch=1).run(position).value == record.root_values[ply]
+            searches += 1
+    assert searches > 30
+
+
+def test_statistics_count_games_with_an_opponent() -> None:
+    newest, *opponents = networks(9)
+    options: dict[str, Any] = {"slots": 8, "simulations": 10, "games": 60, "opponents": opponents}
+    with azpy.SelfPlay("tic_tac_toe", newest, opponent_share=0.5, **options) as games:
+        records = list(games)
+        stats = games.stats
+    against = sum(opponent_of(record) is not None for record in records)
+    assert stats["opponent_games"] == against
+    assert 10 < against < 50
+    assert stats["positions"] == sum(int((record.flags & SEARCHED > 0).sum()) for record in records)
+    assert stats["searches"] == sum(int((record.flags > 0).sum()) for record in records)
+    assert rates(dict.fromkeys(stats, 0.0), stats, 1.0)["opponent_games"] == pytest.approx(against / 60)
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "pig"])
+def test_no_layout_changes_a_game_with_everything_on(game: str) -> None:
+    newest, *opponents = networks(azpy.make_game(game).num_actions)
+    options: dict[str, Any] = {
+        "opponents": opponents,
+        "opponent_share": 0.5,
+        "full_search_share": 0.4,
+        "opening_plies": 1,
+        "opening_policy_plies": 2,
+        "resign_below": -0.2,
+        "resign_plies": 1,
+        "evaluations": 12,
+        "eval_batch": 4,
+        "seed": 3,
+    }
+    found = [contents(play(game, newest, 40, **options, **layout)) for layout in LAYOUTS]
+    assert all(games == found[0] for games in found)
+
+
+def test_without_opponents_or_a_share_games_are_plain_self_play() -> None:
+    newest, *opponents = networks(9)
+    plain = contents(play("tic_tac_toe", newest, 20))
+    assert contents(play("tic_tac_toe", newest, 20, opponent_share=1.0)) == plain
+    assert contents(play("tic_tac_toe", newest, 20, opponents=opponents)) == plain
+    assert not any(opponent.batches for opponent in opponents)
+
+
+def test_opponents_change_for_games_to_come() -> None:
+    newest, *opponents = networks(9)
+    options: dict[str, Any] = {"slots": 8, "simulations": 10, "opponent_share": 1.0}
+    found: list[azpy.GameRecord] = []
+    with azpy.SelfPlay("tic_tac_toe", newest, opponents=opponents[:1], **options) as games:
+        for turn in (1, 0, 1):
+            found += [next(games) for _ in range(100)]
+            games.set_opponents([opponents[turn]])
+        found += [next(games) for _ in range(100)]
+        with pytest.raises(TypeError, match="expected an evaluator"):
+            games.set_opponents([None])
+        games.set_opponents([])
+        found += [next(games) for _ in range(200)]
+    for record in found:
+        opponent = opponent_of(record)
+        theirs = record.networks[record.flags & OPPONENT > 0]
+        assert set(theirs.tolist()) == ({opponent[0]} if opponent else set())
+    assert {opponent[0] for opponent in map(opponent_of, found) if opponent} == {2, 3}
+    assert not any(opponent_of(record) for record in found[-50:])
+
+
+def test_each_pipeline_has_forks_of_the_opponents_too() -> None:
+    class Forks(Hashed):
+        forks = 0
+
+        def fork(self) -> "Forks":
+            self.forks += 1
+            return Forks(9, network_id=self.network_id)
+
+    players = [Forks(9, network_id=n) for n in (1, 2)]
+    play("tic_tac_toe", players[0], 30, opponents=players[1:], opponent_share=0.5, pipelines=3)
+    assert [player.forks for player in players] == [2, 2]
+
+
+def test_an_exception_of_an_opponent_comes_back_as_itself() -> None:
+    class Fails(Hashed):
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            raise ZeroDivisionError("the opponent has left")
+
+    with (
+        azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=8, opponents=[Fails(9)], opponent_share=0.5) as games,
+        pytest.raises(ZeroDivisionError, match="the opponent has left"),
+    ):
+        list(games)
+
+
+# Runs.
+
+
+def test_an_iterations_opponents_are_checkpoints_that_are_kept() -> None:
+    there, met = set[int](), set[int]()
+    for iteration in range(1, 80):
+        opponents = opponents_of(iteration)
+        assert set(opponents) <= there - {iteration - 1}  # that one plays the other side
+        assert len(opponents) == min(2, max(0, iteration - 2))
+        met |= set(opponents)
+        there = {checkpoint for checkpoint in {*there, iteration} if _is_kept(checkpoint, iteration)}
+    assert met >= {1, 10, 20, 30, 40, 50, 60}
+
+
+CHANGES: dict[str, Any] = {
+    "deterministic": True,
+    "iterations": 4,
+    "full_search_share": 0.5,
+    "fast_simulations": 4,
+    "surprise_weight": 0.5,
+    "historical_share": 0.5,
+    "temperature_plies": 4,
+}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A deterministic run with fast searches, surprise and opponents."""
+    path: Path = tmp_path_factory.mktemp("runs") / "trained"
+    run(path, **CHANGES)
+    return path
+
+
+def id_of(path: Path, checkpoint: int) -> int:
+    return network_id((path / f"checkpoints/{checkpoint:06d}/model.onnx").read_bytes())
+
+
+def games_of(path: Path, iteration: int) -> Iterator[azpy.GameRecord]:
+    return (record for _, record in StoredRun(path).games([iteration]))
+
+
+def test_a_run_with_everything_on_goes_on_bit_for_bit_in_another_layout(trained: Path, tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    run_until(parts, 2, **CHANGES)
+    run_until(parts, 3, **CHANGES, slots=5, pipelines=1, threads=1, cache_positions=0)
+    with Trainer(settings(**CHANGES), parts) as trainer:  # goes away in the middle of an iteration
+        events = trainer.run()
+        next(events)
+        next(events)
+    run(parts, **CHANGES, slots=3)
+    assert same_weights(trained, parts, 4)
+    for iteration in range(1, 5):
+        assert contents(games_of(trained, iteration)) == contents(games_of(parts, iteration))
+
+
+def test_opponents_are_the_networks_of_earlier_checkpoints(tmp_path: Path) -> None:
+    ids = dict[int, int]()
+    # More games than may wait to be fetched: the later ones begin after a change of opponents.
+    changes = CHANGES | {"deterministic": False, "games_per_iteration": 100}
+    with Trainer(settings(**changes), tmp_path) as trainer:
+        for event in trainer.run():
+            if isinstance(event, Saved):
+                ids[id_of(tmp_path, event.iteration)] = event.iteration
+    met = dict[int, set[int]]()
+    for iteration in range(1, 5):
+        opponents = map(opponent_of, games_of(tmp_path, iteration))
+        met[iteration] = {ids[opponent[0]] for opponent in opponents if opponent}
+    # Games that were in play when an iteration began have the opponents of the one before.
+    assert met[1] == met[2] == set()
+    assert met[3] <= {1}
+    assert met[4] <= {1, 2}
+    assert met[3] | met[4]
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert all(0 <= row["fast_searches"] <= 1 for row in rows if row["kind"] == "iteration")
+    assert [row["opponent_games"] for row in rows if row["kind"] == "iteration"][:2] == [0, 0]
+
+
+def test_games_with_opponents_repeat_bit_for_bit_as_long_as_the_models_are_there(trained: Path) -> None:
+    stored, models, gone = StoredRun(trained), set[str](), 0
+    assert stored.checkpoints() == [2, 3, 4]  # the opponents of iteration 4 were those of 1 and 2
+    for record in [*games_of(trained, 1), *games_of(trained, 4)]:
+        opponent = opponent_of(record)
+        if opponent is not None and opponent[0] != id_of(trained, 2):
+            with pytest.raises(
+                ModelError, match=f"the model that played the game, network {opponent[0]:#018x}, is gone"
+            ):
+                repeat_game(stored, record)
+            gone += 1
+            continue
+        comparison = repeat_game(stored, record)
+        assert (comparison.difference, comparison.whole) == (None, True)
+        models.add(comparison.model)
+    assert gone > 0
+    against = "the model of checkpoint 3, against the model of checkpoint 2"
+    assert models == {"the untrained network", "the model of checkpoint 3", against}
+
+
+def test_the_models_of_a_game_can_be_given(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = Path(shutil.copytree(trained, tmp_path / "run"))
+    newest, theirs, other = (
+        shutil.copy(copy / f"checkpoints/00000{i}/model.onnx", tmp_path / f"{i}") for i in (3, 2, 4)
+    )
+    record = next(game for game in games_of(copy, 4) if (opponent_of(game) or (0, 0))[0] == id_of(copy, 2))
+    shutil.rmtree(copy / "checkpoints/000002")
+    arguments = [str(copy), str(record.game_id), "--check"]
+    assert az_replay(arguments) == 2
+    assert "is gone" in capsys.readouterr().err
+    assert az_replay([*arguments, "--model", str(theirs)]) == 0
+    assert f"repeated with the model of checkpoint 3, against {theirs}" in capsys.readouterr().out
+    assert az_replay([*arguments, "--model", str(theirs), "--model", str(newest)]) == 0
+    with pytest.raises(ModelError, match=r"the game was played by 0x[0-9a-f]{16} and 0x[0-9a-f]{16}$"):
+        repeat_game(StoredRun(copy), record, theirs, other)
+
+
+def test_an_opponents_search_is_shown_as_such_and_named_in_the_pgn(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = next(record for record in games_of(trained, 4) if opponent_of(record) and (record.flags == OPPONENT).any())
+    assert az_replay([str(trained), str(record.game_id)]) == 0
+    text = capsys.readouterr().out
+    assert text.count("an earlier network's search, of which") == (record.flags == OPPONENT).sum()
+    assert text.count("an earlier network's fast search") == (record.flags == OPPONENT | FAST_SEARCH).sum()
+    exports.to_pgn(tmp_path / "x.pgn", azpy.make_game("tic_tac_toe"), [(4, record)], "a run")
+    _, seat = opponent_of(record) or (0, 0)
+    tags = dict(line[1:-1].split(" ", 1) for line in (tmp_path / "x.pgn").read_text().splitlines() if line[:1] == "[")
+    for player, tag in enumerate(("White", "Black")):
+        (network,) = set(record.networks[(record.players == player) & (record.flags > 0)].tolist())
+        assert tags[tag] == f'"network {network:#018x}"'
+        assert bool(record.flags[record.players == player].max() & OPPONENT) == (player == seat)
+
+
+def test_a_checkpoint_that_is_gone_ends_a_deterministic_run_and_no_other(tmp_path: Path) -> None:
+    for deterministic in (True, False):
+        path = tmp_path / str(deterministic)
+        changes = CHANGES | {"deterministic": deterministic}
+        run_until(path, 2, **changes)
+        shutil.rmtree(path / "checkpoints/000001")
+        if deterministic:
+            with pytest.raises(RunError, match="has no checkpoint 1 any more"):
+                run(path, **changes)
+        else:
+            assert run(path, **changes | {"iterations": 3})[-1].iteration == 3
+
+
+def test_a_collection_has_no_earlier_networks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "games"
+    assert az_train(["pig", "--collect-only", "--historical-share", "0.5", "--out", str(out)]) == 2
+    assert "historical_share needs checkpoints, and a collection has none: leave it at 0" in capsys.readouterr().err
+    assert not out.exists()
