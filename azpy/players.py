@@ -19,7 +19,7 @@ from azpy.errors import RunError, SettingsError
 from azpy.machine import usable_cores
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import Position
-from azpy.settings import Settings
+from azpy.settings import Settings, match_search
 from azpy.stored import StoredRun, read_model
 
 __all__ = ["Entrant", "Spec", "checkpoints_of", "load_player", "parse_player", "settings_of"]
@@ -125,8 +125,8 @@ def load_player(spec: Spec, start: Position, simulations: int, c_puct: float | N
         spec: from `parse_player` or `checkpoints_of`.
         start: a position of the game, which a model must fit.
         simulations: a move, where the spec does not say.
-        c_puct: weight of a model's prior; that of its run if not given. A model searches with the match_fpu of its
-            run, or that of `Settings`. Players without a model are the same in every match.
+        c_puct: weight of a model's prior, in place of the match_c_puct of its run. A model searches as the settings of
+            its run say for matches, or their defaults. Players without a model are the same in every match.
 
     Raises:
         ModelError: a model that cannot be read or does not fit the game.
@@ -146,8 +146,8 @@ def load_player(spec: Spec, start: Position, simulations: int, c_puct: float | N
         name = spec.model.parent
     settings: Settings | type[Settings] = StoredRun(spec.run).settings if spec.run is not None else Settings
     network = OnnxEvaluator(spec.model, game=start, threads=usable_cores())
-    weight = settings.c_puct if c_puct is None else c_puct
-    return Entrant(str(name), count, SearchPlayer(network, count, c_puct=weight, fpu=settings.match_fpu), network)
+    search = match_search(settings) | ({} if c_puct is None else {"c_puct": c_puct})
+    return Entrant(str(name), count, SearchPlayer(network, count, **search), network)
 
 
 def _simulations(text: str, number: str) -> int:

@@ -28,6 +28,7 @@ __all__ = [
     "combine",
     "default_of",
     "is_auto",
+    "match_search",
     "parse",
 ]
 
@@ -180,6 +181,38 @@ class Settings:
             words=("zero", "parent"),
         ),
     ] = "zero"
+    virtual_loss: Annotated[
+        float, About("lost games that a leaf in flight counts as; of use with eval_batch above 1", "search", low=0)
+    ] = 1.0
+    c_puct_stdev: Annotated[
+        float,
+        About(
+            "how much c_puct grows with the spread of the values below a position",
+            "search",
+            source="KataGo's variance-scaled cPUCT, 0.85 there",
+            low=0,
+            high=1,
+        ),
+    ] = 0.0
+    gumbel_actions: Annotated[
+        int,
+        About(
+            "in self-play, actions that Gumbel's sequential halving begins with, in place of PUCT and noise; 0: PUCT",
+            "search",
+            unit="actions",
+            source="Danihelka et al. 2022, 16 there",
+            low=0,
+            high=65_535,
+        ),
+    ] = 0
+    solver: Annotated[
+        bool,
+        About(
+            "in self-play, proven wins, draws and losses are carried up the tree and not searched again",
+            "search",
+            source="Winands, Björnsson and Saito 2008",
+        ),
+    ] = False
 
     slots: Annotated[
         int, About("games in play, over all pipelines", "self-play", unit="games", low=1, high=2**20, same_games=True)
@@ -224,6 +257,29 @@ class Settings:
         float,
         About("weight of Dirichlet noise in the root's prior", "self-play", unit="share", source=_ZERO, low=0, high=1),
     ] = 0.25
+    noise_shaped: Annotated[
+        bool, About("half of the noise goes to actions whose prior stands out", "self-play", source=_KATAGO)
+    ] = False
+    root_temperature: Annotated[
+        float,
+        About(
+            "the root's priors are raised to 1 / this, before the noise",
+            "self-play",
+            source="KataGo, 1.1 to 1.25 there",
+            low=0,
+            above=True,
+        ),
+    ] = 1.0
+    forced_visits: Annotated[
+        float,
+        About(
+            "k: a visited action of the root gets sqrt(k prior n) of n visits at least, and what only that brought is "
+            "not learned; 0 forces none",
+            "self-play",
+            source="KataGo, Wu 2019, 2 there",
+            low=0,
+        ),
+    ] = 0.0
     temperature_plies: Annotated[
         int,
         About(
@@ -412,6 +468,16 @@ class Settings:
             "games of the last match against each opponent", "matches", unit="games", low=2, even=True, same_games=True
         ),
     ] = 200
+    match_c_puct: Annotated[
+        float,
+        About(
+            "c_puct in matches",
+            "matches",
+            source="measured in Connect Four over 400 games: 0.89, and 0.87 with 1.5",
+            low=0,
+            same_games=True,
+        ),
+    ] = 2.5
     match_fpu: Annotated[
         float | str,
         About(
@@ -423,6 +489,21 @@ class Settings:
             same_games=True,
         ),
     ] = 0.25
+    match_lcb: Annotated[
+        float,
+        About(
+            "in matches the action with the highest value less so many standard errors is played; 0: the most visited",
+            "matches",
+            unit="standard errors",
+            source="Leela Zero; measured in Connect Four over 400 games: 0.87, and 0.80 with 0",
+            low=0,
+            same_games=True,
+        ),
+    ] = 2.0
+    match_solver: Annotated[
+        bool,
+        About("solver in matches", "matches", source="Winands, Björnsson and Saito 2008", same_games=True),
+    ] = True
     match_opening_plies: Annotated[
         int, About("random plies before each pair of match games", "matches", unit="plies", low=0, same_games=True)
     ] = 4
@@ -444,6 +525,16 @@ class Settings:
     def device_batch(self) -> int:
         """Rows of a full batch: leaves of one tree times slots of one pipeline."""
         return self.eval_batch * -(-self.slots // self.pipelines)
+
+
+def match_search(settings: Settings | type[Settings]) -> dict[str, Any]:
+    """How a model searches where it plays to win: options of `Search`."""
+    return {
+        "c_puct": settings.match_c_puct,
+        "fpu": settings.match_fpu,
+        "lcb": settings.match_lcb or None,
+        "solver": settings.match_solver,
+    }
 
 
 def _declared() -> tuple[dict[str, About], dict[str, type], set[str]]:

@@ -37,7 +37,7 @@ from azpy.report import make_report
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
 from azpy.selfplay import EVENT_SECONDS, ids_of_iteration, open_self_play, play_on, take_rest
-from azpy.settings import FIXED_SETTINGS, Settings
+from azpy.settings import FIXED_SETTINGS, Settings, match_search
 from azpy.statistics import game_statistics
 from azpy.stored import read_model
 from azpy.timing import TimeShares
@@ -356,7 +356,7 @@ class Trainer:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
         evaluator = OnnxEvaluator(self._model or b"", self._device, game=self._start, threads=self._cores)
-        player = SearchPlayer(evaluator, settings.simulations, c_puct=settings.c_puct, fpu=settings.match_fpu)
+        player = SearchPlayer(evaluator, settings.simulations, **match_search(settings))
         rows = self._run.metrics()
         met = {row.get("opponent") for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
         for opponent in [name for name in _OPPONENTS if name not in met]:

@@ -1,18 +1,20 @@
 """How strong a run's checkpoints are against players that are not ours.
 
-    python benches/strength.py RUN [--games 200] [--simulations 100] [--rollouts 1000] [--last] [--fpu zero]
+    python benches/strength.py RUN [--games 200] [--simulations 100] [--rollouts 1000] [--last] [--search NAME=VALUE]
 
 Connect Four: OpenSpiel's C++ MCTSBot (uct_c 2, one random rollout a simulation, solver on, a new seed each game), both
 colours, no random openings: the bot's own randomness makes the games differ. Tic-tac-toe: a player that never errs and
-draws among its best moves at random. Our side searches with the c_puct and match_fpu of the run's config.toml, one
-leaf at a time, and plays the action with the most visits. Needs open_spiel (extra `dev`).
+draws among its best moves at random. Our side searches as the run's config.toml says for matches, one leaf at a time;
+`--search lcb=none --search c_puct=1.5` changes an option of `azpy.Search`. Needs open_spiel (extra `dev`).
 """
 
 import argparse
 import functools
 import random
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyspiel
 
@@ -20,7 +22,7 @@ import azpy
 from azpy.arena import MatchResult
 from azpy.config import read_config
 from azpy.onnx import OnnxEvaluator
-from azpy.settings import parse
+from azpy.settings import ABOUT, Settings, match_search
 
 Rival = Callable[[pyspiel.State], int]
 
@@ -64,8 +66,7 @@ def play(
     rival: Callable[[int], Rival],
     games: int,
     simulations: int,
-    c_puct: float,
-    fpu: float | str,
+    options: dict[str, Any],
 ) -> MatchResult:
     """All games side by side; the first mover alternates."""
     boards = [(azpy.make_game(name), GAME.new_initial_state(), index % 2, rival(index + 1)) for index in range(games)]
@@ -74,7 +75,7 @@ def play(
         mine = [board for board in live if board[1].current_player() == board[2]]
         if mine:
             states = [ours for ours, *_ in mine]
-            search = azpy.VectorSearch(states, evaluator, eval_batch=1, c_puct=c_puct, fpu=fpu)
+            search = azpy.VectorSearch(states, evaluator, eval_batch=1, **options)
             search.run(simulations)
             for (ours, theirs, *_), action in zip(mine, search.select_actions(0.0), strict=True):
                 ours.play(int(action))
@@ -101,17 +102,20 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--simulations", type=int, default=100)
     parser.add_argument("--rollouts", type=int, default=1000)
-    parser.add_argument("--fpu", help="zero, parent or a number, in place of the run's match_fpu")
+    parser.add_argument("--search", action="append", default=[], help="NAME=VALUE, an option of azpy.Search")
     parser.add_argument("--last", action="store_true", help="the newest checkpoint only")
     given = parser.parse_args()
     GAME = pyspiel.load_game(given.game)
     rival = mcts_bot(GAME, given.rollouts) if given.game == "connect_four" else perfect
     config = read_config(given.run / "config.toml")
-    c_puct, fpu = config["c_puct"], config["match_fpu"] if given.fpu is None else parse("match_fpu", given.fpu)
+    options = match_search(Settings(**{name: config[name] for name in config if name in ABOUT}))
+    for text in given.search:
+        name, _, value = text.partition("=")
+        options[name] = None if value == "none" else tomllib.loads(f"value = {value}")["value"]
     models = sorted(given.run.glob("checkpoints/*/model.onnx"))
     for model in models[-1:] if given.last else models:
         evaluator = OnnxEvaluator(model, game=azpy.make_game(given.game), threads=2)
-        result = play(evaluator, given.game, rival, given.games, given.simulations, c_puct, fpu)
+        result = play(evaluator, given.game, rival, given.games, given.simulations, options)
         low, high = result.interval
         print(
             f"checkpoint {model.parent.name}: score {result.score:.3f} [{low:.3f}, {high:.3f}] "

@@ -156,8 +156,9 @@ def test_matches_are_played_with_their_own_settings(tmp_path: Path, monkeypatch:
             super().__init__(evaluator, simulations, **options)
 
     monkeypatch.setattr("azpy.trainer.SearchPlayer", Noted)
-    run(tmp_path, iterations=1, simulations=9, c_puct=2.5, fpu="zero", match_fpu=0.5)
-    assert asked == [{"simulations": 9, "c_puct": 2.5, "fpu": 0.5}]
+    settings = {"c_puct": 1.0, "fpu": "zero", "match_c_puct": 3.0, "match_fpu": 0.5, "match_lcb": 0.0}
+    run(tmp_path, iterations=1, simulations=9, match_solver=False, **settings)
+    assert asked == [{"simulations": 9, "c_puct": 3.0, "fpu": 0.5, "lcb": None, "solver": False}]
 
 
 def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def _parser() -> Parser:
         help=f"an even number (default {_MATCH_GAMES}; {_PAIRING_GAMES} a pairing in a round robin)",
     )
     add("--simulations", type=int, default=100, help="a move, for players that do not say (default 100)")
-    add("--c-puct", type=float, help="weight of the prior of every model (default: that of its run, else 1.5)")
+    add("--c-puct", type=float, help="weight of the prior of every model (default: match_c_puct of its run)")
     add("--opening-plies", type=int, help="actions before each pair of games (default: the run's, else 4)")
     add("--openings", choices=("random", "policy"), default="random", help="drawn by chance, or by a model's policy")
     add("--seed", type=int, default=0, help="fixes openings, dice and players (default 0)")
