@@ -209,6 +209,7 @@ def test_training_can_go_on_from_collected_games_but_not_the_other_way(tmp_path:
     metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with Trainer(settings(**chosen), path) as trainer:
         events = list(trainer.run())
+    assert isinstance(events[0], Started)
     assert events[0].seconds < 1e5  # those of collecting are not of training
     kept = [json.loads(line) for line in metrics.read_text().splitlines()]
     assert [row for row in kept if row["kind"] == "collected"] == rows

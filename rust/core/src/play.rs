@@ -1,6 +1,7 @@
 //! One game in a slot: its openings, its dice, how an action is chosen once a search is done, and how it ends.
 //!
-//! All of it depends on (seed, game id) and on what the searches find. Knows nothing of pipelines, evaluators or threads.
+//! All of it depends on (seed, game id), on the opponents there are and on what the searches find. Knows nothing of
+//! pipelines, evaluators or threads.
 
 use crate::config::SearchConfig;
 use crate::game::{Action, Game, GameFault, Player, PovValue, Turn, check_chance};
@@ -29,7 +30,7 @@ pub struct SelfPlayConfig {
     pub full_search_share: f64,
     /// Simulations of a fast search, on top of what a reused tree has.
     pub fast_simulations: u32,
-    /// Actions are drawn with probability proportional to target^(1/temperature), so by default to a power of the visits,
+    /// Actions are drawn with probability proportional to target^(1/temperature), by default a power of the visits,
     /// in the first plies ...
     pub temperature: f64,
     /// ... this many of them (chance turns count) ...

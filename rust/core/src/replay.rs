@@ -1,6 +1,6 @@
 //! The replay buffer: games in memory as records, training batches by playing them again.
 //!
-//! A sample is one ply searched in full. A draw takes a game in proportion to its samples, then one of these: each alike,
+//! A sample is one ply searched in full. A draw takes a game in proportion to its samples, then one of them: each alike,
 //! or rather those that surprised the network. Draws are with replacement; row i of a batch depends on (seed, i) alone.
 //! The oldest games make room, whole games at a time.
 

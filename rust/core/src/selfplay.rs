@@ -1,11 +1,11 @@
 //! Games played by a network against itself, and some against an earlier one, in pipelines of slots.
 //!
-//! A pipeline is a thread with its own slots and its own evaluators: the newest network, which plays both sides of most
+//! A pipeline is a thread with its own slots and evaluators: the newest network's, which plays both sides of most
 //! games, and any number of opponents, each of which plays one side of some. It plays rounds: all its slots' trees grow,
 //! one batch a network goes to the device, and while it is there another pipeline's trees grow. A slot whose game ends
 //! hands the record over and begins the next game.
 //!
-//! What a game is depends on (seed, game id), the list of opponents and the networks' answers alone: every draw comes
+//! What a game is depends on (seed, game id), the list of opponents and the networks' answers alone: each draw comes
 //! from a stream keyed by (seed, game id) and the ply, so the number of pipelines, slots and threads changes nothing but
 //! the speed.
 //!

@@ -1,4 +1,4 @@
-//! Game records: old bytes are still read, targets come back to the last bit, and what no search can have left is refused.
+//! Game records: old bytes are still read, targets come back to the last bit, what no search can have left is refused.
 
 use azpy_core::batched::Workers;
 use azpy_core::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, OPPONENT, Ply, SEARCHED};

@@ -410,7 +410,7 @@ impl SelfPlay {
         wait(py, || Ok(playing.is_swapped(PATIENCE).then_some(())))
     }
 
-    /// Changes to other opponents, for the games that begin from each pipeline's next round on. Games that have begun go on
+    /// Changes to other opponents, for games that begin from each pipeline's next round on. Games that have begun go on
     /// with the opponents that they have.
     fn set_opponents(&self, py: Python<'_>, opponents: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
         let playing = self.open()?;
