@@ -14,7 +14,7 @@ import azpy
 from azpy.cli.train import main
 from azpy.collector import Collector
 from azpy.errors import ModelError
-from azpy.events import CollectFinished, CollectStarted, Played, Saved, Sealed
+from azpy.events import CollectFinished, CollectStarted, Played, Saved, Sealed, Started
 from azpy.runs import RunFolder
 from azpy.settings import Settings
 from azpy.stored import StoredRun, check_rules
@@ -209,6 +209,7 @@ def test_training_can_go_on_from_collected_games_but_not_the_other_way(tmp_path:
     metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with Trainer(settings(**chosen), path) as trainer:
         events = list(trainer.run())
+    assert isinstance(events[0], Started)
     assert events[0].seconds < 1e5  # those of collecting are not of training
     kept = [json.loads(line) for line in metrics.read_text().splitlines()]
     assert [row for row in kept if row["kind"] == "collected"] == rows
