@@ -19,7 +19,7 @@ from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
-from azpy.selfplay import ids_of_iteration, open_self_play, play_on, take_rest
+from azpy.selfplay import ids_of_iteration, known_ids, open_self_play, play_on, take_rest
 from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.window import positions_of
 
@@ -101,7 +101,8 @@ class Collector:
             if play is not None:
                 last_first.callback(play.close)
             if play is not None and under_way:
-                last_first.callback(take_rest, play, self._known(), self._run.append)
+                known = known_ids(self._settings, self._next_game, self._run.journal)
+                last_first.callback(take_rest, play, known, self._run.append)
 
     def __enter__(self) -> Self:
         return self
@@ -147,7 +148,8 @@ class Collector:
 
     def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[CollectEvent]:
         """Self-play until the journal holds the iteration's games, or, with one game at least, time is up."""
-        target, known = self._settings.games_per_iteration, self._known()
+        target = self._settings.games_per_iteration
+        known = known_ids(self._settings, self._next_game, self._run.journal)
         if len(known) >= target:
             return
         if self._self_play is None:
@@ -169,11 +171,6 @@ class Collector:
             self._self_play = None
         else:
             play.pause()
-
-    def _known(self) -> set[int]:
-        """Ids of the journal's games that are of this iteration."""
-        ids = ids_of_iteration(self._settings, self._next_game)
-        return {record.game_id for record in self._run.journal if ids is None or record.game_id in ids}
 
     def _take_model(self) -> None:
         """Plays with what the model's file holds now."""

@@ -4,7 +4,7 @@ What decides a game's bits stands in one place, so that games are repeated as th
 """
 
 import time
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from azpy import _core
@@ -12,7 +12,16 @@ from azpy.errors import SettingsError
 from azpy.positions import Position
 from azpy.settings import Settings
 
-__all__ = ["EVENT_SECONDS", "ids_of_iteration", "open_self_play", "play_on", "rates", "repeat", "take_rest"]
+__all__ = [
+    "EVENT_SECONDS",
+    "ids_of_iteration",
+    "known_ids",
+    "open_self_play",
+    "play_on",
+    "rates",
+    "repeat",
+    "take_rest",
+]
 
 EVENT_SECONDS = 0.2  # how often a long stage reports
 
@@ -20,6 +29,12 @@ EVENT_SECONDS = 0.2  # how often a long stage reports
 def ids_of_iteration(settings: Settings, next_game: int) -> range | None:
     """The ids that an iteration's games have in a deterministic run, from `next_game` on; None: any others."""
     return range(next_game, next_game + settings.games_per_iteration) if settings.deterministic else None
+
+
+def known_ids(settings: Settings, next_game: int, journal: Iterable[_core.GameRecord]) -> set[int]:
+    """The ids of those finished games that are of the iteration whose first id is `next_game`."""
+    ids = ids_of_iteration(settings, next_game)
+    return {record.game_id for record in journal if ids is None or record.game_id in ids}
 
 
 def open_self_play(

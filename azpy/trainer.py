@@ -36,7 +36,7 @@ from azpy.providers import parse_devices
 from azpy.report import make_report
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
-from azpy.selfplay import EVENT_SECONDS, ids_of_iteration, open_self_play, play_on, take_rest
+from azpy.selfplay import EVENT_SECONDS, ids_of_iteration, known_ids, open_self_play, play_on, take_rest
 from azpy.settings import FIXED_SETTINGS, Settings, match_search
 from azpy.statistics import game_statistics
 from azpy.stored import read_model
@@ -142,7 +142,8 @@ class Trainer:
             if play is not None:
                 last_first.callback(play.close)
             if play is not None and under_way:
-                last_first.callback(take_rest, play, self._known(), self._run.append)
+                known = known_ids(self._settings, self._next_game, self._run.journal)
+                last_first.callback(take_rest, play, known, self._run.append)
 
     def __enter__(self) -> Self:
         return self
@@ -222,7 +223,8 @@ class Trainer:
 
     def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[Event]:
         """Self-play until the journal holds the iteration's games, or, with one game at least, time is up."""
-        target, known = self._settings.games_per_iteration, self._known()
+        target = self._settings.games_per_iteration
+        known = known_ids(self._settings, self._next_game, self._run.journal)
         positions = sum(positions_of(record) for record in self._run.journal if record.game_id in known)
         if len(known) >= target:
             return
@@ -245,11 +247,6 @@ class Trainer:
             self._self_play = None
         else:
             play.pause()
-
-    def _known(self) -> set[int]:
-        """Ids of the journal's games that are of this iteration."""
-        ids = ids_of_iteration(self._settings, self._next_game)
-        return {record.game_id for record in self._run.journal if ids is None or record.game_id in ids}
 
     def _open_self_play(self, iteration: int, known: set[int]) -> _core.SelfPlay:
         """Self-play that goes on, or, in a deterministic run, that of exactly this iteration's games."""

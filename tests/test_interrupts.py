@@ -182,13 +182,12 @@ def test_a_run_that_ends_by_itself_is_not_said_to_have_stopped(kind: Any, tmp_pa
 
 
 def test_more_slots_or_pipelines_than_there_may_be_are_refused() -> None:
-    refused: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"pipelines": 257, "slots": 1000}, "pipelines must be at most 256, got 257"),
-        ({"slots": 2**20 + 1}, "slots must be at most 1048576, got 1048577"),
-    )
-    for layout, text in refused:
+    for slots, pipelines, text in (
+        (1000, 257, "pipelines must be at most 256, got 257"),
+        (2**20 + 1, 2, "slots must be at most 1048576, got 1048577"),
+    ):
         with pytest.raises(ValueError, match=text):
-            azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), **layout)
+            azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=slots, pipelines=pipelines)
 
 
 STARVED = """
