@@ -1,5 +1,6 @@
 """What a person sees of a finished search is what happened in it, and only while that is still there."""
 
+import doctest
 import gc
 import re
 import xml.etree.ElementTree as ET
@@ -437,3 +438,10 @@ def test_arguments_out_of_range_are_refused_by_name(method: str, arguments: tupl
 def test_a_notebook_shows_the_picture() -> None:
     _, result = searched()
     assert result._repr_svg_() == result.to_svg()
+
+
+def test_the_example_of_a_result_runs() -> None:
+    (example,) = doctest.DocTestFinder(recurse=False).find(azpy.SearchResult, "SearchResult", module=False, globs={})
+    failed, attempted = doctest.DocTestRunner().run(example)
+    assert failed == 0
+    assert attempted > 5

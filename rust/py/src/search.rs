@@ -36,6 +36,8 @@ use crate::state::{State, any_state};
 ///     True
 ///     >>> result.to_svg(max_nodes=20).startswith("<svg")
 ///     True
+///     >>> result.to_dot(depth=1).splitlines()[0]
+///     'digraph search {'
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct SearchResult {
     inner: CoreResult,
