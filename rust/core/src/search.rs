@@ -524,7 +524,7 @@ impl<G: Game> Search<G> {
             q: children.iter().map(|child| mean(child) as f32).collect(),
             value: Value(mean(root) as f32).pov(player).0,
             action: most_visited(children).map(|best| children[best].action),
-            principal_variation: line(&self.tree, ROOT).into_iter().map(|id| self.tree.node(id).action).collect(),
+            principal_variation: line(&self.tree, ROOT),
         }
     }
 }
@@ -536,8 +536,8 @@ fn most_visited(children: &[Node]) -> Option<usize> {
 }
 
 /// The most visited line from a node on, up to the first chance turn.
-pub(crate) fn line(tree: &Tree, mut id: NodeId) -> Vec<NodeId> {
-    let mut nodes = Vec::new();
+pub(crate) fn line(tree: &Tree, mut id: NodeId) -> Vec<Action> {
+    let mut actions = Vec::new();
     while let Kind::Decision(_) = tree.node(id).kind {
         let Some(best) = most_visited(tree.children(id)) else {
             break;
@@ -546,9 +546,9 @@ pub(crate) fn line(tree: &Tree, mut id: NodeId) -> Vec<NodeId> {
         if tree.node(id).visits == 0 {
             break;
         }
-        nodes.push(id);
+        actions.push(tree.node(id).action);
     }
-    nodes
+    actions
 }
 
 /// The seed of a search that belongs to a game's ply, or to a tree of a batch.
