@@ -125,13 +125,15 @@ def to_svg(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
             lines.append(_edge(start, middle[node.parent], left[index], middle[index], node.on_principal_variation))
             lines.append(_text(start + _BEND + 3, middle[index] - 4, names[index], 'class="action"'))
         boxes.append(_box(node, left[index], middle[index]))
+    head, right = _legend(title, shown)
+    right = max(right, max(left) + _WIDTH)
     for index, at in zip(marks, middle[len(shown) :], strict=True):
-        start = left[index] + _WIDTH
+        start, more = left[index] + _WIDTH, f"+{shown[index].left_out} more"
         lines.append(_edge(start, middle[index], start + _BEND, at, best=False, dashed=True))
-        lines.append(_text(start + _BEND + 3, at + 4, f"+{shown[index].left_out} more", 'class="more" fill="#475569"'))
+        lines.append(_text(start + _BEND + 3, at + 4, more, 'class="more" fill="#475569"'))
+        right = max(right, start + _BEND + 3 + _CHARACTER * len(more))
 
-    head, head_width = _legend(title, shown)
-    width = max(head_width, max(left) + (column if marks else 0) + _WIDTH) + _MARGIN
+    width = right + _MARGIN
     height = max(middle) + _HEIGHT / 2 + _MARGIN
     frame = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
@@ -219,7 +221,7 @@ def _text(x: float, y: float, text: str, attributes: str = "") -> str:
 
 
 def _legend(title: str, shown: Sequence[Node]) -> tuple[list[str], float]:
-    """What the picture shows and what its signs mean, and how wide that is."""
+    """What the picture shows and what its signs mean, and where that ends on the right."""
     headline = _headline(title, shown)
     parts = [_text(_MARGIN, 24, headline, 'font-size="14" font-weight="bold"')]
     x = float(_MARGIN)

@@ -14,7 +14,7 @@ import azpy
 from azpy.cli.train import main
 from azpy.collector import Collector
 from azpy.errors import ModelError
-from azpy.events import CollectFinished, CollectStarted, Played, Saved, Sealed, Started, Started
+from azpy.events import CollectFinished, CollectStarted, Played, Saved, Sealed, Started
 from azpy.runs import RunFolder
 from azpy.settings import Settings
 from azpy.stored import StoredRun, check_rules

@@ -1,7 +1,7 @@
 """What a person sees of a finished search is what happened in it, and only while that is still there."""
 
+import doctest
 import gc
-import itertools
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -233,7 +233,10 @@ def test_a_picture_tells_the_numbers_of_the_search(start: azpy.State) -> None:
     for name, node in nodes.items():
         if "peripheries" not in node:
             assert visits[name] == below[name] + ("ellipse" not in node.get("shape", ""))
-    assert any("ellipse" in node.get("shape", "") for node in nodes.values()) == (start is DICE)
+    rolls = sum("ellipse" in node.get("shape", "") for node in nodes.values())
+    assert (rolls > 0) == (start is DICE)
+    rects = [rect for node in nodes_of(result.to_svg(10_000)) for rect in node.iter(f"{SVG}rect")]
+    assert sum("stroke-dasharray" in rect.attrib for rect in rects) == rolls
 
 
 def test_names_are_those_of_the_position_where_the_action_is_taken() -> None:
@@ -267,6 +270,9 @@ def test_finished_games_and_the_principal_variation_stand_out() -> None:
     svg = result.to_svg()
     strokes = Counter(path.get("stroke") for path in ET.fromstring(svg).iter(f"{SVG}path"))
     assert min(strokes.values()) == 2  # the one edge, and the legend's
+    width = float(ET.fromstring(svg).attrib["width"])
+    rects = [rect for node in nodes_of(svg) for rect in node.iter(f"{SVG}rect")]
+    assert all(float(rect.attrib["x"]) + float(rect.attrib["width"]) < width for rect in rects)
     doubled = [node for node in nodes_of(svg) if len(list(node.iter(f"{SVG}rect"))) == 2]
     assert len(doubled) == sum("peripheries" in node for node in nodes.values()) > 0
 
@@ -294,10 +300,13 @@ def test_no_node_covers_another(max_nodes: int) -> None:
             x, y, width, height = (float(rect.attrib[key]) for key in ("x", "y", "width", "height"))
             assert x >= 0
             assert y >= 80  # below the legend
-            assert x + width <= wide
-            assert y + height <= high
+            assert x + width < wide
+            assert y + height < high
             boxes.append((x, y, x + width, y + height))
         assert len(boxes) == max_nodes
+        for text in picture.iter(f"{SVG}text"):
+            if text.get("class"):  # beside the nodes
+                assert float(text.attrib["x"]) + 6 * len(text.text or "") < wide
         for index, (left, top, right, bottom) in enumerate(boxes):
             for other in boxes[:index]:
                 assert right < other[0] or other[2] < left or bottom < other[1] or other[3] < top
@@ -315,16 +324,18 @@ def test_rows_make_a_tidy_tree() -> None:
                     children.setdefault(parent, []).append(index)
             rows = tidy_rows(parents)
             assert min(rows) == rows[0] == 0
-            # At each depth the nodes stand as their lines do, from the first child down, at least a row apart.
-            order, waiting = list[int](), [0]
-            while waiting:
-                order.append(waiting.pop())
-                waiting += reversed(children.get(order[-1], []))
-            for depth in range(max(depths) + 1):
-                level = [rows[index] for index in order if depths[index] == depth]
-                assert all(low - high >= 1 for high, low in itertools.pairwise(level))
-            assert all(rows[parent] == rows[below[0]] for parent, below in children.items())
-            assert max(rows) <= size - 1
+            # By depth the rows of all that hangs on a node.
+            below: list[dict[int, list[int]]] = [{depth: [row]} for depth, row in zip(depths, rows, strict=True)]
+            for index in reversed(range(1, size)):
+                for depth, found in below[index].items():
+                    below[parents[index] or 0].setdefault(depth, []).extend(found)
+            for parent, (eldest, *others) in children.items():
+                assert rows[parent] == rows[eldest]
+                above = {depth: max(found) for depth, found in below[eldest].items()}
+                for child in others:
+                    # A row apart where they are closest, and so no closer anywhere.
+                    assert min(min(found) - above[d] for d, found in below[child].items() if d in above) == 1
+                    above |= {depth: max(found) for depth, found in below[child].items()}
     assert tidy_rows([None, 0, 0, 1, 1, 2, 2]) == [0, 0, 2, 0, 1, 2, 3]
     assert tidy_rows([None, 0, 0, 0, 1, 1, 3, 3]) == [0, 0, 1, 2, 0, 1, 2, 3]
 
@@ -427,3 +438,10 @@ def test_arguments_out_of_range_are_refused_by_name(method: str, arguments: tupl
 def test_a_notebook_shows_the_picture() -> None:
     _, result = searched()
     assert result._repr_svg_() == result.to_svg()
+
+
+def test_the_example_of_a_result_runs() -> None:
+    (example,) = doctest.DocTestFinder(recurse=False).find(azpy.SearchResult, "SearchResult", module=False, globs={})
+    failed, attempted = doctest.DocTestRunner().run(example)
+    assert failed == 0
+    assert attempted > 5

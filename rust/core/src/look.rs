@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::game::{Action, Game, Player, Turn, Value};
-use crate::search::{Search, line};
+use crate::search::line;
 pub use crate::spread::standard_errors;
 use crate::tree::{Kind, Node, NodeId, ROOT, Tree};
 
@@ -34,13 +34,10 @@ pub fn variations(tree: &Tree, count: usize, length: usize) -> Vec<Variation> {
         (root.first_child..).zip(tree.children(ROOT)).filter(|(_, child)| child.visits > 0).collect();
     // A stable sort: what is equal stays ascending by action.
     actions.sort_by(|(_, a), (_, b)| b.visits.cmp(&a.visits).then(b.prior.total_cmp(&a.prior)));
-    let variation = |&(id, child): &(NodeId, &Node)| {
-        let after = line(tree, id).into_iter().map(|id| tree.node(id).action);
-        Variation {
-            actions: std::iter::once(child.action).chain(after).take(length).collect(),
-            visits: child.visits,
-            q: (child.value_sum / f64::from(child.visits)) as f32,
-        }
+    let variation = |&(id, child): &(NodeId, &Node)| Variation {
+        actions: std::iter::once(child.action).chain(line(tree, id)).take(length).collect(),
+        visits: child.visits,
+        q: (child.value_sum / f64::from(child.visits)) as f32,
     };
     actions.iter().take(count).map(variation).collect()
 }
@@ -75,16 +72,16 @@ pub struct Shown {
 /// A node comes after its parent and children in the order of their visits; equals in the order of expansion, then by
 /// action.
 ///
-/// `root` is the position of the search's root; the positions below are played out from it. `name` says what an action
-/// is called at a position.
+/// `root` is the position of the tree's root; the positions below are played out from it. `principal_variation` is
+/// the search's, from the root on. `name` says what an action is called at a position.
 pub fn picture<G: Game>(
     root: &G,
-    search: &Search<G>,
+    tree: &Tree,
+    principal_variation: &[Action],
     max_nodes: usize,
     depth: usize,
     name: impl Fn(&G, Action) -> String,
 ) -> Vec<Shown> {
-    let (tree, best) = (search.tree(), search.principal_line());
     let (mut shown, mut states) = (Vec::<Shown>::new(), Vec::<G>::new());
     // No child has more visits than its parent, so the most visited node that is not drawn yet is among the children of
     // those that are.
@@ -104,8 +101,7 @@ pub fn picture<G: Game>(
             visits,
             q: mean,
             prior: node.prior,
-            // Children are made after their parents, so the line's indices ascend.
-            on_principal_variation: best.binary_search(&id).is_ok(),
+            on_principal_variation: false,
             left_out: 0,
         };
         let state = match parent {
@@ -124,6 +120,8 @@ pub fn picture<G: Game>(
                 above.left_out -= 1;
                 let mut state = states[parent].clone();
                 next.depth = above.depth + 1;
+                next.on_principal_variation = (above.depth == 0 || above.on_principal_variation)
+                    && principal_variation.get(above.depth) == Some(&node.action);
                 next.view = mover(above.turn);
                 next.name = name(&state, node.action);
                 state.play(node.action);

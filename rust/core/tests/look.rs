@@ -209,7 +209,9 @@ fn variations_begin_with_the_principal_one_and_follow_the_most_visited_actions()
 }
 
 fn shown(search: &Search<Toy>, max_nodes: usize, depth: usize) -> Vec<Shown> {
-    picture(search.root(), search, max_nodes, depth, |state, action| format!("{}, {action}", state.render()))
+    let best = search.result().principal_variation;
+    let name = |state: &Toy, action| format!("{}, {action}", state.render());
+    picture(search.root(), search.tree(), &best, max_nodes, depth, name)
 }
 
 /// Every visited node by its line from the root, with its number of visited children.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::{RoundStats, Rounds, Workers};
-use azpy_core::game::{GameFault, Turn};
+use azpy_core::game::{Action, GameFault, Turn};
 use azpy_core::look::{self, Shown};
 use azpy_core::search::{Search, SearchResult, SearchStats, stream_for};
 use azpy_core::tree::Tree;
@@ -35,8 +35,8 @@ pub(crate) trait AnyBatch: Send {
     /// How often the tree was run, advanced or replaced.
     fn changes(&self, index: usize) -> u64;
     fn tree(&self, index: usize) -> &Tree;
-    /// The part of the tree worth drawing.
-    fn picture(&self, index: usize, max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>>;
+    /// The part of the tree worth drawing; `best` is its principal variation.
+    fn picture(&self, index: usize, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>>;
     /// The first error that a game met. To be asked after whatever asks a game something.
     fn check(&self) -> PyResult<()>;
 }
@@ -207,12 +207,13 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         self.searches[index].tree()
     }
 
-    fn picture(&self, index: usize, max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>> {
+    fn picture(&self, index: usize, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>> {
         // On copies with a place of their own for errors: a game in Python that fails here has not failed the search,
         // and one that knows no names, say of rolls, has not failed at all.
-        let root = self.searches[index].root().renewed();
+        let search = &self.searches[index];
+        let root = search.root().renewed();
         let name = |state: &G, action| state.renewed().action_name(action);
-        let shown = look::picture(&root, &self.searches[index], max_nodes, depth, name);
+        let shown = look::picture(&root, search.tree(), best, max_nodes, depth, name);
         root.fault().map_or(Ok(()), Fault::check)?;
         Ok(shown)
     }

@@ -36,6 +36,8 @@ use crate::state::{State, any_state};
 ///     True
 ///     >>> result.to_svg(max_nodes=20).startswith("<svg")
 ///     True
+///     >>> result.to_dot(depth=1).splitlines()[0]
+///     'digraph search {'
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct SearchResult {
     inner: CoreResult,
@@ -78,7 +80,8 @@ impl SearchResult {
         }
         let depth = depth.map_or(Ok(usize::MAX), |depth| settings::at_least("depth", depth, 0))?;
         let session = self.session(function)?;
-        let shown = caught(|| session.batch.picture(self.index, max_nodes as usize, depth))?;
+        let best = &self.inner.principal_variation;
+        let shown = caught(|| session.batch.picture(self.index, best, max_nodes as usize, depth))?;
         let title = session.spec.clone();
         drop(session);
         drawn(py, function, &title, shown)

@@ -63,22 +63,18 @@ impl<G: Game> Search<G> {
             value: Value(root.mean() as f32).pov(player).0,
             proof: root.proof,
             action: chosen.map(|index| children[index].action),
-            principal_variation: self.principal_line().into_iter().map(|id| self.tree.node(id).action).collect(),
+            principal_variation: chosen.map_or_else(Vec::new, |chosen| self.principal_variation(chosen)),
             stop: self.stop,
         }
     }
 
-    /// The nodes of the principal variation, from the root's child on.
-    #[must_use]
-    pub fn principal_line(&self) -> Vec<NodeId> {
-        let Some(chosen) = self.chosen() else {
-            return Vec::new();
-        };
+    /// The line that the chosen action begins.
+    fn principal_variation(&self, chosen: usize) -> Vec<Action> {
         let first = self.tree.node(ROOT).first_child + chosen as NodeId;
         if self.tree.node(first).visits == 0 {
             return Vec::new();
         }
-        std::iter::once(first).chain(line(&self.tree, first)).collect()
+        std::iter::once(self.tree.node(first).action).chain(line(&self.tree, first)).collect()
     }
 
     /// The index of the action to play.
@@ -124,8 +120,8 @@ impl<G: Game> Search<G> {
 }
 
 /// The most visited line from a node on, up to the first chance turn.
-pub(crate) fn line(tree: &Tree, mut id: NodeId) -> Vec<NodeId> {
-    let mut nodes = Vec::new();
+pub(crate) fn line(tree: &Tree, mut id: NodeId) -> Vec<Action> {
+    let mut actions = Vec::new();
     while let Kind::Decision(_) = tree.node(id).kind {
         let children = tree.children(id);
         let Some(best) = with_proofs(children, most_visited(children)) else {
@@ -135,9 +131,9 @@ pub(crate) fn line(tree: &Tree, mut id: NodeId) -> Vec<NodeId> {
         if tree.node(id).visits == 0 {
             break;
         }
-        nodes.push(id);
+        actions.push(tree.node(id).action);
     }
-    nodes
+    actions
 }
 
 /// Most visits, then higher prior, then lower action.
