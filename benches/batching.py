@@ -1,0 +1,119 @@
+"""What gathering many leaves of one tree costs in strength: the same network against itself, one leaf at a time.
+
+    python benches/batching.py --model connect_four=RUN [--model "hex(size=7)=RUN"] [--out batching.jsonl]
+        [--simulations 64 200 800] [--eval-batches 4 8 16 32] [--elo 35] [--table]
+
+Both sides search equally many simulations with the settings of a match, from paired openings of random plies; one
+gathers `eval_batch` leaves a round, the other a single one. Every way of gathering in WAYS is tried until the 95 %
+interval of its Elo difference is within plus or minus --elo. Results go to a file as they come, a line for each lot
+of pairs: the same command goes on where it was stopped, and a smaller --elo confirms what a larger one screened
+(choose with --ways). `--table` prints what the file says and plays nothing. RUN is a run folder or a model file.
+"""
+
+import argparse
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import azpy
+from azpy.arena import SearchPlayer, play_pairs
+from azpy.onnx import OnnxEvaluator
+from azpy.openings import Book
+from azpy.positions import make_position
+from azpy.ratings import PAIR_SCORES, elo, pair_interval, pair_score
+from azpy.settings import Settings, match_search
+
+LOT = 20  # pairs between two lines of the file
+MOST_PAIRS = 4000
+WAYS: dict[str, dict[str, Any]] = {
+    "loss 0": {"virtual_loss": 0.0},
+    "loss 0.5": {"virtual_loss": 0.5},
+    "loss 1": {"virtual_loss": 1.0},
+    "loss 3": {"virtual_loss": 3.0},
+    "loss 1, collisions released": {"virtual_loss": 1.0, "max_collisions": 1},
+    "loss 0, collisions released": {"virtual_loss": 0.0, "max_collisions": 1},
+    "loss 1, a tenth in flight": {"virtual_loss": 1.0, "in_flight_share": 0.1},
+    "loss 0, a tenth in flight": {"virtual_loss": 0.0, "in_flight_share": 0.1},
+}
+
+Cell = tuple[str, int, int, str]  # game, simulations, eval batch, way
+
+
+def read(path: Path) -> dict[Cell, list[int]]:
+    """Pairs with each of `PAIR_SCORES`, from the batching side's view."""
+    cells: dict[Cell, list[int]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        row = json.loads(line)
+        counts = cells.setdefault((row["game"], row["simulations"], row["eval_batch"], row["way"]), [0] * 5)
+        counts[:] = [a + b for a, b in zip(counts, row["pairs"], strict=True)]
+    return cells
+
+
+def width(counts: list[int]) -> float:
+    """Half of the 95 % interval of the Elo difference."""
+    low, high = pair_interval(counts)
+    return (elo(high) - elo(low)) / 2 if 0 < low and high < 1 else float("inf")
+
+
+def play(game: str, network: OnnxEvaluator, cell: Cell, counts: list[int], goal: float) -> Iterator[list[int]]:
+    """Lots of pairs until the interval is narrow enough. A pair is known by its number: lots go on, none is repeated."""
+    _, simulations, eval_batch, way = cell
+    options = match_search(Settings)
+    many = SearchPlayer(network, simulations, eval_batch=eval_batch, **options, **WAYS[way])
+    one = SearchPlayer(network, simulations, **options)
+    while sum(counts) < 3 * LOT or (width(counts) > goal and sum(counts) < MOST_PAIRS):
+        book = Book(lambda: make_position(game), 6, seed=sum(counts) // LOT)
+        scores = [pair.score for pair in play_pairs(book, many, one, LOT, seed=1, slots=2 * LOT)]
+        lot = [scores.count(score) for score in PAIR_SCORES]
+        counts[:] = [a + b for a, b in zip(counts, lot, strict=True)]
+        yield lot
+
+
+def table(cells: dict[Cell, list[int]]) -> str:
+    """Elo of gathering against one leaf at a time, with half the interval and the pairs played."""
+    lines = ["| game | simulations | way | eval batch | Elo | pairs |", "|---|---|---|---|---|---|"]
+    for (game, simulations, eval_batch, way), counts in sorted(cells.items()):
+        low, high = pair_interval(counts)
+        found = f"{elo(pair_score(counts)):+.0f} [{elo(low):+.0f}, {elo(high):+.0f}]"
+        lines.append(f"| {game} | {simulations} | {way} | {eval_batch} | {found} | {sum(counts)} |")
+    return "\n".join(lines)
+
+
+def model_of(path: Path) -> Path:
+    """The newest checkpoint's model of a run folder; a model file as it is."""
+    return sorted(path.glob("checkpoints/*/model.onnx"))[-1] if path.is_dir() else path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", action="append", default=[], metavar="GAME=RUN", help="a game and who plays it")
+    parser.add_argument("--out", type=Path, default=Path("batching.jsonl"))
+    parser.add_argument("--simulations", type=int, nargs="+", default=[64, 200, 800])
+    parser.add_argument("--eval-batches", type=int, nargs="+", default=[4, 8, 16, 32])
+    parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
+    parser.add_argument("--elo", type=float, default=35.0, help="half of the 95 %% interval to reach")
+    parser.add_argument("--table", action="store_true")
+    given = parser.parse_args()
+    cells = read(given.out)
+    if given.table:
+        print(table(cells))
+        return
+    for text in given.model:
+        game, _, path = text.rpartition("=")
+        network = OnnxEvaluator(model_of(Path(path)), game=azpy.make_game(game), threads=2)
+        for simulations, eval_batch, way in itertools.product(given.simulations, given.eval_batches, given.ways):
+            cell = (game, simulations, eval_batch, way)
+            counts = cells.setdefault(cell, [0] * 5)
+            for lot in play(game, network, cell, counts, given.elo):
+                row = {"game": game, "simulations": simulations, "eval_batch": eval_batch, "way": way, "pairs": lot}
+                with given.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+            low, high = pair_interval(counts)
+            found = f"{elo(pair_score(counts)):+.0f} [{elo(low):+.0f}, {elo(high):+.0f}]"
+            print(f"{game}, {simulations} simulations, eval batch {eval_batch}, {way}: {found}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
