@@ -20,8 +20,14 @@ fn play(config: SelfPlayConfig, games: u64) -> Vec<GameRecord> {
 }
 
 /// The search of one ply by itself, as its kind is told.
-fn search_of(game: &GameRecord, ply: usize, config: &SelfPlayConfig, networks: &[Network]) -> SearchResult {
-    let mut state = toy();
+fn search_of(
+    start: &Toy,
+    game: &GameRecord,
+    ply: usize,
+    config: &SelfPlayConfig,
+    networks: &[Network],
+) -> SearchResult {
+    let mut state = start.clone();
     game.plies[..ply].iter().for_each(|earlier| state.play(earlier.action));
     let is_sample = game.plies[ply].flags & SEARCHED != 0;
     let is_fast = game.plies[ply].flags & FAST_SEARCH != 0;
@@ -41,13 +47,13 @@ fn search_of(game: &GameRecord, ply: usize, config: &SelfPlayConfig, networks: &
 #[test]
 fn each_search_is_that_of_its_kind_and_only_full_ones_are_samples() {
     let config = SelfPlayConfig { full_search_share: 0.4, tree_reuse: false, ..config() };
-    let (mut searches, mut fast) = (0, 0);
+    let (toy, mut searches, mut fast) = (toy(), 0, 0);
     for game in play(config.clone(), 60) {
-        game.check(&toy()).unwrap();
+        game.check(&toy).unwrap();
         assert_eq!(GameRecord::from_bytes(&game.to_bytes()), Ok(game.clone()));
         assert!(game.targets.is_empty(), "all targets are shares of the visits");
         for (ply, entry) in game.plies.iter().enumerate().filter(|(_, entry)| entry.is_searched()) {
-            let found = search_of(&game, ply, &config, &[Network::new(3)]);
+            let found = search_of(&toy, &game, ply, &config, &[Network::new(3)]);
             assert_eq!(entry.root_value.to_bits(), found.value.to_bits());
             assert_eq!(entry.network, 3);
             let range = game.range(ply);
@@ -118,11 +124,12 @@ fn opponent_of(game: &GameRecord) -> Option<(u64, i8)> {
 
 #[test]
 fn an_opponent_plays_one_side_with_its_own_network_and_tree() {
+    let toy = toy();
     for tree_reuse in [false, true] {
         let config = SelfPlayConfig { opponent_share: 0.6, full_search_share: 0.7, tree_reuse, ..config() };
         let (mut by_opponents, mut fresh) = (0, 0);
-        for game in all(&against(&networks(), &toy(), config.clone(), 0..80)) {
-            game.check(&toy()).unwrap();
+        for game in all(&against(&networks(), &toy, config.clone(), 0..80)) {
+            game.check(&toy).unwrap();
             assert_eq!(GameRecord::from_bytes(&game.to_bytes()), Ok(game.clone()));
             let opponent = opponent_of(&game);
             assert!(opponent.is_none_or(|(network, _)| [4, 5].contains(&network)));
@@ -134,7 +141,7 @@ fn an_opponent_plays_one_side_with_its_own_network_and_tree() {
                 by_opponents += u32::from(is_opponents);
                 // The first search of another network begins with nothing, whatever the tree knew before.
                 if !tree_reuse || last.is_some_and(|last| last != entry.network) {
-                    let found = search_of(&game, ply, &config, &networks());
+                    let found = search_of(&toy, &game, ply, &config, &networks());
                     assert_eq!(entry.root_value.to_bits(), found.value.to_bits(), "ply {ply}");
                     if entry.flags & SEARCHED != 0 {
                         assert_eq!(game.visits[game.range(ply)], found.visits);
@@ -236,9 +243,9 @@ fn a_swap_changes_the_newest_network_alone() {
 fn opponents_do_not_resign() {
     let resign = Resign { below: -0.05, plies: 1, control: 0.5 };
     let config = SelfPlayConfig { opponent_share: 1.0, resign, ..config() };
-    let mut resigned = 0;
-    for game in all(&against(&networks(), &toy(), config, 0..200)) {
-        game.check(&toy()).unwrap();
+    let (toy, mut resigned) = (toy(), 0);
+    for game in all(&against(&networks(), &toy, config, 0..200)) {
+        game.check(&toy).unwrap();
         let Some(ply) = game.resign_ply else { continue };
         if let Some(ply) = game.plies.get(ply as usize) {
             assert_eq!(ply.flags & OPPONENT, 0);
