@@ -96,6 +96,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "game": {*NETWORKS, *SHOWING, *ABOVE, "azpy.positions", "azpy.runs", "azpy.arena"},
     "evaluator": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "positions": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
+    "pondering": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy.runs", "azpy.arena"},
     "budget": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
     "resignation": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "machine": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy.runs", "azpy.arena"},

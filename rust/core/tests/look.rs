@@ -95,9 +95,14 @@ fn standard_errors_are_those_of_the_recorded_values_also_in_a_reused_tree() {
     assert!(compared > 500 && reused > 50, "{compared}, {reused}");
 }
 
-/// Every value that was taken up through a node, for player 0: evaluations asked for again, outcomes by the rules.
-fn values(tree: &Tree, id: NodeId, state: &Toy) -> Vec<f64> {
+/// Every value that was taken up through a node, for player 0: evaluations asked for again, outcomes by the rules, and
+/// of a proven node what is proven. `view` is that of the node's value sum.
+fn values(tree: &Tree, id: NodeId, state: &Toy, view: Player) -> Vec<f64> {
     let node = tree.node(id);
+    if node.proof != 0 {
+        let mean = if view == Player::Zero { node.mean() } else { -node.mean() };
+        return vec![mean; node.visits as usize];
+    }
     let mut found = Vec::new();
     match state.turn() {
         Turn::Terminal => found = vec![f64::from(state.outcome().0); node.visits as usize],
@@ -111,7 +116,7 @@ fn values(tree: &Tree, id: NodeId, state: &Toy) -> Vec<f64> {
         }
     }
     for (id, child) in (node.first_child..).zip(tree.children(id)).filter(|(_, child)| child.visits > 0) {
-        found.extend(values(tree, id, &after(state, child.action)));
+        found.extend(values(tree, id, &after(state, child.action), mover(state)));
     }
     assert_eq!(found.len(), node.visits as usize);
     found
@@ -126,9 +131,9 @@ fn after(state: &Toy, action: u32) -> Toy {
 #[test]
 fn standard_errors_are_those_of_the_values_of_all_positions_below_at_any_batch() {
     for seed in 0..100 {
-        for eval_batch in [1, 8, 33] {
+        for (eval_batch, solver) in [(1, false), (8, false), (33, false), (1, true), (8, true)] {
             let toy = Toy::random(seed, 7, seed % 2 == 0);
-            let config = SearchConfig { eval_batch, ..SearchConfig::default() };
+            let config = SearchConfig { eval_batch, solver, ..SearchConfig::default() };
             let mut search = run(&toy, config, 300, seed, &mut hashed());
             loop {
                 let (tree, root) = (search.tree(), search.root());
@@ -136,7 +141,7 @@ fn standard_errors_are_those_of_the_values_of_all_positions_below_at_any_batch()
                 let all: Vec<Vec<f64>> = children
                     .map(|(id, child)| match child.visits {
                         0 => Vec::new(),
-                        _ => values(tree, id, &after(root, child.action)),
+                        _ => values(tree, id, &after(root, child.action), mover(root)),
                     })
                     .collect();
                 assert_errors(&standard_errors(tree), &all);
