@@ -541,10 +541,11 @@ impl<G: Game> Search<G> {
             id = child;
         }
         let visits: Vec<u32> = children.iter().map(|child| child.visits).collect();
-        let visited = visits.iter().any(|&visits| visits > 0);
+        let total: f64 = visits.iter().map(|&visits| f64::from(visits)).sum();
+        let shares = visits.iter().map(|&visits| (f64::from(visits) / total) as f32);
         SearchResult {
             actions: children.iter().map(|child| child.action).collect(),
-            target: if visited { visit_shares(&visits) } else { self.clean_priors.clone() },
+            target: if total > 0.0 { shares.collect() } else { self.clean_priors.clone() },
             visits,
             priors: self.clean_priors.clone(),
             q: children.iter().map(|child| mean(child) as f32).collect(),
@@ -559,13 +560,6 @@ impl<G: Game> Search<G> {
 fn most_visited(children: &[Node]) -> Option<usize> {
     let better = |a: &Node, b: &Node| a.visits > b.visits || (a.visits == b.visits && a.prior > b.prior);
     (0..children.len()).reduce(|best, index| if better(&children[index], &children[best]) { index } else { best })
-}
-
-/// Visits as shares of their sum; all 0 without visits.
-#[must_use]
-pub fn visit_shares(visits: &[u32]) -> Vec<f32> {
-    let total: f64 = visits.iter().map(|&visits| f64::from(visits)).sum();
-    visits.iter().map(|&visits| (f64::from(visits) / total.max(1.0)) as f32).collect()
 }
 
 /// The seed of a search that belongs to a game's ply, or to a tree of a batch.
