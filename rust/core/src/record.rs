@@ -6,7 +6,6 @@
 //! the samples name exactly the legal actions, and their policy targets are distributions.
 
 use crate::game::{Action, Game, Player, PovValue, Turn, Value};
-use crate::search::visit_shares;
 
 /// The record format's own number, first in its bytes. Format 1 knew no resignation, format 2 no policy targets apart
 /// from the visits; both are still read.
@@ -211,12 +210,9 @@ impl GameRecord {
             let empty = range.is_empty();
             return if empty { Ok(()) } else { Err(format!("ply {index} is no sample, but has visits")) };
         }
-        if self.visits[range.clone()].iter().all(|&visits| visits == 0) {
-            return Err(format!("ply {index} is said to be searched, but has no visits"));
-        }
         let target = self.target(index);
         let sum: f64 = target.iter().map(|&share| f64::from(share)).sum();
-        // Said this way round, NaN is refused.
+        // A search without visits may still say what to learn. Said this way round, NaN is refused.
         let is_whole = (sum - 1.0).abs() <= TARGET_ERROR;
         if !is_whole || target.iter().any(|&share| share < 0.0) {
             return Err(format!("the policy target of ply {index} must be shares that sum to 1, got {target:?}"));
@@ -336,6 +332,12 @@ impl GameRecord {
         // Here too, so that a record can be looked at before it is checked.
         if record.shape_fits() { Ok(record) } else { Err("a game record whose arrays do not fit together".into()) }
     }
+}
+
+/// Visits as shares of their sum; all 0 without visits.
+fn visit_shares(visits: &[u32]) -> Vec<f32> {
+    let total: f64 = visits.iter().map(|&visits| f64::from(visits)).sum();
+    visits.iter().map(|&visits| (f64::from(visits) / total.max(1.0)) as f32).collect()
 }
 
 struct Reader<'a>(&'a [u8]);

@@ -18,7 +18,7 @@ use crate::tree::{Kind, NodeId, ROOT, Tree};
 
 mod result;
 
-pub use result::{SearchResult, visit_shares};
+pub use result::SearchResult;
 pub(crate) use result::line;
 
 /// Simulations that end in known positions before `gather` comes up for air, so that interrupts are seen.

@@ -201,3 +201,10 @@ fn surprising_plies_are_drawn_by_their_weight() {
         assert!((share_of_ply_1(game(), weight) - 0.5).abs() < 0.02);
     }
 }
+
+#[test]
+fn a_sample_without_visits_needs_a_target() {
+    let without = |targets: &[f32]| GameRecord { visits: vec![0, 0, 2, 2], targets: targets.to_vec(), ..game() };
+    assert!(without(&[]).check(&toy()).unwrap_err().contains("the policy target of ply 0 must be shares"));
+    without(&[0.25, 0.75, 0.5, 0.5]).check(&toy()).unwrap();
+}

@@ -257,3 +257,16 @@ fn opponents_do_not_resign() {
     }
     assert!(resigned > 20);
 }
+
+#[test]
+fn whether_a_search_is_fast_says_nothing_of_the_action() {
+    let draw = Toy::parse("0(= =)").unwrap();
+    let config = SelfPlayConfig { full_search_share: 0.5, fast_simulations: 30, opening_plies: 0, ..config() };
+    let games = all(&against(&networks()[..1], &draw, config, 0..4000));
+    let share_of_1 = |kind: u8| {
+        let plies: Vec<_> = games.iter().map(|game| game.plies[0]).filter(|ply| ply.flags == kind).collect();
+        plies.iter().filter(|ply| ply.action == 1).count() as f64 / plies.len() as f64
+    };
+    let (fast, full) = (share_of_1(FAST_SEARCH), share_of_1(SEARCHED));
+    assert!((0.1..0.9).contains(&full) && (fast - full).abs() < 0.08, "{fast} and {full}");
+}

@@ -176,10 +176,3 @@ fn highest_bound(tree: &Tree, deviations: f64) -> Option<usize> {
     let best = bounds.reduce(|best, next| if next.1 > best.1 { next } else { best });
     best.map_or_else(|| most_visited(children), |(index, _)| Some(index))
 }
-
-/// Visits as shares of their sum; all 0 without visits.
-#[must_use]
-pub fn visit_shares(visits: &[u32]) -> Vec<f32> {
-    let total: f64 = visits.iter().map(|&visits| f64::from(visits)).sum();
-    visits.iter().map(|&visits| (f64::from(visits) / total.max(1.0)) as f32).collect()
-}
