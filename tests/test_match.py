@@ -47,7 +47,7 @@ def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from azpy.runs import RunFolder
 
     path = tmp_path_factory.mktemp("runs") / "c4"
-    settings: dict[str, Any] = {"game": BOARD, "c_puct": 2.0, "match_opening_plies": 3}
+    settings: dict[str, Any] = {"game": BOARD, "match_c_puct": 2.0, "match_opening_plies": 3}
     arrays: dict[str, Any] = {"weight": np.zeros(1, np.float32)}
     with RunFolder(path, settings) as run:
         for iteration in (1, 2, 3, 10):
@@ -226,7 +226,7 @@ def test_a_model_searches_with_the_c_puct_of_its_run_and_other_players_as_ever(r
     assert plays(run) == plays(run, 2.0) != plays(run, 0.01)
     assert plays("mcts") == plays("mcts", 0.01)
     Path("free.onnx").write_bytes(Path("c4/checkpoints/000010/model.onnx").read_bytes())
-    assert plays("free.onnx") == plays(run, 1.5)
+    assert plays("free.onnx") == plays(run, 2.5)  # the default
 
 
 def test_checkpoints_are_chosen_evenly_from_the_first_to_the_last(run: str) -> None:

@@ -480,7 +480,8 @@ def test_every_setting_of_self_play_reaches_it(monkeypatch: pytest.MonkeyPatch) 
         "connect_four", eval_batch=3, simulations=17, c_puct=2.5, fpu=0.5, slots=9, pipelines=3, threads=5,
         cache_positions=77, root_noise=0.125, temperature_plies=4, temperature_halflife=6.5, opening_plies=2,
         opening_policy_plies=1, evaluations=11, resign_plies=2, resign_control=0.25, seed=41, full_search_share=0.75,
-        fast_simulations=6, historical_share=0.375,
+        fast_simulations=6, historical_share=0.375, c_puct_stdev=0.5, virtual_loss=0.25, gumbel_actions=4, solver=True,
+        noise_shaped=True, root_temperature=1.5, forced_visits=2.5,
     )  # fmt: skip
     monkeypatch.setattr("azpy.selfplay._core.SelfPlay", note)
     open_self_play(
