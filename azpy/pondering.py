@@ -41,14 +41,13 @@ class pondering:  # noqa: N801  (read as a verb: `with azpy.pondering(search):`)
     def _think(self) -> None:
         try:
             while not self._over.is_set():
-                found = self._search.run(seconds=_SLICE_SECONDS)
-                if found.stop in {"proven", "decided", "game over"}:
+                if self._search._think(_SLICE_SECONDS) in {"proven", "decided", "game over"}:
                     return  # nothing is left to find out
         except BaseException as error:
             self._error = error
 
     def __enter__(self) -> None:
-        self._search.run(simulations=0)  # says at once what would fail in the background
+        self._search._think(0.0)  # says at once what would fail in the background
         self._thread.start()
 
     def __exit__(

@@ -38,7 +38,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "loss 0, a tenth in flight": {"virtual_loss": 0.0, "in_flight_share": 0.1},
 }
 
-Cell = tuple[str, int, int, str]  # game, simulations, eval batch, way
+Cell = tuple[str, int, int, int, str]  # game, network, simulations, eval batch, way
 
 
 def read(path: Path) -> dict[Cell, list[int]]:
@@ -46,7 +46,8 @@ def read(path: Path) -> dict[Cell, list[int]]:
     cells: dict[Cell, list[int]] = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         row = json.loads(line)
-        counts = cells.setdefault((row["game"], row["simulations"], row["eval_batch"], row["way"]), [0] * 5)
+        cell = (row["game"], row["network"], row["simulations"], row["eval_batch"], row["way"])
+        counts = cells.setdefault(cell, [0] * 5)
         counts[:] = [a + b for a, b in zip(counts, row["pairs"], strict=True)]
     return cells
 
@@ -54,12 +55,12 @@ def read(path: Path) -> dict[Cell, list[int]]:
 def width(counts: list[int]) -> float:
     """Half of the 95 % interval of the Elo difference."""
     low, high = pair_interval(counts)
-    return (elo(high) - elo(low)) / 2 if 0 < low and high < 1 else float("inf")
+    return (elo(high) - elo(low)) / 2 if low > 0 and high < 1 else float("inf")
 
 
 def play(game: str, network: OnnxEvaluator, cell: Cell, counts: list[int], goal: float) -> Iterator[list[int]]:
-    """Lots of pairs until the interval is narrow enough. A pair is known by its number: lots go on, none is repeated."""
-    _, simulations, eval_batch, way = cell
+    """Lots of pairs until the interval is narrow enough; each lot has openings of its own seed."""
+    _, _, simulations, eval_batch, way = cell
     options = match_search(Settings)
     many = SearchPlayer(network, simulations, eval_batch=eval_batch, **options, **WAYS[way])
     one = SearchPlayer(network, simulations, **options)
@@ -74,7 +75,7 @@ def play(game: str, network: OnnxEvaluator, cell: Cell, counts: list[int], goal:
 def table(cells: dict[Cell, list[int]]) -> str:
     """Elo of gathering against one leaf at a time, with half the interval and the pairs played."""
     lines = ["| game | simulations | way | eval batch | Elo | pairs |", "|---|---|---|---|---|---|"]
-    for (game, simulations, eval_batch, way), counts in sorted(cells.items()):
+    for (game, _, simulations, eval_batch, way), counts in sorted(cells.items()):
         low, high = pair_interval(counts)
         found = f"{elo(pair_score(counts)):+.0f} [{elo(low):+.0f}, {elo(high):+.0f}]"
         lines.append(f"| {game} | {simulations} | {way} | {eval_batch} | {found} | {sum(counts)} |")
@@ -104,12 +105,13 @@ def main() -> None:
         game, _, path = text.rpartition("=")
         network = OnnxEvaluator(model_of(Path(path)), game=azpy.make_game(game), threads=2)
         for simulations, eval_batch, way in itertools.product(given.simulations, given.eval_batches, given.ways):
-            cell = (game, simulations, eval_batch, way)
+            cell = (game, network.network_id, simulations, eval_batch, way)
             counts = cells.setdefault(cell, [0] * 5)
             for lot in play(game, network, cell, counts, given.elo):
-                row = {"game": game, "simulations": simulations, "eval_batch": eval_batch, "way": way, "pairs": lot}
+                row = dict(zip(("game", "network", "simulations", "eval_batch", "way"), cell, strict=True))
+                line = json.dumps({**row, "pairs": lot})
                 with given.out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row) + "\n")
+                    file.write(line + "\n")
             low, high = pair_interval(counts)
             found = f"{elo(pair_score(counts)):+.0f} [{elo(low):+.0f}, {elo(high):+.0f}]"
             print(f"{game}, {simulations} simulations, eval batch {eval_batch}, {way}: {found}", flush=True)

@@ -203,3 +203,47 @@ def test_pondering_ends_by_itself_when_nothing_is_left_to_find_out() -> None:
     with azpy.pondering(search):
         time.sleep(0.2)
     assert search.run(simulations=0).stop == "proven"
+
+
+def test_draws_for_a_search_without_gumbel_are_refused() -> None:
+    search = azpy.Search(Hashed(7), root_noise=0.25)
+    before = search.run(connect_four()).priors.tolist()
+    with pytest.raises(ValueError, match="gumbel_actions"):
+        search.run(gumbel=[0.0] * 7)
+    assert search.run(simulations=0).priors.tolist() == before
+
+
+@pytest.mark.parametrize(
+    "option", [{"lcb": 1.0}, {"evaluations": 50}, {"forced_visits": 2.0}, {"root_temperature": 1.5}], ids=str
+)
+def test_what_gumbel_does_not_go_with_is_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="does not go with gumbel_actions"):
+        azpy.Search(azpy.UniformEvaluator(), gumbel_actions=4, **option)
+
+
+def test_many_gumbel_searches_can_be_looked_at_after_a_move() -> None:
+    search = azpy.VectorSearch([connect_four()], Hashed(7), gumbel_actions=4)
+    search.run(50)
+    search.advance([3])
+    assert search.action_probabilities().sum() == pytest.approx(1.0, abs=1e-5)
+    assert search.results()[0].visits.sum() > 0
+
+
+def test_pondering_with_gumbel_is_refused_at_once() -> None:
+    search = azpy.Search(azpy.UniformEvaluator(), gumbel_actions=4)
+    search.run(connect_four())
+    with pytest.raises(ValueError, match="cannot ponder"), azpy.pondering(search):
+        pytest.fail("the block was entered")
+
+
+def test_self_play_with_every_option_makes_games_that_bear_out() -> None:
+    for options in (
+        {"solver": True, "forced_visits": 2.0, "noise_shaped": True, "root_temperature": 1.2, "c_puct_stdev": 0.85},
+        {"gumbel_actions": 4, "solver": True},
+        {"early_stop": True, "lcb": 1.0},
+    ):
+        buffer = azpy.ReplayBuffer("tic_tac_toe")
+        with azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=4, simulations=40, games=20, **options) as games:
+            for record in games:
+                buffer.add(record)
+        assert buffer.num_games == 20

@@ -160,6 +160,17 @@ impl SearchConfig {
             if max_considered == 0 {
                 return fail("gumbel must consider at least 1 action, got 0".into());
             }
+            // What would have no effect, or would end sequential halving before it halves.
+            for (name, given) in [
+                ("evaluations", self.evaluations.is_some()),
+                ("lcb", self.lcb.is_some()),
+                ("forced_visits", self.forced_visits > 0.0),
+                ("root_temperature", self.root_temperature != 1.0),
+            ] {
+                if given {
+                    return fail(format!("{name} does not go with gumbel_actions: leave one of them out"));
+                }
+            }
             for (name, value) in
                 [("gumbel_scale", scale), ("value_scale", value_scale), ("maxvisit_init", maxvisit_init)]
             {

@@ -29,7 +29,7 @@ impl<'a> Choice<'a> {
     /// Q of a child without visits is the mixed value: the node's own evaluation, and the visited children's Q weighted
     /// by their priors. Q is scaled to [0, 1] within the node.
     fn improved_logits(&self, rule: &Gumbel, out: &mut Vec<f64>) {
-        let (mut tried_prior, mut weighted_q, mut tried_sum, mut most) = (0.0, 0.0, 0.0, 0);
+        let (mut tried_prior, mut weighted_q, mut tried_sum, mut simulations, mut most) = (0.0, 0.0, 0.0, 0, 0);
         let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
         let mut tried = 0;
         for child in self.children.iter().filter(|child| child.visits > 0) {
@@ -37,13 +37,15 @@ impl<'a> Choice<'a> {
             tried_prior += prior;
             weighted_q += prior * q;
             tried_sum += child.value_sum;
+            simulations += child.visits;
             most = most.max(child.visits);
             lowest = lowest.min(q);
             highest = highest.max(q);
             tried += 1;
         }
-        let simulations = f64::from(self.visits.saturating_sub(1));
-        let own_value = self.value_sum - tried_sum;
+        // A node that waited for room in a full tree has been evaluated more than once.
+        let own_value = (self.value_sum - tried_sum) / f64::from((self.visits - simulations).max(1));
+        let simulations = f64::from(simulations);
         let weighted_q = if tried > 0 { weighted_q / tried_prior } else { 0.0 };
         let mixed = (own_value + simulations * weighted_q) / (simulations + 1.0);
         if tried < self.num_actions {
@@ -103,10 +105,13 @@ impl Root {
         let open = |index: usize| choice.children[index].proof == 0;
         let score = |index: usize| scratch[index] + self.draws[index];
         best(choice.children, |index| open(index) && own(index) == turn, score)
-            // Collisions that were taken back and proofs leave the order of turns: then it is the turn of the least.
+            // Collisions that were taken back and proofs leave the order of turns: then it is the turn of those that are
+            // nearest to it.
             .or_else(|| {
-                let least = (0..choice.children.len()).filter(|&index| open(index)).map(own).min()?;
-                best(choice.children, |index| open(index) && own(index) == least, score)
+                let nearest = |index: &usize| (own(*index).abs_diff(turn), own(*index) > turn);
+                let next =
+                    (0..choice.children.len()).filter(|&index| open(index)).map(|index| nearest(&index)).min()?;
+                best(choice.children, |index| open(index) && nearest(&index) == next, score)
             })
             .unwrap_or(0)
     }

@@ -313,19 +313,24 @@ pub fn choose(result: &SearchResult, temperature: f64, stream: &mut Stream) -> O
     Some(stream.weighted(weights.iter().copied()))
 }
 
-/// The probabilities of the actions at a temperature: `[L]`, summing to 1.
+/// The probabilities of the actions at a temperature: `[L]`, summing to 1; none for what is proven to lose, unless there
+/// is nothing else.
 #[must_use]
 pub fn sharpen(result: &SearchResult, temperature: f64) -> Vec<f64> {
-    let most = result.target.iter().copied().fold(0.0, f32::max);
-    let chance = |(&action, &share): (&Action, &f32)| {
+    let lost = |index: usize| result.proofs.get(index).is_some_and(|&proof| proof != 0) && result.q[index] <= -1.0;
+    // What is proven to lose is not drawn as long as something else has a share.
+    let spared = (0..result.target.len()).any(|index| !lost(index) && result.target[index] > 0.0);
+    let share = |index: usize| if spared && lost(index) { 0.0 } else { result.target[index] };
+    let most = (0..result.target.len()).map(share).fold(0.0, f32::max);
+    let chance = |(index, &action): (usize, &Action)| {
         if temperature > 0.0 {
             // Relative to the largest: no power can overflow.
-            ((f64::from(share) / f64::from(most)).ln() / temperature).exp()
+            ((f64::from(share(index)) / f64::from(most)).ln() / temperature).exp()
         } else {
             f64::from(u8::from(Some(action) == result.action))
         }
     };
-    let weights: Vec<f64> = result.actions.iter().zip(&result.target).map(chance).collect();
+    let weights: Vec<f64> = result.actions.iter().enumerate().map(chance).collect();
     let total: f64 = weights.iter().sum();
     weights.into_iter().map(|weight| weight / total).collect()
 }

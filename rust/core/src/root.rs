@@ -7,8 +7,9 @@ use crate::rng::Stream;
 pub(crate) fn explored_priors(clean: &[f32], config: &SearchConfig, stream: &mut Stream) -> Vec<f32> {
     let mut priors: Vec<f64> = clean.iter().map(|&prior| f64::from(prior)).collect();
     if config.root_temperature != 1.0 {
-        let power = 1.0 / config.root_temperature;
-        priors.iter_mut().for_each(|prior| *prior = prior.powf(power));
+        // Relative to the largest: no power of all of them can vanish.
+        let (power, largest) = (1.0 / config.root_temperature, priors.iter().copied().fold(0.0, f64::max));
+        priors.iter_mut().for_each(|prior| *prior = (*prior / largest).powf(power));
         let sum: f64 = priors.iter().sum();
         priors.iter_mut().for_each(|prior| *prior /= sum);
     }
@@ -65,6 +66,7 @@ mod tests {
             explored_priors(&clean, &config, &mut Stream::keyed(&[1]))
         };
         assert_eq!(at(1.0), clean);
+        assert_eq!(at(0.001), [1.0, 0.0, 0.0]);
         for temperature in [0.5, 1.25, 4.0] {
             let priors = at(temperature);
             assert!((priors.iter().sum::<f32>() - 1.0).abs() < 1e-6);

@@ -138,8 +138,6 @@ pub struct Search<G> {
     halving: gumbel::Root,
     /// Gumbel draws to use in place of random ones.
     given_draws: Vec<f64>,
-    /// Visits of the root's children when the first of them was proven; empty as long as none is.
-    visits_before_proof: Vec<u32>,
     fault: Option<GameFault>,
     // One round's leaves, in gathering order. All of it keeps its memory from round to round.
     pub(crate) leaves: Vec<Leaf>,
@@ -174,7 +172,6 @@ impl<G: Game> Search<G> {
             exploring: true,
             halving: gumbel::Root::default(),
             given_draws: Vec::new(),
-            visits_before_proof: Vec::new(),
             fault: None,
             leaves: Vec::new(),
             states: Vec::new(),
@@ -252,7 +249,6 @@ impl<G: Game> Search<G> {
         self.noised = false;
         self.halving = gumbel::Root::default();
         self.given_draws.clear();
-        self.visits_before_proof.clear();
     }
 
     /// Moves the root along an action or a chance outcome, and keeps what the tree knows of it.
@@ -261,8 +257,12 @@ impl<G: Game> Search<G> {
         self.root.play(action);
         self.tree.keep_subtree(action);
         self.forget_root();
+        let children = self.tree.children(ROOT);
         // Noise was on the old root's children only: these are clean.
-        self.clean_priors.extend(self.tree.children(ROOT).iter().map(|child| child.prior));
+        self.clean_priors.extend(children.iter().map(|child| child.prior));
+        // Whoever looks before the next search sees a root without draws.
+        self.halving.inherited.extend(children.iter().map(|child| child.visits));
+        self.halving.draws.resize(self.clean_priors.len(), 0.0);
     }
 
     /// The position searched.
@@ -347,6 +347,7 @@ impl<G: Game> Search<G> {
             && (root_is_due || (self.leaves.len() as u64) < u64::from(self.remaining))
             && !self.evaluations_are_spent()
             && self.tree.node(ROOT).proof == 0
+            && !(self.config.early_stop && self.is_decided())
             && self.collided.len() < self.config.max_collisions.max(1)
             && (!self.leaves.is_empty() || self.stats.simulations < until)
         {
@@ -507,15 +508,6 @@ impl<G: Game> Search<G> {
         let last = self.tree.node(path[path.len() - 1]);
         if last.kind == Kind::Terminal && last.proof == 0 {
             solver::prove(&mut self.tree, path, value);
-            self.note_visits_before_proof();
-        }
-    }
-
-    /// What the network should learn from is how the search divided its visits before it knew the answer.
-    fn note_visits_before_proof(&mut self) {
-        let children = self.tree.children(ROOT);
-        if self.visits_before_proof.is_empty() && children.iter().any(|child| child.proof != 0) {
-            self.visits_before_proof.extend(children.iter().map(|child| child.visits));
         }
     }
 
@@ -694,7 +686,6 @@ impl<G: Game> Search<G> {
                 self.tree.set_root_prior(index, prior);
             }
         }
-        self.note_visits_before_proof();
     }
 }
 

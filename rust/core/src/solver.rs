@@ -50,10 +50,7 @@ pub(crate) fn prove(tree: &mut Tree, path: &[NodeId], value: Value) {
 
 /// Whose view the node at `at` is in.
 fn chooser(tree: &Tree, path: &[NodeId], at: usize) -> Player {
-    match at.checked_sub(1).map(|above| tree.node(path[above]).kind) {
-        Some(Kind::Decision(player)) => player,
-        _ => Player::Zero,
-    }
+    at.checked_sub(1).map_or(Player::Zero, |above| tree.node(path[above]).kind.view())
 }
 
 /// The value of a node for player 0 and the plies to the end, if they follow from its children.

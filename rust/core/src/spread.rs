@@ -3,8 +3,9 @@
 use crate::game::Player;
 use crate::tree::{Kind, Node, NodeId, ROOT, Tree};
 
-/// `[L]`: the standard error of the mean value of each of the root's actions, NaN below 2 visits. Empty unless the
-/// root is an evaluated position at a player's turn.
+/// `[L]`: the standard error of the mean value of each of the root's actions, NaN below 2 visits, and where a full tree
+/// had no room for a leaf that was met again: its values are not told apart. Empty unless the root is an evaluated
+/// position at a player's turn.
 ///
 /// For the values v that n simulations took up through an action, with mean m, it is
 /// `sqrt(sum (v - m)^2 / (n (n - 1)))`, as for n independent values. Those of a search are not independent: it goes
@@ -15,23 +16,25 @@ pub fn standard_errors(tree: &Tree) -> Vec<f32> {
     let Kind::Decision(player) = root.kind else {
         return Vec::new();
     };
-    let error = |(id, child): (NodeId, &Node)| {
-        if child.visits < 2 {
-            return f32::NAN;
-        }
-        let n = f64::from(child.visits);
-        (squared_deviations(tree, id, player) / (n * (n - 1.0))).sqrt() as f32
-    };
-    (root.first_child..).zip(tree.children(ROOT)).map(error).collect()
+    (root.first_child..).zip(tree.children(ROOT)).map(|(id, _)| standard_error(tree, id, player) as f32).collect()
+}
+
+/// That of one node, of whose value sum `chooser` has the view.
+pub(crate) fn standard_error(tree: &Tree, id: NodeId, chooser: Player) -> f64 {
+    let n = f64::from(tree.node(id).visits);
+    if n < 2.0 {
+        return f64::NAN;
+    }
+    (squared_deviations(tree, id, chooser) / (n * (n - 1.0))).sqrt()
 }
 
 /// The sum of `(v - m)^2` over the values v that were taken up through a visited node, m being their mean. `chooser` is
 /// the player in whose view the node's value sum is.
 ///
 /// No value is stored, and all can be found again. What was taken up through a node and through none of its children
-/// is its own: one evaluation at a decision node, the same value at each visit of a finished game or of a leaf that
-/// found no room for children, nothing at a roll. So its own visits are its visits less those of its children, and their value follows from the value sums in
-/// the same way, once all are in one player's view.
+/// is its own: one evaluation at a decision node, the same value at each visit of a finished game, nothing at a roll. So
+/// its own visits are its visits less those of its children, and their value follows from the value sums in the same
+/// way, once all are in one player's view. NaN where a leaf without room was visited again.
 fn squared_deviations(tree: &Tree, id: NodeId, chooser: Player) -> f64 {
     let mean = for_player_zero(tree.node(id), chooser) / f64::from(tree.node(id).visits);
     let mut sum = 0.0;
@@ -39,10 +42,10 @@ fn squared_deviations(tree: &Tree, id: NodeId, chooser: Player) -> f64 {
     let mut waiting = vec![(id, chooser)];
     while let Some((id, chooser)) = waiting.pop() {
         let node = tree.node(id);
-        let below = match node.kind {
-            Kind::Decision(player) => player,
-            _ => Player::Zero,
-        };
+        if node.kind == Kind::New && node.visits > 1 {
+            return f64::NAN;
+        }
+        let below = node.kind.view();
         let (mut own_visits, mut own_sum) = (node.visits, for_player_zero(node, chooser));
         // The visits of a proven node are taken to have found its value, whatever is below it.
         let children = if node.proof == 0 { tree.children(id) } else { &[] };

@@ -67,6 +67,18 @@ pub struct Node {
 /// What `Node::proof` stops counting at.
 pub const LONGEST_PROOF: u8 = u8::MAX;
 
+impl Kind {
+    /// Whose view the value sums of a node's children are in.
+    #[must_use]
+    #[inline]
+    pub fn view(self) -> Player {
+        match self {
+            Self::Decision(player) => player,
+            _ => Player::Zero,
+        }
+    }
+}
+
 impl Node {
     fn new(action: Action, prior: f32) -> Self {
         Self {
@@ -200,6 +212,7 @@ impl Tree {
         let first_child = self.nodes.len() as NodeId;
         self.nodes.extend(actions.iter().zip(priors).map(|(&action, &prior)| Node::new(action, prior)));
         if !self.squares.is_empty() {
+            self.squares.reserve_exact(self.nodes.capacity() - self.squares.len());
             self.squares.resize(needed, 0.0);
         }
         let node = &mut self.nodes[id as usize];
@@ -233,10 +246,7 @@ impl Tree {
     /// more at the most: its visits are taken to have found that value, here and in the sums above.
     pub fn settle(&mut self, path: &[NodeId], value: Value, plies: usize) {
         let (&last, above) = path.split_last().expect("a path has its root");
-        let chooser = match above.last().map(|&id| self.node(id).kind) {
-            Some(Kind::Decision(player)) => player,
-            _ => Player::Zero,
-        };
+        let chooser = above.last().map_or(Player::Zero, |&id| self.node(id).kind.view());
         let node = &mut self.nodes[last as usize];
         let proven = f64::from(value.pov(chooser).0) * f64::from(node.visits);
         let found = node.value_sum;
@@ -247,10 +257,7 @@ impl Tree {
         for &id in above {
             let node = &mut self.nodes[id as usize];
             node.value_sum += if viewer == Player::Zero { change } else { -change };
-            viewer = match node.kind {
-                Kind::Decision(player) => player,
-                _ => Player::Zero,
-            };
+            viewer = node.kind.view();
         }
         if !self.squares.is_empty() {
             let visits = f64::from(self.node(last).visits);
@@ -291,10 +298,13 @@ impl Tree {
         }
         let (old, new) = (&self.nodes, &mut self.spare);
         new.clear();
+        // Not by doubling, so that both halves keep to the room that there is.
+        new.reserve_exact(old.len());
         new.push(root);
         let squares = !self.squares.is_empty();
         self.spare_squares.clear();
         if squares {
+            self.spare_squares.reserve_exact(old.len());
             self.spare_squares.push(self.squares[old[0].first_child as usize + index]);
         }
         // Breadth first: the part of `new` not yet looked at is the queue.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use azpy_core::batched::{RoundStats, Rounds, Workers};
 use azpy_core::game::{Action, GameFault, Turn};
 use azpy_core::look::{self, Shown};
-use azpy_core::search::{Search, SearchResult, SearchStats, stream_for};
+use azpy_core::search::{Search, SearchResult, SearchStats, Stop, stream_for};
 use azpy_core::tree::Tree;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -25,6 +25,8 @@ pub(crate) trait AnyBatch: Send {
     /// With a limit the run also ends after so long.
     fn run(&mut self, py: Python<'_>, simulations: u32, limit: Option<Duration>) -> PyResult<()>;
     fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()>;
+    /// Why the last run of a search ended.
+    fn stop(&self, index: usize) -> Stop;
     fn advance(&mut self, index: usize, action: i64) -> PyResult<()>;
     fn result(&self, index: usize) -> SearchResult;
     /// Counts, nodes of the tree, and its bytes.
@@ -163,6 +165,10 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         }
         search.set_gumbel_draws(draws);
         Ok(())
+    }
+
+    fn stop(&self, index: usize) -> Stop {
+        self.searches[index].stop()
     }
 
     fn advance(&mut self, index: usize, action: i64) -> PyResult<()> {

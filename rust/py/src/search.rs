@@ -134,8 +134,9 @@ impl SearchResult {
         self.inner.proof.checked_sub(1)
     }
 
-    /// float32 [L]: the policy to learn from this search; sums to 1. Shares of the visits (those from before anything
-    /// was proven; without those that were only forced), or with Gumbel the improved policy. Without visits, the priors.
+    /// float32 [L]: the policy to learn from this search; sums to 1. Shares of the visits, without those that were only
+    /// forced (those of a proven action are from before it was proven), or with Gumbel the improved policy, all on
+    /// `action` where the position is proven. Without visits, the priors.
     #[getter]
     fn target<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         PyArray1::from_slice(py, &self.inner.target)
@@ -145,14 +146,7 @@ impl SearchResult {
     /// "game over".
     #[getter]
     fn stop(&self) -> &'static str {
-        match self.inner.stop {
-            Stop::Simulations => "simulations",
-            Stop::Evaluations => "evaluations",
-            Stop::Decided => "decided",
-            Stop::Proven => "proven",
-            Stop::Interrupted => "seconds",
-            Stop::GameOver => "game over",
-        }
+        stop_name(self.inner.stop)
     }
 
     /// The action to play: a proven win; else the one with the most visits (then the higher prior, then the lower
@@ -228,8 +222,8 @@ impl SearchResult {
         Ok(stats)
     }
 
-    /// float32 [A]: probabilities proportional to visits^(1/temperature), 0 for illegal actions; temperature 0 is all
-    /// on `action`. Without visits, to the priors.
+    /// float32 [A]: probabilities proportional to target^(1/temperature), so by default to powers of the visits; 0 for
+    /// illegal actions, and for what is proven to lose unless there is nothing else. Temperature 0 is all on `action`.
     #[pyo3(signature = (temperature = 1.0))]
     fn policy<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let mut policy = vec![0.0; self.num_actions];
@@ -243,6 +237,17 @@ impl SearchResult {
         };
         let visits: u64 = self.inner.visits.iter().map(|&visits| u64::from(visits)).sum();
         format!("<azpy.SearchResult action {action}, value {:.3}, {visits} visits>", self.inner.value)
+    }
+}
+
+fn stop_name(stop: Stop) -> &'static str {
+    match stop {
+        Stop::Simulations => "simulations",
+        Stop::Evaluations => "evaluations",
+        Stop::Decided => "decided",
+        Stop::Proven => "proven",
+        Stop::Interrupted => "seconds",
+        Stop::GameOver => "game over",
     }
 }
 
@@ -439,12 +444,32 @@ impl Search {
             ));
         };
         let mut session = exclusive(shared)?;
+        if gumbel.is_some() && self.config.gumbel.is_none() {
+            return Err(PyValueError::new_err(
+                "gumbel gives draws for a search with gumbel_actions, and this one has none",
+            ));
+        }
         if let Some(draws) = gumbel {
             session.batch.set_gumbel_draws(0, &draws)?;
         }
         session.batch.run(py, simulations, limit)?;
         let result = session.result(shared, 0);
         session.batch.check().map(|()| result)
+    }
+
+    /// Goes on for so long without a result, which would take a look at the whole tree; returns why it ended.
+    fn _think(&self, py: Python<'_>, seconds: f64) -> PyResult<&'static str> {
+        let limit = settings::limit(Some(seconds))?;
+        let kept = exclusive(&self.session)?;
+        let Some(shared) = kept.as_ref() else {
+            return Err(PyValueError::new_err("pondering goes on with a search, and none has been run yet"));
+        };
+        if self.config.gumbel.is_some() {
+            return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
+        }
+        let mut session = exclusive(shared)?;
+        session.batch.run(py, u32::MAX, limit)?;
+        Ok(stop_name(session.batch.stop(0)))
     }
 
     /// Moves the root along an action or a chance outcome and keeps what the tree knows below it; `run()` goes on from

@@ -97,11 +97,12 @@ pub(crate) fn search_config(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, n
         maxvisit_init: options.take("maxvisit_init", number, rule.maxvisit_init)?,
     };
     let memory = options.take("max_memory_mb", or_none, None::<f64>)?;
+    let c_puct_stdev = options.take("c_puct_stdev", number, default.c_puct_stdev)?;
     let config = SearchConfig {
         eval_batch,
         c_puct: options.take("c_puct", number, default.c_puct)?,
         c_puct_base: options.take("c_puct_base", or_none, None)?,
-        c_puct_stdev: options.take("c_puct_stdev", number, default.c_puct_stdev)?,
+        c_puct_stdev,
         fpu,
         virtual_loss: options.take("virtual_loss", number, default.virtual_loss)?,
         max_collisions: options.take("max_collisions", "a whole number or None", None)?.unwrap_or(eval_batch),
@@ -113,7 +114,7 @@ pub(crate) fn search_config(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, n
         lcb: options.take("lcb", or_none, None)?,
         solver: options.take("solver", "True or False", false)?,
         early_stop: options.take("early_stop", "True or False", false)?,
-        max_nodes: memory.map(nodes_in).transpose()?,
+        max_nodes: memory.map(|mb| nodes_in(mb, c_puct_stdev > 0.0)).transpose()?,
         evaluations: options.take("evaluations", "a whole number or None", None)?,
     };
     options.finish()?;
@@ -122,9 +123,10 @@ pub(crate) fn search_config(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, n
 }
 
 /// Nodes that a tree may have in so many MiB. A tree whose root moves along is copied, so there may be two of them.
-fn nodes_in(mb: f64) -> PyResult<usize> {
+fn nodes_in(mb: f64, squares: bool) -> PyResult<usize> {
     if mb.is_finite() && mb > 0.0 {
-        return Ok(((mb * f64::from(1 << 20)) as usize / (2 * size_of::<azpy_core::tree::Node>())).max(1));
+        let bytes = size_of::<azpy_core::tree::Node>() + if squares { size_of::<f64>() } else { 0 };
+        return Ok(((mb * f64::from(1 << 20)) as usize / (2 * bytes)).max(1));
     }
     Err(PyValueError::new_err(format!("max_memory_mb must be a number > 0 or None, got {mb}")))
 }

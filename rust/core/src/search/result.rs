@@ -5,7 +5,7 @@ use crate::game::{Action, Game, Player, Turn, Value};
 use crate::gumbel::Choice;
 use crate::puct::pruned_visits;
 use crate::solver::best_proven;
-use crate::spread::standard_errors;
+use crate::spread::standard_error;
 use crate::tree::{Kind, Node, NodeId, ROOT, Tree};
 
 /// With `lcb`, actions with less than this share of the most visits are not played, however good they look.
@@ -24,8 +24,9 @@ pub struct SearchResult {
     pub q: Vec<f32>,
     /// 0, or 1 + the plies in which the game is proven to end with this value after the action.
     pub proofs: Vec<u8>,
-    /// The policy to learn from this search; sums to 1. Shares of the visits (those from before anything was proven;
-    /// without those that were forced), or with Gumbel the improved policy. Without visits, the priors.
+    /// The policy to learn from this search; sums to 1. Shares of the visits, without those that were forced (those of
+    /// a proven action are from before it was proven: it is not searched again), or with Gumbel the improved policy, all
+    /// on the chosen action where the root is proven. Without visits, the priors.
     pub target: Vec<f32>,
     /// Mean value of the root for the player to move, its own evaluation included; at a finished game the outcome
     /// for player 0, and at a chance turn (after `advance`) the mean value for player 0.
@@ -59,7 +60,7 @@ impl<G: Game> Search<G> {
             priors: self.clean_priors.clone(),
             q: children.iter().map(|child| child.mean() as f32).collect(),
             proofs: children.iter().map(|child| child.proof).collect(),
-            target: self.target(),
+            target: self.target(chosen),
             value: Value(root.mean() as f32).pov(player).0,
             proof: root.proof,
             action: chosen.map(|index| children[index].action),
@@ -80,12 +81,14 @@ impl<G: Game> Search<G> {
     /// The index of the action to play.
     fn chosen(&self) -> Option<usize> {
         let children = self.tree.children(ROOT);
-        let unproven = match (&self.config.gumbel, self.config.lcb) {
-            (Some(rule), _) => self.halving.choose(&self.choice(), rule, &mut Vec::new()),
-            (None, Some(deviations)) => highest_bound(&self.tree, deviations),
-            (None, None) => most_visited(children),
-        };
-        with_proofs(children, unproven)
+        match (&self.config.gumbel, self.config.lcb) {
+            (Some(rule), _) => {
+                let chosen = self.halving.choose(&self.choice(), rule, &mut Vec::new());
+                with_proofs(children, chosen, true)
+            }
+            (None, Some(deviations)) => with_proofs(children, highest_bound(&self.tree, deviations), true),
+            (None, None) => with_proofs(children, most_visited(children), false),
+        }
     }
 
     /// The root's children as Gumbel's rule wants them.
@@ -95,16 +98,18 @@ impl<G: Game> Search<G> {
         Choice::at(&self.tree, ROOT, sign, self.root.num_actions())
     }
 
-    fn target(&self) -> Vec<f32> {
+    fn target(&self, chosen: Option<usize>) -> Vec<f32> {
         let children = self.tree.children(ROOT);
         let mut weights = Vec::new();
         if let Some(rule) = &self.config.gumbel {
+            if self.tree.node(ROOT).proof != 0 {
+                // Its sum is no longer that of its own evaluation and its children's.
+                return (0..children.len()).map(|index| f32::from(u8::from(Some(index) == chosen))).collect();
+            }
             self.choice().improved_policy(rule, &mut weights);
             return weights.into_iter().map(|weight| weight as f32).collect();
         }
-        if !self.visits_before_proof.is_empty() {
-            weights.extend(self.visits_before_proof.iter().map(|&visits| f64::from(visits)));
-        } else if self.exploring && self.config.forced_visits > 0.0 {
+        if self.exploring && self.config.forced_visits > 0.0 {
             weights =
                 most_visited(children).map_or_else(Vec::new, |best| pruned_visits(&self.tree, best, &self.config));
         } else {
@@ -124,7 +129,7 @@ pub(crate) fn line(tree: &Tree, mut id: NodeId) -> Vec<Action> {
     let mut actions = Vec::new();
     while let Kind::Decision(_) = tree.node(id).kind {
         let children = tree.children(id);
-        let Some(best) = with_proofs(children, most_visited(children)) else {
+        let Some(best) = with_proofs(children, most_visited(children), false) else {
             break;
         };
         id = tree.node(id).first_child + best as NodeId;
@@ -143,13 +148,17 @@ pub(super) fn most_visited(children: &[Node]) -> Option<usize> {
 }
 
 /// What to play where some children may be proven: a win; else the choice among the others, unless what is proven is
-/// better.
-fn with_proofs(children: &[Node], chosen: Option<usize>) -> Option<usize> {
+/// better. `by_value`: whether the choice was made by values and not by visits alone.
+fn with_proofs(children: &[Node], chosen: Option<usize>, by_value: bool) -> Option<usize> {
     let Some(proven) = best_proven(children) else {
         return chosen;
     };
     let open = |index: &usize| children[*index].proof == 0;
-    // A rule that chose a proven action chose it for its visits alone: the most visited of the others stands in.
+    // What is known for certain was preferred to what is open, and is no certain loss.
+    if by_value && chosen.is_some_and(|index| !open(&index)) && children[proven].mean() > -1.0 {
+        return Some(proven);
+    }
+    // Visits alone say nothing of a proven action, which gets no more: the most visited of the others stands in.
     let other = chosen.filter(open).or_else(|| {
         let others = (0..children.len()).filter(open);
         others.reduce(|best, index| if children[index].visits > children[best].visits { index } else { best })
@@ -164,13 +173,16 @@ fn with_proofs(children: &[Node], chosen: Option<usize>) -> Option<usize> {
 
 /// The highest `Q - deviations * standard error` among those with enough visits.
 fn highest_bound(tree: &Tree, deviations: f64) -> Option<usize> {
-    let children = tree.children(ROOT);
+    let (root, children) = (tree.node(ROOT), tree.children(ROOT));
     let most = children.iter().map(|child| child.visits).max()?;
-    let errors = standard_errors(tree);
     let bound = |index: usize| {
         let child = &children[index];
-        let enough = child.visits >= 2 && f64::from(child.visits) >= LCB_SHARE * f64::from(most);
-        enough.then(|| child.mean() - deviations * f64::from(errors[index]))
+        if child.visits < 2 || f64::from(child.visits) < LCB_SHARE * f64::from(most) {
+            return None;
+        }
+        let error = standard_error(tree, root.first_child + index as NodeId, root.kind.view());
+        // Without a number for the scatter there is no bound.
+        (!error.is_nan()).then(|| child.mean() - deviations * error)
     };
     let bounds = (0..children.len()).filter_map(|index| Some((index, bound(index)?)));
     let best = bounds.reduce(|best, next| if next.1 > best.1 { next } else { best });
