@@ -76,7 +76,7 @@ class Window:
         if not self.positions:
             raise RunError(
                 f"there is nothing to learn from, no game has a searched position (games: {len(self._records)}): fewer "
-                "opening plies or longer games, in another folder with --out"
+                "opening plies, longer games or more full searches, in another folder with --out"
             )
         buffer = _core.ReplayBuffer(start, max_positions=self.positions)
         for record in self._records:
