@@ -18,22 +18,29 @@ _RATES = ("fit_seconds_per_position", "match_seconds_per_game", "iteration_secon
 
 
 class Budget:
-    """Time and iterations of one run, resumed parts included."""
+    """Time, iterations and evaluations of one run, resumed parts included."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._seconds = math.inf if settings.minutes is None else settings.minutes * 60
         self._begin = time.monotonic()
+        self._evaluated = 0.0
         self._match_seconds = 0.0
         self._measured = dict.fromkeys(_RATES, 0.0)
 
     def state(self) -> dict[str, Any]:
         """What `load` needs to go on."""
-        return {"elapsed_seconds": self.elapsed(), "match_seconds": self._match_seconds} | self._measured
+        spent = {
+            "elapsed_seconds": self.elapsed(),
+            "evaluations": self._evaluated,
+            "match_seconds": self._match_seconds,
+        }
+        return spent | self._measured
 
     def load(self, state: dict[str, Any]) -> None:
         """Goes on from `state`."""
         self.advance_to(float(state["elapsed_seconds"]))
+        self._evaluated = float(state.get("evaluations", 0.0))  # checkpoints of older versions did not count them
         self._match_seconds = float(state["match_seconds"])
         self._measured = {name: float(state[name]) for name in _RATES}
 
@@ -58,7 +65,12 @@ class Budget:
         """
         total = self._settings.iterations
         training = max(self._seconds - self._final_match_seconds(), 1e-9)
-        progress = max(self.elapsed() / training, iterations_done / total if total else 0.0)
+        evaluations = self._settings.total_evaluations
+        progress = max(
+            self.elapsed() / training,
+            iterations_done / total if total else 0.0,
+            self._evaluated / evaluations if evaluations else 0.0,
+        )
         if self._settings.deterministic:
             progress = iterations_done / total if total else 0.0
         progress = min(progress, 1.0)
@@ -73,6 +85,8 @@ class Budget:
     def is_over(self, iteration: int) -> bool:
         """True when another iteration would not fit."""
         if self._settings.iterations is not None and iteration >= self._settings.iterations:
+            return True
+        if self._settings.total_evaluations is not None and self._evaluated >= self._settings.total_evaluations:
             return True
         least = 0.25 * self._measured["iteration_seconds"]
         return self._left() <= self._final_match_seconds() + least
@@ -96,6 +110,10 @@ class Budget:
         if cost > 0 and math.isfinite(self._seconds):
             games = min(games, int(_MATCH_SHARE * self._seconds / cost))
         return max(2, games - games % 2)
+
+    def note_evaluations(self, evaluations: float) -> None:
+        """Counts what an iteration's self-play asked of the network."""
+        self._evaluated += evaluations
 
     def note_iteration(self, seconds: float, fit_seconds: float, positions: int) -> None:
         """Remembers what an iteration took."""

@@ -180,6 +180,7 @@ def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: floa
     seconds = max(seconds, 1e-9)
     return {
         "play_seconds": seconds,
+        "evaluations": delta["rows"],
         "games_per_second": delta["games"] / seconds,
         "positions_per_second": delta["positions"] / seconds,
         "simulations_per_second": delta["simulations"] / seconds,

@@ -89,7 +89,7 @@ _ZERO, _KATAGO = "AlphaGo Zero, Silver et al. 2017", "KataGo, Wu 2019"
 
 @dataclass(frozen=True)
 class Settings:
-    """A training run. Without `iterations` and `minutes` it goes on until it is interrupted.
+    """A training run. Without `iterations`, `minutes` and `total_evaluations` it goes on until it is interrupted.
 
     `ABOUT` says of each setting what it is; `az-train --help` prints that.
 
@@ -118,6 +118,16 @@ class Settings:
             unit="minutes",
             low=0,
             above=True,
+        ),
+    ] = None
+    total_evaluations: Annotated[
+        int | None,
+        About(
+            "length of the whole run, by what self-play asked of the network: the same work on any machine; the "
+            "iteration in which they are reached is the last",
+            "run",
+            unit="evaluations",
+            low=1,
         ),
     ] = None
     seed: Annotated[
@@ -516,6 +526,10 @@ class Settings:
             raise SettingsError(f"slots must be at least the {self.pipelines} pipelines, got {self.slots}")
         if self.deterministic and self.minutes is not None:
             raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
+        if self.deterministic and self.total_evaluations is not None:
+            raise SettingsError(
+                "deterministic runs cannot depend on total_evaluations, which depend on the cache: give iterations"
+            )
         if any(device.kind == "tensorrt" for device in parse_devices(self.device)):
             raise SettingsError("TensorRT builds an engine for each network, too slow while it is trained: use cuda")
         if self.deterministic and self.device != "cpu":

@@ -199,6 +199,7 @@ class Trainer:
             yield from self._play(iteration, metrics)
             with self._time.stage("writing"):
                 games = self._run.seal(iteration, ids_of_iteration(self._settings, self._next_game))
+        self._budget.note_evaluations(metrics.get("evaluations", 0.0))
         self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
         positions = self._window.add(games)
         metrics |= {"games": len(games), "positions": positions, "window": self._window.positions}

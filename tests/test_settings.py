@@ -47,7 +47,7 @@ def random_settings(rng: random.Random) -> dict[str, Any]:
     chosen = {name: random_value(name, rng) for name in NAMES}
     chosen["pipelines"] = rng.randint(1, min(chosen["slots"], 256))
     if chosen["deterministic"]:
-        chosen |= {"minutes": None, "device": "cpu"}
+        chosen |= {"minutes": None, "total_evaluations": None, "device": "cpu"}
     return chosen
 
 
@@ -181,7 +181,9 @@ def test_a_file_that_cannot_be_meant_is_refused_in_one_line_that_names_it(
 
 def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_path: Path) -> None:
     rng, file, preset = random.Random(7), tmp_path / "run.toml", preset_of("tic_tac_toe")
-    names = [name for name in NAMES if KIND[name] is not str and name not in ("pipelines", "minutes")]
+    names = [
+        name for name in NAMES if KIND[name] is not str and name not in ("pipelines", "minutes", "total_evaluations")
+    ]
     for _ in range(200):
         in_file, typed = ({name: random_value(name, rng) for name in names if rng.random() < 0.5} for _ in range(2))
         in_file = {name: value for name, value in in_file.items() if value is not None} | {"pipelines": 1}

@@ -174,6 +174,7 @@ def _rates(row: dict[str, float]) -> str:
 def _budget(settings: Settings) -> str:
     parts = [f"{settings.minutes:g} minutes"] if settings.minutes is not None else []
     parts += [f"{settings.iterations} iterations"] if settings.iterations is not None else []
+    parts += [f"{settings.total_evaluations:,} evaluations"] if settings.total_evaluations is not None else []
     return " or ".join(parts) or "until interrupted"
 
 

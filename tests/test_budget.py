@@ -1,0 +1,125 @@
+"""How much of a run is done: by the clock, by iterations, by evaluations; and what is kept free for the end."""
+
+import json
+from typing import Any
+
+import pytest
+
+from azpy.budget import Budget
+from azpy.settings import Settings
+
+
+def settings(**given: Any) -> Settings:
+    return Settings("tic_tac_toe", **given)
+
+
+class Clock:
+    """A clock that tests set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr("azpy.budget.time.monotonic", lambda: self.now)
+
+
+def test_a_timed_run_keeps_time_free_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    budget = Budget(settings(minutes=10.0, iterations=None, match_every=5, final_match_games=200))
+    assert not budget.is_over(0)
+    clock.now += 20
+    budget.note_iteration(seconds=20.0, fit_seconds=8.0, positions=4000)
+    clock.now += 10
+    budget.note_match(seconds=10.0, games=100)
+    assert budget.final_match_games() == 200
+    clock.now = 1000 + 600 - 20 - 8 - 1  # the last match takes 20 s, fitting 4,000 positions 8 s
+    assert budget.may_play(4000)
+    clock.now += 2
+    assert not budget.may_play(4000)
+    assert budget.may_play(3000)
+    clock.now = 1000 + 600 - 24
+    assert budget.is_over(9)
+    budget.note_match(seconds=100.0, games=100)
+    assert budget.final_match_games() == 60  # a tenth of the run
+
+
+def test_matches_on_the_way_take_no_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    budget = Budget(settings(minutes=10.0, iterations=None, match_every=5))
+    clock.now += 100
+    assert budget.match_is_due(5)
+    assert not budget.match_is_due(6)
+    budget.note_match(seconds=20.0, games=40)
+    assert not budget.match_is_due(10)
+    clock.now += 150
+    assert budget.match_is_due(10)
+
+
+def test_a_match_on_the_way_leaves_time_for_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    budget = Budget(settings(minutes=10.0, iterations=None, match_every=5, match_games=40, final_match_games=80))
+    clock.now = 1000 + 600 - 30 - 60 - 1  # not measured yet: a tenth of the run for 80 games
+    assert budget.match_is_due(5)
+    clock.now += 2
+    assert not budget.match_is_due(5)
+    budget.note_match(seconds=20.0, games=40)
+    clock.now = 1000 + 600 - 20 - 40 - 1  # 40 games take 20 s
+    assert budget.match_is_due(10)
+    clock.now += 2
+    assert not budget.match_is_due(10)
+    endless = Budget(settings(iterations=None, match_every=5))
+    endless.note_match(seconds=10**6, games=40)
+    assert endless.match_is_due(10)
+
+
+def test_elapsed_time_goes_on_over_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    first = Budget(settings(minutes=10.0, iterations=None))
+    clock.now += 90
+    state = json.loads(json.dumps(first.state()))
+    clock.now += 10_000
+    second = Budget(settings(minutes=10.0, iterations=None))
+    second.load(state)
+    clock.now += 10
+    assert second.elapsed() == pytest.approx(100)
+    second.advance_to(50)
+    assert second.elapsed() == pytest.approx(100)
+
+
+def test_the_learning_rate_falls_in_the_second_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    budget = Budget(settings(iterations=10))
+    assert [budget.rate(done) for done in (0, 5, 7.5, 10)] == pytest.approx([1, 1, 0.5, 0.05])
+    timed = Budget(settings(iterations=None, minutes=1.0))
+    clock.now += 40.5  # the last match keeps a tenth free: three quarters of the rest
+    assert timed.rate(3) == pytest.approx(0.5)
+    clock.now += 13.5
+    assert not timed.may_play(0)
+    assert timed.rate(3) == 0.05
+    endless = Budget(settings(iterations=None))
+    clock.now += 10**6
+    assert endless.rate(1000) == 1
+    assert not endless.is_over(1000)
+
+
+def test_the_learning_rate_follows_the_schedule_asked_for() -> None:
+    def rates(schedule: str, **changes: Any) -> list[float]:
+        budget = Budget(settings(schedule=schedule, **({"iterations": 8} | changes)))
+        return [budget.rate(done) for done in (0, 4, 6, 8, 9)]
+
+    assert rates("constant") == [1.0] * 5
+    assert rates("cosine") == pytest.approx([1.0, 0.525, 0.05 + 0.475 * (1 - 0.5**0.5), 0.05, 0.05])
+    assert rates("cosine", iterations=None) == [1.0] * 5
+
+
+def test_evaluations_end_a_run_and_lower_the_learning_rate() -> None:
+    budget = Budget(settings(iterations=None, total_evaluations=1000))
+    assert (budget.rate(0), budget.is_over(0)) == (1.0, False)
+    budget.note_evaluations(750)
+    assert budget.rate(3) == pytest.approx(0.5)
+    state = json.loads(json.dumps(budget.state()))
+    again = Budget(settings(iterations=None, total_evaluations=1000))
+    again.load(state)
+    again.note_evaluations(249)
+    assert not again.is_over(4)
+    again.note_evaluations(1)
+    assert again.is_over(5)
+    assert again.rate(5) == 0.05
