@@ -12,9 +12,10 @@ use crate::tree::{Node, NodeId, ROOT, Tree};
 /// virtual loss v as in Chaslot et al. 2008).
 ///
 /// With `forced` k > 0, a child that was visited but has fewer than `sqrt(k P n)` of the n visits below the node comes
-/// first (forced playouts, KataGo, Wu 2019, section 3.2). With a solver, proven children are passed over.
+/// first (forced playouts, KataGo, Wu 2019, section 3.2). With a solver, proven children are passed over. `PLAIN`: neither
+/// is asked for, nor a c that grows with the spread of values.
 #[inline]
-pub(crate) fn select(
+pub(crate) fn select<const PLAIN: bool>(
     tree: &Tree,
     id: NodeId,
     player: Player,
@@ -25,7 +26,7 @@ pub(crate) fn select(
     let node = tree.node(id);
     let children = tree.children(id);
     let total = f64::from(node.visits + node.in_flight);
-    let c = exploration(tree, id, config);
+    let c = exploration::<PLAIN>(tree, id, config);
     let parent_q = || {
         let q = node.value_sum / f64::from(node.visits.max(1));
         if player == chooser { q } else { -q }
@@ -39,7 +40,7 @@ pub(crate) fn select(
         }
     };
     let scale = c * total.sqrt();
-    let best = if config.solver || forced > 0.0 {
+    let best = if !PLAIN && (config.solver || forced > 0.0) {
         best_child_allowed(children, scale, config.virtual_loss, fpu, forced)
     } else if node.in_flight == 0 && node.visits < SMALL {
         best_child_of_few(children, scale, fpu)
@@ -51,16 +52,16 @@ pub(crate) fn select(
 
 /// c(s) at a node: constant, or growing with its visits, or with the spread of the values below it.
 #[inline]
-pub(crate) fn exploration(tree: &Tree, id: NodeId, config: &SearchConfig) -> f64 {
+fn exploration<const PLAIN: bool>(tree: &Tree, id: NodeId, config: &SearchConfig) -> f64 {
     let node = tree.node(id);
     let c = match config.c_puct_base {
         None => config.c_puct,
         Some(base) => config.c_puct + ((1.0 + f64::from(node.visits + node.in_flight) + base) / base).ln(),
     };
-    match tree.squares(id) {
-        Some(squares) if config.c_puct_stdev > 0.0 => c * spread_factor(node, squares, config.c_puct_stdev),
-        _ => c,
+    if PLAIN {
+        return c;
     }
+    tree.squares(id).map_or(c, |squares| c * spread_factor(node, squares, config.c_puct_stdev))
 }
 
 /// `1 + scale (stdev / typical - 1)`, where the variance is that of the values backed up so far with [`FAITH`] visits'
@@ -124,7 +125,7 @@ fn forced_visits(child: &Node, k: f64, below: f64) -> f64 {
 pub(crate) fn pruned_visits(tree: &Tree, most_visited: usize, config: &SearchConfig) -> Vec<f64> {
     let (root, children) = (tree.node(ROOT), tree.children(ROOT));
     let below = f64::from(children.iter().map(|child| child.visits).sum::<u32>());
-    let scale = exploration(tree, ROOT, config) * f64::from(root.visits).sqrt();
+    let scale = exploration::<false>(tree, ROOT, config) * f64::from(root.visits).sqrt();
     let best = score(&children[most_visited], scale, 0.0, 0.0);
     let pruned = |(index, child): (usize, &Node)| {
         let visits = f64::from(child.visits);

@@ -332,12 +332,15 @@ impl<G: Game> Search<G> {
         self.stats.rounds += 1;
         // A root without children can give one leaf, itself.
         let root_is_due = self.root_is_due();
-        let root_visits = f64::from(self.tree.node(ROOT).visits);
         let wanted = match self.config.in_flight_share {
             _ if root_is_due => 1,
-            Some(share) => self.config.eval_batch.min((share * root_visits) as usize).max(1),
+            Some(share) => {
+                let visits = f64::from(self.tree.node(ROOT).visits);
+                self.config.eval_batch.min((share * visits) as usize).max(1)
+            }
             None => self.config.eval_batch,
         };
+        let plain = self.is_plain();
         // While a leaf waits, other descents shun it. Endgames can have thousands of finished games to visit: were they
         // free, they would take the visits that the waiting leaf deserves, so they count once a leaf waits.
         let mut terminals = 0;
@@ -352,7 +355,7 @@ impl<G: Game> Search<G> {
             && (!self.leaves.is_empty() || self.stats.simulations < until)
         {
             let start = self.paths.len() as u32;
-            match self.descend() {
+            match if plain { self.descend::<true>() } else { self.descend::<false>() } {
                 Err(fault) => {
                     // The whole round is taken back: nothing stays in flight.
                     self.tree.release(&self.paths[start as usize..]);
@@ -386,7 +389,9 @@ impl<G: Game> Search<G> {
 
     /// Walks from the root to where the tree ends, marking the way. Pushes the path to `paths` and the position of a
     /// leaf to `states`.
-    fn descend(&mut self) -> Result<Descent, GameFault> {
+    ///
+    /// `PLAIN`: see [`Search::is_plain`].
+    fn descend<const PLAIN: bool>(&mut self) -> Result<Descent, GameFault> {
         let mut state = self.root.clone();
         let max_plies = state.max_plies();
         let start = self.paths.len();
@@ -396,12 +401,13 @@ impl<G: Game> Search<G> {
         loop {
             self.paths.push(id);
             let kind = self.tree.node(id).kind;
-            if let Some(proven) = solver::proven_value(self.tree.node(id)) {
+            if !PLAIN && let Some(proven) = solver::proven_value(self.tree.node(id)) {
                 self.tree.mark(id);
                 return Ok(Descent::Terminal(PovValue(proven).absolute(chooser)));
             }
             // Chosen before it is marked: the descent itself is not among those in flight.
             let chosen = match kind {
+                Kind::Decision(player) if PLAIN => select::<true>(&self.tree, id, player, chooser, &self.config, 0.0),
                 Kind::Decision(player) => self.choose(id, player, chooser),
                 _ => ROOT,
             };
@@ -458,12 +464,18 @@ impl<G: Game> Search<G> {
         }
     }
 
-    /// The child to go on to from a decision.
-    #[inline]
+    /// Whether descents meet none of the options that most searches do without: they shall cost those nothing.
+    fn is_plain(&self) -> bool {
+        let config = &self.config;
+        let forced = self.exploring && config.forced_visits > 0.0;
+        config.gumbel.is_none() && !config.solver && !forced && config.c_puct_stdev == 0.0
+    }
+
+    /// The child to go on to from a decision, whatever the options.
     fn choose(&mut self, id: NodeId, player: Player, chooser: Player) -> NodeId {
         let Some(rule) = &self.config.gumbel else {
             let forced = if id == ROOT && self.exploring { self.config.forced_visits } else { 0.0 };
-            return select(&self.tree, id, player, chooser, &self.config, forced);
+            return select::<false>(&self.tree, id, player, chooser, &self.config, forced);
         };
         let sign = if player == chooser { 1.0 } else { -1.0 };
         let choice = gumbel::Choice::at(&self.tree, id, sign, self.root.num_actions());
@@ -498,12 +510,17 @@ impl<G: Game> Search<G> {
     }
 
     /// Ends a simulation, and with a solver draws the conclusions of a finished game at its end.
+    #[inline]
     fn ascend(&mut self, path: Range<usize>, value: Value) {
-        let path = &self.paths[path];
-        if !self.config.solver {
-            self.tree.ascend(path, value);
-            return;
+        if self.config.solver {
+            self.ascend_and_prove(path, value);
+        } else {
+            self.tree.ascend(&self.paths[path], value);
         }
+    }
+
+    fn ascend_and_prove(&mut self, path: Range<usize>, value: Value) {
+        let path = &self.paths[path];
         solver::ascend(&mut self.tree, path, value);
         let last = self.tree.node(path[path.len() - 1]);
         if last.kind == Kind::Terminal && last.proof == 0 {
