@@ -54,7 +54,9 @@ TECHNIQUES: dict[str, dict[str, Any]] = {
 def train(folder: Path, name: str, seed: int, evaluations: int) -> Path:
     """The last model of a run, which goes on where it was stopped."""
     options = preset_of(GAME) | {"eval_batch": 1} | TECHNIQUES[name]
-    settings = Settings(GAME, seed=seed, total_evaluations=evaluations, match_every=1_000_000, **options)
+    # Its own matches say nothing here: as few as there can be.
+    options |= {"match_every": 1_000_000, "final_match_games": 2}
+    settings = Settings(GAME, seed=seed, total_evaluations=evaluations, **options)
     path = folder / f"{name.replace(' ', '_')}-{seed}"
     with Trainer(settings, path) as trainer:
         for event in trainer.run():
