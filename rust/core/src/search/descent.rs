@@ -1,0 +1,140 @@
+//! The way down: from the root to a leaf, a finished game, or a leaf already in flight.
+
+use super::Search;
+use crate::game::{Game, GameFault, Player, PovValue, Turn, Value, check_chance};
+use crate::gumbel;
+use crate::puct::select;
+use crate::solver;
+use crate::tree::{Kind, NodeId, ROOT};
+
+/// Where a descent ended.
+pub(super) enum Descent {
+    /// The position is the last of `states`; whether it is that of the last node.
+    Leaf(Player, bool),
+    Terminal(Value),
+    Collision,
+}
+
+impl<G: Game> Search<G> {
+    /// Walks from the root to where the tree ends, marking the way. Pushes the path to `paths` and the position of a
+    /// leaf to `states`.
+    ///
+    /// `PLAIN`: see [`Search::is_plain`].
+    pub(super) fn descend<const PLAIN: bool>(&mut self) -> Result<Descent, GameFault> {
+        let mut state = self.root.clone();
+        let max_plies = state.max_plies();
+        let start = self.paths.len();
+        let mut id = ROOT;
+        // Whose view `value_sum` is in at this node.
+        let mut chooser = Player::Zero;
+        loop {
+            self.paths.push(id);
+            let kind = self.tree.node(id).kind;
+            if !PLAIN && let Some(proven) = solver::proven_value(self.tree.node(id)) {
+                self.tree.mark(id);
+                return Ok(Descent::Terminal(PovValue(proven).absolute(chooser)));
+            }
+            // Chosen before it is marked: the descent itself is not among those in flight.
+            let chosen = match kind {
+                Kind::Decision(player) if PLAIN => select::<true>(&self.tree, id, player, chooser, &self.config, 0.0),
+                Kind::Decision(player) => self.choose(id, player, chooser),
+                _ => ROOT,
+            };
+            self.tree.mark(id);
+            let child = match kind {
+                Kind::Decision(player) => {
+                    chooser = player;
+                    chosen
+                }
+                Kind::Chance => {
+                    chooser = Player::Zero;
+                    let children = self.tree.children(id);
+                    let drawn = self.stream.weighted(children.iter().map(|child| f64::from(child.prior)));
+                    self.tree.node(id).first_child + drawn as NodeId
+                }
+                Kind::Terminal => return Ok(Descent::Terminal(state.outcome())),
+                Kind::Pending => return Ok(Descent::Collision),
+                Kind::New => {
+                    match state.turn() {
+                        Turn::Terminal => {
+                            self.tree.set_kind(id, Kind::Terminal);
+                            return Ok(Descent::Terminal(state.outcome()));
+                        }
+                        Turn::Player(player) => {
+                            self.tree.set_kind(id, Kind::Pending);
+                            self.states.push(state);
+                            return Ok(Descent::Leaf(player, true));
+                        }
+                        Turn::Chance => {}
+                    }
+                    if self.paths.len() - start > max_plies + 1 {
+                        return Err(GameFault::TooLong(max_plies));
+                    }
+                    // A roll needs no network: its children are made on the way.
+                    state.chance_outcomes(&mut self.scratch_outcomes);
+                    check_chance(&self.scratch_outcomes)?;
+                    if !self.tree.has_room(self.scratch_outcomes.len()) {
+                        return self.roll_unseen(id, state);
+                    }
+                    self.scratch_actions.clear();
+                    self.scratch_priors.clear();
+                    for &(outcome, probability) in &self.scratch_outcomes {
+                        self.scratch_actions.push(outcome);
+                        self.scratch_priors.push(probability);
+                    }
+                    self.tree.expand(id, Kind::Chance, &self.scratch_actions, &self.scratch_priors);
+                    chooser = Player::Zero;
+                    let drawn = self.stream.weighted(self.scratch_priors.iter().map(|&p| f64::from(p)));
+                    self.tree.node(id).first_child + drawn as NodeId
+                }
+            };
+            state.play(self.tree.node(child).action);
+            id = child;
+        }
+    }
+
+    /// Whether descents meet none of the options that most searches do without: they shall cost those nothing.
+    pub(super) fn is_plain(&self) -> bool {
+        let config = &self.config;
+        let forced = self.exploring && config.forced_visits > 0.0;
+        config.gumbel.is_none() && !config.solver && !forced && config.c_puct_stdev == 0.0
+    }
+
+    /// The child to go on to from a decision, whatever the options.
+    fn choose(&mut self, id: NodeId, player: Player, chooser: Player) -> NodeId {
+        let Some(rule) = &self.config.gumbel else {
+            let forced = if id == ROOT && self.exploring { self.config.forced_visits } else { 0.0 };
+            return select::<false>(&self.tree, id, player, chooser, &self.config, forced);
+        };
+        let sign = if player == chooser { 1.0 } else { -1.0 };
+        let choice = gumbel::Choice::at(&self.tree, id, sign, self.root.num_actions());
+        let chosen = if id == ROOT {
+            self.halving.select(&choice, rule, &mut self.scratch_scores)
+        } else {
+            choice.interior(rule, &mut self.scratch_scores)
+        };
+        self.tree.node(id).first_child + chosen as NodeId
+    }
+
+    /// A roll for whose outcomes a full tree has no room: goes on without nodes to where a player has the turn. The
+    /// values that come back are those of the roll all the same.
+    fn roll_unseen(&mut self, id: NodeId, mut state: G) -> Result<Descent, GameFault> {
+        for _ in 0..=state.max_plies() {
+            match state.turn() {
+                Turn::Terminal => return Ok(Descent::Terminal(state.outcome())),
+                Turn::Player(player) => {
+                    self.tree.set_kind(id, Kind::Pending);
+                    self.states.push(state);
+                    return Ok(Descent::Leaf(player, false));
+                }
+                Turn::Chance => {
+                    state.chance_outcomes(&mut self.scratch_outcomes);
+                    check_chance(&self.scratch_outcomes)?;
+                    let drawn = self.stream.weighted(self.scratch_outcomes.iter().map(|&(_, p)| f64::from(p)));
+                    state.play(self.scratch_outcomes[drawn].0);
+                }
+            }
+        }
+        Err(GameFault::TooLong(state.max_plies()))
+    }
+}
