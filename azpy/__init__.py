@@ -31,6 +31,7 @@ from azpy._core import (
     __version__,
     list_games,
     make_game,
+    parse_state,
 )
 from azpy.evaluator import Evaluator
 from azpy.game import Game
@@ -62,6 +63,7 @@ __all__ = [
     "__version__",
     "list_games",
     "make_game",
+    "parse_state",
     "pondering",
 ]
 

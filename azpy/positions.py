@@ -5,7 +5,6 @@ written in Python as an `azpy.Game`. Knows nothing of search, networks or files.
 """
 
 import importlib
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,14 +29,12 @@ __all__ = [
 
 Position = Any  # a `State`, or an `azpy.Game` written in Python
 
-_SPEC = re.compile(r"(?P<name>\w+)(?:\((?P<params>[^()]*)\))?")
-
 
 def make_position(spec: str) -> Position:
     """The start position of the game that `spec` names.
 
     Args:
-        spec: `NAME`, `NAME(key=int,...)`, or `module:Class` (looked up in the current directory first).
+        spec: `NAME`, `NAME(key=value,...)`, or `module:Class` (looked up in the current directory first).
 
     Returns:
         A `State`, or an instance of the Python class.
@@ -47,32 +44,10 @@ def make_position(spec: str) -> Position:
     """
     if ":" in spec:
         return _python_game(spec)
-    match = _SPEC.fullmatch(spec.replace(" ", ""))
-    if match is None:
-        raise SettingsError(f"game {spec!r} is not of the form NAME, NAME(key=1,key=2) or module:Class")
-    name, params = match["name"], _parameters(spec, match["params"])
-    known = _core.list_games()
-    if name not in known:
-        raise SettingsError(f"unknown game {name!r}: expected one of {', '.join(sorted(known))}, or module:Class")
-    unknown = [key for key in params if key not in known[name]]
-    if unknown:
-        expected = ", ".join(known[name]) or "none"
-        raise SettingsError(f"game {name!r} has no parameter {unknown[0]!r}: its parameters are {expected}")
     try:
-        return _core.make_game(name, **params)
-    except (ValueError, TypeError, OverflowError) as error:
+        return _core.make_game(spec)
+    except ValueError as error:
         raise SettingsError(f"game {spec!r}: {error}") from error
-
-
-def _parameters(spec: str, text: str | None) -> dict[str, int]:
-    params: dict[str, int] = {}
-    for item in filter(None, (text or "").split(",")):
-        key, _, value = item.partition("=")
-        try:
-            params[key] = int(value)
-        except ValueError:
-            raise SettingsError(f"game {spec!r}: expected key=whole number, got {item!r}") from None
-    return params
 
 
 def _python_game(spec: str) -> Position:

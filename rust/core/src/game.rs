@@ -205,8 +205,56 @@ pub trait Game: Clone + Send + Sync + 'static {
         action.to_string()
     }
 
-    /// The board as a person would draw it.
+    /// The action as people of this game write it in short (SAN in chess): its name unless a game has better.
+    fn short_name(&self, action: Action) -> String {
+        self.action_name(action)
+    }
+
+    /// The board as a person would draw it in a terminal, without colours.
     fn render(&self) -> String;
+
+    /// Whose piece a character that stands alone in a line of `render` is, so that a terminal can show it in colour.
+    /// Lines count from 0.
+    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
+        let _ = line;
+        match glyph {
+            'x' | 'X' => Some(Player::Zero),
+            'o' | 'O' => Some(Player::One),
+            _ => None,
+        }
+    }
+
+    /// A picture of the position: a whole SVG document that needs nothing from outside.
+    fn to_svg(&self) -> String {
+        text_svg(&self.render())
+    }
+
+    /// Reads a line of play that begins here: the actions and chance outcomes by their names, with blanks between.
+    ///
+    /// # Errors
+    /// A sentence that says which word was not understood, and what could have stood there.
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+        parse_names(self, text)
+    }
+
+    /// Reads a position of this game, whose size and options are those of `self`, a start. Without a notation of its
+    /// own a game reads the line of play that leads there.
+    ///
+    /// # Errors
+    /// A sentence that says what came and what was expected.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        let mut state = self.clone();
+        for action in self.parse_actions(text)? {
+            state.try_play(action).map_err(|error| error.to_string())?;
+        }
+        Ok(state)
+    }
+
+    /// The position in the notation that `parse` reads, if it has one that says everything: what comes of it then has
+    /// an equal key.
+    fn to_text(&self) -> Option<String> {
+        None
+    }
 
     /// Plays `action` if it is legal here.
     ///
@@ -234,6 +282,62 @@ pub trait Game: Clone + Send + Sync + 'static {
         self.play(action);
         Ok(())
     }
+}
+
+/// See [`Game::parse_actions`]. An action may be written by its name or by its short name; where two actions share a
+/// short name, only the full name will do.
+fn parse_names<G: Game>(start: &G, text: &str) -> Result<Vec<Action>, String> {
+    let (mut state, mut actions) = (start.clone(), Vec::new());
+    for (index, word) in text.split_whitespace().enumerate() {
+        let mut offered = Vec::new();
+        match state.turn() {
+            Turn::Player(_) => state.legal_actions(&mut offered),
+            Turn::Chance => {
+                let mut outcomes = Vec::new();
+                state.chance_outcomes(&mut outcomes);
+                offered.extend(outcomes.into_iter().map(|(outcome, _)| outcome));
+            }
+            Turn::Terminal => {
+                return Err(format!("action {} is {word:?}, but the game is over before it", index + 1));
+            }
+        }
+        let named = offered.iter().find(|&&action| state.action_name(action) == word).copied();
+        let short = || {
+            let mut found = offered.iter().filter(|&&action| state.short_name(action) == word);
+            found.next().filter(|_| found.next().is_none()).copied()
+        };
+        let Some(action) = named.or_else(short) else {
+            let mut names: Vec<_> = offered.iter().take(40).map(|&action| state.action_name(action)).collect();
+            if offered.len() > names.len() {
+                names.push(format!("and {} more", offered.len() - names.len()));
+            }
+            return Err(format!(
+                "action {} is {word:?}, which is not among the legal ones: {}",
+                index + 1,
+                names.join(", ")
+            ));
+        };
+        state.play(action);
+        actions.push(action);
+    }
+    Ok(actions)
+}
+
+/// Text as a picture, for games that draw none.
+fn text_svg(text: &str) -> String {
+    const LINE: usize = 20;
+    let width = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    let (width, height) = (width * 10 + 2 * LINE, (text.lines().count() + 2) * LINE);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\
+         <g font-family=\"monospace\" font-size=\"16\" fill=\"#202020\" xml:space=\"preserve\">"
+    );
+    for (number, line) in text.lines().enumerate() {
+        let line = line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        svg += &format!("<text x=\"{LINE}\" y=\"{}\">{line}</text>", (number + 2) * LINE - 5);
+    }
+    svg + "</g></svg>"
 }
 
 impl fmt::Display for Turn {

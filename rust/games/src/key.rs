@@ -14,6 +14,12 @@ pub(crate) enum Tag {
     DiceNim = 4,
     Hex = 5,
     Othello = 6,
+    WallGame = 7,
+    Chess = 8,
+    Go = 9,
+    Backgammon = 10,
+    Breakthrough = 11,
+    Gomoku = 12,
 }
 
 /// The key of the position that `high` (its top byte free) and `low` describe in full.

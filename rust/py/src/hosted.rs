@@ -11,7 +11,7 @@ use std::time::Instant;
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::RandomGames;
-use azpy_core::game::{Action, Game, PlayError, Turn};
+use azpy_core::game::{Action, Game, PlayError, Player, Turn};
 use azpy_core::rng::Stream;
 use azpy_core::selfplay::{Layout, SelfPlayConfig};
 use pyo3::prelude::*;
@@ -105,7 +105,13 @@ pub(crate) trait AnyState: Send + Sync {
     fn symmetric_action(&self, symmetry: usize, action: Action) -> Action;
     fn symmetric_observation(&self, symmetry: usize, row: &[f32]) -> Vec<f32>;
     fn action_name(&self, action: Action) -> String;
+    fn short_name(&self, action: Action) -> String;
     fn render(&self) -> String;
+    fn owner(&self, line: usize, glyph: char) -> Option<Player>;
+    fn to_svg(&self) -> String;
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String>;
+    fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String>;
+    fn to_text(&self) -> Option<String>;
     fn to_python(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>>;
 
     /// A batch of searches of these states, all of this state's game.
@@ -188,8 +194,26 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn action_name(&self, action: Action) -> String {
         self.0.action_name(action)
     }
+    fn short_name(&self, action: Action) -> String {
+        self.0.short_name(action)
+    }
     fn render(&self) -> String {
         self.0.render()
+    }
+    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
+        self.0.owner(line, glyph)
+    }
+    fn to_svg(&self) -> String {
+        self.0.to_svg()
+    }
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+        self.0.parse_actions(text)
+    }
+    fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String> {
+        Ok(Box::new(Typed(self.0.parse(text)?)))
+    }
+    fn to_text(&self) -> Option<String> {
+        self.0.to_text()
     }
     fn to_python(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>> {
         self.0.to_python(py)

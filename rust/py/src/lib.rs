@@ -39,7 +39,7 @@ mod _core {
     #[pymodule_export]
     use crate::selfplay::SelfPlay;
     #[pymodule_export]
-    use crate::state::{State, random_playouts};
+    use crate::state::{State, parse_state, random_playouts};
 
     use pyo3::prelude::*;
 

@@ -1,5 +1,7 @@
 //! The games by name.
 
+use std::str::FromStr;
+
 use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,12 +17,12 @@ impl Hosted for Othello {}
 impl Hosted for Pig {}
 impl Hosted for TicTacToe {}
 
-type Make = fn(&[usize]) -> Result<Box<dyn AnyState>, String>;
+type Make = fn(&Params<'_>) -> Result<Box<dyn AnyState>, String>;
 
 struct Entry {
     name: &'static str,
-    /// Parameters and their defaults, in the order of `make`'s argument.
-    params: &'static [(&'static str, usize)],
+    /// Parameters and their defaults.
+    params: &'static [(&'static str, &'static str)],
     make: Make,
 }
 
@@ -28,31 +30,58 @@ fn hosted<G: Hosted>(game: G) -> Box<dyn AnyState> {
     Box::new(Typed(game))
 }
 
-/// A parameter that is on or off.
-fn switch(name: &str, value: usize) -> Result<bool, String> {
-    match value {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(format!("{name} must be 0 or 1, got {value}")),
+/// What was asked for, by name; every name that an entry lists is there.
+struct Params<'a>(&'a [(&'a str, String)]);
+
+impl Params<'_> {
+    fn text(&self, name: &str) -> &str {
+        self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+    }
+
+    fn read<T: FromStr>(&self, name: &str, expected: &str) -> Result<T, String> {
+        let text = self.text(name);
+        text.parse().map_err(|_| format!("{name} must be {expected}, got {text}"))
+    }
+
+    fn number(&self, name: &str) -> Result<usize, String> {
+        self.read(name, "a whole number >= 0")
+    }
+
+    /// A parameter that is on or off.
+    fn switch(&self, name: &str) -> Result<bool, String> {
+        match self.text(name) {
+            "0" => Ok(false),
+            "1" => Ok(true),
+            text => Err(format!("{name} must be 0 or 1, got {text}")),
+        }
     }
 }
 
 const GAMES: [Entry; 6] = [
     Entry {
         name: "connect_four",
-        params: &[("width", 7), ("height", 6), ("k", 4)],
-        make: |p| ConnectFour::new(p[0], p[1], p[2]).map(hosted),
+        params: &[("width", "7"), ("height", "6"), ("k", "4")],
+        make: |p| ConnectFour::new(p.number("width")?, p.number("height")?, p.number("k")?).map(hosted),
     },
-    Entry { name: "dice_nim", params: &[("heap", 12)], make: |p| DiceNim::new(p[0]).map(hosted) },
+    Entry { name: "dice_nim", params: &[("heap", "12")], make: |p| DiceNim::new(p.number("heap")?).map(hosted) },
     Entry {
         name: "hex",
-        params: &[("size", 11), ("swap", 0)],
-        make: |p| Hex::new(p[0], switch("swap", p[1])?).map(hosted),
+        params: &[("size", "11"), ("swap", "0")],
+        make: |p| Hex::new(p.number("size")?, p.switch("swap")?).map(hosted),
     },
-    Entry { name: "othello", params: &[("size", 8)], make: |p| Othello::new(p[0]).map(hosted) },
-    Entry { name: "pig", params: &[("target", 20)], make: |p| Pig::new(p[0]).map(hosted) },
+    Entry { name: "othello", params: &[("size", "8")], make: |p| Othello::new(p.number("size")?).map(hosted) },
+    Entry { name: "pig", params: &[("target", "20")], make: |p| Pig::new(p.number("target")?).map(hosted) },
     Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(hosted(TicTacToe::new())) },
 ];
+
+/// Numbers in one spelling, so that equal games have equal names: 07 is 7, and 7.50 is 7.5.
+fn plain_number(text: String) -> String {
+    match (text.parse::<u64>(), text.parse::<f64>()) {
+        (Ok(number), _) => number.to_string(),
+        (_, Ok(number)) if number.is_finite() => number.to_string(),
+        _ => text,
+    }
+}
 
 /// The games there are: name -> parameters with their defaults.
 ///
@@ -64,7 +93,13 @@ pub(crate) fn list_games(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let games = PyDict::new(py);
     for entry in &GAMES {
         let params = PyDict::new(py);
-        entry.params.iter().try_for_each(|(name, default)| params.set_item(name, default))?;
+        for (name, default) in entry.params {
+            match (default.parse::<usize>(), default.parse::<f64>()) {
+                (Ok(number), _) => params.set_item(name, number)?,
+                (_, Ok(number)) => params.set_item(name, number)?,
+                _ => params.set_item(name, default)?,
+            }
+        }
         games.set_item(entry.name, params)?;
     }
     Ok(games)
@@ -84,18 +119,19 @@ pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyRes
     if let Some(params) = params {
         for (key, value) in params {
             let key: String = key.extract()?;
-            let number = value.extract::<usize>();
-            let number = number.map_err(|_| {
-                PyValueError::new_err(format!("game parameter {key} must be a whole number >= 0, got {value}"))
-            })?;
-            given.push((key, number));
+            // True is 1: a switch may be given as what it is.
+            let text = match value.extract::<bool>() {
+                Ok(switch) => u8::from(switch).to_string(),
+                Err(_) => value.str()?.to_string(),
+            };
+            given.push((key, text));
         }
     }
     make(name, given).map_err(PyValueError::new_err)
 }
 
 /// The start of the game that a specification such as "connect_four(width=5)" means.
-pub(crate) fn make(spec: &str, mut given: Vec<(String, usize)>) -> Result<State, String> {
+pub(crate) fn make(spec: &str, mut given: Vec<(String, String)>) -> Result<State, String> {
     let (name, inside) = match spec.split_once('(') {
         None => (spec.trim(), ""),
         Some((name, rest)) => {
@@ -104,25 +140,27 @@ pub(crate) fn make(spec: &str, mut given: Vec<(String, usize)>) -> Result<State,
         }
     };
     for part in inside.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let pair = part.split_once('=').and_then(|(key, value)| Some((key.trim(), value.trim().parse().ok()?)));
-        let (key, value) = pair.ok_or_else(|| format!("expected parameter=number in game {spec:?}, got {part:?}"))?;
-        given.push((key.to_string(), value));
+        let pair = part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+        let (key, value) = pair.ok_or_else(|| format!("expected parameter=value in game {spec:?}, got {part:?}"))?;
+        given.push((key.to_string(), value.to_string()));
     }
     let Some(entry) = GAMES.iter().find(|entry| entry.name == name) else {
         let names: Vec<_> = GAMES.iter().map(|entry| entry.name).collect();
         return Err(format!("unknown game {name:?}; there are: {}", names.join(", ")));
     };
-    let mut values: Vec<usize> = entry.params.iter().map(|&(_, default)| default).collect();
+    let mut values: Vec<(&str, String)> =
+        entry.params.iter().map(|&(name, default)| (name, default.to_string())).collect();
     for (key, value) in given {
-        let Some(index) = entry.params.iter().position(|&(name, _)| name == key) else {
+        let Some(known) = values.iter_mut().find(|(name, _)| *name == key) else {
             let names: Vec<_> = entry.params.iter().map(|&(name, _)| name).collect();
             let known = if names.is_empty() { "it has none".into() } else { format!("it has: {}", names.join(", ")) };
             return Err(format!("{name} has no parameter {key:?}; {known}"));
         };
-        values[index] = value;
+        known.1 = plain_number(value);
     }
-    let plain = entry.params.iter().zip(&values).all(|((_, default), value)| default == value);
-    let listed: Vec<_> = entry.params.iter().zip(&values).map(|((name, _), value)| format!("{name}={value}")).collect();
+    let inner = (entry.make)(&Params(&values))?;
+    let plain = entry.params.iter().zip(&values).all(|((_, default), (_, value))| default == value);
+    let listed: Vec<_> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let spec = if plain { name.to_string() } else { format!("{name}({})", listed.join(",")) };
-    Ok(State { spec, inner: (entry.make)(&values)? })
+    Ok(State { spec, inner })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use azpy_core::game::Turn;
+use azpy_core::game::{Player, Turn};
 use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -156,6 +156,54 @@ impl State {
         Ok(self.inner.action_name(self.action(action)?))
     }
 
+    /// The action as people of this game write it in short, SAN in chess; elsewhere as `action_name`.
+    fn short_name(&self, action: i64) -> PyResult<String> {
+        Ok(self.inner.short_name(self.action(action)?))
+    }
+
+    /// The board as text.
+    ///
+    /// Args:
+    ///     color: pieces in colours of their owners, by ANSI escapes. None: where standard output is a terminal and the
+    ///         environment does not say otherwise (NO_COLOR, TERM=dumb). `str(state)` never has colours.
+    #[pyo3(signature = (color = None))]
+    fn render(&self, py: Python<'_>, color: Option<bool>) -> PyResult<String> {
+        let text = self.inner.render();
+        let color = match color {
+            Some(color) => color,
+            None => terminal_shows_colors(py)?,
+        };
+        Ok(if color { colored(&*self.inner, &text) } else { text })
+    }
+
+    /// A picture of the position: a whole SVG document.
+    fn to_svg(&self) -> String {
+        self.inner.to_svg()
+    }
+
+    fn _repr_svg_(&self) -> String {
+        self.inner.to_svg()
+    }
+
+    /// The position in the game's notation (FEN, SGF, ...), as `azpy.parse_state` reads it. Raises ValueError for a
+    /// game that has none which says everything.
+    fn to_text(&self) -> PyResult<String> {
+        self.inner.to_text().ok_or_else(|| {
+            let name = self.spec.split('(').next().unwrap_or_default();
+            PyValueError::new_err(format!("{name} has no notation of positions; keep the actions that lead here"))
+        })
+    }
+
+    /// Reads a line of play that begins here: names of actions (and of chance outcomes), or a game's own notation.
+    /// Raises ValueError with the word that is wrong.
+    ///
+    ///     >>> import azpy
+    ///     >>> azpy.make_game("hex", size=5).parse_actions("a1 c3 b2")
+    ///     [0, 12, 6]
+    fn parse_actions(&self, text: &str) -> PyResult<Vec<u32>> {
+        self.inner.parse_actions(text).map_err(PyValueError::new_err)
+    }
+
     /// The action that corresponds to `action` after a symmetry.
     fn symmetric_action(&self, symmetry: usize, action: i64) -> PyResult<u32> {
         Ok(self.inner.symmetric_action(self.symmetry(symmetry)?, self.action(action)?))
@@ -194,6 +242,62 @@ impl State {
     fn __repr__(&self) -> String {
         format!("<azpy.State {}, {} to move>\n{}", self.spec, self.inner.turn(), self.inner.render())
     }
+}
+
+/// Reads a position in its game's notation, or as the line of play that leads there from the start.
+///
+/// Args:
+///     game: a game's name, with its parameters if they are not the usual ones, or a start.
+///     text: see the game in docs/games.md: FEN for chess, SGF for Go; names of actions everywhere.
+///
+/// Raises ValueError with what was expected.
+///
+///     >>> import azpy
+///     >>> azpy.parse_state("hex(size=5)", "a1 c3 b2").turn
+///     1
+#[pyfunction]
+pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str) -> PyResult<State> {
+    let start = match game.cast::<State>() {
+        Ok(state) => state.borrow().copy(),
+        Err(_) => crate::registry::make(&game.extract::<String>()?, Vec::new()).map_err(PyValueError::new_err)?,
+    };
+    let inner = start.inner.parse(text).map_err(PyValueError::new_err)?;
+    Ok(State { spec: start.spec, inner })
+}
+
+fn terminal_shows_colors(py: Python<'_>) -> PyResult<bool> {
+    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || std::env::var("TERM").as_deref() == Ok("dumb")
+    {
+        return Ok(false);
+    }
+    // There is none in a program without a console, and it may be anything that can be written to.
+    let out = py.import("sys")?.getattr("stdout")?;
+    Ok(out.call_method0("isatty").and_then(|reply| reply.extract()).unwrap_or(false))
+}
+
+/// Characters that stand alone and are someone's pieces, in bold red (player 0) and blue (player 1).
+fn colored(state: &dyn AnyState, text: &str) -> String {
+    let mut out = String::new();
+    for (number, line) in text.lines().enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        let glyphs: Vec<char> = line.chars().collect();
+        for (place, &glyph) in glyphs.iter().enumerate() {
+            let alone = |place: Option<usize>| {
+                place.and_then(|place| glyphs.get(place)).is_none_or(|neighbour| !neighbour.is_alphanumeric())
+            };
+            let owner =
+                if alone(place.checked_sub(1)) && alone(Some(place + 1)) { state.owner(number, glyph) } else { None };
+            match owner {
+                Some(Player::Zero) => out += &format!("\x1b[1;31m{glyph}\x1b[0m"),
+                Some(Player::One) => out += &format!("\x1b[1;34m{glyph}\x1b[0m"),
+                None => out.push(glyph),
+            }
+        }
+    }
+    out
 }
 
 /// Plays random games from a position to their ends, in Rust and on one thread: for tests and for measuring rules.
