@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use crate::text;
+
 /// An index into the policy: `0..num_actions` at a player's turn, an outcome's number at a chance turn.
 pub type Action = u32;
 
@@ -84,7 +86,7 @@ pub enum PlayError {
     #[error("action {0} played after the end of the game")]
     Terminal(Action),
     /// Not among the legal actions.
-    #[error("illegal action {action}; legal actions are {legal:?}")]
+    #[error("illegal action {action}; legal actions are {}", first(.legal))]
     Illegal {
         /// What was asked for.
         action: Action,
@@ -92,13 +94,22 @@ pub enum PlayError {
         legal: Vec<Action>,
     },
     /// Not an outcome of this roll.
-    #[error("{action} is no outcome of this chance turn; outcomes are {outcomes:?}")]
+    #[error("{action} is no outcome of this chance turn; outcomes are {}", first(.outcomes))]
     NoSuchOutcome {
         /// What was asked for.
         action: Action,
         /// What would have been accepted.
         outcomes: Vec<Action>,
     },
+}
+
+/// So many of the actions as an error repeats.
+fn first(actions: &[Action]) -> String {
+    const MOST: usize = 100;
+    match actions.len().checked_sub(MOST) {
+        None | Some(0) => format!("{actions:?}"),
+        Some(more) => format!("{:?} and {more} more", &actions[..MOST]),
+    }
 }
 
 /// A position that breaks the contract of `Game`, or that cannot be searched.
@@ -226,28 +237,26 @@ pub trait Game: Clone + Send + Sync + 'static {
 
     /// A picture of the position: a whole SVG document that needs nothing from outside.
     fn to_svg(&self) -> String {
-        text_svg(&self.render())
+        text::text_svg(&self.render())
     }
 
-    /// Reads a line of play that begins here: the actions and chance outcomes by their names, with blanks between.
+    /// Reads a line of play that begins here: the actions and chance outcomes by their names, or by their short names where
+    /// those are clear, with blanks between.
     ///
     /// # Errors
     /// A sentence that says which word was not understood, and what could have stood there.
     fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
-        parse_names(self, text)
+        text::read_line(self, text)
     }
 
-    /// Reads a position of this game, whose size and options are those of `self`, a start. Without a notation of its
-    /// own a game reads the line of play that leads there.
+    /// Reads a position of this game, whose size and options are those of `self`. A text is either in the game's notation
+    /// of positions, if it has one, or a line of play that begins here; which of the two shows in the text alone. An
+    /// empty text is a line of no plies. Positions that no game has are refused, as far as that can be told.
     ///
     /// # Errors
     /// A sentence that says what came and what was expected.
     fn parse(&self, text: &str) -> Result<Self, String> {
-        let mut state = self.clone();
-        for action in self.parse_actions(text)? {
-            state.try_play(action).map_err(|error| error.to_string())?;
-        }
-        Ok(state)
+        text::play_line(self, text)
     }
 
     /// The position in the notation that `parse` reads, if it has one that says everything: what comes of it then has
@@ -282,62 +291,6 @@ pub trait Game: Clone + Send + Sync + 'static {
         self.play(action);
         Ok(())
     }
-}
-
-/// See [`Game::parse_actions`]. An action may be written by its name or by its short name; where two actions share a
-/// short name, only the full name will do.
-fn parse_names<G: Game>(start: &G, text: &str) -> Result<Vec<Action>, String> {
-    let (mut state, mut actions) = (start.clone(), Vec::new());
-    for (index, word) in text.split_whitespace().enumerate() {
-        let mut offered = Vec::new();
-        match state.turn() {
-            Turn::Player(_) => state.legal_actions(&mut offered),
-            Turn::Chance => {
-                let mut outcomes = Vec::new();
-                state.chance_outcomes(&mut outcomes);
-                offered.extend(outcomes.into_iter().map(|(outcome, _)| outcome));
-            }
-            Turn::Terminal => {
-                return Err(format!("action {} is {word:?}, but the game is over before it", index + 1));
-            }
-        }
-        let named = offered.iter().find(|&&action| state.action_name(action) == word).copied();
-        let short = || {
-            let mut found = offered.iter().filter(|&&action| state.short_name(action) == word);
-            found.next().filter(|_| found.next().is_none()).copied()
-        };
-        let Some(action) = named.or_else(short) else {
-            let mut names: Vec<_> = offered.iter().take(40).map(|&action| state.action_name(action)).collect();
-            if offered.len() > names.len() {
-                names.push(format!("and {} more", offered.len() - names.len()));
-            }
-            return Err(format!(
-                "action {} is {word:?}, which is not among the legal ones: {}",
-                index + 1,
-                names.join(", ")
-            ));
-        };
-        state.play(action);
-        actions.push(action);
-    }
-    Ok(actions)
-}
-
-/// Text as a picture, for games that draw none.
-fn text_svg(text: &str) -> String {
-    const LINE: usize = 20;
-    let width = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-    let (width, height) = (width * 10 + 2 * LINE, (text.lines().count() + 2) * LINE);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\
-         <g font-family=\"monospace\" font-size=\"16\" fill=\"#202020\" xml:space=\"preserve\">"
-    );
-    for (number, line) in text.lines().enumerate() {
-        let line = line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        svg += &format!("<text x=\"{LINE}\" y=\"{}\">{line}</text>", (number + 2) * LINE - 5);
-    }
-    svg + "</g></svg>"
 }
 
 impl fmt::Display for Turn {

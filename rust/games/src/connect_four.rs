@@ -18,9 +18,12 @@
 //! Invariant: spare bits are 0, columns are filled from the bottom without gaps, and `status` is up to date.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::play_line;
 
 use crate::key::{Tag, spread};
+use crate::notation::{PLAYERS, is_board, mark, read_board, write_board};
 use crate::planes::mirror_planes;
+use crate::svg::{self, CELL, Svg, centre};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Status {
@@ -119,8 +122,11 @@ impl ConnectFour {
     #[must_use]
     pub fn stone(&self, column: usize, row: usize) -> Option<Player> {
         debug_assert!(column < self.width() && row < self.height());
-        let bit = column * usize::from(self.stride()) + self.height() - 1 - row;
-        [Player::Zero, Player::One].into_iter().find(|player| self.stones[player.index()] >> bit & 1 == 1)
+        PLAYERS.into_iter().find(|player| self.stones[player.index()] & self.bit(column, row) != 0)
+    }
+
+    fn bit(&self, column: usize, row: usize) -> u64 {
+        1 << (column * usize::from(self.stride()) + self.height() - 1 - row)
     }
 
     /// Bits from a cell to its right neighbour.
@@ -147,6 +153,16 @@ impl ConnectFour {
         (upright && has_run(stones, 1, k))
             || (across && has_run(stones, stride, k))
             || (across && upright && (has_run(stones, stride - 1, k) || has_run(stones, stride + 1, k)))
+    }
+
+    /// Whether taking a stone of `winner` off the top of a column leaves it without a line.
+    fn can_end_with(&self, winner: Player) -> bool {
+        let (occupied, stones) = (self.occupied(), self.stones[winner.index()]);
+        (0..self.width()).any(|column| {
+            let top = (0..self.height()).find(|&row| occupied & self.bit(column, row) != 0);
+            let stone = top.map_or(0, |row| self.bit(column, row));
+            stones & stone != 0 && !self.has_line(stones & !stone)
+        })
     }
 }
 
@@ -285,17 +301,58 @@ impl Game for ConnectFour {
         };
         let mut board = String::new();
         for row in 0..self.height() {
-            board += &line(
-                (0..self.width())
-                    .map(|column| match self.stone(column, row) {
-                        Some(Player::Zero) => "x".to_owned(),
-                        Some(Player::One) => "o".to_owned(),
-                        None => ".".to_owned(),
-                    })
-                    .collect(),
-            );
+            board += &line((0..self.width()).map(|column| self.stone(column, row).map_or('.', mark).to_string()).collect());
         }
         board += &line((1..=self.width()).map(|number| number.to_string()).collect());
         board.trim_end().to_owned()
+    }
+
+    fn to_svg(&self) -> String {
+        let (width, height) = (self.width(), self.height());
+        let below = svg::standing(self, ["x (red)", "o (blue)"]);
+        let mut picture = Svg::board(&svg::numbers(width), &vec![String::new(); height], &below);
+        let (left, board) = (centre(0) - CELL / 2.0, "fill=\"#e2e8f0\" stroke=\"#94a3b8\"");
+        picture.rect(left, left, CELL * width as f32, CELL * height as f32, board);
+        for (row, column) in (0..height).flat_map(|row| (0..width).map(move |column| (row, column))) {
+            let fill = self.stone(column, row).map_or("#ffffff", svg::color);
+            let look = format!("fill=\"{fill}\" stroke=\"{}\"", svg::LINE);
+            picture.circle(centre(column), centre(row), 0.41 * CELL, &look);
+        }
+        picture.done()
+    }
+
+    /// A board as in `......./......./......./......./...o.../...x... x`, or a line of play. That no order of play can
+    /// have filled the columns so is not found out; stones without one below, and lines that no last stone made, are.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        if !is_board(text) {
+            return play_line(self, text);
+        }
+        let (width, height) = (self.width(), self.height());
+        let board = read_board(text, width, height)?;
+        let mut state = Self::empty(self.width, self.height, self.k);
+        state.mover = board.mover;
+        for (cell, stone) in board.cells.iter().enumerate() {
+            let (Some(player), row, column) = (stone, cell / width, cell % width) else { continue };
+            if row + 1 < height && board.cells[cell + width].is_none() {
+                let (row, column) = (row + 1, column + 1);
+                return Err(format!("there is nothing below the stone in column {column}, row {row} from the top"));
+            }
+            state.stones[player.index()] |= state.bit(column, row);
+            state.left -= 1;
+        }
+        board.check_turns()?;
+        let won = state.stones.map(|stones| state.has_line(stones));
+        board.check_winner(won, |winner| state.can_end_with(winner))?;
+        if won.contains(&true) {
+            state.status = Status::Won;
+        } else if state.left == 0 {
+            state.status = Status::Drawn;
+        }
+        Ok(state)
+    }
+
+    fn to_text(&self) -> Option<String> {
+        let stone = |cell| self.stone(cell % self.width(), cell / self.width());
+        Some(write_board(self.width(), self.height(), self.mover, stone))
     }
 }

@@ -9,8 +9,11 @@
 //! Invariant: a roll lies on the table at a player's turn and at no other time.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::{play_line, shown};
 
 use crate::key::{Tag, spread};
+use crate::notation::{PLAYERS, read_number};
+use crate::svg::{self, Svg};
 
 const SIDES: Action = 3;
 const MAX_HEAP: usize = 1000;
@@ -157,5 +160,66 @@ impl Game for DiceNim {
     fn render(&self) -> String {
         let roll = self.roll.map_or("none".to_owned(), |roll| roll.to_string());
         format!("player {}, heap {} of {}, roll {roll}", self.mover.index(), self.heap, self.start)
+    }
+
+    fn to_svg(&self) -> String {
+        const ACROSS: u16 = 20;
+        const STEP: f32 = 18.0;
+        let who = svg::standing(self, ["player 0", "player 1"]);
+        let who = if self.turn() == Turn::Chance { format!("player {} rolls", self.mover.index()) } else { who };
+        let below = format!("{who}, {} of {} left", self.heap, self.start);
+        let (rows, width) = (self.start.div_ceil(ACROSS), STEP * f32::from(ACROSS) + 100.0);
+        let height = f32::max(STEP * f32::from(rows), 50.0) + 60.0;
+        let mut picture = Svg::new(width, height, &below);
+        for counter in 0..self.start {
+            let (x, y) = (f32::from(counter % ACROSS), f32::from(counter / ACROSS));
+            let left = if counter < self.heap { svg::INK } else { svg::EMPTY };
+            let look = format!("fill=\"{left}\" stroke=\"{}\"", svg::LINE);
+            picture.circle(20.0 + STEP * (x + 0.5), 15.0 + STEP * (y + 0.5), 0.4 * STEP, &look);
+        }
+        // The die: its spots lie in a line from corner to corner.
+        let (x, y) = (width - 60.0, 15.0);
+        let look = format!("rx=\"6\" fill=\"#ffffff\" stroke=\"{}\" stroke-width=\"2\"", svg::color(self.mover));
+        if self.turn() != Turn::Terminal {
+            picture.rect(x, y, 44.0, 44.0, &look);
+        }
+        for spot in 0..self.roll.unwrap_or(0) {
+            let at = 22.0 + 12.0 * (f32::from(spot) - f32::from(self.roll.unwrap_or(0) - 1) / 2.0);
+            picture.circle(x + at, y + at, 4.5, &format!("fill=\"{}\"", svg::INK));
+        }
+        picture.text(width / 2.0, height - 20.0, 15.0, &below);
+        picture.done()
+    }
+
+    /// A position as in `heap 9 roll 2 player 1`, before the roll `heap 9 player 1`, or a line of play.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        let words: Vec<_> = text.split_whitespace().take(7).collect();
+        let (heap, roll, mover) = match words[..] {
+            ["heap", heap, "player", mover] => (heap, None, mover),
+            ["heap", heap, "roll", roll, "player", mover] => (heap, Some(roll), mover),
+            ["heap", ..] => {
+                let form = "a position is written as in \"heap 9 roll 2 player 1\", before the roll without it";
+                return Err(format!("{form}, got {}", shown(text)));
+            }
+            _ => return play_line(self, text),
+        };
+        let heap = read_number("the heap", heap, 0, self.start)?;
+        let roll = roll.map(|roll| read_number("the roll", roll, 1, SIDES as u16)).transpose()?;
+        let mover = PLAYERS[usize::from(read_number("the player", mover, 0, 1)?)];
+        let taken = self.start - heap;
+        // Each player's turn takes one counter at least, so player 0 has none or two.
+        if (mover == Player::One && taken == 0) || (mover == Player::Zero && taken == 1) {
+            let player = mover.index();
+            return Err(format!("with {heap} of {} counters left player {player} cannot be to move", self.start));
+        }
+        if heap == 0 && roll.is_some() {
+            return Err("the game is over with the heap, so that there is no roll".to_owned());
+        }
+        Ok(Self { heap, roll: roll.map(|roll| roll as u8), mover, ..*self })
+    }
+
+    fn to_text(&self) -> Option<String> {
+        let roll = self.roll.map_or(String::new(), |roll| format!(" roll {roll}"));
+        Some(format!("heap {}{roll} player {}", self.heap, self.mover.index()))
     }
 }

@@ -28,9 +28,12 @@
 use std::array;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::play_line;
 
 use crate::key::{Tag, digest};
+use crate::notation::{Board as Drawn, PLAYERS, is_board, mark, read_board, write_board};
 use crate::planes::{d4_cell, d4_planes};
+use crate::svg::{self, Svg};
 
 const MIN_SIZE: usize = 3;
 const MAX_SIZE: usize = 13;
@@ -216,7 +219,7 @@ impl Hex {
     #[must_use]
     pub fn stone(&self, cell: usize) -> Option<Player> {
         debug_assert!(cell < self.num_cells());
-        [Player::Zero, Player::One].into_iter().find(|player| self.stones[player.index()].has(cell))
+        PLAYERS.into_iter().find(|player| self.stones[player.index()].has(cell))
     }
 
     #[inline]
@@ -248,12 +251,39 @@ impl Hex {
         if !stone.meets(first_side) && !self.neighbours(stone).meets(self.joined[own]) {
             return;
         }
-        let mut new = stone;
+        self.join_from(own, stone);
+        self.won = self.joined[own].meets(other_side);
+    }
+
+    /// Joins `new` stones to the first side, and all that they connect.
+    #[inline]
+    fn join_from(&mut self, own: usize, mut new: Cells) {
         while !new.is_empty() {
             self.joined[own] = self.joined[own].or(new);
             new = self.neighbours(new).and(self.stones[own]).without(self.joined[own]);
         }
-        self.won = self.joined[own].meets(other_side);
+    }
+
+    /// Finds all that is joined to the player's first side, and whether that has reached the other.
+    fn join(&mut self, player: Player) -> bool {
+        let (own, [first_side, other_side]) = (player.index(), self.board().sides[player.index()]);
+        self.joined[own] = Cells::NONE;
+        self.join_from(own, self.stones[own].and(first_side));
+        self.joined[own].meets(other_side)
+    }
+
+    /// Refuses numbers of stones that nobody can have here. A swap takes a stone from x and gives one to o.
+    fn check_turns(&self, drawn: &Drawn) -> Result<(), String> {
+        let [x, o] = drawn.counts();
+        let swapped = match drawn.mover {
+            Player::Zero => o == x + 1,
+            Player::One => o == x && o > 0,
+        };
+        match drawn.check_turns() {
+            Err(error) if self.swap && !swapped => Err(format!("{error}; after a swap x has one less")),
+            Err(_) if self.swap => Ok(()),
+            other => other,
+        }
     }
 
     #[inline]
@@ -375,14 +405,95 @@ impl Game for Hex {
         let letters: Vec<_> = ('a'..).take(size).map(String::from).collect();
         let mut board = format!("{:places$} {}", "", letters.join(" "));
         for row in 0..size {
-            let stone = |column: usize| match self.stone(row * size + column) {
-                Some(Player::Zero) => "x",
-                Some(Player::One) => "o",
-                None => ".",
-            };
+            let stone = |column| self.stone(row * size + column).map_or('.', mark).to_string();
             let stones: Vec<_> = (0..size).map(stone).collect();
             board += &format!("\n{:row$}{:>places$} {}", "", row + 1, stones.join(" "));
         }
         board
+    }
+
+    fn to_svg(&self) -> String {
+        // Corners of a cell from its middle, clockwise from the top: a row is half a cell further right than the one
+        // above it.
+        const RADIUS: f32 = 20.0;
+        const HALF: f32 = 0.866 * RADIUS;
+        const CORNERS: [(f32, f32); 6] = [
+            (0.0, -RADIUS),
+            (HALF, -RADIUS / 2.0),
+            (HALF, RADIUS / 2.0),
+            (0.0, RADIUS),
+            (-HALF, RADIUS / 2.0),
+            (-HALF, -RADIUS / 2.0),
+        ];
+        const MARGIN: f32 = 34.0;
+        let size = self.size();
+        let middle = |row: usize, column: usize| {
+            (MARGIN + HALF * (2 * column + row + 1) as f32, MARGIN + RADIUS * (1.0 + 1.5 * row as f32))
+        };
+        let corner = |(x, y): (f32, f32), number: usize| (x + CORNERS[number % 6].0, y + CORNERS[number % 6].1);
+        let last = middle(size - 1, size - 1);
+        let (width, height) = (last.0 + HALF + MARGIN, last.1 + RADIUS + MARGIN);
+        let below = svg::standing(self, ["x (red, top to bottom)", "o (blue, left to right)"]);
+        let mut picture = Svg::new(width, height, &below);
+        let look = format!("fill=\"{}\" stroke=\"{}\"", svg::EMPTY, svg::LINE);
+        for cell in 0..size * size {
+            let at = middle(cell / size, cell % size);
+            picture.polygon(&[0, 1, 2, 3, 4, 5].map(|number| corner(at, number)), &look);
+        }
+        // Each player's sides: two edges of every cell there, from a corner to the next but one.
+        for place in 0..size {
+            let sides = [
+                (middle(0, place), 5, Player::Zero),
+                (middle(size - 1, place), 2, Player::Zero),
+                (middle(place, 0), 3, Player::One),
+                (middle(place, size - 1), 0, Player::One),
+            ];
+            for (at, first, player) in sides {
+                let look = format!("stroke=\"{}\" stroke-width=\"4\" stroke-linecap=\"round\"", svg::color(player));
+                picture.line(corner(at, first), corner(at, first + 1), &look);
+                picture.line(corner(at, first + 1), corner(at, first + 2), &look);
+            }
+            let ((x, y), (left, beside)) = (middle(0, place), middle(place, 0));
+            picture.text(x - 0.6 * HALF, y - 1.6 * RADIUS, 14.0, &svg::letters(size)[place]);
+            picture.text(left - 1.8 * HALF, beside, 14.0, &(place + 1).to_string());
+        }
+        for cell in 0..size * size {
+            let (x, y) = middle(cell / size, cell % size);
+            if let Some(player) = self.stone(cell) {
+                picture.circle(x, y, 0.62 * RADIUS, &format!("fill=\"{}\"", svg::color(player)));
+            }
+        }
+        picture.text(width / 2.0, height - MARGIN / 2.0, f32::min(15.0, 0.055 * width), &below);
+        picture.done()
+    }
+
+    /// A board as in `.../.x./o.. x`, or a line of play. The numbers of stones say whether there was a swap, and whether
+    /// it may come next.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        if !is_board(text) {
+            return play_line(self, text);
+        }
+        let board = read_board(text, self.size(), self.size())?;
+        self.check_turns(&board)?;
+        let mut state = Self::empty(self.size, self.swap);
+        state.mover = board.mover;
+        for player in PLAYERS {
+            state.stones[player.index()] = board.stones(player).fold(Cells::NONE, Cells::with);
+        }
+        let won = PLAYERS.map(|player| state.join(player));
+        board.check_winner(won, |winner| {
+            board.stones(winner).any(|cell| {
+                let mut before = state;
+                let stones = &mut before.stones[winner.index()];
+                *stones = stones.without(Cells::NONE.with(cell));
+                !before.join(winner)
+            })
+        })?;
+        state.won = won.contains(&true);
+        Ok(state)
+    }
+
+    fn to_text(&self) -> Option<String> {
+        Some(write_board(self.size(), self.size(), self.mover, |cell| self.stone(cell)))
     }
 }

@@ -20,9 +20,11 @@ pub mod connect_four;
 pub mod dice_nim;
 pub mod hex;
 mod key;
+mod notation;
 pub mod othello;
 pub mod pig;
 mod planes;
+mod svg;
 pub mod tictactoe;
 
 pub use connect_four::ConnectFour;

@@ -18,9 +18,12 @@
 use std::cmp::Ordering;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::play_line;
 
 use crate::key::{Tag, digest};
+use crate::notation::{PLAYERS, is_board, mark, read_board, write_board};
 use crate::planes::{D4, d4_cell, d4_planes};
+use crate::svg::{self, CELL, Svg};
 
 /// The columns but the first and the last, on boards of 4, 6 and 8.
 const INNER_COLUMNS: [u64; 3] = [inner_columns(4), inner_columns(6), inner_columns(8)];
@@ -198,6 +201,25 @@ impl Othello {
         [self.discs[self.mover.index()], self.discs[self.mover.opponent().index()]]
     }
 
+    fn disc(&self, cell: usize) -> Option<Player> {
+        PLAYERS.into_iter().find(|player| self.discs[player.index()] >> cell & 1 == 1)
+    }
+
+    /// The cells of `taken` that hang together with those of `from`, by sides or corners.
+    fn joined_to(&self, from: u64, taken: u64) -> u64 {
+        let (size, mut joined) = (self.width(), from);
+        let first_column = (0..size).map(|row| 1_u64 << (row * size)).sum::<u64>();
+        loop {
+            let beside = (joined & !first_column) >> 1 | (joined & !(first_column << (size - 1))) << 1;
+            let row = joined | beside;
+            let more = (row | row << size | row >> size) & taken;
+            if more == joined {
+                return joined;
+            }
+            joined = more;
+        }
+    }
+
     /// Brings `moves` and `over` up to date.
     #[inline]
     fn look(&mut self) {
@@ -310,17 +332,57 @@ impl Game for Othello {
         let letters: Vec<_> = ('a'..).take(size).map(String::from).collect();
         let mut board = format!("  {}", letters.join(" "));
         for row in 0..size {
-            let disc = |column: usize| {
-                let cell = row * size + column;
-                match self.discs.map(|discs| discs >> cell & 1) {
-                    [1, _] => "x",
-                    [_, 1] => "o",
-                    _ => ".",
-                }
-            };
+            let disc = |column| self.disc(row * size + column).map_or('.', mark).to_string();
             let discs: Vec<_> = (0..size).map(disc).collect();
             board += &format!("\n{} {}", row + 1, discs.join(" "));
         }
         board
+    }
+
+    fn to_svg(&self) -> String {
+        let size = self.size();
+        let below = svg::standing(self, ["x (black)", "o (white)"]);
+        let mut picture = Svg::board(&svg::letters(size), &svg::numbers(size), &below);
+        for cell in 0..self.num_cells() {
+            let (x, y) = (svg::centre(cell % size), svg::centre(cell / size));
+            let corner = (x - CELL / 2.0, y - CELL / 2.0);
+            picture.rect(corner.0, corner.1, CELL, CELL, "fill=\"#3f8f5f\" stroke=\"#2c6b46\"");
+            match self.disc(cell) {
+                Some(Player::Zero) => picture.circle(x, y, 0.4 * CELL, "fill=\"#111111\""),
+                Some(Player::One) => picture.circle(x, y, 0.4 * CELL, "fill=\"#ffffff\" stroke=\"#9ca3af\""),
+                None => {}
+            }
+        }
+        picture.done()
+    }
+
+    /// A board as in `..../.ox./.xo./.... x`, or a line of play. Every disc must hang together with the centre, where
+    /// games begin; whether a line of play leads there is not found out.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        if !is_board(text) {
+            return play_line(self, text);
+        }
+        let board = read_board(text, self.size(), self.size())?;
+        let discs: [u64; 2] = PLAYERS.map(|player| board.stones(player).map(|cell| 1_u64 << cell).sum());
+        let (taken, centre) = (discs[0] | discs[1], centre(self.width()));
+        if centre & !taken != 0 {
+            return Err("a cell in the centre is empty, but a game begins with discs on those four".to_owned());
+        }
+        if taken == centre {
+            let start = Self::start(self.size).discs;
+            if (discs != start && discs != [start[1], start[0]]) || board.mover == Player::One {
+                return Err("with four discs a game begins: two of each player in a diagonal, x to move".to_owned());
+            }
+        }
+        let apart = taken & !self.joined_to(centre, taken);
+        if apart != 0 {
+            let disc = self.action_name(apart.trailing_zeros());
+            return Err(format!("the disc on {disc} does not hang together with the centre"));
+        }
+        Ok(Self::position(self.size, discs, board.mover))
+    }
+
+    fn to_text(&self) -> Option<String> {
+        Some(write_board(self.size(), self.size(), self.mover, |cell| self.disc(cell)))
     }
 }

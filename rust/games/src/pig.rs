@@ -18,8 +18,11 @@
 //! target.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::{play_line, shown};
 
 use crate::key::{Tag, spread};
+use crate::notation::{PLAYERS, read_number};
+use crate::svg::{self, Svg};
 
 /// Throw the die.
 pub const ROLL: Action = 0;
@@ -126,6 +129,50 @@ impl Pig {
     fn pass(&mut self) {
         self.table = 0;
         self.mover = self.mover.opponent();
+    }
+
+    /// Refuses what no line of play leads to, as far as points and turns tell.
+    fn check(&self) -> Result<(), String> {
+        let [wins_zero, wins_one] = PLAYERS.map(|player| self.has_won(player));
+        let own = self.mover.index();
+        if wins_zero && wins_one {
+            return Err(format!("both players have banked {}", self.target));
+        }
+        if (wins_zero || wins_one) && (self.has_won(self.mover) || self.table > 0 || self.rolling) {
+            let winner = if wins_zero { 0 } else { 1 };
+            return Err(format!(
+                "player {winner} has won: then the table is empty, nothing rolls and it is player {}'s turn",
+                1 - winner
+            ));
+        }
+        let wins = self.target - self.banks[own];
+        if self.table > wins {
+            return Err(format!("the table stops at the {wins} points that player {own} needs, got {}", self.table));
+        }
+        // No face is worth a single point, but one is all that may be left to win.
+        for (points, most) in [(self.banks[0], self.target), (self.banks[1], self.target), (self.table, wins)] {
+            if points == 1 && most != 1 {
+                return Err("no roll is worth a single point, but a bank or the table has one".to_owned());
+            }
+        }
+        let needed = self.fewest_plies();
+        if u32::from(self.plies) < needed {
+            return Err(format!("such a position comes at ply {needed} at the earliest, got ply {}", self.plies));
+        }
+        Ok(())
+    }
+
+    /// A lower bound of the plies up to here: points come in sixes, each bank from one turn, and all other turns that
+    /// there must have been are a roll of a one.
+    fn fewest_plies(&self) -> u32 {
+        let roll = |points: u16| 2 * u32::from(points).div_ceil(6);
+        let held = self.banks.map(|bank| u32::from(bank > 0));
+        // Player 0 has finished as many turns as player 1, or one more where that one is to move.
+        let ahead = u32::from(self.mover == Player::One);
+        let later = held[1].max(held[0].saturating_sub(ahead));
+        let turns = 2 * later + ahead;
+        let banked: u32 = self.banks.map(|bank| roll(bank) + u32::from(bank > 0)).iter().sum();
+        banked + 2 * (turns - held[0] - held[1]) + roll(self.table) + u32::from(self.rolling)
     }
 }
 
@@ -243,5 +290,72 @@ impl Game for Pig {
             self.max_plies,
             target = self.target,
         )
+    }
+
+    fn to_svg(&self) -> String {
+        const BAR: f32 = 240.0;
+        let below = if self.is_over() {
+            svg::standing(self, ["player 0", "player 1"])
+        } else {
+            let doing = if self.rolling { "rolls" } else { "to move" };
+            format!("player {} {doing}, {} on the table", self.mover.index(), self.table)
+        };
+        let mut picture = Svg::new(420.0, 140.0, &below);
+        let width = |points: u16| BAR * f32::from(points) / f32::from(self.target);
+        for (player, y) in PLAYERS.into_iter().zip([20.0, 60.0]) {
+            let (bank, color) = (self.banks[player.index()], svg::color(player));
+            picture.text(45.0, y + 10.0, 14.0, &format!("player {}", player.index()));
+            picture.rect(90.0, y, BAR, 20.0, &format!("fill=\"{}\"", svg::EMPTY));
+            picture.rect(90.0, y, width(bank), 20.0, &format!("fill=\"{color}\""));
+            if player == self.mover {
+                let table = format!("fill=\"{color}\" fill-opacity=\"0.4\"");
+                picture.rect(90.0 + width(bank), y, width(self.table), 20.0, &table);
+            }
+            picture.rect(90.0, y, BAR, 20.0, &format!("fill=\"none\" stroke=\"{}\"", svg::LINE));
+            picture.text(375.0, y + 10.0, 14.0, &format!("{bank} of {}", self.target));
+        }
+        picture.text(210.0, 102.0, 15.0, &below);
+        picture.text(210.0, 124.0, 12.0, &format!("ply {} of {}", self.plies, self.max_plies));
+        picture.done()
+    }
+
+    /// A position as in `6/0 table 4 player 1 ply 9`, with `rolling` behind it where the die is in the air, or a line of
+    /// play. A position must be one that so many plies can bring about, as far as points and turns tell.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        let words: Vec<_> = text.split_whitespace().take(9).collect();
+        let (banks, table, mover, ply, rolling) = match words[..] {
+            [first, ..] if !first.contains('/') => return play_line(self, text),
+            [] => return play_line(self, text),
+            [banks, "table", table, "player", mover, "ply", ply] => (banks, table, mover, ply, false),
+            [banks, "table", table, "player", mover, "ply", ply, "rolling"] => (banks, table, mover, ply, true),
+            _ => {
+                return Err(format!(
+                    "a position is written as in \"6/0 table 4 player 1 ply 9\", with \"rolling\" behind it where the \
+                     die is in the air, got {}",
+                    shown(text)
+                ));
+            }
+        };
+        let Some((zero, one)) = banks.split_once('/') else {
+            return Err(format!("the banks of both players stand with \"/\" between them, got {}", shown(banks)));
+        };
+        let bank = |player, word| read_number(&format!("the bank of player {player}"), word, 0, self.target);
+        let mover = PLAYERS[usize::from(read_number("the player", mover, 0, 1)?)];
+        let state = Self {
+            plies: read_number("the ply", ply, 0, self.max_plies)?,
+            banks: [bank(0, zero)?, bank(1, one)?],
+            table: read_number("the table", table, 0, self.target)?,
+            mover,
+            rolling,
+            ..*self
+        };
+        state.check()?;
+        Ok(state)
+    }
+
+    fn to_text(&self) -> Option<String> {
+        let Self { plies, banks: [zero, one], table, mover, .. } = *self;
+        let rolling = if self.rolling { " rolling" } else { "" };
+        Some(format!("{zero}/{one} table {table} player {} ply {plies}{rolling}", mover.index()))
     }
 }

@@ -6,9 +6,12 @@
 //! Invariant: the two stone sets are disjoint, and player 0 has as many stones as player 1 or one more.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::play_line;
 
 use crate::key::{Tag, spread};
+use crate::notation::{PLAYERS, is_board, mark, read_board, write_board};
 use crate::planes::{D4, d4_cell, d4_planes};
+use crate::svg::{self, CELL, Svg, centre};
 
 const SIZE: usize = 3;
 const CELLS: usize = SIZE * SIZE;
@@ -59,6 +62,10 @@ impl TicTacToe {
     /// Whose turn it is by the number of stones, whether or not the game is over.
     fn mover(&self) -> Player {
         if self.occupied().count_ones().is_multiple_of(2) { Player::Zero } else { Player::One }
+    }
+
+    fn stone(&self, cell: usize) -> Option<Player> {
+        PLAYERS.into_iter().find(|player| self.stones[player.index()] >> cell & 1 == 1)
     }
 
     fn has_line(&self, player: Player) -> bool {
@@ -142,12 +149,52 @@ impl Game for TicTacToe {
     }
 
     fn render(&self) -> String {
-        let cell = |cell: usize| match (self.stones[0] >> cell & 1, self.stones[1] >> cell & 1) {
-            (1, _) => "x",
-            (_, 1) => "o",
-            _ => ".",
-        };
+        let cell = |cell: usize| self.stone(cell).map_or('.', mark).to_string();
         let row = |row: usize| (0..SIZE).map(|column| cell(row * SIZE + column)).collect::<Vec<_>>().join(" ");
         (0..SIZE).map(row).collect::<Vec<_>>().join("\n")
+    }
+
+    fn to_svg(&self) -> String {
+        let rows: Vec<_> = svg::numbers(SIZE).into_iter().rev().collect();
+        let mut picture = Svg::board(&svg::letters(SIZE), &rows, &svg::standing(self, ["x", "o"]));
+        let line = format!("stroke=\"{}\" stroke-width=\"2\"", svg::INK);
+        let edges = [centre(0) - CELL / 2.0, centre(2) + CELL / 2.0];
+        for at in [centre(0) + CELL / 2.0, centre(1) + CELL / 2.0] {
+            picture.line((at, edges[0]), (at, edges[1]), &line);
+            picture.line((edges[0], at), (edges[1], at), &line);
+        }
+        for cell in 0..CELLS {
+            let (x, y) = (centre(cell % SIZE), centre(cell / SIZE));
+            let look = |player| format!("stroke=\"{}\" stroke-width=\"5\" stroke-linecap=\"round\"", svg::color(player));
+            let arm = 0.25 * CELL;
+            match self.stone(cell) {
+                Some(player @ Player::Zero) => {
+                    picture.line((x - arm, y - arm), (x + arm, y + arm), &look(player));
+                    picture.line((x - arm, y + arm), (x + arm, y - arm), &look(player));
+                }
+                Some(player @ Player::One) => {
+                    picture.circle(x, y, 0.28 * CELL, &format!("fill=\"none\" {}", look(player)));
+                }
+                None => {}
+            }
+        }
+        picture.done()
+    }
+
+    /// A board as in `..x/.o./... x`, or a line of play.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        if !is_board(text) {
+            return play_line(self, text);
+        }
+        let board = read_board(text, SIZE, SIZE)?;
+        board.check_turns()?;
+        let state = Self { stones: PLAYERS.map(|player| board.stones(player).map(|cell| 1_u16 << cell).sum()) };
+        // Two lines of one player share a cell: five stones have no room for others.
+        board.check_winner(PLAYERS.map(|player| state.has_line(player)), |_| true)?;
+        Ok(state)
+    }
+
+    fn to_text(&self) -> Option<String> {
+        Some(write_board(SIZE, SIZE, self.mover(), |cell| self.stone(cell)))
     }
 }

@@ -65,6 +65,7 @@ fn play_one<G: Game>(
         let facts = Facts::of(&state);
         check_position(&state, &facts, &line);
         check_refusals(&state, &facts, &line);
+        check_text(start, &state, &facts, &line);
         for (symmetry, twin) in mirrored.iter().enumerate() {
             check_symmetry(symmetry, &state, twin, &line);
         }
@@ -77,6 +78,7 @@ fn play_one<G: Game>(
         assert!(!followers.contains(&facts.key), "a ply leaves the key as it was, after {line:?}");
 
         if facts.turn == Turn::Terminal {
+            check_line(start, &line);
             return;
         }
         assert!(line.len() < start.max_plies(), "goes on after {} plies: {line:?}", start.max_plies());
@@ -125,6 +127,33 @@ fn check_position<G: Game>(state: &G, facts: &Facts, line: &[Action]) {
             assert!((-1.0..=1.0).contains(&outcome), "outcome {outcome} after {line:?}");
         }
     }
+}
+
+/// A position written down and read again is the same one, if the game has a notation; a picture is whole.
+fn check_text<G: Game>(start: &G, state: &G, facts: &Facts, line: &[Action]) {
+    if let Some(text) = state.to_text() {
+        let read = start.parse(&text).unwrap_or_else(|error| panic!("{text:?}: {error}, after {line:?}"));
+        assert_eq!(Facts::of(&read), *facts, "{text:?} after {line:?}");
+        assert_eq!(read.to_text().as_ref(), Some(&text), "after {line:?}");
+        // What a text says of a position does not depend on where it is read.
+        assert_eq!(state.parse(&text).map(|again| again.key()), Ok(facts.key), "{text:?} after {line:?}");
+    }
+    if line.is_empty() || facts.turn == Turn::Terminal {
+        let picture = state.to_svg();
+        assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>"), "{picture}");
+    }
+}
+
+/// A line of play is read by the names of its actions.
+fn check_line<G: Game>(start: &G, line: &[Action]) {
+    let (mut state, mut names) = (start.clone(), Vec::new());
+    for &action in line {
+        names.push(state.action_name(action));
+        state.play(action);
+    }
+    let text = names.join(" ");
+    assert_eq!(start.parse_actions(&text).as_deref(), Ok(line), "{text}");
+    assert_eq!(start.parse(&text).map(|read| read.key()), Ok(state.key()), "{text}");
 }
 
 /// Whatever is not on offer is refused, says what was, and changes nothing.
