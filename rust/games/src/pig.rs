@@ -162,17 +162,21 @@ impl Pig {
         Ok(())
     }
 
-    /// A lower bound of the plies up to here: points come in sixes, each bank from one turn, and all other turns that
-    /// there must have been are a roll of a one.
+    /// A lower bound of the plies up to here. A player's turns so far were banked or lost on a one. Each is a roll at
+    /// least, points come in sixes, and to bank is a ply of its own.
     fn fewest_plies(&self) -> u32 {
-        let roll = |points: u16| 2 * u32::from(points).div_ceil(6);
-        let held = self.banks.map(|bank| u32::from(bank > 0));
+        let sixes = |points: u16| u32::from(points).div_ceil(6);
         // Player 0 has finished as many turns as player 1, or one more where that one is to move.
         let ahead = u32::from(self.mover == Player::One);
-        let later = held[1].max(held[0].saturating_sub(ahead));
-        let turns = 2 * later + ahead;
-        let banked: u32 = self.banks.map(|bank| roll(bank) + u32::from(bank > 0)).iter().sum();
-        banked + 2 * (turns - held[0] - held[1]) + roll(self.table) + u32::from(self.rolling)
+        let [zero, one] = self.banks.map(|bank| u32::from(bank > 0));
+        let turns = one.max(zero.saturating_sub(ahead));
+        let banked = |bank, turns| {
+            // As many turns as there are sixes are best banked: more points in a turn cost as many rolls.
+            let sixes = sixes(bank);
+            2 * sixes.max(turns) + sixes.min(turns)
+        };
+        let so_far = banked(self.banks[0], turns + ahead) + banked(self.banks[1], turns);
+        so_far + 2 * sixes(self.table) + u32::from(self.rolling)
     }
 }
 

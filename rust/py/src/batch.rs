@@ -214,12 +214,10 @@ impl<G: Hosted> AnyBatch for Batch<G> {
     }
 
     fn picture(&self, index: usize, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>> {
-        // On copies with a place of their own for errors: a game in Python that fails here has not failed the search,
-        // and one that knows no names, say of rolls, has not failed at all.
+        // On copies with a place of their own for errors: a game in Python that fails here has not failed the search.
         let search = &self.searches[index];
         let root = search.root().renewed();
-        let name = |state: &G, action| state.renewed().action_name(action);
-        let shown = look::picture(&root, search.tree(), best, max_nodes, depth, name);
+        let shown = look::picture(&root, search.tree(), best, max_nodes, depth, G::action_name);
         root.fault().map_or(Ok(()), Fault::check)?;
         Ok(shown)
     }

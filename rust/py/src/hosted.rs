@@ -113,6 +113,8 @@ pub(crate) trait AnyState: Send + Sync {
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String>;
     fn to_text(&self) -> Option<String>;
     fn to_python(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>>;
+    /// The error that its game met, if it can fail and has.
+    fn check(&self) -> PyResult<()>;
 
     /// A batch of searches of these states, all of this state's game.
     fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>>;
@@ -218,6 +220,9 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn to_python(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>> {
         self.0.to_python(py)
     }
+    fn check(&self) -> PyResult<()> {
+        self.0.fault().map_or(Ok(()), Fault::check)
+    }
     fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>> {
         Ok(Box::new(Batch::<G>::new(states, settings)?))
     }
@@ -234,7 +239,7 @@ impl<G: Hosted> AnyState for Typed<G> {
             let mut state = self.0.clone();
             let played = random.play(&mut state, &mut Stream::keyed(&[seed, game]));
             // An error of a game in Python comes before what followed from it.
-            self.0.fault().map_or(Ok(()), Fault::check)?;
+            self.check()?;
             plies += played.ok_or_else(|| GameError::new_err("a random game found no action, or did not end"))? as u64;
             done += 1;
             // A reading of the clock takes as long as a ply or two.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use crate::errors::GameError;
@@ -225,8 +226,15 @@ impl Game for PyGame {
         })
     }
 
+    /// The action's number where the game has no name for it: many know none of rolls, and names are for people alone.
     fn action_name(&self, action: Action) -> String {
-        self.ask(action.to_string(), |object| object.call_method1("action_name", (action,))?.extract())
+        let name = |object: &Bound<'_, PyAny>| -> PyResult<String> {
+            object.call_method1("action_name", (action,))?.extract()
+        };
+        self.ask(action.to_string(), |object| match name(object) {
+            Err(error) if error.is_instance_of::<PyException>(object.py()) => Ok(action.to_string()),
+            named => named,
+        })
     }
 
     fn render(&self) -> String {

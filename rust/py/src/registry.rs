@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use azpy_core::text::shown;
 use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -38,9 +39,12 @@ impl Params<'_> {
         self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
+    /// A value of some type; of a number none that is infinite, or no number.
     fn read<T: FromStr>(&self, name: &str, expected: &str) -> Result<T, String> {
         let text = self.text(name);
-        text.parse().map_err(|_| format!("{name} must be {expected}, got {text}"))
+        let endless = text.parse::<f64>().is_ok_and(|number| !number.is_finite());
+        let value = text.parse().ok().filter(|_| !endless);
+        value.ok_or_else(|| format!("{name} must be {expected}, got {}", plainly(text)))
     }
 
     fn number(&self, name: &str) -> Result<usize, String> {
@@ -52,7 +56,7 @@ impl Params<'_> {
         match self.text(name) {
             "0" => Ok(false),
             "1" => Ok(true),
-            text => Err(format!("{name} must be 0 or 1, got {text}")),
+            text => Err(format!("{name} must be 0 or 1, got {}", plainly(text))),
         }
     }
 }
@@ -74,13 +78,20 @@ const GAMES: [Entry; 6] = [
     Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(hosted(TicTacToe::new())) },
 ];
 
-/// Numbers in one spelling, so that equal games have equal names: 07 is 7, and 7.50 is 7.5.
-fn plain_number(text: String) -> String {
+/// Numbers in one spelling, so that equal games have equal names: 07 is 7, 7.50 is 7.5, and -0 is 0.
+fn plain_number(text: &str) -> String {
     match (text.parse::<u64>(), text.parse::<f64>()) {
         (Ok(number), _) => number.to_string(),
-        (_, Ok(number)) if number.is_finite() => number.to_string(),
-        _ => text,
+        // Larger ones would be spelled out in hundreds of digits; no game has a use for them.
+        (_, Ok(number)) if number.abs() < 1e15 => (number + 0.0).to_string(),
+        _ => text.to_string(),
     }
+}
+
+/// A value as an error repeats it: a number as it is, anything else in quotes.
+fn plainly(text: &str) -> String {
+    let number = text.parse::<f64>().is_ok_and(f64::is_finite) && text.len() < 40;
+    if number { text.to_string() } else { shown(text) }
 }
 
 /// The games there are: name -> parameters with their defaults.
@@ -136,27 +147,31 @@ pub(crate) fn make(spec: &str, mut given: Vec<(String, String)>) -> Result<State
         None => (spec.trim(), ""),
         Some((name, rest)) => {
             let inside = rest.trim_end().strip_suffix(')');
-            (name.trim(), inside.ok_or_else(|| format!("game {spec:?} lacks its closing parenthesis"))?)
+            (name.trim(), inside.ok_or_else(|| format!("game {} lacks its closing parenthesis", shown(spec)))?)
         }
     };
     for part in inside.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let pair = part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-        let (key, value) = pair.ok_or_else(|| format!("expected parameter=value in game {spec:?}, got {part:?}"))?;
+        let (key, value) =
+            pair.ok_or_else(|| format!("expected parameter=value in game {}, got {}", shown(spec), shown(part)))?;
         given.push((key.to_string(), value.to_string()));
     }
     let Some(entry) = GAMES.iter().find(|entry| entry.name == name) else {
         let names: Vec<_> = GAMES.iter().map(|entry| entry.name).collect();
-        return Err(format!("unknown game {name:?}; there are: {}", names.join(", ")));
+        return Err(format!("unknown game {}; there are: {}", shown(name), names.join(", ")));
     };
     let mut values: Vec<(&str, String)> =
         entry.params.iter().map(|&(name, default)| (name, default.to_string())).collect();
-    for (key, value) in given {
-        let Some(known) = values.iter_mut().find(|(name, _)| *name == key) else {
+    for (place, (key, value)) in given.iter().enumerate() {
+        if given[..place].iter().any(|(earlier, _)| earlier == key) {
+            return Err(format!("parameter {} is given twice", shown(key)));
+        }
+        let Some(known) = values.iter_mut().find(|(name, _)| *name == key.as_str()) else {
             let names: Vec<_> = entry.params.iter().map(|&(name, _)| name).collect();
             let known = if names.is_empty() { "it has none".into() } else { format!("it has: {}", names.join(", ")) };
-            return Err(format!("{name} has no parameter {key:?}; {known}"));
+            return Err(format!("{name} has no parameter {}; {known}", shown(key)));
         };
-        known.1 = plain_number(value);
+        known.1 = plain_number(value.trim());
     }
     let inner = (entry.make)(&Params(&values))?;
     let plain = entry.params.iter().zip(&values).all(|((_, default), (_, value))| default == value);

@@ -18,7 +18,7 @@ use crate::evaluators::AnyEvaluator;
 use crate::hosted::{AnyState, BatchSettings};
 use crate::picture::drawn;
 use crate::settings;
-use crate::state::{State, any_state};
+use crate::state::{any_state, as_object};
 
 /// What a search found. Arrays are [L], one entry a legal action, ascending; values are for the player to move.
 ///
@@ -611,10 +611,7 @@ impl VectorSearch {
         (0..session.batch.len())
             .map(|index| {
                 let inner = session.batch.state(index);
-                match inner.to_python(py) {
-                    Some(object) => object,
-                    None => Ok(Py::new(py, State { spec: session.spec.clone(), inner })?.into_any()),
-                }
+                as_object(py, &session.spec, inner)
             })
             .collect()
     }

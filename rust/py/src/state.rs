@@ -194,14 +194,14 @@ impl State {
         })
     }
 
-    /// Reads a line of play that begins here: names of actions (and of chance outcomes), or a game's own notation.
-    /// Raises ValueError with the word that is wrong.
+    /// Reads a line of play that begins here: names of actions (and of chance outcomes) with blanks between, or a game's
+    /// own notation. Raises ValueError with the word that is wrong.
     ///
     ///     >>> import azpy
     ///     >>> azpy.make_game("hex", size=5).parse_actions("a1 c3 b2")
     ///     [0, 12, 6]
     fn parse_actions(&self, text: &str) -> PyResult<Vec<u32>> {
-        self.inner.parse_actions(text).map_err(PyValueError::new_err)
+        caught(|| self.inner.parse_actions(text).map_err(PyValueError::new_err))
     }
 
     /// The action that corresponds to `action` after a symmetry.
@@ -244,25 +244,46 @@ impl State {
     }
 }
 
-/// Reads a position in its game's notation, or as the line of play that leads there from the start.
+/// Reads a position in its game's notation, or as the line of play that leads there.
 ///
 /// Args:
-///     game: a game's name, with its parameters if they are not the usual ones, or a start.
-///     text: see the game in docs/games.md: FEN for chess, SGF for Go; names of actions everywhere.
+///     game: a game's name, with its parameters if they are not the usual ones; or a State, or an instance of an
+///         azpy.Game, where a line of play then begins.
+///     text: see the game in docs/games.md: what `State.to_text` writes, or names of actions and of chance outcomes with
+///         blanks between. A game written in Python is read by its `action_name`, and where that knows no name, by the
+///         number. An empty text is the position where a line begins.
 ///
-/// Raises ValueError with what was expected.
+/// Returns:
+///     A State; for a game written in Python a new instance.
+///
+/// Raises:
+///     ValueError: text that cannot be read, or a position that cannot be; says what was expected.
+///     TypeError: something that is no game.
 ///
 ///     >>> import azpy
 ///     >>> azpy.parse_state("hex(size=5)", "a1 c3 b2").turn
 ///     1
+///     >>> print(azpy.parse_state("hex(size=3)", ".../.x./..o x"))
+///       a b c
+///     1 . . .
+///      2 . x .
+///       3 . . o
 #[pyfunction]
-pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str) -> PyResult<State> {
-    let start = match game.cast::<State>() {
-        Ok(state) => state.borrow().copy(),
-        Err(_) => crate::registry::make(&game.extract::<String>()?, Vec::new()).map_err(PyValueError::new_err)?,
-    };
-    let inner = start.inner.parse(text).map_err(PyValueError::new_err)?;
-    Ok(State { spec: start.spec, inner })
+pub(crate) fn parse_state(py: Python<'_>, game: &Bound<'_, PyAny>, text: &str) -> PyResult<Py<PyAny>> {
+    let (spec, start) = any_game(game)?;
+    let read = caught(|| Ok(start.parse(text)));
+    // An error of a game in Python comes before what followed from it.
+    start.check()?;
+    let inner = read?.map_err(PyValueError::new_err)?;
+    as_object(py, &spec, inner)
+}
+
+/// A position as Python holds it: a `State`, or the object of a game written in Python.
+pub(crate) fn as_object(py: Python<'_>, spec: &str, inner: Box<dyn AnyState>) -> PyResult<Py<PyAny>> {
+    match inner.to_python(py) {
+        Some(object) => object,
+        None => Ok(Py::new(py, State { spec: spec.to_string(), inner })?.into_any()),
+    }
 }
 
 fn terminal_shows_colors(py: Python<'_>) -> PyResult<bool> {
@@ -330,15 +351,17 @@ pub(crate) fn random_playouts(py: Python<'_>, game: &Bound<'_, PyAny>, games: u6
 
 /// A state, or a game written in Python, as what it is called and a position.
 pub(crate) fn any_state(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
+    state_of(object, "an azpy.State or an instance of an azpy.Game")
+}
+
+fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<(String, Box<dyn AnyState>)> {
     if let Ok(state) = object.cast::<State>() {
         let state = state.borrow();
         return Ok((state.spec.clone(), state.inner.boxed()));
     }
     if object.is_instance_of::<pyo3::types::PyType>() || !object.hasattr("legal_actions")? {
-        return Err(PyTypeError::new_err(format!(
-            "expected an azpy.State or an instance of an azpy.Game, got {}",
-            object.repr()?
-        )));
+        let came: String = object.repr()?.to_cow()?.chars().take(200).collect();
+        return Err(PyTypeError::new_err(format!("expected {expected}, got {came}")));
     }
     let game = PyGame::new(object)?;
     Ok((game.name().to_string(), Box::new(Typed(game))))
@@ -351,6 +374,6 @@ pub(crate) fn any_game(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn A
             let state = crate::registry::make(&spec, Vec::new()).map_err(PyValueError::new_err)?;
             Ok((state.spec, state.inner))
         }
-        Err(_) => any_state(object),
+        Err(_) => state_of(object, "a game's name, an azpy.State or an instance of an azpy.Game"),
     }
 }
