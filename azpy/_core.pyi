@@ -1,7 +1,7 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypedDict, Unpack, final, type_check_only
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack, final, overload, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ __all__ = [
     "__version__",
     "list_games",
     "make_game",
+    "parse_state",
     "random_playouts",
 ]
 
@@ -62,9 +63,14 @@ class GameLike(Protocol):
     obs_shape: tuple[int, int, int]
     max_plies: int
 
+_Own = TypeVar("_Own", bound=GameLike)
+
 def list_games() -> dict[str, dict[str, int | float | str]]: ...
 def make_game(name: str, **params: int | float | str) -> State: ...
+@overload
 def parse_state(game: str | State, text: str) -> State: ...
+@overload
+def parse_state(game: _Own, text: str) -> _Own: ...
 def random_playouts(game: str | State | GameLike, games: int, seed: int = 0) -> int: ...
 
 @final

@@ -100,7 +100,7 @@ class Game(ABC):
         """The position's number, in [0, 2**128): equal keys must mean equal `encode`, `legal_actions` and future."""
 
     def action_name(self, action: int) -> str:
-        """What a person calls the action at this position."""
+        """What a person calls the action, or the chance outcome, at this position; `azpy.parse_state` reads it."""
         return str(action)
 
     def __str__(self) -> str:

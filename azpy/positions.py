@@ -23,6 +23,7 @@ __all__ = [
     "make_position",
     "name_of",
     "observation_of",
+    "picture_of",
     "replayed",
     "turn_of",
 ]
@@ -111,12 +112,24 @@ def name_of(position: Position, action: int) -> str:
         return str(action)
 
 
-def board_of(position: Position) -> str:
-    """The position as a person sees it; where a game written in Python cannot show it, why not."""
+def board_of(position: Position, color: bool | None = False) -> str:
+    """The position as a person sees it; where a game written in Python cannot show it, why not.
+
+    Args:
+        position: of any game.
+        color: see `State.render`: None is where standard output is a terminal. Games written in Python have none.
+    """
+    if isinstance(position, _core.State):
+        return position.render(color)
     try:
         return _writable(str(position))
     except Exception as error:  # what only people look at must not end a run
         return f"({type(error).__name__} while it was drawn: {_writable(error)})"
+
+
+def picture_of(position: Position) -> str | None:
+    """The position as an SVG document; None for a game written in Python, which has only its text."""
+    return position.to_svg() if isinstance(position, _core.State) else None
 
 
 def _writable(text: object) -> str:

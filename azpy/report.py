@@ -14,7 +14,7 @@ import numpy as np
 from azpy import _core
 from azpy.alarms import alarms
 from azpy.errors import missing_to_train
-from azpy.positions import Position, board_of, name_of
+from azpy.positions import Position, board_of, name_of, picture_of
 from azpy.statistics import Searched, calibration, searched_positions
 
 __all__ = ["make_report"]
@@ -91,6 +91,7 @@ figcaption { font-size: .85rem; color: #555 }
 .boards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 330px), 1fr)); gap: 1rem }
 .board { border: 1px solid #ddd; border-radius: 6px; padding: .75rem; min-width: 0 }
 .board pre { font: 15px/1.25 ui-monospace, monospace; overflow-x: auto; margin: .5rem 0 }
+.board img { display: block; max-width: 100%; max-height: 340px; margin: .5rem auto }
 .board table { width: 100% }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums }
 th { font-weight: normal; text-align: left; color: #555; padding-right: 1.5rem }
@@ -223,11 +224,13 @@ def _figure(title: str, caption: str, draw: Callable[[Any], None]) -> str:
         draw(axes)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None})
-    picture = base64.b64encode(buffer.getvalue()).decode()
-    return (
-        f'<figure><img alt="{html.escape(title)}" src="data:image/svg+xml;base64,{picture}">'
-        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
-    )
+    return f"<figure>{_inline(buffer.getvalue(), title)}<figcaption>{html.escape(caption)}</figcaption></figure>"
+
+
+def _inline(svg: bytes, alternative: str) -> str:
+    """A picture that is part of the page."""
+    picture = base64.b64encode(svg).decode()
+    return f'<img alt="{html.escape(alternative)}" src="data:image/svg+xml;base64,{picture}">'
 
 
 def _telling(positions: Searched) -> list[tuple[int, int]]:
@@ -239,6 +242,12 @@ def _telling(positions: Searched) -> list[tuple[int, int]]:
             break
         chosen.setdefault(int(positions.game[index]), int(positions.ply[index]))
     return list(chosen.items())
+
+
+def _board(state: Position) -> str:
+    """The position as a picture, or as text where there is none."""
+    picture, text = picture_of(state), board_of(state)
+    return f"<pre>{html.escape(text)}</pre>" if picture is None else _inline(picture.encode(), text)
 
 
 def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], Position]) -> str:
@@ -261,7 +270,7 @@ def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], Posit
     return (
         f'<div class="board"><b>Game {record.game_id}, ply {ply}</b>, player {record.players[ply]} to move: value '
         f"{record.root_values[ply]:+.2f}, in the end {outcome}"
-        f"<pre>{html.escape(board_of(state))}</pre><table><thead><tr>"
+        f"{_board(state)}<table><thead><tr>"
         "<th>action</th><th>search</th><th>network</th><th></th></tr></thead>"
         f"{''.join(lines)}</table></div>"
     )

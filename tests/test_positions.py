@@ -79,10 +79,10 @@ def test_a_python_class_is_found_in_the_current_folder(heap: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "text"),
     [
-        ("nope", "unknown game \"nope\"; there are:"),
-        ("connect_four(depth=3)", "has no parameter \"depth\"; it has: width, height, k"),
-        ("connect_four(width)", "expected parameter=value in game \"connect_four(width)\", got \"width\""),
-        ("connect_four(width=wide)", "width must be a whole number >= 0, got wide"),
+        ("nope", 'unknown game "nope"; there are:'),
+        ("connect_four(depth=3)", 'has no parameter "depth"; it has: width, height, k'),
+        ("connect_four(width)", 'expected parameter=value in game "connect_four(width)", got "width"'),
+        ("connect_four(width=wide)", 'width must be a whole number >= 0, got "wide"'),
         ("connect_four(width=0)", "connect_four(width=0)"),
         ("hex(size=14)", "the size must be from 3 to 13, got 14"),
         ("hex(swap=2)", "swap must be 0 or 1, got 2"),

@@ -1,5 +1,6 @@
 """What a run says about itself: statistics against a slow reading of the records, alarms, and the page."""
 
+import base64
 import math
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -155,12 +156,16 @@ class Page(HTMLParser):
         super().__init__()
         self.open: list[str] = []
         self.sources: list[str] = []
+        self.pictures: dict[str, str] = {}  # what stands for each -> where it is from
         self.text = ""
         self.feed(text)
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag == "img":
+            picture = dict(attrs)
+            self.pictures[picture["alt"] or ""] = picture["src"] or ""
         if tag not in ("meta", "img", "link"):
             self.open.append(tag)
 
@@ -198,7 +203,16 @@ def test_a_page_shows_the_position_before_the_action() -> None:
     state = azpy.make_game("connect_four")
     for action in record.actions[:ply].tolist():
         state.play(action)
-    assert str(state) in page.text
+    assert base64.b64decode(page.pictures[str(state)].partition("base64,")[2]).decode() == state.to_svg()
+
+
+def test_a_position_of_a_game_in_python_is_shown_as_its_text() -> None:
+    start = Countdown(6)
+    with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, simulations=4, games=2) as games:
+        records = list(games)
+    page = page_of("countdown", records, [], start.clone)
+    assert "Countdown(key=" in page.text
+    assert not any("Countdown" in shown for shown in page.pictures)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Shows a stored game of a run, position by position, with what search thought; or repeats its searches.
 
+In a terminal the pieces of boards have colors, unless NO_COLOR is set; in a pipe or a file they are plain text.
+
 --check plays the game again with the settings in config.toml and the model that played it, and says whether every
 visit, prior and value has the same bits. Models of old checkpoints are deleted as a run goes on (the newest three and
 every tenth are kept): --model gives one that you have kept.
@@ -50,7 +52,7 @@ def _replay(arguments: Sequence[str]) -> int:
     if options.ply is not None and not 0 <= options.ply < len(record):
         raise SettingsError(f"game {record.game_id} has plies 0 to {len(record) - 1}, got --ply {options.ply}")
     rules = _rules_say(run, record)
-    found = _game(run, record, iteration, rules)
+    found = _game(run, record, iteration, rules, color=False if options.json else None)
     comparison = None
     if options.check:
         if rules is not None:
@@ -73,16 +75,18 @@ def _rules_say(run: StoredRun, record: GameRecord) -> str | None:
     return None
 
 
-def _game(run: StoredRun, record: GameRecord, iteration: int | None, rules: str | None) -> dict[str, Any]:
-    """All that is shown, as plain values."""
+def _game(
+    run: StoredRun, record: GameRecord, iteration: int | None, rules: str | None, color: bool | None
+) -> dict[str, Any]:
+    """All that is shown, as plain values; boards in color as `board_of` says."""
     found: dict[str, Any] = {"run": str(run.path), "iteration": iteration, "rules": rules or "the same outcome"}
     if rules is not None:  # it may not even be possible to play it
         return found | {"game_id": record.game_id, "outcome": record.outcome, "plies": []}
     found |= game_as_dict(run.start, record)
     for row, position in zip(found["plies"], replayed(run.start, record.actions.tolist()), strict=False):
-        row["board"] = board_of(position)
+        row["board"] = board_of(position, color)
     *_, last = replayed(run.start, record.actions.tolist())
-    return found | {"last_board": board_of(last), "ended_by_rules": is_terminal(last)}
+    return found | {"last_board": board_of(last, color), "ended_by_rules": is_terminal(last)}
 
 
 def _text(found: dict[str, Any], comparison: Comparison | None) -> str:

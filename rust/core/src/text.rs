@@ -232,7 +232,11 @@ mod tests {
         let names = &[("take", "t"), ("take two", "tt"), ("take  two more", "m"), ("two", "2")];
         assert_eq!(read(names, " take\ttwo take  two"), Ok(vec![1, 1]));
         assert_eq!(read(names, "take two more two take"), Ok(vec![2, 3, 0]));
-        assert!(read(names, "taketwo").unwrap_err().ends_with("not among the legal ones: take, take two, take  two more, two"));
+        assert!(
+            read(names, "taketwo")
+                .unwrap_err()
+                .ends_with("not among the legal ones: take, take two, take  two more, two")
+        );
         assert_eq!(read(names, "t m"), Ok(vec![0, 2]));
         assert_eq!(read(names, ""), Ok(vec![]));
     }

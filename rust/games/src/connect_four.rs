@@ -301,7 +301,8 @@ impl Game for ConnectFour {
         };
         let mut board = String::new();
         for row in 0..self.height() {
-            board += &line((0..self.width()).map(|column| self.stone(column, row).map_or('.', mark).to_string()).collect());
+            board +=
+                &line((0..self.width()).map(|column| self.stone(column, row).map_or('.', mark).to_string()).collect());
         }
         board += &line((1..=self.width()).map(|number| number.to_string()).collect());
         board.trim_end().to_owned()

@@ -165,7 +165,8 @@ impl Game for TicTacToe {
         }
         for cell in 0..CELLS {
             let (x, y) = (centre(cell % SIZE), centre(cell / SIZE));
-            let look = |player| format!("stroke=\"{}\" stroke-width=\"5\" stroke-linecap=\"round\"", svg::color(player));
+            let look =
+                |player| format!("stroke=\"{}\" stroke-width=\"5\" stroke-linecap=\"round\"", svg::color(player));
             let arm = 0.25 * CELL;
             match self.stone(cell) {
                 Some(player @ Player::Zero) => {

@@ -4,6 +4,7 @@
 //! Millions of texts: `cargo test --release -p azpy-games --test notation -- --ignored --nocapture`.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
@@ -105,7 +106,10 @@ fn numbers_of_stones_that_nobody_can_have_are_refused() {
     let turns = "where x is to move both have as many stones, got 3 of x and 2 of o";
     refused(
         &TicTacToe::new(),
-        &[("xxx/oo./... x", turns), (".../.../... o", "where o is to move x has one stone more, got 0 of x and 0 of o")],
+        &[
+            ("xxx/oo./... x", turns),
+            (".../.../... o", "where o is to move x has one stone more, got 0 of x and 0 of o"),
+        ],
     );
     refused(&ConnectFour::new(4, 4, 4).unwrap(), &[("..../..../..../xo.. o", "got 1 of x and 1 of o")]);
     refused(&Hex::new(3, false).unwrap(), &[(".../.o./... x", "got 0 of x and 1 of o"), ("x../o../... o", "got 1")]);
@@ -323,10 +327,11 @@ fn notations() -> Vec<Box<dyn Notation>> {
 }
 
 /// What texts are made of, so that mutations often mean something.
-static PIECES: [&str; 32] = [
-    "x", "o", ".", "/", " ", "0", "1", "2", "9", "20", "65535", "65536", "99999999999999999999", "-1", "+3", "a1", "b2",
-    "swap", "pass", "roll", "hold", "take", "heap", "player", "table", "ply", "rolling", "X", "\n", "\0", "é", "\u{202e}",
-];
+static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let words = "x o . / 0 1 2 9 20 65535 65536 99999999999999999999 -1 +3 a1 b2 X swap pass roll hold take heap player \
+                 table ply rolling é \u{202e} \0";
+    words.split(' ').chain([" ", "\n"]).collect()
+});
 
 /// A few characters or words removed, put in, exchanged or repeated.
 fn mutated(text: &str, random: &mut Random) -> String {
@@ -356,7 +361,7 @@ proptest! {
     #[test]
     fn any_text_is_read_or_refused(
         characters in proptest::collection::vec(any::<char>(), 0..60),
-        pieces in proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..40),
+        pieces in proptest::collection::vec(proptest::sample::select(&**PIECES), 0..40),
     ) {
         let (characters, pieces) = (characters.into_iter().collect::<String>(), pieces.concat());
         for notation in notations() {
