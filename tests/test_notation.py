@@ -120,7 +120,7 @@ def test_a_python_game_is_read_by_its_names_and_where_it_has_none_by_numbers() -
     read = azpy.parse_state(start, "take two take 2 take")
     assert type(read) is Named
     assert (read.heap, read.player) == (10 - 2 - 1 - 1, 0)
-    assert read.passes == [1, 0]
+    assert read.passes == [0, 1]
     assert start.heap == 10
     assert azpy.parse_state(start, "").key() == start.key()
     dice = azpy.parse_state(DiceCountdown(10), "2 0 1 1")

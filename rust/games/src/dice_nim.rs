@@ -163,16 +163,16 @@ impl Game for DiceNim {
     }
 
     fn to_svg(&self) -> String {
-        const ACROSS: u16 = 20;
         const STEP: f32 = 18.0;
         let who = svg::standing(self, ["player 0", "player 1"]);
         let who = if self.turn() == Turn::Chance { format!("player {} rolls", self.mover.index()) } else { who };
         let below = format!("{who}, {} of {} left", self.heap, self.start);
-        let (rows, width) = (self.start.div_ceil(ACROSS), STEP * f32::from(ACROSS) + 100.0);
+        let across = self.start.min(20);
+        let (rows, width) = (self.start.div_ceil(across), f32::max(STEP * f32::from(across) + 100.0, 300.0));
         let height = f32::max(STEP * f32::from(rows), 50.0) + 60.0;
         let mut picture = Svg::new(width, height, &below);
         for counter in 0..self.start {
-            let (x, y) = (f32::from(counter % ACROSS), f32::from(counter / ACROSS));
+            let (x, y) = (f32::from(counter % across), f32::from(counter / across));
             let left = if counter < self.heap { svg::INK } else { svg::EMPTY };
             let look = format!("fill=\"{left}\" stroke=\"{}\"", svg::LINE);
             picture.circle(20.0 + STEP * (x + 0.5), 15.0 + STEP * (y + 0.5), 0.4 * STEP, &look);
