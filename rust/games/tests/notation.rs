@@ -302,7 +302,7 @@ impl<G: Game> Notation for G {
             names.push(state.action_name(action));
             state.play(action);
         }
-        if random.next() % 4 == 0 { names.join(" ") } else { state.to_text().unwrap() }
+        if random.next().is_multiple_of(4) { names.join(" ") } else { state.to_text().unwrap() }
     }
 }
 
