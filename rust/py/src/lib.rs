@@ -1,9 +1,9 @@
 //! The Python module `azpy._core`: conversions, the door past the GIL, errors. No search arithmetic, no rules.
 //!
 //! [`hosted`] is what a game needs to be reached from Python, [`registry`] the games by name, [`pygame`] games written
-//! in Python, [`evaluators`] what may answer; [`state`], [`search`], [`selfplay`], [`replay`] and [`record`] are the
-//! Python classes; [`picture`] hands trees to what draws them. The core is compiled once a game; Python sees it through
-//! four small object-safe traits.
+//! in Python, [`evaluators`] what may answer; [`state`], [`search`], [`result`], [`selfplay`], [`replay`] and [`record`]
+//! are the Python classes; [`picture`] hands trees to what draws them. The core is compiled once a game; Python sees it
+//! through four small object-safe traits.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -15,6 +15,7 @@ mod pygame;
 mod record;
 mod registry;
 mod replay;
+mod result;
 mod search;
 mod selfplay;
 mod settings;
@@ -35,7 +36,9 @@ mod _core {
     #[pymodule_export]
     use crate::replay::ReplayBuffer;
     #[pymodule_export]
-    use crate::search::{Search, SearchResult, VectorSearch};
+    use crate::result::SearchResult;
+    #[pymodule_export]
+    use crate::search::{Search, VectorSearch};
     #[pymodule_export]
     use crate::selfplay::SelfPlay;
     #[pymodule_export]

@@ -1,0 +1,311 @@
+//! `azpy.SearchResult`, and the session that a search shares with its results.
+
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+use azpy_core::look::{Variation, standard_errors, variations};
+use azpy_core::search::{SearchResult as CoreResult, SearchStats, Stop};
+use azpy_core::selfplay::sharpen;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::batch::AnyBatch;
+use crate::errors::caught;
+use crate::picture::drawn;
+use crate::settings;
+
+/// What a search found. Arrays are [L], one entry a legal action, ascending; values are for the player to move.
+///
+/// `standard_errors`, `principal_variations`, `to_dot` and `to_svg` read the search's tree when they are asked for, and
+/// raise ValueError once it has been run, advanced or replaced. So a result is small, but as long as there is one its
+/// search's tree stays in memory: to keep many, use one `Search` for all. A notebook shows a result as its picture.
+///
+///     >>> import azpy
+///     >>> state = azpy.make_game("tic_tac_toe")
+///     >>> result = azpy.Search(azpy.UniformEvaluator(), simulations=300).run(state)
+///     >>> result.standard_errors.shape
+///     (9,)
+///     >>> actions, visits, q = result.principal_variations(1, length=2)[0]
+///     >>> actions == result.principal_variation[:2]
+///     True
+///     >>> result.to_svg(max_nodes=20).startswith("<svg")
+///     True
+///     >>> result.to_dot(depth=1).splitlines()[0]
+///     'digraph search {'
+#[pyclass(module = "azpy", frozen)]
+pub(crate) struct SearchResult {
+    inner: CoreResult,
+    num_actions: usize,
+    stats: SearchStats,
+    nodes: usize,
+    memory: usize,
+    /// Where the tree is, which of its session it is, and how often it had changed when this was read from it.
+    session: SharedSession,
+    index: usize,
+    changes: u64,
+}
+
+/// Of a picture: nobody reads more.
+const MOST_NODES: i64 = 10_000;
+
+impl SearchResult {
+    /// The session, with the tree as this result knows it, for `what`.
+    fn session(&self, what: &str) -> PyResult<MutexGuard<'_, Session>> {
+        let session = exclusive(&self.session)?;
+        if session.batch.changes(self.index) == self.changes {
+            return Ok(session);
+        }
+        Err(PyValueError::new_err(format!(
+            "{what} reads the search's tree, which has been run, advanced or replaced since this result; \
+             ask before that, or search the position again"
+        )))
+    }
+
+    fn draw<'py>(
+        &self,
+        py: Python<'py>,
+        function: &str,
+        max_nodes: i64,
+        depth: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if !(1..=MOST_NODES).contains(&max_nodes) {
+            let text = format!("max_nodes must be between 1 and {MOST_NODES}, got {max_nodes}");
+            return Err(PyValueError::new_err(text));
+        }
+        let depth = depth.map_or(Ok(usize::MAX), |depth| settings::at_least("depth", depth, 0))?;
+        let session = self.session(function)?;
+        let best = &self.inner.principal_variation;
+        let shown = caught(|| session.batch.picture(self.index, best, max_nodes as usize, depth))?;
+        let title = session.spec.clone();
+        drop(session);
+        drawn(py, function, &title, shown)
+    }
+}
+
+#[pymethods]
+impl SearchResult {
+    /// int64 [L]: the legal actions; empty when the game is over.
+    #[getter]
+    fn actions<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_iter(py, self.inner.actions.iter().map(|&action| i64::from(action)))
+    }
+
+    /// int64 [L]: simulations through each action.
+    #[getter]
+    fn visits<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_iter(py, self.inner.visits.iter().map(|&visits| i64::from(visits)))
+    }
+
+    /// float32 [L]: the evaluator's priors, without root noise.
+    #[getter]
+    fn priors<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        PyArray1::from_slice(py, &self.inner.priors)
+    }
+
+    /// float32 [L]: mean value of each action for the player to move; 0 for an action without visits.
+    #[getter]
+    fn q<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        PyArray1::from_slice(py, &self.inner.q)
+    }
+
+    /// Mean value of the position for the player to move, in [-1, 1], its own evaluation included; when the game is
+    /// over, the outcome for player 0.
+    #[getter]
+    fn value(&self) -> f32 {
+        self.inner.value
+    }
+
+    /// int64 [L]: -1, or the plies in which the game is proven to end, with the value in `q`, after the action (254 for
+    /// 254 and more). Only with `solver`.
+    #[getter]
+    fn proofs<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_iter(py, self.inner.proofs.iter().map(|&proof| i64::from(proof) - 1))
+    }
+
+    /// The plies in which the game is proven to end with `value`, or None.
+    #[getter]
+    fn proof(&self) -> Option<u8> {
+        self.inner.proof.checked_sub(1)
+    }
+
+    /// float32 [L]: the policy to learn from this search; sums to 1. Shares of the visits, without those that were only
+    /// forced (those of a proven action are from before it was proven), or with Gumbel the improved policy, all on
+    /// `action` where the position is proven. Without visits, the priors.
+    #[getter]
+    fn target<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        PyArray1::from_slice(py, &self.inner.target)
+    }
+
+    /// Why the run ended: "simulations" (all are done), "evaluations", "decided" (early_stop), "proven", "seconds", or
+    /// "game over".
+    #[getter]
+    fn stop(&self) -> &'static str {
+        stop_name(self.inner.stop)
+    }
+
+    /// The action to play: a proven win; else the one with the most visits (then the higher prior, then the lower
+    /// number), or what `lcb` or Gumbel's rule says; or what is proven to be better. None when the game is over.
+    #[getter]
+    fn action(&self) -> Option<u32> {
+        self.inner.action
+    }
+
+    /// The line of play that `action` begins, most visited from there on, up to the first roll.
+    #[getter]
+    fn principal_variation(&self) -> Vec<u32> {
+        self.inner.principal_variation.clone()
+    }
+
+    /// float32 [L]: the standard error of each `q`, from how the values of the action's simulations scatter; NaN below
+    /// 2 visits.
+    ///
+    /// It takes the simulations for independent, which those of a search are not: a measure of scatter, no promise.
+    #[getter]
+    fn standard_errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let session = self.session("standard_errors")?;
+        Ok(PyArray1::from_vec(py, standard_errors(session.batch.tree(self.index))))
+    }
+
+    /// The lines of the `count` most visited actions, as [(actions, visits, q)].
+    ///
+    /// `actions` is the action with the most visited ones after it, at most `length` and up to the first roll; `visits`
+    /// are the simulations through the action, `q` its mean value for the player to move. The first line is
+    /// `principal_variation` where `action` is the most visited one. An action without visits has none.
+    #[pyo3(signature = (count = 3, length = None))]
+    fn principal_variations(&self, count: i64, length: Option<i64>) -> PyResult<Vec<(Vec<u32>, u32, f32)>> {
+        let count = settings::at_least("count", count, 0)?;
+        let length = length.map_or(Ok(usize::MAX), |length| settings::at_least("length", length, 1))?;
+        let session = self.session("principal_variations")?;
+        let found = variations(session.batch.tree(self.index), count, length);
+        Ok(found.into_iter().map(|Variation { actions, visits, q }| (actions, visits, q)).collect())
+    }
+
+    /// The tree as Graphviz text (`dot -Tsvg`): the nodes that `to_svg` shows.
+    #[pyo3(signature = (max_nodes = 60, depth = None))]
+    fn to_dot<'py>(&self, py: Python<'py>, max_nodes: i64, depth: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.draw(py, "to_dot", max_nodes, depth)
+    }
+
+    /// The tree as a picture, SVG that needs no other file: of the visited nodes down to `depth` plies (rolls counted)
+    /// below the root the `max_nodes` most visited, at most 10,000.
+    ///
+    /// A node shows its visits N, the prior P that it was searched with (root noise included; after a roll the
+    /// probability) and Q, the mean value for the player who is named: who chose the action; player 0 after a roll; at
+    /// the root the player to move. Siblings stand in the order of their visits; "+n more" counts visited ones left
+    /// out. An exception in a game written in Python comes as it is; an action that it cannot name is a number.
+    #[pyo3(signature = (max_nodes = 60, depth = None))]
+    fn to_svg<'py>(&self, py: Python<'py>, max_nodes: i64, depth: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.draw(py, "to_svg", max_nodes, depth)
+    }
+
+    /// For notebooks: `to_svg()`, or None where the tree has changed or is being searched.
+    fn _repr_svg_<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.session("_repr_svg_").is_err() {
+            return Ok(None);
+        }
+        self.draw(py, "to_svg", 60, None).map(Some)
+    }
+
+    /// Counts of this run: simulations, evaluations (leaves the evaluator answered, the root's own included),
+    /// cache_hits, terminals, collisions, rounds, unexpanded (leaves for whose children a full tree had no room); and of the tree: nodes, memory_bytes.
+    #[getter]
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = search_stats(py, &self.stats)?;
+        stats.set_item("nodes", self.nodes)?;
+        stats.set_item("memory_bytes", self.memory)?;
+        Ok(stats)
+    }
+
+    /// float32 [A]: probabilities proportional to target^(1/temperature), so by default to powers of the visits; 0 for
+    /// illegal actions, and for what is proven to lose unless there is nothing else. Temperature 0 is all on `action`.
+    #[pyo3(signature = (temperature = 1.0))]
+    fn policy<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let mut policy = vec![0.0; self.num_actions];
+        fill_policy(&self.inner, check_temperature(temperature)?, &mut policy);
+        Ok(policy.into_pyarray(py))
+    }
+
+    fn __repr__(&self) -> String {
+        let Some(action) = self.inner.action else {
+            return format!("<azpy.SearchResult of a finished game, outcome {} for player 0>", self.inner.value);
+        };
+        let visits: u64 = self.inner.visits.iter().map(|&visits| u64::from(visits)).sum();
+        format!("<azpy.SearchResult action {action}, value {:.3}, {visits} visits>", self.inner.value)
+    }
+}
+
+pub(crate) fn stop_name(stop: Stop) -> &'static str {
+    match stop {
+        Stop::Simulations => "simulations",
+        Stop::Evaluations => "evaluations",
+        Stop::Decided => "decided",
+        Stop::Proven => "proven",
+        Stop::Interrupted => "seconds",
+        Stop::GameOver => "game over",
+    }
+}
+
+pub(crate) fn search_stats<'py>(py: Python<'py>, stats: &SearchStats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("simulations", stats.simulations)?;
+    dict.set_item("evaluations", stats.evaluations)?;
+    dict.set_item("cache_hits", stats.cache_hits)?;
+    dict.set_item("terminals", stats.terminals)?;
+    dict.set_item("collisions", stats.collisions)?;
+    dict.set_item("rounds", stats.rounds)?;
+    dict.set_item("unexpanded", stats.unexpanded)?;
+    Ok(dict)
+}
+
+pub(crate) fn check_temperature(temperature: f64) -> PyResult<f64> {
+    if temperature.is_finite() && temperature >= 0.0 {
+        return Ok(temperature);
+    }
+    Err(PyValueError::new_err(format!("temperature must be a number >= 0, got {temperature}")))
+}
+
+pub(crate) fn fill_policy(result: &CoreResult, temperature: f64, row: &mut [f32]) {
+    for (&action, share) in result.actions.iter().zip(sharpen(result, temperature)) {
+        row[action as usize] = share as f32;
+    }
+}
+
+/// A search's session together with what its game is called.
+pub(crate) struct Session {
+    pub(crate) spec: String,
+    pub(crate) batch: Box<dyn AnyBatch>,
+}
+
+/// A session as a search shares it with its results, which look back at the trees. A session holds no result, so
+/// nothing holds itself.
+pub(crate) type SharedSession = Arc<Mutex<Session>>;
+
+impl Session {
+    /// What search `index` found; `shared` is this session.
+    pub(crate) fn result(&self, shared: &SharedSession, index: usize) -> SearchResult {
+        let (stats, nodes, memory) = self.batch.stats(index);
+        SearchResult {
+            inner: self.batch.result(index),
+            num_actions: self.batch.num_actions(),
+            stats,
+            nodes,
+            memory,
+            session: Arc::clone(shared),
+            index,
+            changes: self.batch.changes(index),
+        }
+    }
+}
+
+/// The lock of a search object, which is used by one thread at a time.
+pub(crate) fn exclusive<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Ok(guard),
+        // A panic in a look at the results changes nothing there.
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(PyRuntimeError::new_err(
+            "this search is already running (in another thread, or it called its own evaluator)",
+        )),
+    }
+}
