@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -253,6 +254,27 @@ def test_the_text_shows_boards_thoughts_and_the_action_played(
     assert f"ply {last}, player {record.players[last]} to move:" in one
     assert one.count(" to move:\n") == 1
     assert shown(capsys, collected, str(record.game_id), "--ply", "1")["plies"][0]["ply"] == 1
+
+
+@pytest.mark.parametrize(
+    ("terminal", "flags", "colored"), [(True, [], True), (False, [], False), (True, ["--json"], False)]
+)
+def test_boards_have_colors_in_a_terminal_and_nowhere_else(
+    terminal: bool,
+    flags: list[str],
+    colored: bool,
+    collected: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    record = next(games(collected))
+    assert main([str(collected), str(record.game_id), *flags]) == 0
+    text = capsys.readouterr().out
+    assert ("\x1b[1;31mx\x1b[0m" in text) == colored
+    assert ("\x1b" in text or "\\u001b" in text) == colored
 
 
 def test_dice_are_shown_as_dice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
