@@ -150,8 +150,12 @@ fn stones_that_float_and_discs_apart_are_refused() {
     let apart = "x...../....../..ox../..xo../....../...... x";
     refused(&Othello::new(6).unwrap(), &[(apart, "the disc on a1 does not hang together with the centre")]);
     // Not around the edge: f3 and a4 are no neighbours.
-    let wrapped = "....../....../..oxxx/..xo../x...../...... o";
-    refused(&Othello::new(6).unwrap(), &[(wrapped, "the disc on a5 does not hang together")]);
+    let after_f3 = "....../....../..oxxx/..xo../x...../...... o";
+    let before_a4 = "....../.....x/..ox../xxxo../....../...... o";
+    refused(
+        &Othello::new(6).unwrap(),
+        &[(after_f3, "the disc on a5 does not"), (before_a4, "the disc on f2 does not")],
+    );
     // The start of the other diagonal: images of games begin there.
     assert!(Othello::new(4).unwrap().parse("..../.xo./.ox./.... x").is_ok());
 }
