@@ -1,13 +1,15 @@
 """Plays a game and proves what it must keep, or finds a short line of play where it does not.
 
-First every line of play from the start, shortest first, as far as time allows: a fault that shows there is reported by the
-shortest line there is. Then games at random, whose faults are shortened by leaving out actions. Then the same positions in
-another process, and searches. What holds is proved for the positions that were seen, and for no others, unless the report
-says that these are all.
+First every line of play from the start, shortest first, as far as time allows: a fault that shows there is reported
+by the shortest line there is. Then games at random, whose faults are shortened by leaving out actions. Then the same
+positions in another process, and searches. What holds is proved for the positions that were seen, and for no others,
+unless the report says that these are all.
 
-Not tried: illegal actions in a game written in Python. An `azpy.Game` need not refuse them: azpy plays legal actions only.
+Not tried: illegal actions in a game written in Python. An `azpy.Game` need not refuse them: azpy plays legal actions
+only.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,7 +20,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,19 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy._core import TERMINAL, State
-from azpy.game_checks import RULES, Attributes, Broken, Facts, Look, array_of, cloned, examine, facts_of, play
+from azpy.game_checks import (
+    RULES,
+    Attributes,
+    Broken,
+    Facts,
+    Look,
+    array_of,
+    asked_twice,
+    cloned,
+    examine,
+    facts_of,
+    play,
+)
 from azpy.perspective import Clash, Line, Perspective, Warned, opposed
 from azpy.positions import Position, board_of, make_position, name_of, python_game
 from azpy.state_checks import Mirrors, check_refusals, check_text
@@ -155,15 +169,18 @@ def check_game(
     return report
 
 
-class _Failed(Exception):
+class _Failed(Exception):  # noqa: N818  what is wrong is the game
     """A broken promise and where; `other` is the second line of a pair."""
 
     def __init__(self, line: Line, broken: Broken, other: Line | None = None) -> None:
         super().__init__(str(broken))
-        self.line, self.broken, self.other = line, broken, other
+        self.line = line if broken.action is None else (*line, broken.action)
+        self.broken, self.other = broken, other
+        self.plies = len(self.line) + len(other or ())
+        broken.action = None
 
 
-class _NoLine(Exception):
+class _NoLine(Exception):  # noqa: N818  nothing is wrong
     """Actions that cannot be played one after the other."""
 
 
@@ -188,7 +205,8 @@ class _Checker:
         try:
             self.attributes = Attributes.of(self.start)
             self.report.max_plies = self.attributes.max_plies
-            self.first = facts_of(self.start)
+            self.first = asked_twice(self.start)
+            examine(self.start, self.attributes)
             if isinstance(self.start, State):
                 self.mirrors = Mirrors(self.start)
                 self.report.mirrored = len(self.mirrors.symmetries)
@@ -248,7 +266,7 @@ class _Checker:
 
     def search(self) -> None:
         """Searches by the core, with a cache and without: a key that is wrong shows as other visits."""
-        rng = random.Random(f"searches {self.seed}")
+        rng = random.Random(f"searches {self.seed}")  # noqa: S311  what looks random will do
         inner = [line for line, look in self.known.values() if look.facts.turn in (0, 1)]
         lines = [min(inner, key=len), *rng.sample(inner, min(len(inner), _SEARCHES - 1))] if inner else []
         for number, line in enumerate(lines):
@@ -256,7 +274,13 @@ class _Checker:
             position = self._replayed(line)
             try:
                 plain, cached = (
-                    _core.Search(_Any(self.attributes.num_actions), simulations=_SIMULATIONS, eval_batch=2, cache_positions=size, seed=number)
+                    _core.Search(
+                        _Any(self.attributes.num_actions),
+                        simulations=_SIMULATIONS,
+                        eval_batch=2,
+                        cache_positions=size,
+                        seed=number,
+                    )
                     .run(position)
                     .visits.tolist()
                     for size in (0, 10_000)
@@ -313,7 +337,7 @@ class _Checker:
                 play(by_clone, action)
                 play(walked, action)
             ply = len(line)
-            facts = facts_of(walked)
+            facts = asked_twice(walked)
             self._same_way(facts, self._replayed(line), "asked before every ply and never asked")
             self._same_way(facts, by_clone, "played on and on a clone of the position before")
             self._check_end(line, facts, keys)
@@ -332,9 +356,9 @@ class _Checker:
         try:
             if other is not line:
                 self.report.met_again += 1
-                difference = _key_clash(look, known)
-                if difference is not None:
-                    raise Clash(Broken("key", f"one key for two positions: {difference}", "two keys"), other)
+                broken = _key_clash(look, known)
+                if broken is not None:
+                    raise Clash(broken, other)
             self.perspective.meet(line, look)
         except Clash as clash:
             raise self._shortened_pair(_Failed(line, clash.broken, clash.other)) from None
@@ -352,11 +376,12 @@ class _Checker:
             raise Broken("repeat", got, "every key once in a game")
         most = self.attributes.max_plies
         if facts.turn != TERMINAL and len(line) >= most:
-            raise Broken("length", f"a game that goes on after {most} plies{self._how_long(line)}", f"its end by then")
+            raise Broken("length", f"a game that goes on after {most} plies{self._how_long(line)}", "its end by then")
 
     def _how_long(self, line: Line) -> str:
         """How a game goes on that is too long already."""
-        rng, position, until = random.Random(self.seed), self._replayed(line), time.monotonic() + 2
+        position, until = self._replayed(line), time.monotonic() + 2
+        rng = random.Random(self.seed)  # noqa: S311  what looks random will do
         plies, most = len(line), 10 * len(line) + 1000
         while (facts := facts_of(position)).turn != TERMINAL:
             if plies >= most or time.monotonic() > until:
@@ -369,7 +394,8 @@ class _Checker:
 
     def _play_game(self, number: int, until: float) -> int:
         """Plays a game; gives its plies, negative where time was up before its end."""
-        rng, report = random.Random(f"{self.seed}/{number}"), self.report
+        rng = random.Random(f"{self.seed}/{number}")  # noqa: S311  what looks random will do
+        report = self.report
         taken, keys, passed = list[int](), dict[int, int](), list[Facts]()
         position = cloned(self.start)
         expected: Facts | None = None
@@ -484,7 +510,7 @@ class _Checker:
         environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
         program = "from azpy.check_game import answer_elsewhere; answer_elsewhere()"
         try:
-            done = subprocess.run(
+            done = subprocess.run(  # noqa: S603  this Python, with a program of ours
                 [sys.executable, "-c", program],
                 input=json.dumps([self.spec, lines]),
                 env=environment,
@@ -505,67 +531,35 @@ class _Checker:
     def _shortened(self, failed: _Failed) -> _Failed:
         """A shorter line with the same fault, if leaving out actions finds one."""
 
-        def fails(line: Line) -> _Failed | None:
+        def fails(lines: tuple[Line, ...]) -> _Failed | None:
             try:
-                self._inspect(line)
+                self._inspect(lines[0])
             except _Failed as other:
                 return other if other.broken.rule == failed.broken.rule else None
             return None
 
-        # A game that is too long has no shorter line; one that the enumeration found is the shortest.
-        return failed if failed.broken.rule == "length" else self._shrink(failed, fails)
+        # A game that is too long has no shorter line.
+        return failed if failed.broken.rule == "length" else _shrink(failed, fails)
 
     def _shortened_pair(self, failed: _Failed) -> _Failed:
-        """Shorter lines that clash in the same way; first the newer one, then the older, then again."""
+        """Shorter lines that clash in the same way."""
 
-        def clash(line: Line, other: Line) -> _Failed | None:
-            look, theirs = self._inspect(line), self._inspect(other)
+        def fails(lines: tuple[Line, ...]) -> _Failed | None:
+            line, other = lines
+            try:
+                look, theirs = self._inspect(line), self._inspect(other)
+            except _Failed:
+                return None
             if failed.broken.rule == "key":
-                same = look.facts.key == theirs.facts.key
-                difference = _key_clash(look, theirs) if same else None
-                if difference is None:
+                if line == other or look.facts.key != theirs.facts.key or (broken := _key_clash(look, theirs)) is None:
                     return None
-                return _Failed(line, Broken("key", f"one key for two positions: {difference}", "two keys"), other)
+                return _Failed(line, broken, other)
             alike = (look.facts.observation, look.facts.actions) == (theirs.facts.observation, theirs.facts.actions)
             if not alike or {look.facts.turn, theirs.facts.turn} != {0, 1} or opposed(look, theirs) is None:
                 return None
             return _Failed(line, failed.broken, other)
 
-        def quiet(line: Line, other: Line) -> _Failed | None:
-            try:
-                return clash(line, other)
-            except _Failed:
-                return None
-
-        best = failed
-        for _ in range(2):
-            fixed = best.other or ()
-            best = self._shrink(best, lambda line, fixed=fixed: quiet(line, fixed))  # type: ignore[misc]
-            fixed, swapped = best.line, _Failed(best.other or (), best.broken, best.line)
-            swapped = self._shrink(swapped, lambda line, fixed=fixed: quiet(line, fixed))  # type: ignore[misc]
-            best = _Failed(swapped.other or (), swapped.broken, swapped.line)
-        return best
-
-    def _shrink(self, failed: _Failed, fails: Callable[[Line], _Failed | None]) -> _Failed:
-        """Leaves out ever smaller parts of a line as long as it still fails (Zeller's delta debugging, 2002)."""
-        until = time.monotonic() + _SHRINK_SECONDS
-        size = max(1, len(failed.line) // 2)
-        begin = 0
-        while size and time.monotonic() < until:
-            candidate = failed.line[:begin] + failed.line[begin + size :]
-            found = None
-            if len(candidate) < len(failed.line):
-                try:
-                    found = fails(candidate)
-                except _NoLine:
-                    found = None
-            if found is not None:
-                failed, begin = found, 0
-            elif begin + size < len(failed.line):
-                begin += 1
-            else:
-                size, begin = size // 2, 0
-        return failed
+        return _shrink(failed, fails)
 
     # For people.
 
@@ -607,20 +601,51 @@ class _Any:
         return logits.astype(np.float32), np.sin(7 * np.array(sums)).astype(np.float32) / 2
 
 
-def _key_clash(look: Look, other: Look) -> str | None:
+def _key_clash(look: Look, other: Look) -> Broken | None:
     """What is not the same in two positions of one key; None if nothing is."""
+    difference = None
     if look.facts != other.facts:
-        return f"they differ in {look.facts.differences(other.facts)}"
-    for (action, key), (_, theirs) in zip(look.followers, other.followers, strict=True):
-        if key != theirs:
-            return f"after action {action} in both, their keys are {key} and {theirs}"
-    return None
+        difference = f"they differ in {look.facts.differences(other.facts)}"
+    else:
+        for (action, key), (_, theirs) in zip(look.followers, other.followers, strict=True):
+            if key != theirs:
+                difference = f"after action {action} in both, their keys are {key} and {theirs}"
+    return None if difference is None else Broken("key", f"one key for two positions: {difference}", "two keys")
+
+
+def _shrink(failed: _Failed, fails: Callable[[tuple[Line, ...]], _Failed | None]) -> _Failed:
+    """Leaves out ever smaller parts of a line, as long as it still fails: Zeller's delta debugging (2002).
+
+    Of a pair of lines it leaves out the same part of both, or a part of one.
+    """
+    until = time.monotonic() + _SHRINK_SECONDS
+    size = max(1, len(failed.line) // 2)
+    while size:
+        begin, shorter = 0, False
+        while begin < max(len(failed.line), len(failed.other or ())):
+            lines: tuple[Line, ...] = (failed.line, *(() if failed.other is None else (failed.other,)))
+            cut = tuple(line[:begin] + line[begin + size :] for line in lines)
+            tries = [cut] if failed.other is None else [cut, (cut[0], lines[1]), (lines[0], cut[-1])]
+            if time.monotonic() > until:
+                return failed
+            found = None
+            for attempt in tries:
+                if attempt != lines and found is None:
+                    with contextlib.suppress(_NoLine):
+                        found = fails(attempt)
+            if found is None or found.plies >= failed.plies:  # a fault of a follower has one more
+                begin += 1
+            else:
+                failed, shorter = found, True
+        if not shorter:
+            size //= 2
+    return failed
 
 
 def _plain(facts: Facts) -> list[Any]:
     """As JSON gives it back."""
-    turn, actions, chances, observation, outcome, key = astuple(facts)
-    return [turn, list(actions), list(chances), observation.hex(), outcome, str(key)]
+    observation, key = facts.observation.hex(), str(facts.key)
+    return [facts.turn, list(facts.actions), list(facts.chances), observation, facts.outcome, key]
 
 
 def answer_elsewhere() -> None:

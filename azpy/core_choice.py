@@ -1,8 +1,9 @@
 """Which core azpy runs on: its own, or one that has games of one's own as well.
 
-Rust has no stable ABI: a game compiled elsewhere cannot be handed to azpy's own core. So a package with a game in Rust is
-a whole core with that game in it (`export_game!` in rust/py), and takes the place of `azpy._core` in this process. It is
-found by its name, which begins with `azpy_with_`. AZPY_CORE names another one, or with nothing in it azpy's own.
+Rust has no stable ABI: a game compiled elsewhere cannot be handed to azpy's own core. So a package with a game in
+Rust is a whole core with that game in it (`export_game!` in rust/py), and takes the place of `azpy._core` in this
+process. It is found by its name, which begins with `azpy_with_`. AZPY_CORE names another one, or with nothing in it
+azpy's own.
 
 Importing this module makes the choice, before anything imports `azpy._core`.
 """
@@ -21,13 +22,13 @@ _PREFIX = "azpy_with_"
 def installed_cores() -> list[str]:
     """The modules on sys.path whose names say that they are cores.
 
-    The folders are listed, nothing is imported. Entry points would say the same and take much longer to read: they are in
-    a file for every installed package.
+    The folders are listed, nothing is imported. Entry points would say the same and take much longer to read: every
+    installed package has a file of its own for them.
     """
     found = set[str]()
     for folder in sys.path:
         try:
-            names = os.listdir(folder or ".")
+            names = os.listdir(folder or ".")  # noqa: PTH208  in a hurry
         except OSError:
             continue
         found |= {name.partition(".")[0] for name in names if name.startswith(_PREFIX)}
@@ -41,7 +42,8 @@ def _choose() -> None:
     names = installed_cores() if asked is None else [asked] if asked else []
     if len(names) > 1:
         raise ImportError(
-            f"{' and '.join(names)} are installed, and azpy runs on one core: uninstall all but one, name one in AZPY_CORE, "
+            f"{' and '.join(names)} are installed, and azpy runs on one core: uninstall all but one, name one in "
+            "AZPY_CORE, "
             "or export their games from one crate"
         )
     if not names:

@@ -1,7 +1,8 @@
 """What one position of a game must keep, and what to say where it does not.
 
-All that a search can ask of a position are its `Facts`. Reading them checks them; a promise that is not kept is raised as
-`Broken`, which names its rule in `RULES`. This module knows single positions: no lines of play, no search, no files.
+All that a search can ask of a position are its `Facts`. Reading them checks them; a promise that is not kept is
+raised as `Broken`, which names its rule in `RULES`. This module knows single positions: no lines of play, no search,
+no files.
 """
 
 import hashlib
@@ -19,9 +20,22 @@ from numpy.typing import NDArray
 from azpy._core import CHANCE, TERMINAL, State
 from azpy.positions import Position, turn_of
 
-__all__ = ["RULES", "Attributes", "Broken", "Facts", "Look", "Rule", "array_of", "cloned", "examine", "facts_of", "play"]
+__all__ = [
+    "RULES",
+    "Attributes",
+    "Broken",
+    "Facts",
+    "Look",
+    "Rule",
+    "array_of",
+    "asked_twice",
+    "cloned",
+    "examine",
+    "facts_of",
+    "play",
+]
 
-# Of so many followers the keys are compared, at most: evenly chosen among the actions, the same ones in equal positions.
+# The keys of so many followers are compared, at most: evenly chosen, the same ones in equal positions.
 MOST_FOLLOWERS = 64
 
 
@@ -43,7 +57,9 @@ RULES = {
         "turn is 0, 1, azpy.CHANCE or azpy.TERMINAL",
         "return the number of the player to move, azpy.CHANCE before a roll, azpy.TERMINAL when the game is over",
     ),
-    "legal-type": Rule("legal actions are a list of whole numbers", "return a list; array.tolist() makes one of an array"),
+    "legal-type": Rule(
+        "legal actions are a list of whole numbers", "return a list; array.tolist() makes one of an array"
+    ),
     "legal-none": Rule(
         "there is a legal action at every player's turn",
         "end the game there (azpy.TERMINAL), give the turn to the other player, or add an action that passes",
@@ -57,7 +73,8 @@ RULES = {
         "find out why two ways lead to one number: if they are different actions, they need different numbers",
     ),
     "chance-type": Rule(
-        "chance outcomes are pairs (outcome, probability), the outcomes ascending whole numbers, the probabilities from 0 to 1",
+        "chance outcomes are pairs (outcome, probability), the outcomes ascending whole numbers, the "
+        "probabilities from 0 to 1",
         "return a list such as [(0, 0.5), (1, 0.5)], sorted by outcome, each outcome once",
     ),
     "chance-sum": Rule(
@@ -89,29 +106,34 @@ RULES = {
     ),
     "replay": Rule(
         "the same actions lead to the same position, whoever was asked on the way",
-        "make anew in play what is kept from earlier questions (a list of legal actions); use no random numbers in play",
+        "make anew in play what is kept from earlier questions (a list of legal actions); use no random "
+        "numbers in play",
     ),
     "start": Rule(
         "every game begins with the same position", "keep nothing that changes on the class or in the module"
     ),
     "length": Rule(
         "every game ends within max_plies, rolls counted",
-        "raise max_plies to the longest game there can be; if there is none, count plies, end the game at a limit, and make "
+        "raise max_plies to the longest game there can be; if there is none, count plies, end the game at a "
+        "limit, and make "
         "the count part of key",
     ),
     "repeat": Rule(
         "no key comes twice in one game",
-        "if positions can come again, the game need not end: count plies or repetitions, end the game at a limit, and make "
+        "if positions can come again, the game need not end: count plies or repetitions, end the game at a "
+        "limit, and make "
         "the count part of key",
     ),
     "key": Rule(
         "equal keys mean equal positions, and equal futures",
-        "key must tell apart all that turn, legal_actions, encode, outcome and the plies to come depend on: every part of the "
+        "key must tell apart all that turn, legal_actions, encode, outcome and the plies to come depend on: "
+        "every part of the "
         "board, whose turn it is, counters, history",
     ),
     "perspective": Rule(
         "what looks the same to both players is worth the same to both",
-        "outcome is for player 0, whoever moves; encode is seen by the player to move. If both are so, encode leaves out "
+        "outcome is for player 0, whoever moves; encode is seen by the player to move. If both are so, "
+        "encode leaves out "
         "something that decides the game",
     ),
     "refusal": Rule("illegal actions are refused, and change nothing", "see Game::try_play in azpy-core"),
@@ -125,19 +147,23 @@ RULES = {
         "leave out hash(), id() and the order of sets: they differ from process to process",
     ),
     "core": Rule(
-        "a search with a cache is the same as without, visit for visit", "equal keys must mean equal positions: look at key"
+        "a search with a cache is the same as without, visit for visit",
+        "equal keys must mean equal positions: look at key",
     ),
     # Signs of a mistake that can also be right: warnings.
     "names": Rule(
-        "the legal actions of a position have different names", "let action_name tell them apart: people type these names"
+        "the legal actions of a position have different names",
+        "let action_name tell them apart: people type these names",
     ),
     "one-sided": Rule(
         "either player wins now and then, whoever plays last",
-        "outcome is for player 0, not for the player who moves or has moved; if one player really cannot win, all is well",
+        "outcome is for player 0, not for the player who moves or has moved; if one player really cannot "
+        "win, all is well",
     ),
     "one-view": Rule(
         "an observation shows whose turn it is, or is seen by that player",
-        "give encode the planes of the player to move first, then those of the opponent; or a plane that says whose turn it is",
+        "give encode the planes of the player to move first, then those of the opponent; or a plane that "
+        "says whose turn it is",
     ),
     "hidden": Rule(
         "an observation shows what can be won at once",
@@ -147,18 +173,20 @@ RULES = {
 }
 
 
-class Broken(Exception):
+class Broken(Exception):  # noqa: N818  what is wrong is the game
     """A promise that a game did not keep.
 
     Attributes:
         rule: its name in `RULES`.
         got: what came.
         expected: what should have come.
+        action: where it is the position after one more action.
     """
 
     def __init__(self, rule: str, got: str, expected: str) -> None:
         super().__init__(f"{rule}: got {got}, expected {expected}")
         self.rule, self.got, self.expected = rule, got, expected
+        self.action: int | None = None
 
 
 @dataclass(frozen=True)
@@ -257,14 +285,20 @@ def facts_of(position: Position) -> Facts:
     return Facts(turn, actions, chances, observation, outcome, _key(position))
 
 
+def asked_twice(position: Position) -> Facts:
+    """The facts of a position, which must be the same when asked for again."""
+    facts = facts_of(position)
+    _same("asking", facts, facts_of(position), "the same position asked twice differs in")
+    return facts
+
+
 def examine(position: Position, attributes: Attributes) -> Look:
     """Looks at a position from all sides; it is left as it was, if the game is right.
 
     Raises:
         Broken: what the game does not keep.
     """
-    facts = facts_of(position)
-    _same("asking", facts, facts_of(position), "the same position asked twice differs in")
+    facts = asked_twice(position)
     if Attributes.of(position) != attributes:
         raise Broken("attributes", str(Attributes.of(position)), f"{attributes}, as at the start")
     if facts.turn in (0, 1):
@@ -274,29 +308,36 @@ def examine(position: Position, attributes: Attributes) -> Look:
     _ask(position, "__str__")
     _same("clone", facts, facts_of(cloned(position)), "a clone differs from its original in")
     followers, ends = list[tuple[int, int]](), dict[int, float]()
-    for action in _some(facts.playable):
-        after = cloned(position)
-        play(after, action)
-        key, turn = _key(after), _turn(after)
-        if key == facts.key:
-            raise Broken("repeat", f"the same key before and after {_named(position, action)}", "another key")
-        followers.append((action, key))
-        if turn == TERMINAL and facts.turn in (0, 1):
-            ends[action] = _outcome(after) * (1 if facts.turn == 0 else -1)
-    _same("clone", facts, facts_of(position), "playing on a clone changed the original, in its")
+    try:
+        for action in _some(facts.playable):
+            after = cloned(position)
+            play(after, action)
+            key, turn = _key(after), _turn(after)
+            if key == facts.key:
+                raise Broken("repeat", f"the same key before and after {_named(position, action)}", "another key")
+            followers.append((action, key))
+            if turn == TERMINAL and facts.turn in (0, 1):
+                ends[action] = _outcome(after) * (1 if facts.turn == 0 else -1)
+    except Broken as broken:
+        _unchanged(facts, position, "playing on a clone changed the original")  # which explains whatever else is wrong
+        broken.action = action
+        raise
+    _unchanged(facts, position, "playing on a clone changed the original")
     if facts.playable:
         original = cloned(position)
         kept = cloned(original)
         play(original, facts.playable[-1])
-        _same("clone", facts, facts_of(kept), "playing on changed a clone made before, in its")
+        _unchanged(facts, kept, "playing on changed a clone made before")
     return Look(facts, tuple(followers), ends)
 
 
 def cloned(position: Position) -> Position:
     """A clone, which is another object."""
     copy = _ask(position, "clone")
-    if copy is None or copy is position:
-        raise Broken("clone", "None" if copy is None else "the position itself", "a copy of the position")
+    if copy is position:
+        raise Broken("clone", "the position itself", "a copy of the position")
+    if type(copy) is not type(position):
+        raise Broken("clone", f"a {type(copy).__name__}", f"a {type(position).__name__}, made by type(self)(...)")
     return copy
 
 
@@ -402,6 +443,14 @@ def _ask(position: Position, method: str, *arguments: Any) -> Any:
 def _same(rule: str, facts: Facts, others: Facts, what: str) -> None:
     if facts != others:
         raise Broken(rule, f"{what} {facts.differences(others)}", "no difference")
+
+
+def _unchanged(facts: Facts, position: Position, what: str) -> None:
+    try:
+        now = facts_of(position)
+    except Broken as broken:
+        raise Broken("clone", f"{what}: it gives {broken.got} now", "no difference") from None
+    _same("clone", facts, now, f"{what}, in its")
 
 
 def _some(actions: Sequence[int]) -> Sequence[int]:

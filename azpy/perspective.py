@@ -1,8 +1,8 @@
 """Signs that a game mixes up its two players: outcomes or observations in the wrong one's view.
 
-No test of one position can tell whose view an outcome is in: a game may be lopsided, and a wrong sign everywhere is another
-game. What can be said for certain is in `Perspective.meet`: two positions that the network cannot tell apart, in which the
-same action wins for one player and loses for the other. The rest are warnings: each can also be right.
+No test of one position can tell whose view an outcome is in: a game may be lopsided, and a wrong sign everywhere is
+another game. What can be said for certain is in `Perspective.meet`: two positions that the network cannot tell apart,
+in which the same action wins for one player and loses for the other. The rest are warnings: each can also be right.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ _CHANGES, _CELLS = 50, 4  # changes of turn that are looked at, and values in wh
 _IN_PLACE = 0.9  # of the values of a board that is shown from one side, so many stay as they are when the turn changes
 
 
-class Clash(Exception):
+class Clash(Exception):  # noqa: N818  what is wrong is the game
     """Two lines of play that do not go together.
 
     Attributes:
@@ -90,8 +90,9 @@ class Perspective:
             raise Clash(Broken("perspective", got, "the same result for whoever is to move"), other)
         won, lost = ({action for action, result in ends.items() if result > 0} for ends in (look.ends, theirs.ends))
         if won != lost and self._hidden is None:
-            got = f"two positions of one observation and one list of legal actions: action {min(won ^ lost)} wins at once "
-            self._hidden = Warned("hidden", got + "in one of them only", "another observation", line, other)
+            got = "two positions of one observation and one list of legal actions: "
+            got += f"action {min(won ^ lost)} wins at once in one of them only"
+            self._hidden = Warned("hidden", got, "another observation", line, other)
 
     def watch(self, turn: int, array: NDArray[np.float32]) -> None:
         """Takes the observation of the next player's turn in a game."""
@@ -117,13 +118,13 @@ class Perspective:
         """What may be wrong."""
         found = [self._hidden] if self._hidden is not None else []
         if self._sees_one_side():
-            got = "the board stays where it is when the turn changes, and no value of the observation shows whose turn it is"
+            got = "the board stays where it is when the turn changes, and nothing else shows whose turn it is"
             found.append(Warned("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
         for sign, never in ((1, 1), (-1, 0)):
             by = [self._ends[player, sign] for player in (0, 1)]
             if min(by) >= _ENDS and not any(self._ends[player, -sign] for player in (0, 1)):
-                got = f"player {never} never won: {sum(by)} games were won by player {1 - never}, and {by[never]} of them "
-                got += f"ended with an action of player {never}"
+                got = f"player {never} never won: {sum(by)} games were won by player {1 - never}, "
+                got += f"and {by[never]} of them ended with an action of player {never}"
                 found.append(Warned("one-sided", got, "wins of both players"))
         return found
 

@@ -90,7 +90,9 @@ class Mirrors:
             if facts.turn >= 0:
                 seen = state.symmetric_observation(symmetry, array_of(state))
                 if not np.array_equal(seen, array_of(twin)):
-                    raise Broken("symmetry", f"{at}another observation", "symmetric_observation to give that of the image")
+                    raise Broken(
+                        "symmetry", f"{at}another observation", "symmetric_observation to give that of the image"
+                    )
 
 
 def _check_inverses(start: State) -> None:

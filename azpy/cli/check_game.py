@@ -1,11 +1,11 @@
 """`az-check-game GAME`: plays a game and proves what it must keep, or shows a short line of play where it does not.
 
-All lines of play from the start come first, shortest first, then games at random; what fails there is shortened. What it
-proves holds for the positions that it has seen: it says whether these are all. Warnings are signs of a mistake that can
-also be right. An illegal action is tried in games in Rust only: a game in Python need not refuse it.
+All lines of play from the start come first, shortest first, then games at random; what fails there is shortened. What
+it proves holds for the positions that it has seen: it says whether these are all. Warnings are signs of a mistake
+that can also be right. An illegal action is tried in games in Rust only: a game in Python need not refuse it.
 
-Exit codes: 0 nothing wrong (there may be warnings), 1 the game breaks a promise, 2 something else the user can put right
-(one line on stderr), 130 interrupted.
+Exit codes: 0 nothing wrong (there may be warnings), 1 the game breaks a promise, 2 something else the user can put
+right (one line on stderr), 130 interrupted.
 """
 
 import argparse
@@ -65,7 +65,10 @@ def _text(report: Report) -> list[str]:
     if failure is not None:
         lines = [f"{report.game} is broken: it must hold that {failure.holds} ({failure.rule})", *_finding(failure)]
         return [*lines, "", f"Found after {report.seconds:.1f} s and {report.positions:,} positions that were right."]
-    lines = [f"{report.game} keeps what a game must keep, as far as was seen:", *(f"  - {line}" for line in _proved(report))]
+    lines = [
+        f"{report.game} keeps what a game must keep, as far as was seen:",
+        *(f"  - {line}" for line in _proved(report)),
+    ]
     for warning in report.warnings:
         lines += ["", f"Warning: it is usual that {warning.holds} ({warning.rule})", *_finding(warning)]
     return lines
@@ -91,10 +94,7 @@ def _board(board: str) -> list[str]:
 
 def _proved(report: Report) -> list[str]:
     """What was seen, one line a kind."""
-    if report.complete:
-        reach = "which are all there is to see"
-    else:
-        reach = f"every one of up to {report.depth} plies"
+    reach = "which are all there is to see" if report.complete else f"every one of up to {report.depth} plies"
     lines = [f"{report.positions:,} positions by key; {report.lines:,} lines of play from the start, {reach}"]
     if report.games:
         shortest, longest = report.lengths or (0, 0)
@@ -102,7 +102,8 @@ def _proved(report: Report) -> list[str]:
         lines.append(f"{report.games:,} random games to the end; outcomes for player 0: {results}")
         lines.append(f"games of {shortest} to {longest} plies, of at most {report.max_plies} (max_plies)")
     lines.append(
-        "each position: legal actions, observation and key as they must be, the same however it was reached, and clones that "
+        "each position: legal actions, observation and key as they must be, the same however it was reached, "
+        "and clones that "
         "live their own lives"
     )
     lines.append(f"keys: {report.met_again:,} positions met again, and equal in all there is and in all that follows")

@@ -40,7 +40,7 @@ class Hexapawn(azpy.Game):
         self.player = 1 - self.player
 
     def clone(self):
-        return Hexapawn(self.mine, self.theirs, self.player)
+        return type(self)(self.mine, self.theirs, self.player)
 
     def outcome(self):
         return 1.0 if self.player == 1 else -1.0  # for player 0: who would be to move has lost
@@ -58,10 +58,12 @@ class Hexapawn(azpy.Game):
 
     def action_name(self, action):
         cells = action // 3, self.moves()[action]
-        start, end = ("abc"[cell % 3] + "321"[cell // 3] for cell in (8 - cell if self.player else cell for cell in cells))
+        start, end = (
+            "abc"[cell % 3] + "321"[cell // 3] for cell in (8 - cell if self.player else cell for cell in cells)
+        )
         return f"{start}{'-' if action % 3 == 1 else 'x'}{end}"
 
     def __str__(self):
-        glyphs = {cell: "xo"[self.player] for cell in self.mine} | {cell: "ox"[self.player] for cell in self.theirs}
+        glyphs = dict.fromkeys(self.mine, "xo"[self.player]) | dict.fromkeys(self.theirs, "ox"[self.player])
         cells = [glyphs.get(8 - cell if self.player else cell, ".") for cell in range(9)]
         return "\n".join(f"{3 - row} {' '.join(cells[3 * row : 3 * row + 3])}" for row in range(3)) + "\n  a b c"
