@@ -41,7 +41,7 @@ from azpy.game_checks import (
     facts_of,
     play,
 )
-from azpy.perspective import Clash, Line, Perspective, Warned, opposed
+from azpy.perspective import Clash, Line, Path, Perspective, Warned, opposed
 from azpy.positions import Position, board_of, make_position, name_of, python_game
 from azpy.state_checks import Mirrors, check_refusals, check_text
 
@@ -188,9 +188,9 @@ class _Checker:
     def __init__(self, spec: str, report: Report, seed: int, on_progress: Progress) -> None:
         self.spec, self.report, self.seed, self.on_progress = spec, report, seed, on_progress
         self.start: Position = self._make()
-        self.known: dict[int, tuple[Line, Look]] = {}  # by key
+        self.known: dict[int, tuple[Path, bytes]] = {}  # by key, with a hash of what was seen
         self.perspective = Perspective()
-        self.visited: list[Line] = []
+        self.visited: list[Path] = []
         self.unnamed: Warned | None = None
         self.unfinished: Warned | None = None
         self.mirrors: Mirrors | None = None
@@ -254,7 +254,7 @@ class _Checker:
             return  # nothing of Python's is in it
         self.on_progress("in another process", 0.0, "")
         step = max(1, len(self.visited) // _ELSEWHERE_LINES)
-        lines = sorted(set(self.visited[::step]), key=len)
+        lines = sorted({path.line for path in self.visited[::step]}, key=len)
         for line, theirs in zip(lines, self._elsewhere(lines), strict=True):
             mine = facts_of(self._replayed(line))
             if _plain(mine) != theirs:
@@ -267,11 +267,13 @@ class _Checker:
     def search(self) -> None:
         """Searches by the core, with a cache and without: a key that is wrong shows as other visits."""
         rng = random.Random(f"searches {self.seed}")  # noqa: S311  what looks random will do
-        inner = [line for line, look in self.known.values() if look.facts.turn in (0, 1)]
-        lines = [min(inner, key=len), *rng.sample(inner, min(len(inner), _SEARCHES - 1))] if inner else []
-        for number, line in enumerate(lines):
-            self.on_progress("searches", number / len(lines), "")
+        paths = [path for path, _ in self.known.values()]
+        for number, path in enumerate([*paths[:2], *rng.sample(paths, min(len(paths), _SEARCHES))]):
+            self.on_progress("searches", number / (_SEARCHES + 2), "")
+            line = path.line
             position = self._replayed(line)
+            if facts_of(position).turn not in (0, 1):
+                continue
             try:
                 plain, cached = (
                     _core.Search(
@@ -314,7 +316,7 @@ class _Checker:
             look = self._inspect(line)
         except _Failed as failed:
             raise self._shortened(failed) from None
-        self._meet(line, look)
+        self._meet(Path(line, len(line)), look)
         return look
 
     def _inspect(self, line: Line) -> Look:
@@ -349,19 +351,19 @@ class _Checker:
             raise _Failed(line[:ply], broken) from None
         return look
 
-    def _meet(self, line: Line, look: Look) -> None:
+    def _meet(self, path: Path, look: Look) -> None:
         """Compares a position with the one of the same key, and with those that look the same."""
-        self.visited.append(line)
-        other, known = self.known.setdefault(look.facts.key, (line, look))
+        self.visited.append(path)
+        mark = hashlib.blake2b(repr((look.facts, look.followers)).encode(), digest_size=16).digest()
+        other, known = self.known.setdefault(look.facts.key, (path, mark))
         try:
-            if other is not line:
+            if other is not path:
                 self.report.met_again += 1
-                broken = _key_clash(look, known)
-                if broken is not None:
-                    raise Clash(broken, other)
-            self.perspective.meet(line, look)
+                if mark != known and (broken := _key_clash(look, self._inspect(other.line))) is not None:
+                    raise Clash(broken, other.line)
+            self.perspective.meet(path, look)
         except Clash as clash:
-            raise self._shortened_pair(_Failed(line, clash.broken, clash.other)) from None
+            raise self._shortened_pair(_Failed(path.line, clash.broken, clash.other)) from None
 
     def _same_way(self, facts: Facts, other: Position, how: str) -> None:
         others = facts_of(other)
@@ -419,7 +421,7 @@ class _Checker:
                     mirrors.check(position, facts)
             except Broken as broken:
                 raise self._shortened(_Failed(line, broken)) from None
-            self._meet(line, look)
+            self._meet(Path(taken, len(taken)), look)
             self._watch(position, line, facts)
             keys[facts.key] = len(line)
             passed.append(facts)
@@ -555,7 +557,7 @@ class _Checker:
                     return None
                 return _Failed(line, broken, other)
             alike = (look.facts.observation, look.facts.actions) == (theirs.facts.observation, theirs.facts.actions)
-            if not alike or {look.facts.turn, theirs.facts.turn} != {0, 1} or opposed(look, theirs) is None:
+            if not alike or {look.facts.turn, theirs.facts.turn} != {0, 1} or opposed(look.ends, theirs.ends) is None:
                 return None
             return _Failed(line, failed.broken, other)
 

@@ -411,7 +411,7 @@ def _chances(position: Position) -> tuple[tuple[int, ...], tuple[float, ...]]:
 def _outcome(position: Position) -> float:
     reply = _ask(position, "outcome")
     try:
-        value = float(reply)
+        value = math.nan if isinstance(reply, str | bytes) else float(reply)
     except (TypeError, ValueError):
         value = math.nan
     if not -1 <= value <= 1:

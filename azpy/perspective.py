@@ -5,7 +5,9 @@ another game. What can be said for certain is in `Perspective.meet`: two positio
 in which the same action wins for one player and loses for the other. The rest are warnings: each can also be right.
 """
 
+import hashlib
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,13 +15,26 @@ from numpy.typing import NDArray
 
 from azpy.game_checks import Broken, Look
 
-__all__ = ["Clash", "Line", "Perspective", "Warned", "opposed"]
+__all__ = ["Clash", "Line", "Path", "Perspective", "Warned", "opposed"]
 
 Line = tuple[int, ...]
 
 _ENDS = 10  # games that either player has ended by a win before they are judged
 _CHANGES, _CELLS = 50, 4  # changes of turn that are looked at, and values in which the board must differ from the first
 _IN_PLACE = 0.9  # of the values of a board that is shown from one side, so many stay as they are when the turn changes
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The first plies of a game: positions of one game share its actions, to which more may be added."""
+
+    actions: Sequence[int]
+    plies: int
+
+    @property
+    def line(self) -> Line:
+        """The actions that lead to the position."""
+        return tuple(self.actions[: self.plies])
 
 
 class Clash(Exception):  # noqa: N818  what is wrong is the game
@@ -46,10 +61,10 @@ class Warned:
     other: Line | None = None
 
 
-def opposed(look: Look, other: Look) -> int | None:
-    """The action that wins for the player to move in one position and loses in the other."""
-    for action, mine in look.ends.items():
-        if mine * other.ends.get(action, 0.0) < 0:
+def opposed(ends: Mapping[int, float], others: Mapping[int, float]) -> int | None:
+    """The action that wins for the player to move in one position and loses in the other (see `Look.ends`)."""
+    for action, mine in ends.items():
+        if mine * others.get(action, 0.0) < 0:
             return action
     return None
 
@@ -58,7 +73,7 @@ def opposed(look: Look, other: Look) -> int | None:
 class Perspective:
     """What was seen of both players, position by position."""
 
-    _seen: dict[tuple[bytes, Line], dict[int, tuple[Line, Look]]] = field(default_factory=dict)
+    _seen: dict[bytes, dict[int, tuple[Path, Mapping[int, float]]]] = field(default_factory=dict)
     _shared: bool = False  # one observation was met at either player's turn
     _ends: Counter[tuple[int, int]] = field(default_factory=Counter)
     _hidden: Warned | None = None
@@ -68,7 +83,7 @@ class Perspective:
     _last: tuple[int, NDArray[np.float32]] | None = None
     _in_place: list[float] = field(default_factory=list)
 
-    def meet(self, line: Line, look: Look) -> None:
+    def meet(self, path: Path, look: Look) -> None:
         """Compares a position with those that look the same at the other player's turn.
 
         Raises:
@@ -77,22 +92,23 @@ class Perspective:
         facts = look.facts
         if facts.turn < 0:
             return
-        seen = self._seen.setdefault((facts.observation, facts.actions), {})
-        seen.setdefault(facts.turn, (line, look))
+        mark = hashlib.blake2b(facts.observation + repr(facts.actions).encode(), digest_size=16).digest()
+        seen = self._seen.setdefault(mark, {})
+        seen.setdefault(facts.turn, (path, look.ends))
         if len(seen) < 2:
             return
         self._shared = True
         other, theirs = seen[1 - facts.turn]
-        action = opposed(look, theirs)
+        action = opposed(look.ends, theirs)
         if action is not None:
             got = f"two positions of one observation and one list of legal actions, where action {action} "
             got += "wins at once for one player and loses at once for the other"
-            raise Clash(Broken("perspective", got, "the same result for whoever is to move"), other)
-        won, lost = ({action for action, result in ends.items() if result > 0} for ends in (look.ends, theirs.ends))
+            raise Clash(Broken("perspective", got, "the same result for whoever is to move"), other.line)
+        won, lost = ({action for action, result in ends.items() if result > 0} for ends in (look.ends, theirs))
         if won != lost and self._hidden is None:
             got = "two positions of one observation and one list of legal actions: "
             got += f"action {min(won ^ lost)} wins at once in one of them only"
-            self._hidden = Warned("hidden", got, "another observation", line, other)
+            self._hidden = Warned("hidden", got, "another observation", path.line, other.line)
 
     def watch(self, turn: int, array: NDArray[np.float32]) -> None:
         """Takes the observation of the next player's turn in a game."""

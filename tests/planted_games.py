@@ -514,10 +514,51 @@ class ForgottenCase(Nim):
         return super().encode() if self.heaps != [0, 2, 3] else [][0]
 
 
+@warns("hidden")
+class WonUnseen(Nim):
+    """Player 1 has a rule of its own, which no observation shows."""
+
+    def play(self, action: int) -> None:
+        wins = self.player == 1 and self.heaps == [1, 1, 1] and action == 0
+        super().play(action)
+        if wins:
+            self.heaps = [0, 0, 0]
+
+
 @warns("names")
 class OneName(Nim):
     def action_name(self, action: int) -> str:
         return f"take {action % 3 + 1}"
+
+
+class Marathon(azpy.Game):
+    """Ten million plies: no check sees the end."""
+
+    num_actions, obs_shape, max_plies = 2, (1, 1, 1), 10_000_000
+
+    def __init__(self, plies: int = 0) -> None:
+        self.plies = plies
+
+    def turn(self) -> int:
+        return self.plies % 2 if self.plies < self.max_plies else azpy.TERMINAL
+
+    def legal_actions(self) -> list[int]:
+        return [0, 1]
+
+    def play(self, action: int) -> None:
+        self.plies += 1
+
+    def clone(self) -> Self:
+        return type(self)(self.plies)
+
+    def outcome(self) -> float:
+        return 0.0
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.full((1, 1, 1), self.plies, np.float32)
+
+    def key(self) -> int:
+        return self.plies
 
 
 class DeepMistake(azpy.Game):

@@ -173,7 +173,8 @@ impl Game for Hexapawn {
                 _ => ".",
             }
         };
-        let line = |row: u32| (0..self.width).map(|column| glyph(self.width * row + column)).collect::<Vec<_>>().join(" ");
+        let line =
+            |row: u32| (0..self.width).map(|column| glyph(self.width * row + column)).collect::<Vec<_>>().join(" ");
         let mut text: String = (0..self.height).map(|row| format!("{} {}\n", self.height - row, line(row))).collect();
         text += " ";
         for column in 0..self.width {

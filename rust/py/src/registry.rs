@@ -119,7 +119,9 @@ fn check<'a>(entry: &Entry, mut others: impl Iterator<Item = &'a Entry>) -> Resu
     }
     for (index, &(param, _)) in entry.params.iter().enumerate() {
         if !plain(param) || entry.params[..index].iter().any(|&(other, _)| other == param) {
-            return Err(format!("{param:?} cannot be a parameter of {name:?}: names are like size, k or board_2, each once"));
+            return Err(format!(
+                "{param:?} cannot be a parameter of {name:?}: names are like size, k or board_2, each once"
+            ));
         }
     }
     if !plain(name) {
@@ -228,7 +230,11 @@ mod tests {
     use super::*;
 
     const fn own(name: &'static str, params: &'static [(&'static str, &'static str)]) -> Entry {
-        Entry { name, params, make: |p| if p.text("size") == "0" { Err("no board".into()) } else { Ok(hosted(TicTacToe::new())) } }
+        Entry {
+            name,
+            params,
+            make: |p| if p.text("size") == "0" { Err("no board".into()) } else { Ok(hosted(TicTacToe::new())) },
+        }
     }
 
     fn refused(entry: &Entry, others: &[Entry]) -> String {
