@@ -33,6 +33,7 @@ build: $(VENV)/.dev
 
 lint: $(VENV)/.dev
 	cargo fmt --all --check
+	rustfmt --check --edition 2024 examples/*/src/*.rs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

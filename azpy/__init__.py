@@ -13,6 +13,9 @@ Importing `azpy` loads numpy and the core, never torch or onnxruntime.
 
 from typing import TYPE_CHECKING, Any
 
+import azpy.core_choice  # noqa: F401  which core `azpy._core` is
+
+# isort: split
 from azpy._core import (
     CHANCE,
     TERMINAL,

@@ -63,6 +63,7 @@ def examine(speed: bool = True) -> dict[str, Any]:
     packages = {name: _version(name) for name in _PACKAGES}
     report: dict[str, Any] = {
         "azpy": _core.__version__,
+        "core": _core.__name__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "packages": packages,

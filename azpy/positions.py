@@ -24,6 +24,7 @@ __all__ = [
     "name_of",
     "observation_of",
     "picture_of",
+    "python_game",
     "replayed",
     "turn_of",
 ]
@@ -44,23 +45,31 @@ def make_position(spec: str) -> Position:
         SettingsError: no such game or parameter, or a class that cannot be imported or made.
     """
     if ":" in spec:
-        return _python_game(spec)
+        return _checked(python_game(spec), spec)
     try:
         return _core.make_game(spec)
     except ValueError as error:
         raise SettingsError(f"game {spec!r}: {error}") from error
 
 
-def _python_game(spec: str) -> Position:
+def python_game(spec: str) -> Position:
+    """An instance of the class that `module:Class` names, not looked at any further.
+
+    Raises:
+        SettingsError: a class that cannot be imported or made.
+    """
     module_name, _, class_name = spec.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
-        game = getattr(module, class_name)()
+        return getattr(module, class_name)()
     except Exception as error:  # the user's own module: whatever it raises is about that file
         raise SettingsError(f"game {spec!r} cannot be made: {type(error).__name__}: {error}") from error
+
+
+def _checked(game: Position, spec: str) -> Position:
     missing = [name for name in ("num_actions", "obs_shape", "max_plies", "turn", "play") if not hasattr(game, name)]
     if missing:
         raise SettingsError(f"game {spec!r} is no azpy.Game: it has no {missing[0]!r}")

@@ -37,7 +37,9 @@ def _doctor(arguments: Sequence[str]) -> int:
 
 def _text(report: dict[str, Any]) -> list[str]:
     packages, cpu, memory, speed = report["packages"], report["cpu"], report["memory"], report["speed"]
-    lines = [f"azpy {report['azpy']}, Python {report['python']}, {report['system']}", ""]
+    lines = [f"azpy {report['azpy']}, Python {report['python']}, {report['system']}"]
+    lines += [f"core with games of your own: {report['core']}"] if report["core"] != "azpy._core" else []
+    lines.append("")
     lines += [_row(name, version or "not installed") for name, version in packages.items()]
     lines += [_row(name, f"does not load: {why}") for name, why in report["broken"].items()]
     lines += ["", "ONNX Runtime's devices:"]

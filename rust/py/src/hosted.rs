@@ -25,7 +25,7 @@ use crate::selfplay::{AnySelfPlay, Playing};
 /// Where a game that can fail leaves its first error; all positions that come from one root share it. No lock: whoever
 /// leaves an error holds the GIL, and whoever looks may not.
 #[derive(Clone, Default)]
-pub(crate) struct Fault(Arc<OnceLock<PyErr>>);
+pub struct Fault(Arc<OnceLock<PyErr>>);
 
 impl Fault {
     /// Whether there is an error.
@@ -49,18 +49,21 @@ impl Fault {
 }
 
 /// A game that Python can reach.
-pub(crate) trait Hosted: Game {
+pub trait Hosted: Game {
     /// Where its errors are, if it can fail. Such a game is touched by one thread at a time.
+    #[doc(hidden)]
     fn fault(&self) -> Option<&Fault> {
         None
     }
 
     /// The same position without the error that its game met.
+    #[doc(hidden)]
     fn renewed(&self) -> Self {
         self.clone()
     }
 
     /// The position as the Python object that it was given as, if it was.
+    #[doc(hidden)]
     fn to_python(&self, _py: Python<'_>) -> Option<PyResult<Py<PyAny>>> {
         None
     }

@@ -1,9 +1,13 @@
-//! The Python module `azpy._core`: conversions, the door past the GIL, errors. No search arithmetic, no rules.
+//! What the Python module `azpy._core` is made of: conversions, the door past the GIL, errors. No search arithmetic, no
+//! rules.
 //!
 //! [`hosted`] is what a game needs to be reached from Python, [`registry`] the games by name, [`pygame`] games written
 //! in Python, [`evaluators`] what may answer; [`state`], [`search`], [`result`], [`selfplay`], [`replay`] and [`record`]
 //! are the Python classes; [`picture`] hands trees to what draws them. The core is compiled once a game; Python sees it
 //! through four small object-safe traits.
+//!
+//! Public is what a crate with a game of one's own needs: [`export_game!`], which makes a module of all this and that
+//! game. Rust has no stable ABI, so such a game cannot join a module that is compiled already.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -21,43 +25,76 @@ mod selfplay;
 mod settings;
 mod state;
 
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
+use pyo3::wrap_pyfunction;
 
-#[pymodule]
-mod _core {
-    #[pymodule_export]
-    use crate::errors::{CoreError, EvaluatorError, GameError};
-    #[pymodule_export]
-    use crate::evaluators::{RolloutEvaluator, UniformEvaluator};
-    #[pymodule_export]
-    use crate::record::GameRecord;
-    #[pymodule_export]
-    use crate::registry::{list_games, make_game};
-    #[pymodule_export]
-    use crate::replay::ReplayBuffer;
-    #[pymodule_export]
-    use crate::result::SearchResult;
-    #[pymodule_export]
-    use crate::search::{Search, VectorSearch};
-    #[pymodule_export]
-    use crate::selfplay::SelfPlay;
-    #[pymodule_export]
-    use crate::state::{State, parse_state, random_playouts};
+pub use crate::hosted::{Fault, Hosted};
+pub use crate::registry::{Entry, Params, Start, hosted as start};
+#[doc(hidden)]
+pub use pyo3;
 
-    use pyo3::prelude::*;
+/// Makes the Python module of this crate: all of azpy's core, and games of one's own.
+///
+/// First the module's name, which is that of the library (`azpy_with_...`: azpy looks for it). Then for each game, with
+/// semicolons between them: its name; its type; its parameters and their defaults; and its start, or a sentence that says
+/// why there is none, from the [`Params`] that were asked for.
+///
+/// ```ignore
+/// azpy_py::export_game!(azpy_with_nim: "nim" => Nim, &[("heap", "12")], |p| Nim::new(p.number("heap")?));
+/// ```
+#[macro_export]
+macro_rules! export_game {
+    ($module:ident: $($name:literal => $game:ty, $params:expr, $make:expr);* $(;)?) => {
+        $(impl $crate::Hosted for $game {})*
 
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("CHANCE", crate::state::CHANCE)?;
-        module.add("TERMINAL", crate::state::TERMINAL)?;
-        module.add("SEARCHED", azpy_core::record::SEARCHED)?;
-        module.add("MIXED_NETWORKS", azpy_core::record::MIXED_NETWORKS)?;
-        module.add("FAST_SEARCH", azpy_core::record::FAST_SEARCH)?;
-        module.add("OPPONENT", azpy_core::record::OPPONENT)?;
-        // Threads that would call into an interpreter that is no longer there must be gone before it goes.
-        let close_all = pyo3::wrap_pyfunction!(crate::selfplay::close_all, module)?;
-        module.py().import("atexit")?.call_method1("register", (close_all,))?;
-        Ok(())
-    }
+        #[$crate::pyo3::pymodule(crate = "::azpy_py::pyo3")]
+        fn $module(module: &$crate::pyo3::Bound<'_, $crate::pyo3::types::PyModule>) -> $crate::pyo3::PyResult<()> {
+            const GAMES: &[$crate::Entry] = &[$($crate::Entry {
+                name: $name,
+                params: $params,
+                make: |params| {
+                    let make: fn(&$crate::Params<'_>) -> ::core::result::Result<$game, ::std::string::String> = $make;
+                    make(params).map($crate::start)
+                },
+            }),*];
+            $crate::init(module, GAMES)
+        }
+    };
+}
+
+/// Fills the module: what every core has, and `own` games besides those that ship with azpy.
+///
+/// # Errors
+/// An `ImportError` for a game whose name is taken, or that cannot be made.
+pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()> {
+    registry::add(own).map_err(PyImportError::new_err)?;
+    let py = module.py();
+    module.add("CoreError", py.get_type::<errors::CoreError>())?;
+    module.add("EvaluatorError", py.get_type::<errors::EvaluatorError>())?;
+    module.add("GameError", py.get_type::<errors::GameError>())?;
+    module.add_class::<evaluators::RolloutEvaluator>()?;
+    module.add_class::<evaluators::UniformEvaluator>()?;
+    module.add_class::<record::GameRecord>()?;
+    module.add_class::<replay::ReplayBuffer>()?;
+    module.add_class::<search::Search>()?;
+    module.add_class::<result::SearchResult>()?;
+    module.add_class::<search::VectorSearch>()?;
+    module.add_class::<selfplay::SelfPlay>()?;
+    module.add_class::<state::State>()?;
+    module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
+    module.add_function(wrap_pyfunction!(registry::make_game, module)?)?;
+    module.add_function(wrap_pyfunction!(state::parse_state, module)?)?;
+    module.add_function(wrap_pyfunction!(state::random_playouts, module)?)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("CHANCE", state::CHANCE)?;
+    module.add("TERMINAL", state::TERMINAL)?;
+    module.add("SEARCHED", azpy_core::record::SEARCHED)?;
+    module.add("MIXED_NETWORKS", azpy_core::record::MIXED_NETWORKS)?;
+    module.add("FAST_SEARCH", azpy_core::record::FAST_SEARCH)?;
+    module.add("OPPONENT", azpy_core::record::OPPONENT)?;
+    // Threads that would call into an interpreter that is no longer there must be gone before it goes.
+    let close_all = wrap_pyfunction!(selfplay::close_all, module)?;
+    py.import("atexit")?.call_method1("register", (close_all,))?;
+    Ok(())
 }

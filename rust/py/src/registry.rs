@@ -1,6 +1,7 @@
 //! The games by name.
 
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use azpy_core::text::shown;
 use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
@@ -18,41 +19,58 @@ impl Hosted for Othello {}
 impl Hosted for Pig {}
 impl Hosted for TicTacToe {}
 
-type Make = fn(&Params<'_>) -> Result<Box<dyn AnyState>, String>;
-
-struct Entry {
-    name: &'static str,
+/// A game by its name.
+pub struct Entry {
+    /// Lower case letters, digits and underscores.
+    pub name: &'static str,
     /// Parameters and their defaults.
-    params: &'static [(&'static str, &'static str)],
-    make: Make,
+    pub params: &'static [(&'static str, &'static str)],
+    /// Its start, or why there is none.
+    pub make: fn(&Params<'_>) -> Result<Start, String>,
 }
 
-fn hosted<G: Hosted>(game: G) -> Box<dyn AnyState> {
-    Box::new(Typed(game))
+/// The start of some game.
+pub struct Start(Box<dyn AnyState>);
+
+/// The start of a game, whatever its type.
+pub fn hosted<G: Hosted>(game: G) -> Start {
+    Start(Box::new(Typed(game)))
 }
 
 /// What was asked for, by name; every name that an entry lists is there.
-struct Params<'a>(&'a [(&'a str, String)]);
+pub struct Params<'a>(&'a [(&'a str, String)]);
 
 impl Params<'_> {
-    fn text(&self, name: &str) -> &str {
+    /// A parameter as it was written.
+    #[must_use]
+    pub fn text(&self, name: &str) -> &str {
         self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
-    /// A value of some type; of a number none that is infinite, or no number.
-    fn read<T: FromStr>(&self, name: &str, expected: &str) -> Result<T, String> {
+    /// A parameter as a `T`; a number is none that is infinite, or no number.
+    ///
+    /// # Errors
+    /// A sentence with what was `expected`.
+    pub fn read<T: FromStr>(&self, name: &str, expected: &str) -> Result<T, String> {
         let text = self.text(name);
         let endless = text.parse::<f64>().is_ok_and(|number| !number.is_finite());
         let value = text.parse().ok().filter(|_| !endless);
         value.ok_or_else(|| format!("{name} must be {expected}, got {}", plainly(text)))
     }
 
-    fn number(&self, name: &str) -> Result<usize, String> {
+    /// A whole number.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn number(&self, name: &str) -> Result<usize, String> {
         self.read(name, "a whole number >= 0")
     }
 
     /// A parameter that is on or off.
-    fn switch(&self, name: &str) -> Result<bool, String> {
+    ///
+    /// # Errors
+    /// If it is neither 0 nor 1.
+    pub fn switch(&self, name: &str) -> Result<bool, String> {
         match self.text(name) {
             "0" => Ok(false),
             "1" => Ok(true),
@@ -78,6 +96,48 @@ const GAMES: [Entry; 6] = [
     Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(hosted(TicTacToe::new())) },
 ];
 
+/// Games of one's own, which came with the module.
+static OWN: OnceLock<&'static [Entry]> = OnceLock::new();
+
+fn all_games() -> impl Iterator<Item = &'static Entry> {
+    GAMES.iter().chain(OWN.get().copied().unwrap_or_default())
+}
+
+/// Adds games of one's own; done once, when the module is made.
+pub(crate) fn add(own: &'static [Entry]) -> Result<(), String> {
+    for (index, entry) in own.iter().enumerate() {
+        check(entry, GAMES.iter().chain(&own[..index]))?;
+    }
+    OWN.set(own).map_err(|_| "the module was made before".into())
+}
+
+fn check<'a>(entry: &Entry, mut others: impl Iterator<Item = &'a Entry>) -> Result<(), String> {
+    let name = entry.name;
+    let plain = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_lowercase())
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    if others.any(|other| other.name == name) {
+        return Err(format!("there is a game {name:?} already: the game in this module needs another name"));
+    }
+    for (index, &(param, _)) in entry.params.iter().enumerate() {
+        if !plain(param) || entry.params[..index].iter().any(|&(other, _)| other == param) {
+            return Err(format!(
+                "{param:?} cannot be a parameter of {name:?}: names are like size, k or board_2, each once"
+            ));
+        }
+    }
+    if !plain(name) {
+        return Err(format!("{name:?} cannot be the name of a game: names are like hex or connect_four"));
+    }
+    let made = (entry.make)(&Params(&defaults(entry)));
+    made.map(drop).map_err(|error| format!("{name:?} cannot be made with the defaults of its parameters: {error}"))
+}
+
+fn defaults(entry: &Entry) -> Vec<(&'static str, String)> {
+    entry.params.iter().map(|&(name, default)| (name, default.to_string())).collect()
+}
+
 /// Numbers in one spelling, so that equal games have equal names: 07 is 7, 7.50 is 7.5, and -0 is 0.
 fn plain_number(text: &str) -> String {
     match (text.parse::<u64>(), text.parse::<f64>()) {
@@ -102,7 +162,7 @@ fn plainly(text: &str) -> String {
 #[pyfunction]
 pub(crate) fn list_games(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let games = PyDict::new(py);
-    for entry in &GAMES {
+    for entry in all_games() {
         let params = PyDict::new(py);
         for (name, default) in entry.params {
             match (default.parse::<usize>(), default.parse::<f64>()) {
@@ -156,12 +216,11 @@ pub(crate) fn make(spec: &str, mut given: Vec<(String, String)>) -> Result<State
             pair.ok_or_else(|| format!("expected parameter=value in game {}, got {}", shown(spec), shown(part)))?;
         given.push((key.to_string(), value.to_string()));
     }
-    let Some(entry) = GAMES.iter().find(|entry| entry.name == name) else {
-        let names: Vec<_> = GAMES.iter().map(|entry| entry.name).collect();
+    let Some(entry) = all_games().find(|entry| entry.name == name) else {
+        let names: Vec<_> = all_games().map(|entry| entry.name).collect();
         return Err(format!("unknown game {}; there are: {}", shown(name), names.join(", ")));
     };
-    let mut values: Vec<(&str, String)> =
-        entry.params.iter().map(|&(name, default)| (name, default.to_string())).collect();
+    let mut values = defaults(entry);
     for (place, (key, value)) in given.iter().enumerate() {
         if given[..place].iter().any(|(earlier, _)| earlier == key) {
             return Err(format!("parameter {} is given twice", shown(key)));
@@ -173,9 +232,53 @@ pub(crate) fn make(spec: &str, mut given: Vec<(String, String)>) -> Result<State
         };
         known.1 = plain_number(value.trim());
     }
-    let inner = (entry.make)(&Params(&values))?;
+    let Start(inner) = (entry.make)(&Params(&values))?;
     let plain = entry.params.iter().zip(&values).all(|((_, default), (_, value))| default == value);
     let listed: Vec<_> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let spec = if plain { name.to_string() } else { format!("{name}({})", listed.join(",")) };
     Ok(State { spec, inner })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn own(name: &'static str, params: &'static [(&'static str, &'static str)]) -> Entry {
+        Entry {
+            name,
+            params,
+            make: |p| if p.text("size") == "0" { Err("no board".into()) } else { Ok(hosted(TicTacToe::new())) },
+        }
+    }
+
+    fn refused(entry: &Entry, others: &[Entry]) -> String {
+        check(entry, GAMES.iter().chain(others)).unwrap_err()
+    }
+
+    #[test]
+    fn names_that_are_taken_or_cannot_be_typed_are_refused() {
+        assert_eq!(check(&own("go_fish", &[("size", "3")]), GAMES.iter()), Ok(()));
+        assert_eq!(
+            refused(&own("hex", &[]), &[]),
+            "there is a game \"hex\" already: the game in this module needs another name"
+        );
+        assert!(refused(&own("mine", &[]), &[own("mine", &[])]).starts_with("there is a game"));
+        for name in ["", "Mine", "my game", "mine(1)", "1st", "a:b"] {
+            assert!(refused(&own(name, &[]), &[]).contains("cannot be the name of a game"), "{name}");
+        }
+        for params in [&[("size", "3"), ("size", "4")], &[("a b", "3"), ("size", "4")], &[("", "3"), ("size", "4")]] {
+            assert!(refused(&own("mine", params), &[]).contains("cannot be a parameter"), "{params:?}");
+        }
+        assert_eq!(
+            refused(&own("mine", &[("size", "0")]), &[]),
+            "\"mine\" cannot be made with the defaults of its parameters: no board"
+        );
+    }
+
+    #[test]
+    fn every_game_that_ships_with_azpy_keeps_these_rules() {
+        for (index, entry) in GAMES.iter().enumerate() {
+            check(entry, GAMES[..index].iter()).unwrap();
+        }
+    }
 }

@@ -1,0 +1,121 @@
+"""`az-check-game GAME`: plays a game and proves what it must keep, or shows a short line of play where it does not.
+
+All lines of play from the start come first, shortest first, then games at random; what fails there is shortened. What
+it proves holds for the positions that it has seen: it says whether these are all. Warnings are signs of a mistake
+that can also be right. An illegal action is tried in games in Rust only: a game in Python need not refuse it.
+
+Exit codes: 0 nothing wrong (there may be warnings), 1 the game breaks a promise, 2 something else the user can put
+right (one line on stderr), 130 interrupted.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from azpy.check_game import Finding, Report, check_game
+from azpy.cli.common import Parser, run_command
+from azpy.cli.progress import Screen
+from azpy.errors import SettingsError
+
+_PLAIN_SECONDS = 10.0  # how often it says where it is, without a terminal
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser("az-check-game", __doc__)
+    parser.add_argument("game", metavar="GAME", help="NAME, 'NAME(key=1,key=2)', or module:Class")
+    parser.add_argument("--games", type=int, default=200, help="random games, at most (default 200)")
+    parser.add_argument("--seed", type=int, default=0, help="fixes the random games (default 0)")
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long it may take, about (default 30)")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return run_command("az-check-game", _check, arguments)
+
+
+def _check(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(arguments)
+    if given.games < 0:
+        raise SettingsError(f"games must be at least 0, got {given.games}")
+    if not 0 < given.seconds < float("inf"):
+        raise SettingsError(f"seconds must be above 0 and finite, got {given.seconds}")
+    with _Progress() as screen:
+        report = check_game(
+            given.game, games=given.games, seconds=given.seconds, seed=given.seed, on_progress=screen.show
+        )
+    print("\n".join(_text(report)), flush=True)
+    return int(report.failure is not None)
+
+
+class _Progress(Screen):
+    """Where the check is: live on a terminal, elsewhere a line now and then."""
+
+    def show(self, stage: str, done: float, text: str) -> None:
+        """Shows a stage and the share of it that is done."""
+        if self._live is not None:
+            self._live.update(self._live.task_ids[0], description=stage, completed=done, text=text)
+        elif time.monotonic() - self._printed > _PLAIN_SECONDS:
+            self.line(f"{stage}: {text or 'begun'}")
+
+
+def _text(report: Report) -> list[str]:
+    failure = report.failure
+    if failure is not None:
+        lines = [f"{report.game} is broken: it must hold that {failure.holds} ({failure.rule})", *_finding(failure)]
+        return [*lines, "", f"Found after {report.seconds:.1f} s and {report.positions:,} positions that were right."]
+    lines = [
+        f"{report.game} keeps what a game must keep, as far as was seen:",
+        *(f"  - {line}" for line in _proved(report)),
+    ]
+    for warning in report.warnings:
+        lines += ["", f"Warning: it is usual that {warning.holds} ({warning.rule})", *_finding(warning)]
+    return lines
+
+
+def _finding(finding: Finding) -> list[str]:
+    lines = []
+    if finding.line is not None:
+        lines += [_line("after", finding.names), *_board(finding.board)]
+    if finding.other is not None:
+        lines += [_line("and after", finding.other), *_board(finding.other_board)]
+    return [*lines, f"  got:      {finding.got}", f"  expected: {finding.expected}", f"  to do:    {finding.advice}"]
+
+
+def _line(begin: str, names: tuple[str, ...]) -> str:
+    plies = f"{len(names)} {'ply' if len(names) == 1 else 'plies'}"
+    return f"  {begin} {plies}: {', '.join(names)}" if names else f"  {begin.removesuffix('after')}at the start"
+
+
+def _board(board: str) -> list[str]:
+    return [f"    {line}" for line in board.splitlines()]
+
+
+def _proved(report: Report) -> list[str]:
+    """What was seen, one line a kind."""
+    reach = "which are all there is to see" if report.complete else f"every one of up to {report.depth} plies"
+    lines = [f"{report.positions:,} positions by key; {report.lines:,} lines of play from the start, {reach}"]
+    if report.games:
+        shortest, longest = report.lengths or (0, 0)
+        results = ", ".join(f"{value:+g} in {count}" for value, count in sorted(report.results.items(), reverse=True))
+        lines.append(f"{report.games:,} random games to the end; outcomes for player 0: {results}")
+        lines.append(f"games of {shortest} to {longest} plies, of at most {report.max_plies} (max_plies)")
+    lines.append(
+        "each position: legal actions, observation and key as they must be, the same however it was reached, "
+        "and clones that "
+        "live their own lives"
+    )
+    lines.append(f"keys: {report.met_again:,} positions met again, and equal in all there is and in all that follows")
+    if report.symmetries:
+        lines.append(f"symmetries: {report.symmetries} with their inverses, {report.mirrored} of them played alongside")
+    if report.elsewhere:
+        lines.append(f"{report.elsewhere} positions the same in another process with other hashes")
+    if report.searches:
+        lines.append(f"{report.searches} searches, visit for visit the same with a cache and without")
+    lines.append(f"took {report.seconds:.1f} s; at random the core plays {report.plies_per_second:,.0f} plies a second")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

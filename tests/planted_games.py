@@ -1,0 +1,604 @@
+"""Games with one mistake each, of the kinds that people make; `PLANTED` says which rule each of them breaks.
+
+`Nim` and `Throws` are sound, as `Hexapawn` of the documentation is.
+"""
+
+import itertools
+import random
+import sys
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import azpy
+
+sys.path.append(str(Path(__file__).parent.parent / "examples" / "hexapawn"))
+
+from hexapawn import Hexapawn
+
+PLANTED: dict[str, str] = {}  # the class -> the rule
+WARNED: dict[str, str] = {}  # the class -> the rule that it only seems to break
+
+
+def breaks(rule: str) -> Any:
+    def note(game: type) -> type:
+        PLANTED[game.__name__] = rule
+        return game
+
+    return note
+
+
+def warns(rule: str) -> Any:
+    def note(game: type) -> type:
+        WARNED[game.__name__] = rule
+        return game
+
+    return note
+
+
+class Nim(azpy.Game):
+    """Take any number from one heap; who takes the last counter wins. Action 3 * heap + number - 1."""
+
+    num_actions, obs_shape, max_plies = 9, (3, 1, 1), 6
+
+    def __init__(self) -> None:
+        self.heaps, self.player = [1, 2, 3], 0
+
+    def turn(self) -> int:
+        return self.player if any(self.heaps) else azpy.TERMINAL
+
+    def legal_actions(self) -> list[int]:
+        return [3 * heap + number for heap, size in enumerate(self.heaps) for number in range(size)]
+
+    def play(self, action: int) -> None:
+        self.heaps[action // 3] -= action % 3 + 1
+        self.player = 1 - self.player
+
+    def clone(self) -> Self:
+        copy = type(self)()
+        copy.heaps, copy.player = list(self.heaps), self.player
+        return copy
+
+    def outcome(self) -> float:
+        return 1.0 if self.player == 1 else -1.0
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.array(self.heaps, np.float32).reshape(3, 1, 1)
+
+    def key(self) -> int:
+        return ((self.heaps[0] * 4 + self.heaps[1]) * 4 + self.heaps[2]) * 2 + self.player
+
+
+class Throws(azpy.Game):
+    """Each throws a coin and may keep it or not; after two rounds more heads kept win."""
+
+    num_actions, obs_shape, max_plies = 2, (4, 1, 1), 8
+
+    def __init__(self) -> None:
+        self.heads, self.thrown, self.turns = (0, 0), -1, 0
+
+    def turn(self) -> int:
+        if self.turns == 4:
+            return azpy.TERMINAL
+        return azpy.CHANCE if self.thrown < 0 else self.turns % 2
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        return [(0, 0.25), (1, 0.75)]
+
+    def legal_actions(self) -> list[int]:
+        return [0, 1]
+
+    def play(self, action: int) -> None:
+        if self.thrown < 0:
+            self.thrown = action
+            return
+        kept = self.thrown if action else 0
+        mine, theirs = self.heads
+        self.heads = (mine + kept, theirs) if self.turns % 2 == 0 else (mine, theirs + kept)
+        self.thrown, self.turns = -1, self.turns + 1
+
+    def clone(self) -> Self:
+        copy = type(self)()
+        copy.heads, copy.thrown, copy.turns = self.heads, self.thrown, self.turns
+        return copy
+
+    def outcome(self) -> float:
+        return float(np.sign(self.heads[0] - self.heads[1]))
+
+    def encode(self) -> NDArray[np.float32]:
+        mine, theirs = self.heads if self.turns % 2 == 0 else self.heads[::-1]
+        return np.array([mine, theirs, self.thrown, self.turns], np.float32).reshape(4, 1, 1)
+
+    def key(self) -> int:
+        return ((self.heads[0] * 4 + self.heads[1]) * 4 + self.thrown + 1) * 8 + self.turns
+
+
+SOUND = [Hexapawn, Nim, Throws]
+
+
+# Outcomes and views.
+
+
+@warns("one-sided")
+class OutcomeForTheLastToPlay(Hexapawn):
+    def outcome(self) -> float:
+        return 1.0  # who has played last has won
+
+
+@breaks("perspective")
+class OutcomeForTheOneToMove(Nim):
+    def outcome(self) -> float:
+        return -1.0  # who would be to move has lost
+
+
+@breaks("outcome")
+class OutcomeInPoints(Nim):
+    def outcome(self) -> float:
+        return 5 * super().outcome()
+
+
+class Line(azpy.Game):
+    """Three in a row on a line of six cells; stones are put in turn, so the number of stones tells the player."""
+
+    num_actions, obs_shape, max_plies = 6, (2, 1, 6), 6
+
+    def __init__(self) -> None:
+        self.cells: tuple[int, ...] = (-1,) * 6
+
+    def player(self) -> int:
+        return sum(cell >= 0 for cell in self.cells) % 2
+
+    def winner(self) -> int:
+        rows = [set(self.cells[first : first + 2]) for first in range(5)]
+        return next((player for player in (0, 1) if {player} in rows), -1)
+
+    def turn(self) -> int:
+        return azpy.TERMINAL if self.winner() >= 0 or -1 not in self.cells else self.player()
+
+    def legal_actions(self) -> list[int]:
+        return [cell for cell in range(6) if self.cells[cell] < 0]
+
+    def play(self, action: int) -> None:
+        self.cells = (*self.cells[:action], self.player(), *self.cells[action + 1 :])
+
+    def clone(self) -> Self:
+        copy = type(self)()
+        copy.cells = self.cells
+        return copy
+
+    def outcome(self) -> float:
+        return {-1: 0.0, 0: 1.0, 1: -1.0}[self.winner()]
+
+    def encode(self) -> NDArray[np.float32]:
+        return self.planes(self.player())
+
+    def planes(self, player: int) -> NDArray[np.float32]:
+        return np.array([[[cell == owner for cell in self.cells]] for owner in (player, 1 - player)], np.float32)
+
+    def key(self) -> int:
+        return sum((cell + 1) * 3**place for place, cell in enumerate(self.cells))
+
+
+SOUND.append(Line)
+
+
+@warns("one-sided")
+class OutcomeOfWhoeverWon(Line):
+    def outcome(self) -> float:
+        return 0.0 if self.winner() < 0 else 1.0
+
+
+class LongLine(Line):
+    """Four stones are enough to look at."""
+
+    def winner(self) -> int:
+        rows = [set(self.cells[first : first + 3]) for first in range(4)]
+        return next((player for player in (0, 1) if {player} in rows), -1)
+
+
+SOUND.append(LongLine)
+
+
+@warns("one-view")
+class SeenByPlayerZero(LongLine):
+    num_actions, obs_shape, max_plies = 12, (2, 1, 12), 12
+
+    def __init__(self) -> None:
+        self.cells = (-1,) * 12
+
+    def winner(self) -> int:
+        rows = [set(self.cells[first : first + 3]) for first in range(10)]
+        return next((player for player in (0, 1) if {player} in rows), -1)
+
+    def legal_actions(self) -> list[int]:
+        return [cell for cell in range(12) if self.cells[cell] < 0]
+
+    def encode(self) -> NDArray[np.float32]:
+        return self.planes(0)
+
+
+# Legal actions.
+
+
+@breaks("legal-order")
+class Unsorted(Nim):
+    def legal_actions(self) -> list[int]:
+        return super().legal_actions()[::-1]
+
+
+@breaks("legal-twice")
+class Twice(Nim):
+    def legal_actions(self) -> list[int]:
+        return sorted([*super().legal_actions(), super().legal_actions()[0]])
+
+
+@breaks("legal-range")
+class PolicyTooSmall(Nim):
+    num_actions = 8
+
+
+@breaks("legal-none")
+class NoMoveAndNoEnd(Hexapawn):
+    def turn(self) -> int:
+        return azpy.TERMINAL if self.theirs & {6, 7, 8} else self.player
+
+
+@breaks("legal-type")
+class LegalArray(Nim):
+    def legal_actions(self) -> Any:
+        return np.array(super().legal_actions())
+
+
+@breaks("replay")
+class StaleMask(Nim):
+    mask: list[int] | None = None
+
+    def legal_actions(self) -> list[int]:
+        if self.mask is None:
+            self.mask = super().legal_actions()  # and `play` does not know of it
+        return self.mask
+
+
+# Observations.
+
+
+@breaks("encode-type")
+class Float64(Nim):
+    def encode(self) -> Any:
+        return np.array(self.heaps, float).reshape(3, 1, 1)
+
+
+@breaks("encode-type")
+class Flat(Nim):
+    def encode(self) -> NDArray[np.float32]:
+        return super().encode().ravel()
+
+
+@breaks("encode-finite")
+class DividedByNothing(Nim):
+    def encode(self) -> NDArray[np.float32]:
+        with np.errstate(all="ignore"):
+            return super().encode() / np.float32(self.heaps[0])
+
+
+@breaks("encode-own")
+class SharedBuffer(Nim):
+    buffer = np.zeros((3, 1, 1), np.float32)
+
+    def encode(self) -> NDArray[np.float32]:
+        self.buffer[:, 0, 0] = self.heaps
+        return self.buffer
+
+
+# Keys.
+
+
+@breaks("key")
+class KeyWithoutTurn(Nim):
+    def key(self) -> int:
+        return super().key() // 2
+
+
+@breaks("key")
+class KeyWithoutTheLastHeap(Nim):
+    def key(self) -> int:
+        return (self.heaps[0] * 4 + self.heaps[1]) * 2 + self.player
+
+
+@breaks("key")
+class KeyWithoutHistory(azpy.Game):
+    """Each says a number three times; who begins with a 1 wins. The beginning is in no board and in no key."""
+
+    num_actions, obs_shape, max_plies = 2, (1, 1, 1), 6
+
+    def __init__(self) -> None:
+        self.said: list[int] = []
+
+    def turn(self) -> int:
+        return len(self.said) % 2 if len(self.said) < 6 else azpy.TERMINAL
+
+    def legal_actions(self) -> list[int]:
+        return [0, 1]
+
+    def play(self, action: int) -> None:
+        self.said.append(action)
+
+    def clone(self) -> Self:
+        copy = type(self)()
+        copy.said = list(self.said)
+        return copy
+
+    def outcome(self) -> float:
+        return float(self.said[0] - self.said[1])
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.full((1, 1, 1), len(self.said), np.float32)
+
+    def key(self) -> int:
+        return len(self.said)
+
+
+@breaks("key-range")
+class NegativeKey(Nim):
+    def key(self) -> int:
+        return -1 - super().key()
+
+
+@breaks("process")
+class HashedKey(Nim):
+    def key(self) -> int:
+        return hash(f"{self.heaps} {self.player}") % 2**64
+
+
+@breaks("clone")
+class KeyOfTheObject(Nim):
+    def key(self) -> int:
+        return id(self)
+
+
+# The end.
+
+
+@breaks("repeat")
+class NeverEnds(azpy.Game):
+    """A counter goes to and fro between three cells."""
+
+    num_actions, obs_shape, max_plies = 2, (3, 1, 1), 100
+
+    def __init__(self, cell: int = 1, player: int = 0) -> None:
+        self.cell, self.player = cell, player
+
+    def turn(self) -> int:
+        return self.player
+
+    def legal_actions(self) -> list[int]:
+        return [way for way in (0, 1) if 0 <= self.cell + 2 * way - 1 < 3]
+
+    def play(self, action: int) -> None:
+        self.cell, self.player = self.cell + 2 * action - 1, 1 - self.player
+
+    def clone(self) -> Self:
+        return type(self)(self.cell, self.player)
+
+    def outcome(self) -> float:
+        return 0.0
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.array([self.cell == cell for cell in range(3)], np.float32).reshape(3, 1, 1)
+
+    def key(self) -> int:
+        return 2 * self.cell + self.player
+
+
+@breaks("length")
+class MaxPliesTooSmall(Hexapawn):
+    max_plies = 5
+
+
+# Chance.
+
+
+@breaks("chance-sum")
+class LoadedCoin(Throws):
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        return [(0, 0.25), (1, 0.25)]
+
+
+@breaks("chance-type")
+class CoinBackwards(Throws):
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        return super().chance_outcomes()[::-1]
+
+
+@breaks("replay")
+class ChanceInPlay(Nim):
+    def play(self, action: int) -> None:
+        super().play(action)
+        if self.heaps[1] and random.random() < 0.5:
+            self.heaps[1] -= 1
+
+
+# Copies.
+
+
+@breaks("clone")
+class AliasingClone(Nim):
+    def clone(self) -> Self:
+        copy = super().clone()
+        copy.heaps = self.heaps
+        return copy
+
+
+@breaks("clone")
+class StateOnTheClass(Nim):
+    board = [1, 2, 3]  # noqa: RUF012  the mistake
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heaps = self.board
+
+    def clone(self) -> Self:
+        copy = type(self)()
+        copy.player = self.player
+        return copy
+
+
+@breaks("clone")
+class NoCopy(Nim):
+    def clone(self) -> Self:
+        return self
+
+
+@breaks("clone")
+class ForgetfulClone(Nim):
+    def clone(self) -> Self:
+        copy = super().clone()
+        copy.player = 0
+        return copy
+
+
+@breaks("clone")
+class CloneOfTheBaseClass(Nim):
+    def clone(self) -> Any:
+        return Nim.clone(Nim())
+
+
+@breaks("start")
+class AnotherStart(Nim):
+    count = itertools.count()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heaps[2] = 3 - next(self.count) % 2
+
+    def clone(self) -> Self:
+        copy = object.__new__(type(self))
+        copy.heaps, copy.player = list(self.heaps), self.player
+        return copy
+
+
+# The rest.
+
+
+@breaks("asking")
+class TakenByLooking(Nim):
+    def encode(self) -> NDArray[np.float32]:
+        array = super().encode()
+        self.heaps[2] = max(0, self.heaps[2] - 1)
+        return array
+
+
+@breaks("attributes")
+class MovingLimit(Nim):
+    def play(self, action: int) -> None:
+        super().play(action)
+        self.max_plies -= 1
+
+
+@breaks("attributes")
+class NoShape(Nim):
+    obs_shape = (3,)  # type: ignore[assignment]
+
+
+@breaks("turn")
+class ThirdPlayer(Nim):
+    def turn(self) -> int:
+        return 2 if self.heaps == [0, 0, 1] else super().turn()
+
+
+@breaks("exception")
+class ForgottenCase(Nim):
+    def encode(self) -> NDArray[np.float32]:
+        return super().encode() if self.heaps != [0, 2, 3] else [][0]
+
+
+@warns("hidden")
+class WonUnseen(Nim):
+    """Player 1 has a rule of its own, which no observation shows."""
+
+    def play(self, action: int) -> None:
+        wins = self.player == 1 and self.heaps == [1, 1, 1] and action == 0
+        super().play(action)
+        if wins:
+            self.heaps = [0, 0, 0]
+
+
+@warns("names")
+class OneName(Nim):
+    def action_name(self, action: int) -> str:
+        return f"take {action % 3 + 1}"
+
+
+class Marathon(azpy.Game):
+    """Ten million plies: no check sees the end."""
+
+    num_actions, obs_shape, max_plies = 2, (1, 1, 1), 10_000_000
+
+    def __init__(self, plies: int = 0) -> None:
+        self.plies = plies
+
+    def turn(self) -> int:
+        return self.plies % 2 if self.plies < self.max_plies else azpy.TERMINAL
+
+    def legal_actions(self) -> list[int]:
+        return [0, 1]
+
+    def play(self, action: int) -> None:
+        self.plies += 1
+
+    def clone(self) -> Self:
+        return type(self)(self.plies)
+
+    def outcome(self) -> float:
+        return 0.0
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.full((1, 1, 1), self.plies, np.float32)
+
+    def key(self) -> int:
+        return self.plies
+
+
+class DeepMistake(azpy.Game):
+    """Forty times 0 or 1; the tenth 1 is one too many for `encode`. All is kept, so that no lines are alike."""
+
+    num_actions, obs_shape, max_plies = 2, (2, 1, 1), 40
+
+    def __init__(self, said: tuple[int, ...] = ()) -> None:
+        self.said = said
+
+    def turn(self) -> int:
+        return len(self.said) % 2 if len(self.said) < 40 else azpy.TERMINAL
+
+    def legal_actions(self) -> list[int]:
+        return [0, 1]
+
+    def play(self, action: int) -> None:
+        self.said = (*self.said, action)
+
+    def clone(self) -> Self:
+        return type(self)(self.said)
+
+    def outcome(self) -> float:
+        return 0.0
+
+    def encode(self) -> NDArray[np.float32]:
+        if sum(self.said) >= 10:
+            raise RuntimeError("too many")
+        return np.array([len(self.said), sum(self.said)], np.float32).reshape(2, 1, 1)
+
+    def key(self) -> int:
+        return int("1" + "".join(map(str, self.said)), 2)
+
+
+class DeepKey(DeepMistake):
+    """The key forgets the first numbers when there are many."""
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.array([len(self.said), sum(self.said)], np.float32).reshape(2, 1, 1)
+
+    def key(self) -> int:
+        last = int("".join(map(str, self.said[-8:])) or "0", 2)
+        return super().key() if len(self.said) < 16 else (len(self.said) << 16) + last

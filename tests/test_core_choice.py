@@ -1,0 +1,119 @@
+"""Which core azpy runs on: its own, one with games of one's own, or none of two."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import azpy
+
+# A core that is azpy's own under another name: what matters here is who is chosen.
+FAKE = """
+import azpy._core as own
+globals().update({name: value for name, value in vars(own).items() if name != "__name__"})
+__version__ = VERSION
+"""
+SAY = """
+import azpy, azpy._core
+from azpy import _core
+print(_core.__name__, azpy._core is _core, len(azpy.list_games()))
+"""
+
+
+def core(folder: Path, name: str, version: str = azpy.__version__, text: str = FAKE) -> None:
+    package = folder / f"azpy_with_{name}"
+    package.mkdir()
+    # As maturin lays out a package that has no Python.
+    (package / "__init__.py").write_text(f"from .azpy_with_{name} import *\n")
+    (package / f"azpy_with_{name}.py").write_text(text.replace("VERSION", repr(version)))
+    (folder / f"azpy_with_{name}-0.1.0.dist-info").mkdir()
+
+
+def start(folder: Path, asked: str | None = None, program: str = SAY) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
+    environment.pop("AZPY_CORE", None)
+    if asked is not None:
+        environment["AZPY_CORE"] = asked
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
+
+
+def chosen(folder: Path, asked: str | None = None) -> str:
+    done = start(folder, asked)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+GAMES = len(azpy.list_games())
+
+
+def test_azpy_runs_on_its_own_core_where_there_is_no_other(tmp_path: Path) -> None:
+    assert chosen(tmp_path) == f"azpy._core True {GAMES}"
+
+
+def test_an_installed_core_takes_its_place(tmp_path: Path) -> None:
+    core(tmp_path, "one")
+    assert chosen(tmp_path) == f"azpy_with_one.azpy_with_one True {GAMES}"
+    assert chosen(tmp_path, "") == f"azpy._core True {GAMES}"
+    assert chosen(tmp_path, "azpy_with_one") == f"azpy_with_one.azpy_with_one True {GAMES}"
+
+
+def test_two_cores_are_refused_by_name_until_one_is_chosen(tmp_path: Path) -> None:
+    core(tmp_path, "one")
+    core(tmp_path, "two")
+    done = start(tmp_path)
+    assert done.returncode != 0
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: azpy_with_one and azpy_with_two are installed")
+    assert chosen(tmp_path, "azpy_with_two") == f"azpy_with_two.azpy_with_two True {GAMES}"
+    assert chosen(tmp_path, "") == f"azpy._core True {GAMES}"
+
+
+def test_a_core_of_another_version_is_not_used_and_that_is_said(tmp_path: Path) -> None:
+    core(tmp_path, "old", "0.0.1")
+    done = start(tmp_path)
+    assert done.stdout.startswith("azpy._core True")
+    said = f"the core azpy_with_old was built with azpy 0.0.1, and this is azpy {azpy.__version__}: build it again"
+    assert said in done.stderr
+    insisted = start(tmp_path, "azpy_with_old")
+    assert insisted.returncode != 0
+    assert insisted.stderr.splitlines()[-1] == f"ImportError: {said}"
+
+
+@pytest.mark.parametrize("asked", [None, "azpy_with_broken"])
+def test_a_core_that_cannot_be_loaded_says_so(tmp_path: Path, asked: str | None) -> None:
+    core(tmp_path, "broken", text="raise ImportError('undefined symbol')")
+    done = start(tmp_path, asked)
+    assert done.returncode != 0
+    assert "the core azpy_with_broken cannot be loaded (undefined symbol)" in done.stderr.splitlines()[-1]
+    assert start(tmp_path, "").returncode == 0
+
+
+def test_a_folder_that_only_has_the_name_is_no_core(tmp_path: Path) -> None:
+    (tmp_path / "azpy_with_sources" / "src").mkdir(parents=True)
+    (tmp_path / "azpy_with_notes.txt").write_text("no module")
+    assert chosen(tmp_path) == f"azpy._core True {GAMES}"
+
+
+def test_looking_for_a_core_costs_little(tmp_path: Path) -> None:
+    program = """
+        import sys, time
+        import azpy
+        from azpy.core_choice import installed_cores
+        times = []
+        for _ in range(5):
+            begin = time.perf_counter()
+            installed_cores()
+            times.append(time.perf_counter() - begin)
+        print("importlib.metadata" in sys.modules, min(times))
+    """
+    done = start(tmp_path, program=textwrap.dedent(program))
+    imported, seconds = done.stdout.split()
+    assert float(seconds) < 0.05
+    # Entry points would need it.
+    bare = start(tmp_path, program="import sys, numpy; print('importlib.metadata' in sys.modules)")
+    assert imported == bare.stdout.strip()

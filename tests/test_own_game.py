@@ -1,0 +1,97 @@
+"""docs/own_game.md: what it prints is the example, and does what it says: checked, trained, played."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hexapawn import Hexapawn
+
+import azpy
+from azpy.check_game import check_game
+from oracles import Solver
+
+REPOSITORY = Path(__file__).parent.parent
+PAGE, EXAMPLE = REPOSITORY / "docs" / "own_game.md", REPOSITORY / "examples" / "hexapawn"
+
+Start: Any = Hexapawn  # the example has no types
+
+TINY = [
+    *("--network", "1x8", "--simulations", "8", "--slots", "8", "--eval-batch", "2", "--iterations", "1"),
+    *("--games-per-iteration", "10", "--match-games", "2", "--final-match-games", "2", "--match-opening-plies", "1"),
+]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def run(folder: Path, module: str, *arguments: str) -> str:
+    command = [sys.executable, "-m", f"azpy.cli.{module}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the page's program, as its reader saves it."""
+    (tmp_path / "hexapawn.py").write_text(blocks("python")[0], encoding="utf-8")
+    return tmp_path
+
+
+def test_the_page_prints_the_example() -> None:
+    program, search = blocks("python")
+    assert program == (EXAMPLE / "hexapawn.py").read_text(encoding="utf-8")
+    (line,) = blocks("rust")
+    assert line in (EXAMPLE / "src" / "lib.rs").read_text(encoding="utf-8")
+    names = {"azpy": azpy, "Hexapawn": Start}
+    exec(compile(search, PAGE.name, "exec"), names)
+
+
+def test_the_page_says_what_the_check_says(folder: Path) -> None:
+    assert "135 positions by key; 163 lines of play from the start, which are all there is to see" in PAGE.read_text()
+    said = run(folder, "check_game", "hexapawn:Hexapawn", "--games", "20")
+    assert "135 positions by key; 163 lines of play from the start, which are all there is to see" in said
+    assert "Warning" not in said
+
+
+def test_the_page_shows_what_a_mistake_looks_like(folder: Path) -> None:
+    path = folder / "hexapawn.py"
+    path.write_text(path.read_text().replace("np.zeros((2, 9), np.float32)", "np.zeros((2, 9))"))
+    command = [sys.executable, "-m", "azpy.cli.check_game", "hexapawn:Hexapawn"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 1
+    shown = done.stdout.split("\n\n")[0]
+    assert "\n".join(f"    {line}" for line in shown.splitlines()) in PAGE.read_text()
+
+
+def test_the_example_is_trained_and_played(folder: Path) -> None:
+    pytest.importorskip("torch")
+    assert "done: 1 iterations" in run(folder, "train", "hexapawn:Hexapawn", *TINY, "--deterministic")
+    assert "Elo" in run(folder, "match", "runs/hexapawn-Hexapawn", "mcts:20", "--games", "4", "--opening-plies", "2")
+    assert "ply 0, player 0 to move" in run(folder, "replay", "runs/hexapawn-Hexapawn", "3")
+
+
+def test_the_second_player_wins_hexapawn_as_gardner_says() -> None:
+    assert Solver().value(Start()) == -1
+    result = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True).run(Start())
+    assert result.value == -1
+
+
+def test_hexapawn_looks_the_same_to_both_players() -> None:
+    state = Start()
+    first = state.encode()
+    state.play(state.legal_actions()[0])
+    assert str(state).splitlines()[1] == "2 x . ."
+    np.testing.assert_array_equal(state.encode()[1], [[1, 1, 0], [0, 0, 1], [0, 0, 0]])
+    np.testing.assert_array_equal(Start(player=1).encode(), first)
+
+
+def test_the_whole_example_is_checked() -> None:
+    report = check_game("hexapawn:Hexapawn", games=5)
+    assert report.failure is None
+    assert report.complete
