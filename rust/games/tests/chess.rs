@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_games::Chess;
-use azpy_games::chess::{Ending, Encoding};
+use azpy_games::chess::{Encoding, Ending};
 use cozy_chess::Board;
 use proptest::prelude::*;
 
@@ -37,11 +37,17 @@ fn at(text: &str) -> Chess {
 /// Position, and lines of play by depth from 1 on: <https://www.chessprogramming.org/Perft_Results>.
 const PERFT: [(&str, [u64; 5]); 6] = [
     ("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", [20, 400, 8_902, 197_281, 4_865_609]),
-    ("r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1", [48, 2_039, 97_862, 4_085_603, 193_690_690]),
+    (
+        "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
+        [48, 2_039, 97_862, 4_085_603, 193_690_690],
+    ),
     ("8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1", [14, 191, 2_812, 43_238, 674_624]),
     ("r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1", [6, 264, 9_467, 422_333, 15_833_292]),
     ("rnbq1k1r/pp1Pbppp/2p5/8/2B5/8/PPP1NnPP/RNBQK2R w KQ - 1 8", [44, 1_486, 62_379, 2_103_487, 89_941_194]),
-    ("r4rk1/1pp1qppp/p1np1n2/2b1p1B1/2B1P1b1/P1NP1N2/1PP1QPPP/R4RK1 w - - 0 10", [46, 2_079, 89_890, 3_894_594, 164_075_551]),
+    (
+        "r4rk1/1pp1qppp/p1np1n2/2b1p1B1/2B1P1b1/P1NP1N2/1PP1QPPP/R4RK1 w - - 0 10",
+        [46, 2_079, 89_890, 3_894_594, 164_075_551],
+    ),
 ];
 
 /// Lines of play by the rules of movement alone: a perft goes on where a draw would end the game.
@@ -117,7 +123,8 @@ fn lines_of_play_are_as_many_as_a_file_says() {
     for line in std::fs::read_to_string(path).unwrap().lines() {
         if let Some(fen) = line.strip_prefix("epd ") {
             // A FEN with Chess960's castling is refused in a standard game.
-            state = az119().parse(fen).or_else(|_| chess960(518).parse(fen)).unwrap_or_else(|why| panic!("{fen}: {why}"));
+            state =
+                az119().parse(fen).or_else(|_| chess960(518).parse(fen)).unwrap_or_else(|why| panic!("{fen}: {why}"));
             positions += 1;
         } else if let Some(counts) = line.strip_prefix("perft ") {
             let (depth, lines) = counts.trim().split_once(' ').unwrap();
@@ -262,7 +269,7 @@ fn draws_end_the_game() {
     assert_eq!(ending("7k/8/6K1/8/8/8/8/R7 w - - 99 90"), None);
     assert_eq!(ending("7k/8/6K1/8/8/8/8/R7 w - - 100 90"), Some(Ending::FiftyMoves));
     assert_eq!(ending("7k/8/6K1/8/8/8/8/R7 w - - 99 90 moves a1a2"), Some(Ending::FiftyMoves));
-    assert_eq!(ending("7k/7p/6K1/8/8/8/8/R7 b - - 99 90 moves h8g8"), Some(Ending::FiftyMoves));
+    assert_eq!(ending("7k/8/5K2/8/8/8/8/R7 b - - 99 90 moves h8g8"), Some(Ending::FiftyMoves));
     assert_eq!(ending("7k/8/6Kp/8/8/8/8/R7 b - - 99 90 moves h6h5"), None);
     let shuffle = "Nf3 Nf6 Ng1 Ng8 Nf3 Nf6 Ng1";
     assert_eq!(ending(shuffle), None);
@@ -280,16 +287,16 @@ fn material_is_insufficient_where_no_mate_is_possible() {
         ("8/8/4k1n1/8/8/3K4/8/8", true),
         ("8/8/4k3/8/8/3KB3/8/8", true),
         // Bishops of one colour of squares, however many, whoever has them.
-        ("8/8/4k1b1/8/8/3KB3/8/8", false),
+        ("2b5/8/4k3/8/8/3KB3/8/8", false),
         ("8/8/4kb2/8/8/3KB3/8/8", true),
         ("8/8/4k3/2B5/8/3KB3/8/8", true),
-        ("8/8/4k3/3B4/8/3KB3/8/8", false),
+        ("8/8/4k3/8/4B3/4B3/3K4/8", false),
         ("8/8/4k1n1/8/8/3KN3/8/8", false),
         ("8/8/4k3/8/8/3KNN2/8/8", false),
-        ("8/8/4k1b1/8/8/3KN3/8/8", false),
+        ("2b5/8/4k3/8/8/3KN3/8/8", false),
         ("8/8/4k3/8/8/3KP3/8/8", false),
-        ("8/8/4k3/8/8/3KR3/8/8", false),
-        ("8/8/4k3/8/8/3KQ3/8/8", false),
+        ("8/8/4k3/8/8/2RK4/8/8", false),
+        ("8/8/4k3/8/8/2QK4/8/8", false),
     ] {
         for mover in ["w", "b"] {
             let state = at(&format!("{men} {mover} - - 0 1"));
@@ -304,7 +311,7 @@ fn an_en_passant_square_tells_positions_apart_only_where_a_pawn_can_capture() {
     // A pawn that could capture: the first time was another position.
     let start = "4k2n/8/8/8/3p4/8/4P3/4K2N w - - 0 1 moves e2e4";
     assert_eq!(ending(&format!("{start} {round} {round}")), None);
-    assert_eq!(ending(&format!("{start} {round} {round} {round}")), Some(Ending::Repetition));
+    assert_eq!(ending(&format!("{start} {round} {round} Ng6")), Some(Ending::Repetition));
     // No pawn beside it.
     let start = "4k2n/8/8/8/2p5/8/4P3/4K2N w - - 0 1 moves e2e4";
     assert_eq!(ending(&format!("{start} {round} {round}")), Some(Ending::Repetition));
@@ -392,7 +399,7 @@ fn bad_positions_are_refused_with_the_reason() {
         ("4k3/8/8/8/8/8/8/4K3 w - - 0 99999", "the move number, from 1 on, got \"99999\""),
         ("4k3/8/8/8/8/8/8/4K3 w - - 0 1 e2e4", "a FEN has 6 words"),
         ("4k3/8/8/8/8/8/8/4K3", "a FEN has 6 words"),
-        ("4k3/8/8/8/8/5n2/3r4/q3K3 w - - 0 1", "3 men give check at once; no game leads there"),
+        ("4k3/8/8/8/1b6/5n2/8/q3K3 w - - 0 1", "3 men give check at once; no game leads there"),
         ("4k3/pppppppp/p7/8/8/8/8/4K3 w - - 0 1", "Black has 10 men, 9 of them pawns; at most 16 and 8 are possible"),
     ] {
         let error = start.parse(fen).err().unwrap_or_else(|| panic!("{fen} was accepted"));
@@ -423,7 +430,10 @@ fn a_pgn_is_read_past_all_that_is_no_move() {
     let ucis = "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5a4 g8f6 e1g1 f6e4";
     let actions = start.parse_actions(ucis).unwrap();
     assert_eq!(start.parse_actions(GAME).unwrap(), actions);
-    assert_eq!(start.parse(GAME).unwrap().key(), start.parse(&format!("position startpos moves {ucis}")).unwrap().key());
+    assert_eq!(
+        start.parse(GAME).unwrap().key(),
+        start.parse(&format!("position startpos moves {ucis}")).unwrap().key()
+    );
     assert_eq!(start.parse_actions("1.e2-e4 e7e5 2.Ng1-f3 Nb8c6 3.Bf1b5+?! a6 Ba4 Nf6 0-0 Nf6xe4 *").unwrap(), actions);
     assert_eq!(start.parse_actions("").unwrap(), []);
     // A start of its own, which `parse` takes and a line of play must have already.
@@ -438,7 +448,7 @@ fn a_pgn_is_read_past_all_that_is_no_move() {
 fn text_that_is_no_game_is_refused_with_the_place() {
     let start = az119();
     for (text, why) in [
-        ("e4 e5 Ke3", "action 3 is \"Ke3\", which is not among the legal ones: Na3, Nc3"),
+        ("e4 e5 Ke3", "action 3 is \"Ke3\", which is not among the legal ones: Nc3, Na3"),
         ("e4 e5 --", "action 3 is \"--\""),
         ("e2e4 e7e5 0000", "action 3 is \"0000\""),
         ("e9", "action 1 is \"e9\""),
@@ -470,8 +480,10 @@ fn random_positions(start: &Chess, seed: u64, visit: &mut impl FnMut(&Chess)) {
     while state.turn() != Turn::Terminal {
         visit(&state);
         let legal = legal(&state);
-        let back: Vec<_> = legal.iter().copied().filter(|&action| before.contains(&after(&state, action).fen_men())).collect();
-        let action = if back.is_empty() || random.next() % 3 == 0 { *random.choose(&legal) } else { *random.choose(&back) };
+        let back: Vec<_> =
+            legal.iter().copied().filter(|&action| before.contains(&after(&state, action).fen_men())).collect();
+        let action =
+            if back.is_empty() || random.next() % 3 == 0 { *random.choose(&legal) } else { *random.choose(&back) };
         before.push(state.fen_men());
         before.drain(..before.len().saturating_sub(6));
         state.play(action);
@@ -493,7 +505,9 @@ impl Men for Chess {
 fn starts() -> Vec<Chess> {
     let mut starts: Vec<_> = [Encoding::Az18, Encoding::Az119]
         .into_iter()
-        .flat_map(|encoding| [None, Some(518), Some(0), Some(959)].map(|number| Chess::new(encoding, number, 120).unwrap()))
+        .flat_map(|encoding| {
+            [None, Some(518), Some(0), Some(959)].map(|number| Chess::new(encoding, number, 120).unwrap())
+        })
         .collect();
     for encoding in [Encoding::Az18, Encoding::Az119] {
         for text in ["r3k2r/8/8/3pP3/8/8/8/R3K2R w KQkq d6 90 31", "7k/8/8/8/8/8/P6p/K7 b - - 3 40"] {
@@ -561,11 +575,9 @@ fn names_of_actions_are_read_as_those_actions() {
 
 #[test]
 fn every_number_has_a_name_legal_or_not() {
-    for start in starts() {
-        for state in [&start, &after(&start, legal(&start)[0])] {
-            for action in 0..state.num_actions() as Action + 2 {
-                assert!(!state.action_name(action).is_empty() && !state.short_name(action).is_empty());
-            }
+    for state in [az18().parse("e4").unwrap(), at("e4"), chess960(7)] {
+        for action in (0..state.num_actions() as Action + 2).chain([Action::MAX]) {
+            assert!(!state.action_name(action).is_empty() && !state.short_name(action).is_empty());
         }
     }
 }
@@ -584,8 +596,14 @@ fn keys_cover_clock_past_and_options() {
         assert_eq!(twice.fen(), once.fen());
         assert_ne!(twice.key(), once.key());
     }
-    let options = [(Encoding::Az18, None, 512), (Encoding::Az119, None, 512), (Encoding::Az119, Some(518), 512), (Encoding::Az119, None, 511)];
-    let keys: HashSet<_> = options.map(|(encoding, number, plies)| Chess::new(encoding, number, plies).unwrap().key()).into();
+    let options = [
+        (Encoding::Az18, None, 512),
+        (Encoding::Az119, None, 512),
+        (Encoding::Az119, Some(518), 512),
+        (Encoding::Az119, None, 511),
+    ];
+    let keys: HashSet<_> =
+        options.map(|(encoding, number, plies)| Chess::new(encoding, number, plies).unwrap().key()).into();
     assert_eq!(keys.len(), 4);
 }
 
@@ -669,6 +687,8 @@ fn survives(text: &str, starts: &[Chess]) -> usize {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn no_text_breaks_the_readers(letters in proptest::collection::vec(any::<char>(), 0..100)) {
         survives(&letters.into_iter().collect::<String>(), &[az18(), chess960(5)]);

@@ -80,8 +80,9 @@ fn end_of_line(text: &str) -> &str {
 /// The move in a word, without a number before it; nothing for numbers and glyphs alone.
 fn move_in(word: &str) -> Option<&str> {
     let behind = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    // 0-0 is no number.
-    let is_number = behind.len() < word.len() && (behind.is_empty() || behind.starts_with('.'));
+    // 0-0 is no number, and 0000 is UCI for no move at all.
+    let is_number =
+        behind.len() < word.len() && !word.starts_with('0') && (behind.is_empty() || behind.starts_with('.'));
     let rest = if is_number { behind } else { word }.trim_start_matches('.');
     let glyph = rest.starts_with('$') || rest == "e.p." || rest.chars().all(|letter| matches!(letter, '!' | '?'));
     (!glyph).then_some(rest)
