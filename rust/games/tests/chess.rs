@@ -382,6 +382,7 @@ fn bad_positions_are_refused_with_the_reason() {
         ("4k3/8/8/8/8/8/4K3 w - - 0 1", "8 rows with / between, got 7"),
         ("4k3/8/8/8/8/8/8/4K4 w - - 0 1", "row \"4K4\" of a FEN has 9 squares, expected 8"),
         ("4k3/8/8/8/8/8/8/4K2 w - - 0 1", "row \"4K2\" of a FEN has 7 squares, expected 8"),
+        ("4k3/8/8/8/8/8/8/4K12 w - - 0 1", "row \"4K12\" of a FEN has two numbers side by side"),
         ("4k3/8/8/8/8/8/8/4K2z w - - 0 1", "'z' in row \"4K2z\" of a FEN; expected pnbrqk"),
         ("4k3/8/8/8/8/8/8/4K2R w KQ - 0 1", "castling rights \"KQ\" of a FEN: there is no rook for Q"),
         ("4k3/8/8/8/8/8/4K3/7R w K - 0 1", "castling rights \"K\" of a FEN: that king has left its own rank"),

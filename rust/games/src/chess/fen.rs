@@ -129,9 +129,14 @@ fn read_men(builder: &mut BoardBuilder, word: &str) -> Result<(), String> {
         return Err(format!("the men of a FEN are 8 rows with / between, got {}: {}", rows.len(), shown(word)));
     }
     for (row, &rank) in rows.into_iter().zip(Rank::ALL.iter().rev()) {
-        let mut file = 0;
+        let (mut file, mut after_number) = (0, false);
         for letter in row.chars() {
-            if let Some(empty @ 1..=8) = letter.to_digit(10) {
+            let number = letter.to_digit(10);
+            if number.is_some() && after_number {
+                return Err(format!("row {} of a FEN has two numbers side by side", shown(row)));
+            }
+            after_number = number.is_some();
+            if let Some(empty @ 1..=8) = number {
                 file += empty as usize;
             } else if let Ok(piece) = Piece::try_from(letter.to_ascii_lowercase()) {
                 let color = if letter.is_ascii_uppercase() { Color::White } else { Color::Black };
