@@ -148,9 +148,9 @@ def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
 def to_pgn(path: str | os.PathLike[str], start: Position, games: Games, event: str) -> int:
     """Writes games as PGN: seven tags, numbered actions by their short names, and the result; player 0 is White.
 
-    Of chess this is standard PGN, with moves in SAN and a FEN where the start is not the usual one. Other games keep the
-    form: each action of player 0 has a number, an action of player 1 that follows no such one is
-    written `N...`, a roll of the dice is a comment `{roll: NAME}`, and spaces in names are underscores.
+    Of chess this is standard PGN, with moves in SAN and a FEN where the start is not the usual one. Other games keep
+    the form: each action of player 0 has a number, an action of player 1 that follows no such one is written `N...`, a
+    roll of the dice is a comment `{roll: NAME}`, and spaces in names are underscores.
 
     Args:
         path: of the file.
