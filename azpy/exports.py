@@ -6,6 +6,7 @@ written beside its place and renamed: it is whole or not there.
 
 import json
 import os
+import re
 import textwrap
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -18,13 +19,14 @@ from numpy.typing import NDArray
 
 from azpy import _core, storage
 from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord
-from azpy.positions import Position, name_of, observation_of, replayed
+from azpy.positions import Position, name_of, observation_of, replayed, short_name_of
 from azpy.window import positions_of
 
 __all__ = ["Games", "game_as_dict", "to_jsonl", "to_npz", "to_pgn"]
 
 Games = Sequence[tuple[int, GameRecord]]  # (iteration, game)
 _PGN_WIDTH = 80
+_CHESS_START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
 
 def _searched(record: GameRecord) -> NDArray[np.int64]:
@@ -144,11 +146,11 @@ def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
 
 
 def to_pgn(path: str | os.PathLike[str], start: Position, games: Games, event: str) -> int:
-    """Writes games as PGN: seven tags, numbered actions by name, and the result; player 0 is White.
+    """Writes games as PGN: seven tags, numbered actions by their short names, and the result; player 0 is White.
 
-    For a game whose players take turns, and whose action names are the standard notation, this is standard PGN. Other
-    games keep the form: each action of player 0 has a number, an action of player 1 that follows no such one is
-    written `N...`, a roll of the dice is a comment `{roll: NAME}`, and spaces in names are underscores.
+    Of chess this is standard PGN, with moves in SAN and a FEN where the start is not the usual one. Other games keep
+    the form: each action of player 0 has a number, an action of player 1 that follows no such one is written `N...`, a
+    roll of the dice is a comment `{roll: NAME}`, and spaces in names are underscores.
 
     Args:
         path: of the file.
@@ -172,7 +174,7 @@ def _pgn(start: Position, iteration: int, record: GameRecord, event: str) -> str
     result = "1-0" if record.outcome > 0 else "0-1" if record.outcome < 0 else "1/2-1/2"
     tags = {"Event": event, "Site": "?", "Date": "????.??.??", "Round": f"{iteration}.{record.game_id}"}
     tags |= {seat: _network_name(record, player) for player, seat in enumerate(("White", "Black"))}
-    tags |= {"Result": result, "Variant": record.game}
+    tags |= {"Result": result} | _start_tags(start, record.game)
     if abs(record.outcome) not in (0, 1):
         tags["Outcome"] = f"{record.outcome:.9g}"  # what a result cannot say
     if record.capped:
@@ -180,7 +182,7 @@ def _pgn(start: Position, iteration: int, record: GameRecord, event: str) -> str
     words, number, before = list[str](), 0, _core.CHANCE
     actions = record.actions.tolist()
     for action, player, position in zip(actions, record.players.tolist(), replayed(start, actions), strict=False):
-        name = "_".join(name_of(position, action).split())
+        name = "_".join(short_name_of(position, action).split())
         if player == _core.CHANCE:
             words.append(f"{{roll: {name}}}")
         elif player == 0:
@@ -193,6 +195,16 @@ def _pgn(start: Position, iteration: int, record: GameRecord, event: str) -> str
     lines = [f'[{tag} "{_escaped(value)}"]' for tag, value in tags.items()]
     text = textwrap.wrap(" ".join([*words, result]), _PGN_WIDTH, break_long_words=False, break_on_hyphens=False)
     return "\n".join([*lines, "", *text, "", ""])
+
+
+def _start_tags(start: Position, game: str) -> dict[str, str]:
+    """Which game it is, and of chess where it begins, as programs for chess expect it."""
+    name, _, parameters = game.partition("(")
+    if name != "chess":
+        return {"Variant": game}
+    tags = {"Variant": "Chess960"} if re.search(r"chess960=\d", parameters) else {}
+    fen = str(start).splitlines()[9]  # below the board and the names of the files
+    return tags if fen == _CHESS_START and not tags else tags | {"SetUp": "1", "FEN": fen}
 
 
 def _network_name(record: GameRecord, player: int) -> str:

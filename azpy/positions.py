@@ -26,6 +26,7 @@ __all__ = [
     "picture_of",
     "python_game",
     "replayed",
+    "short_name_of",
     "turn_of",
 ]
 
@@ -119,6 +120,13 @@ def name_of(position: Position, action: int) -> str:
         return _writable(position.action_name(action)).strip() or str(action)
     except Exception:  # a game written in Python; many know no names of rolls
         return str(action)
+
+
+def short_name_of(position: Position, action: int) -> str:
+    """An action as people of the game write it in short, SAN in chess; elsewhere as `name_of`."""
+    if isinstance(position, _core.State):
+        return position.short_name(action)
+    return name_of(position, action)  # a game written in Python
 
 
 def board_of(position: Position, color: bool | None = False) -> str:

@@ -29,6 +29,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         "opening_plies": 8,
         "match_opening_plies": 6,
     },
+    "chess": {
+        "network": "8x64",
+        "simulations": 200,
+        "games_per_iteration": 64,
+        "temperature_plies": 30,
+        "opening_plies": 6,
+        "match_opening_plies": 6,
+    },
     "pig": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 2},
     "dice_nim": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 0},
 }

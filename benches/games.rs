@@ -5,9 +5,12 @@
 #![allow(missing_docs, reason = "criterion's macros write public items without docs")]
 
 use std::hint::black_box;
+use std::time::Instant;
 
 use azpy_core::game::{Action, Game, Turn};
-use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::chess::Encoding;
+use azpy_games::{Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use cozy_chess::{Board, Move};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Xorshift64 (Marsaglia 2003): cheap enough not to be what is measured.
@@ -64,26 +67,123 @@ fn bench_game<G: Game>(c: &mut Criterion, name: &str, start: &G) {
     group.finish();
 }
 
-/// The single calls of a simulation, at a position in mid-game.
+/// The single calls of a simulation, at a position in mid-game; `action` is legal there.
+fn bench_calls_of<G: Game>(c: &mut Criterion, name: &str, middle: &G, action: Action) {
+    let mut group = c.benchmark_group(format!("{name}_calls"));
+    let mut actions = Vec::new();
+    let mut row = vec![0.0; middle.obs_shape().iter().product()];
+    group.bench_function("clone_and_play", |b| {
+        b.iter(|| {
+            let mut next = black_box(middle).clone();
+            next.play(black_box(action));
+            next.turn()
+        });
+    });
+    group.bench_function("legal_actions", |b| b.iter(|| black_box(middle).legal_actions(black_box(&mut actions))));
+    group.bench_function("encode", |b| b.iter(|| black_box(middle).encode(black_box(&mut row))));
+    group.bench_function("key", |b| b.iter(|| black_box(middle).key()));
+    group.finish();
+}
+
 fn bench_calls(c: &mut Criterion) {
     let mut middle = ConnectFour::default();
     for column in [3, 3, 3, 2, 4, 2, 5, 6, 2, 4, 0, 3] {
         middle.try_play(column).expect("a legal line of play");
     }
-    let mut group = c.benchmark_group("connect_four_calls");
-    let mut actions = Vec::new();
-    let mut row = vec![0.0; middle.obs_shape().iter().product()];
-    group.bench_function("clone_and_play", |b| {
-        b.iter(|| {
-            let mut next = *black_box(&middle);
-            next.play(black_box(5));
-            next.turn()
-        });
+    bench_calls_of(c, "connect_four", &middle, 5);
+    let line = "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6 O-O Be7 Re1 b5 Bb3 d6 c3 O-O h3 Na5 Bc2 c5 d4 Qc7 Nbd2";
+    for (name, start) in [("chess", Chess::default()), ("chess_az18", chess_az18())] {
+        let middle = start.parse(line).expect("a legal line of play");
+        let action = middle.parse_actions("cxd4").expect("a legal action")[0];
+        bench_calls_of(c, name, &middle, action);
+    }
+}
+
+fn chess_az18() -> Chess {
+    Chess::new(Encoding::Az18, None, 512).expect("a game that there is")
+}
+
+/// Lines of play through the contract of games: every position is asked whose turn it is.
+fn perft<G: Game>(state: &G, depth: usize, buffers: &mut [Vec<Action>]) -> u64 {
+    let (actions, deeper) = buffers.split_first_mut().expect("a buffer a depth");
+    if state.turn() == Turn::Terminal {
+        return 0;
+    }
+    state.legal_actions(actions);
+    if depth == 1 {
+        return actions.len() as u64;
+    }
+    let mut lines = 0;
+    for &action in &*actions {
+        let mut next = state.clone();
+        next.play(action);
+        lines += perft(&next, depth - 1, deeper);
+    }
+    lines
+}
+
+/// The same by cozy-chess alone: lists of moves too, and nothing but the rules of movement.
+fn cozy_perft(board: &Board, depth: usize, buffers: &mut [Vec<Move>]) -> u64 {
+    let (moves, deeper) = buffers.split_first_mut().expect("a buffer a depth");
+    moves.clear();
+    board.generate_moves(|some| {
+        moves.extend(some);
+        false
     });
-    group.bench_function("legal_actions", |b| b.iter(|| black_box(&middle).legal_actions(black_box(&mut actions))));
-    group.bench_function("encode", |b| b.iter(|| black_box(&middle).encode(black_box(&mut row))));
-    group.bench_function("key", |b| b.iter(|| black_box(&middle).key()));
-    group.finish();
+    if depth == 1 {
+        return moves.len() as u64;
+    }
+    let mut lines = 0;
+    for &played in &*moves {
+        let mut next = board.clone();
+        next.play_unchecked(played);
+        lines += cozy_perft(&next, depth - 1, deeper);
+    }
+    lines
+}
+
+/// And counted without a list of the last moves, which no search can do with.
+fn cozy_count(board: &Board, depth: usize) -> u64 {
+    let mut lines = 0;
+    board.generate_moves(|moves| {
+        if depth == 1 {
+            lines += moves.len() as u64;
+            return false;
+        }
+        for played in moves {
+            let mut next = board.clone();
+            next.play_unchecked(played);
+            lines += cozy_count(&next, depth - 1);
+        }
+        false
+    });
+    lines
+}
+
+/// Prints what the contract costs: perft(5) through it, and by cozy-chess alone.
+fn bench_perft(_: &mut Criterion) {
+    const LINES: u64 = 4_865_609;
+    let best_of = |measured: &mut dyn FnMut() -> u64| {
+        let seconds = (0..15).map(|_| {
+            let begin = Instant::now();
+            assert_eq!(measured(), LINES);
+            begin.elapsed().as_secs_f64()
+        });
+        seconds.fold(f64::INFINITY, f64::min)
+    };
+    let (mut actions, mut moves) = (vec![Vec::new(); 5], vec![Vec::new(); 5]);
+    let board = Board::startpos();
+    let cozy = best_of(&mut || cozy_perft(black_box(&board), 5, &mut moves));
+    let counted = best_of(&mut || cozy_count(black_box(&board), 5));
+    for (name, start) in [("chess", Chess::default()), ("chess_az18", chess_az18())] {
+        let seconds = best_of(&mut || perft(black_box(&start), 5, &mut actions));
+        println!(
+            "{name}/perft 5: {:.1} ms, {:.2} times cozy-chess listing its moves, {:.2} times cozy-chess counting them",
+            1e3 * seconds,
+            seconds / cozy,
+            seconds / counted
+        );
+    }
 }
 
 fn bench_games(c: &mut Criterion) {
@@ -91,10 +191,12 @@ fn bench_games(c: &mut Criterion) {
     bench_game(c, "connect_four", &ConnectFour::default());
     bench_game(c, "connect_four_8x7x5", &ConnectFour::new(8, 7, 5).expect("a board that fits"));
     bench_game(c, "hex", &Hex::default());
+    bench_game(c, "chess", &Chess::default());
+    bench_game(c, "chess_az18", &chess_az18());
     bench_game(c, "othello", &Othello::default());
     bench_game(c, "pig", &Pig::default());
     bench_game(c, "dice_nim", &DiceNim::default());
 }
 
-criterion_group!(benches, bench_games, bench_calls);
+criterion_group!(benches, bench_perft, bench_games, bench_calls);
 criterion_main!(benches);

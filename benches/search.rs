@@ -8,7 +8,8 @@ use azpy_core::evaluator::Uniform;
 use azpy_core::game::Game;
 use azpy_core::rng::Stream;
 use azpy_core::search::Search;
-use azpy_games::{ConnectFour, TicTacToe};
+use azpy_games::chess::Encoding;
+use azpy_games::{Chess, ConnectFour, TicTacToe};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn search<G: Game>(criterion: &mut Criterion, name: &str, root: G, eval_batch: usize, simulations: u32) {
@@ -32,6 +33,10 @@ fn searches(criterion: &mut Criterion) {
     let connect_four = ConnectFour::new(7, 6, 4).expect("the usual board");
     for (eval_batch, simulations) in [(1, 800), (8, 800), (1, 100_000)] {
         search(criterion, "connect_four", connect_four, eval_batch, simulations);
+    }
+    for (name, encoding) in [("chess", Encoding::Az119), ("chess_az18", Encoding::Az18)] {
+        let start = Chess::new(encoding, None, 512).expect("a game that there is");
+        search(criterion, name, start, 1, 800);
     }
     search(criterion, "tictactoe", TicTacToe::default(), 1, 800);
 }

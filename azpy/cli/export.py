@@ -4,7 +4,7 @@
 policy_targets float32 [N, A] (shares of the visits), value_targets float32 [N] (the outcome) and root_values
 float32 [N], both for the player to move, game_id int64 [N], ply int32 [N].
 --jsonl: one game a line, with names, visits, priors and values.
---pgn: tags, numbered actions by name and results; standard PGN where the game's action names are standard notation.
+--pgn: tags, numbered actions and results: of chess standard PGN, of other games the same form with their names.
 --onnx: the model, compared with its checkpoint's manifest first.
 
 Only sealed games are written, each checked against the rules first; the run may be in use.

@@ -45,6 +45,12 @@ pub(crate) fn digest(tag: Tag, words: &[u64]) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
+/// Two numbers for a word, to be summed where the order of the words says nothing.
+#[inline]
+pub(crate) fn scatter(word: u64) -> [u64; 2] {
+    [mix(word), mix(!word)]
+}
+
 /// The finalizer of SplitMix64 (Steele, Lea and Flood 2014; Stafford's constants "Mix13"): invertible, because
 /// each xor-shift and each multiplication by an odd number is.
 #[inline]

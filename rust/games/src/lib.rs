@@ -6,6 +6,7 @@
 //! | [`ConnectFour`] | `new(width, height, k)` | one a column | `[2, H, W]` |
 //! | [`Hex`] | `new(size, swap)` | size x size cells, then the swap if there is one | `[3, size, size]` |
 //! | [`Othello`] | `new(size)` | size x size cells, pass | `[2, size, size]` |
+//! | [`Chess`] | `new(encoding, chess960, max_plies)` | from square x 73 kinds of step | `[119, 8, 8]` or `[18, 8, 8]` |
 //! | [`Pig`] (dice) | `new(target)` | roll, hold | `[5, 1, 1]` |
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
 //!
@@ -16,6 +17,7 @@
 //! no search, no network.
 #![forbid(unsafe_code)]
 
+pub mod chess;
 pub mod connect_four;
 pub mod dice_nim;
 pub mod hex;
@@ -27,6 +29,7 @@ mod planes;
 mod svg;
 pub mod tictactoe;
 
+pub use chess::Chess;
 pub use connect_four::ConnectFour;
 pub use dice_nim::DiceNim;
 pub use hex::Hex;

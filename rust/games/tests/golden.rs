@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use azpy_core::game::{Game, Turn};
-use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::chess::Encoding;
+use azpy_games::{Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 
 mod common;
 use common::{Random, legal, moves, outcomes};
@@ -80,6 +81,12 @@ fn hex_plays_as_recorded() {
 #[test]
 fn othello_plays_as_recorded() {
     check("othello_6", &Othello::new(6).unwrap(), 1);
+}
+
+#[test]
+fn chess_plays_as_recorded() {
+    check("chess_az119", &Chess::new(Encoding::Az119, None, 16).unwrap(), 1);
+    check("chess960_0_az18", &Chess::new(Encoding::Az18, Some(0), 16).unwrap(), 2);
 }
 
 #[test]

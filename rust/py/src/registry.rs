@@ -4,7 +4,8 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use azpy_core::text::shown;
-use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::chess::Encoding;
+use azpy_games::{Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,6 +13,7 @@ use pyo3::types::PyDict;
 use crate::hosted::{AnyState, Hosted, Typed};
 use crate::state::State;
 
+impl Hosted for Chess {}
 impl Hosted for ConnectFour {}
 impl Hosted for DiceNim {}
 impl Hosted for Hex {}
@@ -58,6 +60,14 @@ impl Params<'_> {
         value.ok_or_else(|| format!("{name} must be {expected}, got {}", plainly(text)))
     }
 
+    /// A word that says itself what it may be.
+    ///
+    /// # Errors
+    /// What it says.
+    pub fn word<T: FromStr<Err = String>>(&self, name: &str) -> Result<T, String> {
+        self.text(name).parse()
+    }
+
     /// A whole number.
     ///
     /// # Errors
@@ -79,7 +89,18 @@ impl Params<'_> {
     }
 }
 
-const GAMES: [Entry; 6] = [
+const GAMES: [Entry; 7] = [
+    Entry {
+        name: "chess",
+        params: &[("encoding", "az119"), ("chess960", "off"), ("max_plies", "512")],
+        make: |p| {
+            let chess960 = match p.text("chess960") {
+                "off" => None,
+                _ => Some(p.read("chess960", "off or the number of a start, 0 to 959")?),
+            };
+            Chess::new(p.word::<Encoding>("encoding")?, chess960, p.number("max_plies")?).map(hosted)
+        },
+    },
     Entry {
         name: "connect_four",
         params: &[("width", "7"), ("height", "6"), ("k", "4")],

@@ -1,0 +1,229 @@
+//! Moves as SAN and UCI, and positions as text: "FEN moves ...".
+
+use azpy_core::game::{Action, Game, Turn};
+use cozy_chess::util::display_san_move;
+use cozy_chess::{File, Move, Piece, Rank, Square};
+
+use super::fen::fen_of;
+use super::history::PAST_BOARDS;
+use super::{Chess, Encoding, pgn};
+
+/// A word as it may stand in an error: short, and on one line.
+pub(super) fn shown(word: &str) -> String {
+    const LONGEST: usize = 60;
+    if word.chars().nth(LONGEST).is_none() {
+        return format!("{word:?}");
+    }
+    format!("{:?}...", word.chars().take(LONGEST).collect::<String>())
+}
+
+/// A move as SAN describes it: what is not said matches everything.
+struct Description {
+    piece: Piece,
+    from_file: Option<File>,
+    from_rank: Option<Rank>,
+    to: Square,
+    promotion: Option<Piece>,
+}
+
+impl Description {
+    /// Reads `Nf3`, `exd5`, `R1e2`, `e8=Q`, also long as in `e2-e4` and `Ng1xf3`; no castling.
+    fn read(word: &str) -> Option<Self> {
+        let piece_of = |letter: char| Piece::try_from(letter.to_ascii_lowercase()).ok();
+        let mut letters: Vec<char> = word.chars().filter(|letter| !matches!(letter, 'x' | ':' | '-')).collect();
+        // A square ends with a digit, so a letter at the end is a promotion.
+        let promotion = match letters.last() {
+            Some(&letter) if letter.is_alphabetic() => {
+                letters.pop();
+                letters.pop_if(|letter| *letter == '=');
+                Some(piece_of(letter).filter(|piece| !matches!(piece, Piece::Pawn | Piece::King))?)
+            }
+            _ => None,
+        };
+        let piece = match letters.first() {
+            Some(&letter) if letter.is_uppercase() => {
+                letters.remove(0);
+                piece_of(letter)?
+            }
+            _ => Piece::Pawn,
+        };
+        let rank = Rank::try_from(letters.pop()?).ok()?;
+        let to = Square::new(File::try_from(letters.pop()?).ok()?, rank);
+        let from_rank = letters.last().and_then(|&letter| Rank::try_from(letter).ok());
+        if from_rank.is_some() {
+            letters.pop();
+        }
+        let mut from_file = letters.last().and_then(|&letter| File::try_from(letter).ok());
+        if from_file.is_some() {
+            letters.pop();
+        } else if piece == Piece::Pawn {
+            // A pawn that captures says where it comes from.
+            from_file = Some(to.file());
+        }
+        letters.is_empty().then_some(Self { piece, from_file, from_rank, to, promotion })
+    }
+
+    fn fits(&self, piece: Piece, played: Move) -> bool {
+        piece == self.piece
+            && played.to == self.to
+            && played.promotion == self.promotion
+            && self.from_file.is_none_or(|file| file == played.from.file())
+            && self.from_rank.is_none_or(|rank| rank == played.from.rank())
+    }
+}
+
+/// Whether a word is castling, and to the king's side.
+fn castling(word: &str) -> Option<bool> {
+    match word.replace(['0', 'o'], "O").as_str() {
+        "O-O" => Some(true),
+        "O-O-O" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether a word at the beginning is meant as the men of a FEN, and not as part of a PGN.
+fn looks_like_fen(word: &str) -> bool {
+    word.contains('/') && !word.contains(['{', '(', '[', ';', '$', '%', '-', '.'])
+}
+
+impl Chess {
+    /// A legal action as SAN writes it.
+    pub(super) fn san(&self, action: Action) -> Option<String> {
+        let mut legal = Vec::new();
+        self.list_actions(&mut legal);
+        if !legal.contains(&action) {
+            return None;
+        }
+        Some(display_san_move(&self.board, self.move_of(action)?).to_string())
+    }
+
+    /// The legal action that a word means: UCI, or SAN, also with more than it needs.
+    fn read_move(&self, word: &str) -> Result<Action, String> {
+        let core = word.trim_end_matches(['+', '#', '!', '?']);
+        let mut legal = Vec::new();
+        self.list_actions(&mut legal);
+        if let Some(&action) = legal.iter().find(|&&action| self.action_name(action).eq_ignore_ascii_case(core)) {
+            return Ok(action);
+        }
+        let (mut found, own) = (Vec::new(), self.board.colors(self.board.side_to_move()));
+        let (castles, description) = (castling(core), Description::read(core));
+        // As UCI writes it in Chess960, castling is understood in standard chess too.
+        let king_takes_rook = core.parse::<Move>().ok().filter(|_| core.len() == 4);
+        self.board.generate_moves(|moves| {
+            for played in moves {
+                let fits = if own.has(played.to) {
+                    castles == Some(played.to > played.from) || king_takes_rook == Some(played)
+                } else {
+                    description.as_ref().is_some_and(|description| description.fits(moves.piece, played))
+                };
+                if fits {
+                    found.push(self.action_of(played));
+                }
+            }
+            false
+        });
+        let names = |actions: &[Action]| {
+            const MOST: usize = 40;
+            let mut names: Vec<_> = actions.iter().take(MOST).map(|&action| self.short_name(action)).collect();
+            if actions.len() > MOST {
+                names.push(format!("and {} more", actions.len() - MOST));
+            }
+            names.join(", ")
+        };
+        match found[..] {
+            [action] => Ok(action),
+            [] => Err(format!("which is not among the legal ones: {}", names(&legal))),
+            _ => Err(format!("which may be any of {}", names(&found))),
+        }
+    }
+
+    /// Plays the moves that words mean, and returns their actions.
+    fn play_words<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) -> Result<Vec<Action>, String> {
+        let mut actions = Vec::new();
+        for word in words {
+            let at = format!("action {} is {}, ", actions.len() + 1, shown(word));
+            if self.turn() == Turn::Terminal {
+                return Err(at + "but the game is over before it");
+            }
+            let action = self.read_move(word).map_err(|why| at + &why)?;
+            self.play(action);
+            actions.push(action);
+        }
+        Ok(actions)
+    }
+
+    /// A line of play that begins here, as PGN or less. A PGN's FEN must be that of this position.
+    pub(super) fn read_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+        let game = pgn::read(text)?;
+        if let Some(fen) = game.tag("FEN") {
+            let words: Vec<_> = fen.split_whitespace().collect();
+            let start = Self::from_fen(&words, self.rules)?;
+            if start.board != self.board {
+                return Err(format!("the line of play begins at {}, and not here, at {}", shown(fen), self.fen()));
+            }
+        }
+        self.clone().play_words(game.moves)
+    }
+
+    /// A position as FEN, "FEN moves ...", "startpos moves ...", PGN, or the moves that lead there from here.
+    pub(super) fn read_position(&self, text: &str) -> Result<Self, String> {
+        let words: Vec<_> = text.split_whitespace().collect();
+        let words = words.strip_prefix(&["position"]).unwrap_or(&words);
+        let (mut game, rest) = match words {
+            ["startpos", rest @ ..] => (self.start(), rest),
+            ["fen", rest @ ..] => self.read_fen(rest)?,
+            [first, ..] if looks_like_fen(first) => self.read_fen(words)?,
+            _ => {
+                let game = pgn::read(text)?;
+                let mut state = match game.tag("FEN") {
+                    Some(fen) => Self::from_fen(&fen.split_whitespace().collect::<Vec<_>>(), self.rules)?,
+                    None => self.clone(),
+                };
+                state.play_words(game.moves)?;
+                return Ok(state);
+            }
+        };
+        match rest {
+            [] => {}
+            ["moves", moves @ ..] => {
+                let moves = moves.join(" ");
+                game.play_words(pgn::read(&moves)?.moves)?;
+            }
+            [word, ..] => return Err(format!("expected \"moves\" or nothing after the position, got {}", shown(word))),
+        }
+        Ok(game)
+    }
+
+    /// The position of a FEN at the beginning of the words, and the words after it.
+    fn read_fen<'a, 'w>(&self, words: &'a [&'w str]) -> Result<(Self, &'a [&'w str]), String> {
+        let end = words.iter().position(|&word| word == "moves").unwrap_or(words.len());
+        Ok((Self::from_fen(&words[..end], self.rules)?, &words[end..]))
+    }
+
+    /// See [`Game::to_text`]. The past that matters begins where the oldest position that can come again was, or for
+    /// az119, which shows repetitions of earlier boards, the oldest that any of those could have been.
+    pub(super) fn text_with_past(&self) -> String {
+        let (start, actions) = self.history.record();
+        let shown_boards = match self.rules.encoding {
+            Encoding::Az18 => 0,
+            Encoding::Az119 => PAST_BOARDS,
+        };
+        let oldest = actions.len() - shown_boards.min(actions.len());
+        let mut state = Self::at(start.clone(), self.rules);
+        for &action in &actions[..oldest] {
+            state.play(action);
+        }
+        let first = oldest - state.history.run();
+        let mut state = Self::at(start.clone(), self.rules);
+        for &action in &actions[..first] {
+            state.play(action);
+        }
+        let mut text = fen_of(&state.board);
+        for (index, &action) in actions[first..].iter().enumerate() {
+            text += if index == 0 { " moves " } else { " " };
+            text += &state.action_name(action);
+            state.play(action);
+        }
+        text
+    }
+}

@@ -1,0 +1,93 @@
+//! A position as text and as SVG.
+
+use cozy_chess::{Board, Color, File, Piece, Rank, Square};
+
+use super::fen::letter;
+use super::{Chess, Ending};
+
+/// Side of a square of the picture, and the width of its rim.
+const SIDE: usize = 40;
+const RIM: usize = 20;
+
+/// Outlines of a man in a square of [`SIDE`], of our own drawing.
+fn outline(piece: Piece) -> &'static str {
+    match piece {
+        Piece::Pawn => "M12 34V31L17 23A6 6 0 1 1 23 23L28 31V34Z",
+        Piece::Knight => "M12 34V31Q13 25 19 20L12 23L9 19L16 11L17 6L21 9Q30 13 28 31V34ZM17 13.5H17.8",
+        Piece::Bishop => "M11 34V31H16Q9 21 18 11A3 3 0 1 1 22 11Q31 21 24 31H29V34ZM20 15V23M16.5 18.5H23.5",
+        Piece::Rook => "M10 34V30H13L14 16H10V8H15V11H18V8H22V11H25V8H30V16H26L27 30H30V34Z",
+        Piece::Queen => "M11 34V31L6 13L13 22L14 9L20 20L26 9L27 22L34 13L29 31V34ZM12 28.5H28",
+        Piece::King => {
+            "M12 34V31Q7 25 8 19Q11 13 18 17V11H15V7H18V4H22V7H25V11H22V17Q29 13 32 19Q33 25 28 31V34ZM13 28.5H27"
+        }
+    }
+}
+
+impl Chess {
+    /// See [`azpy_core::game::Game::render`].
+    pub(super) fn drawing(&self) -> String {
+        let mut text = String::new();
+        for &rank in Rank::ALL.iter().rev() {
+            text += &rank.to_string();
+            for &file in &File::ALL {
+                text.push(' ');
+                text.push(letter(&self.board, Square::new(file, rank)).unwrap_or('.'));
+            }
+            text.push('\n');
+        }
+        text += "  a b c d e f g h\n";
+        text += &self.fen();
+        match self.ending() {
+            None => {}
+            Some(Ending::Checkmate) => text += &format!("\ncheckmate, {} wins", name(!self.board.side_to_move())),
+            Some(draw) => text += &format!("\ndraw: {draw}"),
+        }
+        text
+    }
+
+    /// The board from White's side, with the names of files and ranks.
+    pub(super) fn svg(&self) -> String {
+        const SIZE: usize = 8 * SIDE + 2 * RIM;
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {SIZE} {SIZE}\" width=\"{SIZE}\" height=\"{SIZE}\">\
+             <rect width=\"{SIZE}\" height=\"{SIZE}\" fill=\"#ffffff\"/>\
+             <g font-family=\"sans-serif\" font-size=\"12\" text-anchor=\"middle\" fill=\"#404040\">"
+        );
+        for index in 0..8 {
+            let (middle, below) = (RIM + index * SIDE + SIDE / 2, SIZE - 6);
+            let (file, rank) = (File::index(index), Rank::index(7 - index));
+            svg += &format!("<text x=\"{middle}\" y=\"{below}\">{file}</text>");
+            svg += &format!("<text x=\"{}\" y=\"{}\">{rank}</text>", RIM / 2, middle + 4);
+        }
+        svg += "</g>";
+        for square in Square::ALL {
+            svg += &square_svg(&self.board, square);
+        }
+        svg + "</svg>"
+    }
+}
+
+fn name(color: Color) -> &'static str {
+    match color {
+        Color::White => "White",
+        Color::Black => "Black",
+    }
+}
+
+fn square_svg(board: &Board, square: Square) -> String {
+    let (x, y) = (RIM + square.file() as usize * SIDE, RIM + (7 - square.rank() as usize) * SIDE);
+    let dark = (square.file() as usize + square.rank() as usize).is_multiple_of(2);
+    let color = if dark { "#8fa5b5" } else { "#e6ebee" };
+    let mut svg = format!("<rect x=\"{x}\" y=\"{y}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"{color}\"/>");
+    if let Some(piece) = board.piece_on(square) {
+        let white = board.colors(Color::White).has(square);
+        // Dark men have light lines inside, and a rim that is hardly seen.
+        let (fill, line) = if white { ("#ffffff", "#202020") } else { ("#262626", "#c8c8c8") };
+        svg += &format!(
+            "<path transform=\"translate({x} {y})\" d=\"{}\" fill=\"{fill}\" stroke=\"{line}\" stroke-width=\"1.4\" \
+             stroke-linecap=\"round\" stroke-linejoin=\"round\"/>",
+            outline(piece)
+        );
+    }
+    svg
+}
