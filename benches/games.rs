@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use azpy_core::game::{Action, Game, Turn};
-use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{Backgammon, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Xorshift64 (Marsaglia 2003): cheap enough not to be what is measured.
@@ -94,6 +94,7 @@ fn bench_games(c: &mut Criterion) {
     bench_game(c, "othello", &Othello::default());
     bench_game(c, "pig", &Pig::default());
     bench_game(c, "dice_nim", &DiceNim::default());
+    bench_game(c, "backgammon", &Backgammon::default());
 }
 
 criterion_group!(benches, bench_games, bench_calls);

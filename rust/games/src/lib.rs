@@ -8,6 +8,7 @@
 //! | [`Othello`] | `new(size)` | size x size cells, pass | `[2, size, size]` |
 //! | [`Pig`] (dice) | `new(target)` | roll, hold | `[5, 1, 1]` |
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
+//! | [`Backgammon`] (dice) | `new(gammons)` | source place x the die that is played | `[243, 1, 1]` |
 //!
 //! Each has a `Default`, and a constructor that takes numbers refuses bad ones with a sentence that says why.
 //!
@@ -16,6 +17,7 @@
 //! no search, no network.
 #![forbid(unsafe_code)]
 
+pub mod backgammon;
 pub mod connect_four;
 pub mod dice_nim;
 pub mod hex;
@@ -25,6 +27,7 @@ pub mod pig;
 mod planes;
 pub mod tictactoe;
 
+pub use backgammon::Backgammon;
 pub use connect_four::ConnectFour;
 pub use dice_nim::DiceNim;
 pub use hex::Hex;

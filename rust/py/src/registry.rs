@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{Backgammon, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 use crate::hosted::{AnyState, Hosted, Typed};
 use crate::state::State;
 
+impl Hosted for Backgammon {}
 impl Hosted for ConnectFour {}
 impl Hosted for DiceNim {}
 impl Hosted for Hex {}
@@ -57,7 +58,12 @@ impl Params<'_> {
     }
 }
 
-const GAMES: [Entry; 6] = [
+const GAMES: [Entry; 7] = [
+    Entry {
+        name: "backgammon",
+        params: &[("gammons", "1"), ("max_plies", "3000")],
+        make: |p| Backgammon::with_max_plies(p.switch("gammons")?, p.number("max_plies")?).map(hosted),
+    },
     Entry {
         name: "connect_four",
         params: &[("width", "7"), ("height", "6"), ("k", "4")],
