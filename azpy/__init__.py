@@ -13,6 +13,7 @@ Importing `azpy` loads numpy and the core, never torch or onnxruntime.
 
 from typing import TYPE_CHECKING, Any
 
+from azpy import games
 from azpy._core import (
     CHANCE,
     TERMINAL,
@@ -61,6 +62,7 @@ __all__ = [
     "UniformEvaluator",
     "VectorSearch",
     "__version__",
+    "games",
     "list_games",
     "make_game",
     "parse_state",

@@ -173,7 +173,7 @@ fn scattered(random: &mut Random, ranges: [usize; 2]) -> Backgammon {
         let places = (0..26).filter(|&place| counts[place] > 0);
         texts.push(places.map(|place| format!("{}:{}", name(place), counts[place])).collect::<Vec<_>>().join(","));
     }
-    let turn = if random.next() % 2 == 0 { "x" } else { "o" };
+    let turn = if random.next().is_multiple_of(2) { "x" } else { "o" };
     Backgammon::default().parse(&format!("x={} o={} turn={turn}", texts[0], texts[1])).unwrap()
 }
 

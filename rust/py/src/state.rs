@@ -341,7 +341,7 @@ pub(crate) fn any_state(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn 
         )));
     }
     let game = PyGame::new(object)?;
-    Ok((game.name().to_string(), Box::new(Typed(game))))
+    Ok((game.game().to_string(), Box::new(Typed(game))))
 }
 
 /// As [`any_state`], or the name of a built-in game.
