@@ -3,6 +3,7 @@
 OpenSpiel is loaded when one of its games is asked for. Knows nothing of search, networks or files.
 """
 
+import functools
 import hashlib
 import math
 from dataclasses import dataclass
@@ -38,25 +39,36 @@ def open_spiel(game: Any) -> "OpenSpielGame":
         >>> game.num_actions, game.obs_shape, game.max_plies
         (9, (4, 3, 3), 9)
     """
+    rules = _load(game) if isinstance(game, str) else _Rules.of(game)
+    return OpenSpielGame(rules, rules.source.new_initial_state())
+
+
+@functools.cache  # some games print warnings whenever they are loaded
+def _load(game: str) -> "_Rules":
+    pyspiel = _pyspiel()
+    name = game.partition("(")[0].strip()
+    if name not in (known := pyspiel.registered_names()):
+        raise SettingsError(f"OpenSpiel has no game {name!r}{did_you_mean(name, known)}")
+    try:
+        source = pyspiel.load_game(game)
+    except Exception as error:  # whatever C++ throws is about the name
+        raise SettingsError(f"OpenSpiel does not make the game {game!r}: {_line(error)}") from error
+    return _Rules.of(source)
+
+
+def _pyspiel() -> Any:
     try:
         import pyspiel
     except ImportError as error:
         raise MissingPackageError('open_spiel is not installed: pip install "azpy[openspiel]"') from error
-    if isinstance(game, str):
-        name = game.partition("(")[0].strip()
-        if name not in (known := pyspiel.registered_names()):
-            raise SettingsError(f"OpenSpiel has no game {name!r}{did_you_mean(name, known)}")
-        try:
-            game = pyspiel.load_game(game)
-        except Exception as error:  # whatever C++ throws is about the name
-            raise SettingsError(f"OpenSpiel does not make the game {game!r}: {_line(error)}") from error
-    return OpenSpielGame(_Rules.of(game, pyspiel), game.new_initial_state())
+    return pyspiel
 
 
 @dataclass(frozen=True)
 class _Rules:
     """What is the same at all positions of a game."""
 
+    source: Any  # the pyspiel.Game
     name: str
     num_actions: int
     max_plies: int
@@ -65,8 +77,9 @@ class _Rules:
     channels_last: bool
 
     @classmethod
-    def of(cls, game: Any, pyspiel: Any) -> Self:
+    def of(cls, game: Any) -> Self:
         """The facts of a game, or why azpy cannot play it."""
+        pyspiel = _pyspiel()
         name, kind, players = str(game), game.get_type(), game.num_players()
         found = {
             f"{players} player{'' if players == 1 else 's'}": players != 2,
@@ -92,7 +105,7 @@ class _Rules:
         if not 0 < max_utility < math.inf:
             raise SettingsError(f"OpenSpiel's {name} has a largest utility of {max_utility}, expected a number above 0")
         shape = sizes if len(sizes) == 3 else (math.prod(sizes), 1, 1)
-        return cls(name, num_actions, max_plies, max_utility, shape, channels_last)
+        return cls(game, name, num_actions, max_plies, max_utility, shape, channels_last)
 
     @property
     def obs_shape(self) -> tuple[int, int, int]:
@@ -111,7 +124,6 @@ class OpenSpielGame(Game):
     - The key is a hash of the line of play. OpenSpiel says of no two states that their futures are the same (they may
       look alike and differ in repetitions or clocks), so a position that is reached in two ways is two positions, to
       the cache as well.
-    - `play` takes what `legal_actions` or `chance_outcomes` list; whether it refuses others is up to OpenSpiel's game.
 
     Attributes:
         game: what records call the game, as in "open_spiel:quoridor(board_size=5)".
@@ -139,7 +151,22 @@ class OpenSpielGame(Game):
         return sorted(self.state.chance_outcomes())
 
     def play(self, action: int) -> None:
-        """Plays an action, or takes a chance outcome, in place."""
+        """Plays an action, or takes a chance outcome, in place.
+
+        Raises:
+            ValueError: it is not legal here; the position stays as it was. Many of OpenSpiel's own games take what is not
+                legal, or crash.
+        """
+        turn = self.turn()
+        if turn == TERMINAL:
+            raise ValueError(f"action {action} played after the end of the game")
+        legal = [outcome for outcome, _ in self.chance_outcomes()] if turn == CHANCE else self.legal_actions()
+        if action not in legal:
+            raise ValueError(f"illegal action {action}; legal actions are {legal}")
+        self.state.apply_action(action)
+
+    def play_legal(self, action: int) -> None:
+        """As `play`, for an action that is known to be legal."""
         self.state.apply_action(action)
 
     def clone(self) -> Self:

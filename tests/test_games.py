@@ -1,5 +1,6 @@
 """OpenSpiel's games are played, searched and trained as OpenSpiel has them; what azpy cannot play is refused."""
 
+import dataclasses
 import random
 import sys
 import tomllib
@@ -168,7 +169,8 @@ def test_sampled_chance_and_missing_tensors_are_refused() -> None:
 
 
 def test_without_openspiel_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyspiel", None)
+    monkeypatch.setitem(sys.modules, "pyspiel", None)  # importing it fails
+    azpy.games._load.cache_clear()
     with pytest.raises(MissingPackageError, match=r'open_spiel is not installed: pip install "azpy\[openspiel\]"'):
         make_position("open_spiel:tic_tac_toe")
 
@@ -232,6 +234,25 @@ def test_searches_count_and_stored_games_can_be_learned_from(name: str) -> None:
         other.add(records[0])
 
 
+@pytest.mark.parametrize("name", GAMES)
+def test_what_is_not_legal_is_refused_and_changes_nothing(name: str) -> None:
+    game, rng = open_spiel(name), random.Random(9)
+    for _ in range(30):
+        if game.turn() == azpy.TERMINAL:
+            break
+        legal, before = moves(game), game.key()
+        for action in (-1, 10**9, *rng.sample(range(game.num_actions), min(game.num_actions, 9))):
+            if action not in legal:
+                with pytest.raises(ValueError, match=f"illegal action {action}; legal actions are "):
+                    game.play(action)
+        assert game.key() == before
+        game.play(rng.choice(legal))
+    while game.turn() != azpy.TERMINAL:
+        game.play_legal(rng.choice(moves(game)))
+    with pytest.raises(ValueError, match="after the end of the game"):
+        game.play(0)
+
+
 def test_a_game_that_openspiel_does_not_end_in_time_is_a_draw() -> None:
     game = open_spiel("breakthrough(rows=5,columns=4)")
     game.max_plies = 4
@@ -245,10 +266,10 @@ def test_layouts_with_channels_last_are_turned() -> None:
     game = open_spiel("tic_tac_toe")
     game.play(2)
     rules = game._rules
-    turned = OpenSpielGame(type(rules)(rules.name, 9, 9, 1.0, (3, 3, 3), True), game.state)
+    turned = OpenSpielGame(dataclasses.replace(rules, channels_last=True), game.state)
     plain = np.array(game.state.observation_tensor(1), np.float32).reshape(3, 3, 3)
     np.testing.assert_array_equal(observation_of(turned)[:-1], plain.transpose(2, 0, 1))
-    assert type(rules)("a", 9, 9, 1.0, (4, 5, 6), True).obs_shape == (7, 4, 5)
+    assert dataclasses.replace(rules, shape=(4, 5, 6), channels_last=True).obs_shape == (7, 4, 5)
 
 
 def test_a_run_trains_goes_on_and_is_matched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

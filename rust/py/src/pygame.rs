@@ -22,6 +22,8 @@ struct Info {
     num_actions: usize,
     obs_shape: [usize; 3],
     max_plies: usize,
+    /// The method that plays: actions are known to be legal here, and a game may be faster where it need not look.
+    play: &'static str,
     fault: Fault,
 }
 
@@ -53,6 +55,7 @@ impl PyGame {
             num_actions: number("num_actions")?,
             obs_shape,
             max_plies: number("max_plies")?,
+            play: if object.hasattr("play_legal")? { "play_legal" } else { "play" },
             fault: Fault::default(),
             name: class,
         };
@@ -97,13 +100,14 @@ impl Hosted for PyGame {
     }
 
     fn renewed(&self) -> Self {
-        let Info { name, game, num_actions, obs_shape, max_plies, .. } = &*self.info;
+        let Info { name, game, num_actions, obs_shape, max_plies, play, .. } = &*self.info;
         let info = Info {
             name: name.clone(),
             game: game.clone(),
             num_actions: *num_actions,
             obs_shape: *obs_shape,
             max_plies: *max_plies,
+            play,
             fault: Fault::default(),
         };
         let object = Python::attach(|py| self.object.clone_ref(py));
@@ -160,7 +164,7 @@ impl Game for PyGame {
     }
 
     fn play(&mut self, action: Action) {
-        self.ask((), |object| object.call_method1("play", (action,)).map(drop));
+        self.ask((), |object| object.call_method1(self.info.play, (action,)).map(drop));
     }
 
     fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
