@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import azpy.core_choice  # noqa: F401  which core `azpy._core` is
 
 # isort: split
+from azpy import games
 from azpy._core import (
     CHANCE,
     TERMINAL,
@@ -64,6 +65,7 @@ __all__ = [
     "UniformEvaluator",
     "VectorSearch",
     "__version__",
+    "games",
     "list_games",
     "make_game",
     "parse_state",

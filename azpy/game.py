@@ -16,15 +16,16 @@ __all__ = ["Game"]
 class Game(ABC):
     """One position of a game for two players: zero sum, perfect information, turns in any order, dice allowed.
 
-    The object is the position: `play` changes it in place and `clone` copies it. Set the three attributes on the
-    class, or on the instance where they depend on a board size; they stay fixed during a game. An exception raised in
-    any method reaches the caller of the search as itself; a broken promise (no legal action at a player's turn, a
-    game longer than `max_plies`) is an `azpy.GameError`.
+    The object is the position: `play` changes it in place and `clone` copies it. Set the first three attributes on
+    the class, or on the instance where they depend on a board size; they stay fixed during a game. An exception
+    raised in any method reaches the caller of the search as itself; a broken promise (no legal action at a player's
+    turn, a game longer than `max_plies`) is an `azpy.GameError`.
 
     Attributes:
         num_actions: size of the policy A; actions are 0 to A - 1.
         obs_shape: (C, H, W) of an observation; flat features are (F, 1, 1).
         max_plies: upper bound on the plies of a game, chance outcomes counted.
+        game: what records of games call this one; the name of the class where it is not set.
 
     Example:
         Take one or two counters from a heap; who takes the last one wins.
@@ -66,6 +67,7 @@ class Game(ABC):
     num_actions: int
     obs_shape: tuple[int, int, int]
     max_plies: int
+    game: str
 
     @abstractmethod
     def turn(self) -> int:
@@ -81,7 +83,11 @@ class Game(ABC):
 
     @abstractmethod
     def play(self, action: int) -> None:
-        """Plays a legal action, or takes a chance outcome, in place."""
+        """Plays a legal action, or takes a chance outcome, in place.
+
+        Searches play what `legal_actions` or `chance_outcomes` gave. A game whose `play` refuses other actions may have a
+        method `play_legal` that does not look: searches call that one if it is there.
+        """
 
     @abstractmethod
     def clone(self) -> Self:

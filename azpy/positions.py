@@ -1,7 +1,8 @@
 """Games by name, and one view of a position whether it is written in Rust or in Python.
 
-A *spec* is what a user types: `connect_four`, `connect_four(width=5,height=4)`, or `module:Class` for a game
-written in Python as an `azpy.Game`. Knows nothing of search, networks or files.
+A *spec* is what a user types: `connect_four`, `connect_four(width=5,height=4)`, `module:Class` for a game written in
+Python as an `azpy.Game`, or `open_spiel:quoridor(board_size=5)` for a game of OpenSpiel. Knows nothing of search,
+networks or files.
 """
 
 import importlib
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.errors import SettingsError
+from azpy.games import PREFIX, open_spiel
 
 __all__ = [
     "Position",
@@ -37,14 +39,22 @@ def make_position(spec: str) -> Position:
     """The start position of the game that `spec` names.
 
     Args:
-        spec: `NAME`, `NAME(key=value,...)`, or `module:Class` (looked up in the current directory first).
+        spec: `NAME`, `NAME(key=value,...)`, `module:Class` (looked up in the current directory first), or `open_spiel:`
+            and a game of OpenSpiel.
 
     Returns:
         A `State`, or an instance of the Python class.
 
     Raises:
-        SettingsError: no such game or parameter, or a class that cannot be imported or made.
+        SettingsError: no such game or parameter, a class that cannot be imported or made, or a game of OpenSpiel that
+            azpy cannot search.
+        MissingPackageError: a game of OpenSpiel where that is not installed.
     """
+    if spec.startswith(PREFIX):
+        try:
+            return open_spiel(spec.removeprefix(PREFIX))
+        except SettingsError as error:
+            raise SettingsError(f"game {spec!r}: {error}") from error
     if ":" in spec:
         return _checked(python_game(spec), spec)
     try:

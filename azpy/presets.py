@@ -37,6 +37,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "opening_plies": 6,
         "match_opening_plies": 6,
     },
+    "backgammon": {
+        "network": "3x256",
+        "games_per_iteration": 128,
+        "temperature_plies": 20,
+        "opening_plies": 4,
+        "match_opening_plies": 4,
+    },
     "pig": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 2},
     "dice_nim": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 0},
 }

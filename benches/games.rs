@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use azpy_core::game::{Action, Game, Turn};
 use azpy_games::chess::Encoding;
-use azpy_games::{Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 use cozy_chess::{Board, Move};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -196,6 +196,7 @@ fn bench_games(c: &mut Criterion) {
     bench_game(c, "othello", &Othello::default());
     bench_game(c, "pig", &Pig::default());
     bench_game(c, "dice_nim", &DiceNim::default());
+    bench_game(c, "backgammon", &Backgammon::default());
 }
 
 criterion_group!(benches, bench_perft, bench_games, bench_calls);

@@ -14,7 +14,18 @@ import azpy
 
 PACKAGE = Path(azpy.__file__).parent
 REPOSITORY = Path(__file__).parent.parent
-HEAVY = ("torch", "onnxruntime", "onnx", "onnxscript", "safetensors", "rich", "jax", "matplotlib", "tensorboard")
+HEAVY = (
+    "torch",
+    "onnxruntime",
+    "onnx",
+    "onnxscript",
+    "safetensors",
+    "rich",
+    "jax",
+    "matplotlib",
+    "tensorboard",
+    "pyspiel",
+)
 
 
 def python(program: str) -> str:
@@ -95,6 +106,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "presets": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
     "game": {*NETWORKS, *SHOWING, *ABOVE, "azpy.positions", "azpy.runs", "azpy.arena"},
     "core_choice": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
+    "games": {*NETWORKS, *SHOWING, *ABOVE, "azpy.positions", "azpy.runs", "azpy.arena"},
     "evaluator": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "positions": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "game_checks": {*NETWORKS, *SHOWING, *ABOVE, "subprocess", "azpy.perspective", "azpy.runs", "azpy.arena"},

@@ -33,7 +33,7 @@ _OF_SELF_PLAY = ("slots", "pipelines", "eval_batch", "simulations")
 def _parser() -> Parser:
     parser = Parser("az-bench", __doc__)
     parser.add_argument("what", nargs="+", choices=_WHAT, metavar="WHAT", help=f"any of {', '.join(_WHAT)}")
-    game = f"NAME, 'NAME(key=1,key=2)' or module:Class (default {_GAME}; for games every built-in one)"
+    game = f"NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default {_GAME}; for games every built-in one)"
     parser.add_argument("--game", help=game)
     parser.add_argument("--model", metavar="FILE", help="an ONNX model of the game (default a random network)")
     parser.add_argument("--network", default="5x64", metavar="BxC", help="of the random network (default 5x64)")

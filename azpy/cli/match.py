@@ -43,7 +43,10 @@ def _parser() -> Parser:
     parser = Parser("az-match", __doc__)
     parser.add_argument("players", nargs="+", metavar="PLAYER", help="two players, or a run folder (see above)")
     add = parser.add_argument
-    add("--game", help="NAME, 'NAME(key=1,key=2)' or module:Class (default: that of the run folder named)")
+    add(
+        "--game",
+        help="NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default: that of the run folder named)",
+    )
     add(
         "--games",
         type=int,

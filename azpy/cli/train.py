@@ -25,7 +25,9 @@ from azpy.settings import ABOUT, GROUPS, KIND, About, Settings, combine, default
 def _parser() -> Parser:
     parser = Parser("az-train", __doc__)
     parser.usage = "az-train [GAME] [--config FILE] [--out FOLDER] [settings]"
-    text = "NAME, 'NAME(key=1,key=2)', or module:Class for a game written in Python; needed unless a file names it"
+    text = (
+        "NAME, 'NAME(key=1,key=2)', module:Class for a game in Python, or open_spiel:NAME; needed if no file names it"
+    )
     parser.add_argument("game", nargs="?", metavar="GAME", help=text)
     parser.add_argument(
         "--config", metavar="FILE", help="a TOML file with settings, such as config.toml of another run"
@@ -90,7 +92,8 @@ def _games() -> str:
     for name, parameters in sorted(list_games().items()):
         values = ",".join(f"{key}={value}" for key, value in parameters.items())
         lines += [f"{name}({values})" if values else name, f"    preset: {_listed(preset_of(name)) or 'none'}"]
-    return "\n".join([*lines, "module:Class", "    a game written in Python, see azpy.Game; no preset"])
+    lines += ["module:Class", "    a game written in Python, see azpy.Game; no preset"]
+    return "\n".join([*lines, "open_spiel:NAME", "    a game of OpenSpiel, see azpy.games; no preset"])
 
 
 def _listed(preset: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@
 //! | [`Chess`] | `new(encoding, chess960, max_plies)` | from square x 73 kinds of step | `[119, 8, 8]` or `[18, 8, 8]` |
 //! | [`Pig`] (dice) | `new(target)` | roll, hold | `[5, 1, 1]` |
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
+//! | [`Backgammon`] (dice) | `new(gammons)` | source place x the die that is played | `[243, 1, 1]` |
 //!
 //! Each has a `Default`, and a constructor that takes numbers refuses bad ones with a sentence that says why.
 //!
@@ -17,6 +18,7 @@
 //! no search, no network.
 #![forbid(unsafe_code)]
 
+pub mod backgammon;
 pub mod chess;
 pub mod connect_four;
 pub mod dice_nim;
@@ -29,6 +31,7 @@ mod planes;
 mod svg;
 pub mod tictactoe;
 
+pub use backgammon::Backgammon;
 pub use chess::Chess;
 pub use connect_four::ConnectFour;
 pub use dice_nim::DiceNim;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use azpy_core::game::{Action, Game, PlayError, Player, Turn};
 use azpy_games::chess::Encoding;
-use azpy_games::{Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 
 mod common;
 use common::{Random, after, encode, legal, moves, outcomes};
@@ -301,6 +301,14 @@ fn pig_conforms() {
 #[test]
 fn dice_nim_conforms() {
     conforms(&[1, 2, 3, 4, 12, 30].map(|heap| DiceNim::new(heap).unwrap()), 100);
+}
+
+#[test]
+fn backgammon_conforms() {
+    let cut = |gammons, plies| Backgammon::with_max_plies(gammons, plies).unwrap();
+    let late = |text: &str| Backgammon::default().parse(text).unwrap();
+    conforms(&[cut(true, 150), cut(false, 1), cut(false, 40)], 4);
+    conforms(&[late("x=6:3,5:3,2:2,off:7 o=18:1,6:3,3:2,off:9 turn=x"), late("x=3:2,1:2,off:11 o=23:15 turn=o")], 8);
 }
 
 /// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use azpy_core::game::{Game, Turn};
 use azpy_games::chess::Encoding;
-use azpy_games::{Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 
 mod common;
 use common::{Random, legal, moves, outcomes};
@@ -92,6 +92,13 @@ fn chess_plays_as_recorded() {
 #[test]
 fn pig_plays_as_recorded() {
     check("pig_20", &Pig::default(), 4);
+}
+
+#[test]
+fn backgammon_plays_as_recorded() {
+    check("backgammon_40_plies", &Backgammon::with_max_plies(true, 40).unwrap(), 7);
+    let late = Backgammon::default().parse("x=6:3,5:2,2:2,off:8 o=22:1,6:3,3:2,off:9 turn=x").unwrap();
+    check("backgammon_late", &late, 8);
 }
 
 #[test]

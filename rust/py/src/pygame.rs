@@ -16,10 +16,15 @@ use crate::hosted::{Fault, Hosted};
 use crate::state::{CHANCE, TERMINAL};
 
 struct Info {
+    /// The class's name, for errors.
     name: String,
+    /// What records call the game.
+    game: String,
     num_actions: usize,
     obs_shape: [usize; 3],
     max_plies: usize,
+    /// The method that plays: actions are known to be legal here, and a game may be faster where it need not look.
+    play: &'static str,
     fault: Fault,
 }
 
@@ -44,19 +49,23 @@ impl PyGame {
         let obs_shape = obs_shape.ok_or_else(|| {
             GameError::new_err(format!("{class}.obs_shape must be (C, H, W), all above 0, got {shape}"))
         })?;
+        // Most games are their class; one class may be many games, and then says which.
+        let game = object.getattr_opt("game")?.and_then(|game| game.extract().ok()).unwrap_or_else(|| class.clone());
         let info = Info {
+            game,
             num_actions: number("num_actions")?,
             obs_shape,
             max_plies: number("max_plies")?,
+            play: if object.hasattr("play_legal")? { "play_legal" } else { "play" },
             fault: Fault::default(),
             name: class,
         };
         Ok(Self { object: object.call_method0("clone")?.unbind(), info: Arc::new(info) })
     }
 
-    /// The class's name.
-    pub(crate) fn name(&self) -> &str {
-        &self.info.name
+    /// What records call the game: its attribute `game` if that is text, else the class's name.
+    pub(crate) fn game(&self) -> &str {
+        &self.info.game
     }
 
     /// Calls into Python; a failure becomes the fault and the reply `otherwise`.
@@ -92,12 +101,14 @@ impl Hosted for PyGame {
     }
 
     fn renewed(&self) -> Self {
-        let Info { name, num_actions, obs_shape, max_plies, .. } = &*self.info;
+        let Info { name, game, num_actions, obs_shape, max_plies, play, .. } = &*self.info;
         let info = Info {
             name: name.clone(),
+            game: game.clone(),
             num_actions: *num_actions,
             obs_shape: *obs_shape,
             max_plies: *max_plies,
+            play,
             fault: Fault::default(),
         };
         let object = Python::attach(|py| self.object.clone_ref(py));
@@ -154,7 +165,7 @@ impl Game for PyGame {
     }
 
     fn play(&mut self, action: Action) {
-        self.ask((), |object| object.call_method1("play", (action,)).map(drop));
+        self.ask((), |object| object.call_method1(self.info.play, (action,)).map(drop));
     }
 
     fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use azpy_core::text::shown;
 use azpy_games::chess::Encoding;
-use azpy_games::{Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -13,6 +13,7 @@ use pyo3::types::PyDict;
 use crate::hosted::{AnyState, Hosted, Typed};
 use crate::state::State;
 
+impl Hosted for Backgammon {}
 impl Hosted for Chess {}
 impl Hosted for ConnectFour {}
 impl Hosted for DiceNim {}
@@ -89,7 +90,12 @@ impl Params<'_> {
     }
 }
 
-const GAMES: [Entry; 7] = [
+const GAMES: [Entry; 8] = [
+    Entry {
+        name: "backgammon",
+        params: &[("gammons", "1"), ("max_plies", "3000")],
+        make: |p| Backgammon::with_max_plies(p.switch("gammons")?, p.number("max_plies")?).map(hosted),
+    },
     Entry {
         name: "chess",
         params: &[("encoding", "az119"), ("chess960", "off"), ("max_plies", "512")],

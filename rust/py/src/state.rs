@@ -364,7 +364,7 @@ fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<(String, Box<
         return Err(PyTypeError::new_err(format!("expected {expected}, got {came}")));
     }
     let game = PyGame::new(object)?;
-    Ok((game.name().to_string(), Box::new(Typed(game))))
+    Ok((game.game().to_string(), Box::new(Typed(game))))
 }
 
 /// As [`any_state`], or the name of a built-in game.

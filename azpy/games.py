@@ -1,0 +1,204 @@
+"""Games of other programs as an `azpy.Game`: any game of OpenSpiel that azpy can search.
+
+OpenSpiel is loaded when one of its games is asked for. Knows nothing of search, networks or files.
+"""
+
+import functools
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy._core import CHANCE, TERMINAL
+from azpy.errors import MissingPackageError, SettingsError, did_you_mean
+from azpy.game import Game
+
+__all__ = ["PREFIX", "OpenSpielGame", "open_spiel"]
+
+PREFIX = "open_spiel:"  # before a game's name in a spec
+
+
+def open_spiel(game: Any) -> "OpenSpielGame":
+    """The start of a game of OpenSpiel.
+
+    Args:
+        game: its name with its parameters, as in "quoridor(board_size=5)", or a `pyspiel.Game`.
+
+    Returns:
+        A position that everything in azpy takes. Commands know the game as "open_spiel:quoridor(board_size=5)".
+
+    Raises:
+        SettingsError: no such game, or one that azpy cannot search; the text lists every reason.
+        MissingPackageError: OpenSpiel is not installed.
+
+    Example:
+        >>> game = open_spiel("tic_tac_toe")
+        >>> game.num_actions, game.obs_shape, game.max_plies
+        (9, (4, 3, 3), 9)
+    """
+    rules = _load(game) if isinstance(game, str) else _Rules.of(game)
+    return OpenSpielGame(rules, rules.source.new_initial_state())
+
+
+@functools.cache  # some games print warnings whenever they are loaded
+def _load(game: str) -> "_Rules":
+    pyspiel = _pyspiel()
+    name = game.partition("(")[0].strip()
+    if name not in (known := pyspiel.registered_names()):
+        raise SettingsError(f"OpenSpiel has no game {name!r}{did_you_mean(name, known)}")
+    try:
+        source = pyspiel.load_game(game)
+    except Exception as error:  # whatever C++ throws is about the name
+        raise SettingsError(f"OpenSpiel does not make the game {game!r}: {_line(error)}") from error
+    return _Rules.of(source)
+
+
+def _pyspiel() -> Any:
+    try:
+        import pyspiel
+    except ImportError as error:
+        raise MissingPackageError('open_spiel is not installed: pip install "azpy[openspiel]"') from error
+    return pyspiel
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """What is the same at all positions of a game."""
+
+    source: Any  # the pyspiel.Game
+    name: str
+    num_actions: int
+    max_plies: int
+    max_utility: float
+    shape: tuple[int, int, int]  # of OpenSpiel's tensor, in its own layout
+    channels_last: bool
+
+    @classmethod
+    def of(cls, game: Any) -> Self:
+        """The facts of a game, or why azpy cannot play it."""
+        pyspiel = _pyspiel()
+        name, kind, players = str(game), game.get_type(), game.num_players()
+        found = {
+            f"{players} player{'' if players == 1 else 's'}": players != 2,
+            "players who act at the same time": kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL,
+            "hidden information": kind.information != pyspiel.GameType.Information.PERFECT_INFORMATION,
+            "utilities that are not zero sum": kind.utility != pyspiel.GameType.Utility.ZERO_SUM,
+            "chance without listed outcomes": kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC,
+            "no observation tensor": not kind.provides_observation_tensor,
+        }
+        reasons = [reason for reason, is_so in found.items() if is_so]
+        if reasons:
+            raise SettingsError(
+                f"OpenSpiel's {name} has {', '.join(reasons)}; azpy plays games of two players who act in turn, with "
+                "perfect information, zero sum, listed chance outcomes and an observation tensor"
+            )
+        try:
+            sizes = tuple(game.observation_tensor_shape())
+            channels_last = len(sizes) == 3 and game.observation_tensor_layout() == pyspiel.TensorLayout.HWC
+            max_plies = game.max_game_length() + game.max_chance_nodes_in_history()
+            num_actions, max_utility = game.num_distinct_actions(), game.max_utility()
+        except Exception as error:  # as above
+            raise SettingsError(f"OpenSpiel's {name} does not say what azpy needs: {_line(error)}") from error
+        if not 0 < max_utility < math.inf:
+            raise SettingsError(f"OpenSpiel's {name} has a largest utility of {max_utility}, expected a number above 0")
+        shape = sizes if len(sizes) == 3 else (math.prod(sizes), 1, 1)
+        return cls(game, name, num_actions, max_plies, max_utility, shape, channels_last)
+
+    @property
+    def obs_shape(self) -> tuple[int, int, int]:
+        """[C, H, W] with the plane of who is to move."""
+        a, b, c = self.shape
+        return (c + 1, a, b) if self.channels_last else (a + 1, b, c)
+
+
+class OpenSpielGame(Game):
+    """A position of an OpenSpiel game; `open_spiel` makes the start.
+
+    - Observations are OpenSpiel's own for the player to move, [C, H, W] where its tensor has three dimensions and flat
+      otherwise, and one plane more that is 1 where player 1 is to move: many tensors do not say whose turn it is.
+    - The outcome is what player 0 gets, as a part of the most that can be got. A game that goes on for longer than
+      OpenSpiel says it can is a draw.
+    - The key is a hash of the line of play. OpenSpiel says of no two states that their futures are the same (they may
+      look alike and differ in repetitions or clocks), so a position that is reached in two ways is two positions, to
+      the cache as well.
+
+    Attributes:
+        game: what records call the game, as in "open_spiel:quoridor(board_size=5)".
+        state: the `pyspiel.State`.
+    """
+
+    def __init__(self, rules: _Rules, state: Any) -> None:
+        self._rules = rules
+        self.state = state
+        self.game = PREFIX + rules.name
+        self.num_actions, self.obs_shape, self.max_plies = rules.num_actions, rules.obs_shape, rules.max_plies
+
+    def turn(self) -> int:
+        """Whose turn it is: 0, 1, `azpy.CHANCE`, or `azpy.TERMINAL`."""
+        if self.state.is_terminal() or self.state.move_number() >= self.max_plies:
+            return TERMINAL
+        return CHANCE if self.state.is_chance_node() else int(self.state.current_player())
+
+    def legal_actions(self) -> list[int]:
+        """The legal actions, ascending."""
+        return list(self.state.legal_actions())
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """(outcome, probability), ascending."""
+        return sorted(self.state.chance_outcomes())
+
+    def play(self, action: int) -> None:
+        """Plays an action, or takes a chance outcome, in place.
+
+        Raises:
+            ValueError: it is not legal here; the position stays as it was. Many of OpenSpiel's own games take what is not
+                legal, or crash.
+        """
+        turn = self.turn()
+        if turn == TERMINAL:
+            raise ValueError(f"action {action} played after the end of the game")
+        legal = [outcome for outcome, _ in self.chance_outcomes()] if turn == CHANCE else self.legal_actions()
+        if action not in legal:
+            raise ValueError(f"illegal action {action}; legal actions are {legal}")
+        self.state.apply_action(action)
+
+    def play_legal(self, action: int) -> None:
+        """As `play`, for an action that is known to be legal."""
+        self.state.apply_action(action)
+
+    def clone(self) -> Self:
+        """An independent copy."""
+        return type(self)(self._rules, self.state.clone())
+
+    def outcome(self) -> float:
+        """The result for player 0, in [-1, 1]."""
+        return float(self.state.returns()[0] / self._rules.max_utility) if self.state.is_terminal() else 0.0
+
+    def encode(self) -> NDArray[np.float32]:
+        """OpenSpiel's observation for the player to move, and whether that is player 1; float32 of `obs_shape`."""
+        player = self.state.current_player()
+        seen = np.array(self.state.observation_tensor(player), np.float32).reshape(self._rules.shape)
+        planes = np.full(self.obs_shape, player, np.float32)
+        planes[:-1] = seen.transpose(2, 0, 1) if self._rules.channels_last else seen
+        return planes
+
+    def key(self) -> int:
+        """A hash of the game and the line of play."""
+        line = f"{self._rules.name}\n{self.state.history_str()}"
+        return int.from_bytes(hashlib.blake2b(line.encode(), digest_size=16).digest(), "big")
+
+    def action_name(self, action: int) -> str:
+        """What OpenSpiel calls the action."""
+        return str(self.state.action_to_string(self.state.current_player(), action))
+
+    def __str__(self) -> str:
+        return str(self.state)
+
+
+def _line(error: BaseException) -> str:
+    """An error's text in one line of a length that people read."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= 300 else f"{text[:300]} ..."

@@ -1,0 +1,494 @@
+//! Backgammon, single games without a doubling cube; x (player 0) begins.
+//!
+//! Each player numbers the points from the own side: checkers run from 24 down to 1 and off, and enter from the bar. A
+//! *place* is a point less 1, so 0 is the ace point and 24 the bar: a die d takes a checker from place p to p - d.
+//!
+//! A roll is a chance turn of 21 outcomes: the 15 rolls of unequal dice, 2/36 each, then the six doubles, 1/36 each.
+//! The opening roll decides who begins, so it is no double: 15 outcomes, and the players are numbered such that it is
+//! player 0 who begins. A turn with no legal play passes by itself: the next ply is the opponent's roll.
+//!
+//! An action moves one checker: `place` by the higher die or by a double, `25 + place` by the lower die. Both dice
+//! must be played if possible, four of a double; if either can be played but not both, the higher one.
+//!
+//! **One line a play.** The same play in another order is no other play: every position at the end of a turn is reached
+//! by exactly one line of actions, or searches would share out the visits of a play among its orders.
+//!
+//! - Checkers move in the order of their places, highest first. Any play can be sorted so: what a move needs (an empty
+//!   bar, all checkers home, none behind one that leaves by a higher die) is only ever helped by moves from behind.
+//! - Two checkers from one place: the higher die first.
+//! - One checker with both dice, where both ways are open and none of the two points between has a blot: the higher die
+//!   first. So the lower die goes first only where the other order is not possible or hits something else.
+//! - Two checkers leave the board: the higher die first.
+//!
+//! Places that may not go again are *closed* for the rest of the turn. They are part of the position and are shown.
+//!
+//! Winning is worth 1/3, 2/3 for a gammon (the loser has no checker off) and 1 for a backgammon (and has one on the bar
+//! or in the winner's home); without `gammons` every win is worth 1. After `max_plies` plies, rolls counted, the game is
+//! a draw.
+//!
+//! The observation is `[243, 1, 1]`, seen by the player to move:
+//!
+//! | features | what |
+//! |---|---|
+//! | 0..100 | own checkers, four a place: at least 1, 2, 3, and half of those beyond 3 (Tesauro 1992, TD-Gammon) |
+//! | 100 | own checkers off, as a part of 15 |
+//! | 101..202 | the opponent's, numbered from the opponent's side |
+//! | 202..208, 208..214 | the higher die and the lower one, one of six each, while it is left to play |
+//! | 214..217 | of a double at least 2, 3, 4 are left to play |
+//! | 217..242 | own places that are closed |
+//! | 242 | 0, and from 200 plies before the draw on up to 1 |
+//!
+//! Invariant: a player's checkers, those off included, are 15; no point has both colours; where dice are left, one of
+//! them can be played; closed places are taken ones.
+
+mod notation;
+mod picture;
+mod side;
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+
+use crate::key::{Tag, digest};
+use side::{BAR, CHECKERS, PLACES, POINTS, Side, each, from_other_side, sources, taken_after, up_to};
+
+/// Random games are this long once in some ten thousand.
+const MAX_PLIES: u16 = 3000;
+/// The draw by length is seen coming for so many plies.
+const CLOCK: u16 = 200;
+
+const SIDE_FEATURES: usize = 4 * PLACES + 1;
+const FEATURES: usize = 2 * SIDE_FEATURES + 2 * 6 + 3 + PLACES + 1;
+
+/// The rolls by outcome, the higher die first.
+#[rustfmt::skip]
+const ROLLS: [[u8; 2]; 21] = [
+    [2, 1], [3, 1], [4, 1], [5, 1], [6, 1], [3, 2], [4, 2], [5, 2], [6, 2], [4, 3], [5, 3], [6, 3], [5, 4], [6, 4],
+    [6, 5], [1, 1], [2, 2], [3, 3], [4, 4], [5, 5], [6, 6],
+];
+const UNEQUAL: usize = 15;
+
+/// A position of backgammon. Small and `Copy`: a search clones one for each simulation.
+///
+/// ```
+/// use azpy_core::game::{Game, Player, Turn};
+/// use azpy_games::Backgammon;
+///
+/// let mut game = Backgammon::default();
+/// assert_eq!(game.turn(), Turn::Chance);
+/// game.try_play(1).unwrap(); // 3-1
+/// let line = game.parse_actions("8/5 6/5")?;
+/// for action in line {
+///     game.try_play(action).unwrap();
+/// }
+/// assert_eq!(game.turn(), Turn::Chance);
+/// assert_eq!(game.checkers(Player::Zero)[4], 2);
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Backgammon {
+    /// By player, each from the own side.
+    sides: [Side; 2],
+    /// Places of the player to move that no checker goes from any more this turn.
+    closed: u32,
+    /// The higher die first; zeros before the roll.
+    dice: [u8; 2],
+    /// How often each die is still to be played; doubles count as the higher one.
+    left: [u8; 2],
+    mover: Player,
+    /// The next roll is the first of the game.
+    opening: bool,
+    gammons: bool,
+    plies_left: u16,
+    max_plies: u16,
+}
+
+impl Default for Backgammon {
+    /// Gammons and backgammons count.
+    fn default() -> Self {
+        Self::new(true)
+    }
+}
+
+impl Backgammon {
+    /// The start of a game; with `gammons` a win is worth 1/3, 2/3 or 1, else 1. It is a draw after 3,000 plies.
+    #[must_use]
+    pub fn new(gammons: bool) -> Self {
+        Self::start(gammons, MAX_PLIES)
+    }
+
+    /// The start of a game that is a draw after `max_plies` plies, rolls counted.
+    ///
+    /// # Errors
+    /// If `max_plies` is not from 1 to 65,535.
+    pub fn with_max_plies(gammons: bool, max_plies: usize) -> Result<Self, String> {
+        match u16::try_from(max_plies) {
+            Ok(max_plies) if max_plies > 0 => Ok(Self::start(gammons, max_plies)),
+            _ => Err(format!("max_plies must be from 1 to {}, got {max_plies}", u16::MAX)),
+        }
+    }
+
+    fn start(gammons: bool, max_plies: u16) -> Self {
+        Self {
+            sides: [Side::START; 2],
+            closed: 0,
+            dice: [0; 2],
+            left: [0; 2],
+            mover: Player::Zero,
+            opening: true,
+            gammons,
+            plies_left: max_plies,
+            max_plies,
+        }
+    }
+
+    /// A player's checkers, from the own side: on points 1 to 24, on the bar, off.
+    #[must_use]
+    pub fn checkers(&self, player: Player) -> [u32; 26] {
+        let side = self.sides[player.index()];
+        std::array::from_fn(|place| if place < PLACES { side.count(place as u32) } else { side.off() })
+    }
+
+    /// The roll that is being played, the higher die first.
+    #[must_use]
+    pub fn dice(&self) -> Option<[u8; 2]> {
+        (self.dice[0] > 0).then_some(self.dice)
+    }
+
+    #[inline]
+    fn own(&self) -> Side {
+        self.sides[self.mover.index()]
+    }
+
+    #[inline]
+    fn other(&self) -> Side {
+        self.sides[self.mover.opponent().index()]
+    }
+
+    /// Points that the player to move can go to, if anything is there.
+    #[inline]
+    fn open(&self) -> u32 {
+        POINTS & !from_other_side(self.other().many())
+    }
+
+    #[inline]
+    fn die(&self, which: usize) -> u32 {
+        u32::from(self.dice[which])
+    }
+
+    #[inline]
+    fn is_double(&self) -> bool {
+        self.dice[0] == self.dice[1]
+    }
+
+    #[inline]
+    fn winner(&self) -> Option<Player> {
+        [Player::Zero, Player::One].into_iter().find(|player| self.sides[player.index()].taken() == 0)
+    }
+
+    /// Where the die can be played now, whatever becomes of the other one.
+    #[inline]
+    fn playable(&self, which: usize) -> u32 {
+        sources(self.own().taken(), self.open(), self.die(which)) & !self.closed
+    }
+
+    /// Whether any of the dice left can be played.
+    #[inline]
+    fn can_go(&self) -> bool {
+        (self.left[0] > 0 && self.playable(0) != 0) || (self.left[1] > 0 && self.playable(1) != 0)
+    }
+
+    /// Places that are closed once a checker has gone from `place`, with more to come.
+    #[inline]
+    fn closed_after(&self, which: usize, place: u32) -> u32 {
+        if which == 0 {
+            return !up_to(place);
+        }
+        let closed = !up_to(place) | 1 << place;
+        if self.runs_either_way(place) { closed | 1 << place >> self.die(1) } else { closed }
+    }
+
+    /// Whether one checker that runs from `place` by both dice, the lower one first, ends up where it does by the higher
+    /// one first, and hits as little on its way.
+    #[inline]
+    fn runs_either_way(&self, place: u32) -> bool {
+        let (own, [high, low]) = (self.own(), [self.die(0), self.die(1)]);
+        let (by_high, by_low) = (1_u32 << place >> high, 1 << place >> low);
+        let empty = POINTS & !from_other_side(self.other().taken());
+        by_high & empty != 0
+            && by_low & empty != 0
+            && sources(taken_after(own.taken(), own.many(), place, high), self.open(), low) & by_high != 0
+    }
+
+    /// Where a turn with unequal dice can begin, by the die that is played first.
+    fn beginnings(&self) -> [u32; 2] {
+        let (own, open, [high, low]) = (self.own(), self.open(), [self.die(0), self.die(1)]);
+        let (taken, many) = (own.taken(), own.many());
+        let mut both = [0; 2];
+        for place in each(sources(taken, open, high)) {
+            if sources(taken_after(taken, many, place, high), open, low) & up_to(place) != 0 {
+                both[0] |= 1 << place;
+            }
+        }
+        // Who leaves by the lower die could have left by the higher one, and the other one by the lower die after it.
+        for place in each(sources(taken, open, low) & !(up_to(low) >> 1)) {
+            let next = sources(taken_after(taken, many, place, low), open, high) & up_to(place);
+            // Mostly nothing is left to look at.
+            if next != 0 && next & !self.closed_after(1, place) != 0 {
+                both[1] |= 1 << place;
+            }
+        }
+        if both != [0; 2] {
+            return both;
+        }
+        match sources(taken, open, high) {
+            0 => [0, sources(taken, open, low)],
+            higher => [higher, 0],
+        }
+    }
+
+    /// Where a double can go on such that as many as possible are played, each from no higher place than the one before.
+    fn beginnings_of_double(&self) -> u32 {
+        let (own, open, die) = (self.own(), self.open(), self.die(0));
+        let places = self.playable(0);
+        // Moves never take each other's way, so any line that cannot go on is as long as every other one.
+        let longest = |mut side: Side, allowed: u32, most: u8| {
+            for played in 0..most {
+                match sources(side.taken(), open, die) & allowed {
+                    0 => return played,
+                    places => side.advance(places.trailing_zeros(), die),
+                }
+            }
+            most
+        };
+        let most = longest(own, !self.closed, self.left[0]);
+        for place in each(places) {
+            let mut side = own;
+            side.advance(place, die);
+            if 1 + longest(side, up_to(place), self.left[0] - 1) == most {
+                // Whatever can follow from here can follow from a higher place.
+                return places & !(up_to(place) >> 1);
+            }
+        }
+        places
+    }
+
+    /// By die: the places from which a checker may go.
+    #[inline]
+    fn moves(&self) -> [u32; 2] {
+        match self.left {
+            [1, 1] => self.beginnings(),
+            [1, 0] => [self.playable(0), 0],
+            [0, _] => [0, self.playable(1)],
+            _ => [self.beginnings_of_double(), 0],
+        }
+    }
+
+    #[inline]
+    fn roll(&mut self, outcome: usize) {
+        self.opening = false;
+        self.dice = ROLLS[outcome];
+        self.left = if self.is_double() { [4, 0] } else { [1, 1] };
+        if !self.can_go() {
+            self.pass();
+        }
+    }
+
+    #[inline]
+    fn pass(&mut self) {
+        self.dice = [0; 2];
+        self.left = [0; 2];
+        self.closed = 0;
+        self.mover = self.mover.opponent();
+    }
+
+    #[inline]
+    fn go(&mut self, which: usize, place: u32) {
+        let (own, other, die) = (self.mover.index(), self.mover.opponent().index(), self.die(which));
+        self.left[which] -= 1;
+        let more = self.left != [0; 2];
+        let closed = if more { self.closed_after(which, place) } else { 0 };
+        self.sides[own].advance(place, die);
+        if place >= die {
+            let there = 23 - (place - die);
+            if self.sides[other].taken() >> there & 1 == 1 {
+                self.sides[other].remove(there);
+                self.sides[other].add(BAR);
+            }
+        }
+        // What is closed stays taken until the turn ends, and what is not taken need not be closed.
+        self.closed = self.sides[own].taken() & closed;
+        if !more || !self.can_go() {
+            self.pass();
+        }
+    }
+
+    /// The die's number and the place of an action.
+    #[inline]
+    fn parts(action: Action) -> (usize, u32) {
+        (action as usize / PLACES, action % PLACES as u32)
+    }
+}
+
+impl Game for Backgammon {
+    #[inline]
+    fn num_actions(&self) -> usize {
+        2 * PLACES
+    }
+
+    #[inline]
+    fn obs_shape(&self) -> [usize; 3] {
+        [FEATURES, 1, 1]
+    }
+
+    #[inline]
+    fn max_plies(&self) -> usize {
+        usize::from(self.max_plies)
+    }
+
+    #[inline]
+    fn turn(&self) -> Turn {
+        if self.winner().is_some() || self.plies_left == 0 {
+            Turn::Terminal
+        } else if self.dice[0] == 0 {
+            Turn::Chance
+        } else {
+            Turn::Player(self.mover)
+        }
+    }
+
+    #[inline]
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        out.clear();
+        let [high, low] = self.moves();
+        out.extend(each(high));
+        out.extend(each(low).map(|place| PLACES as Action + place));
+    }
+
+    #[inline]
+    fn play(&mut self, action: Action) {
+        debug_assert!(self.turn() != Turn::Terminal);
+        self.plies_left -= 1;
+        if self.dice[0] == 0 {
+            self.roll(action as usize);
+        } else {
+            let (which, place) = Self::parts(action);
+            debug_assert!(self.moves()[which] >> place & 1 == 1);
+            self.go(which, place);
+        }
+    }
+
+    fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
+        out.clear();
+        if self.opening {
+            out.extend((0..UNEQUAL as Action).map(|outcome| (outcome, 1.0 / UNEQUAL as f32)));
+        } else {
+            let chance = |outcome| if outcome < UNEQUAL { 2.0 / 36.0 } else { 1.0 / 36.0 };
+            out.extend((0..ROLLS.len()).map(|outcome| (outcome as Action, chance(outcome))));
+        }
+    }
+
+    fn outcome(&self) -> Value {
+        let Some(winner) = self.winner() else {
+            return Value(0.0);
+        };
+        let loser = self.sides[winner.opponent().index()];
+        let points: u8 = match loser.taken() {
+            _ if !self.gammons => 3,
+            _ if loser.off() > 0 => 1,
+            // The winner's home is the loser's points 19 to 24.
+            taken if taken >> 18 == 0 => 2,
+            _ => 3,
+        };
+        let value = f32::from(points) / 3.0;
+        Value(if winner == Player::Zero { value } else { -value })
+    }
+
+    fn encode(&self, row: &mut [f32]) {
+        row.fill(0.0);
+        for (features, side) in row.chunks_exact_mut(SIDE_FEATURES).zip([self.own(), self.other()]) {
+            for place in each(side.taken()) {
+                let count = side.count(place);
+                let at = 4 * place as usize;
+                for feature in &mut features[at..at + count.min(3) as usize] {
+                    *feature = 1.0;
+                }
+                features[at + 3] = count.saturating_sub(3) as f32 / 2.0;
+            }
+            features[SIDE_FEATURES - 1] = side.off() as f32 / CHECKERS as f32;
+        }
+        let row = &mut row[2 * SIDE_FEATURES..];
+        for which in 0..2 {
+            if self.left[which] > 0 {
+                row[6 * which + usize::from(self.dice[which]) - 1] = 1.0;
+            }
+        }
+        for more in 0..usize::from(self.left[0].saturating_sub(1)) {
+            row[12 + more] = 1.0;
+        }
+        for place in each(self.closed) {
+            row[15 + place as usize] = 1.0;
+        }
+        row[15 + PLACES] = f32::from(CLOCK.saturating_sub(self.plies_left)) / f32::from(CLOCK);
+    }
+
+    #[inline]
+    fn key(&self) -> u128 {
+        let [a, b] = self.sides.map(|side| {
+            let [ones, twos, fours, eights] = side.0.map(u64::from);
+            [ones | twos << 32, fours | eights << 32]
+        });
+        // How many plies are left decides how the game can end; how many there were does not matter.
+        let rest = [
+            (u64::from(self.closed), 25),
+            (u64::from(self.dice[0]), 3),
+            (u64::from(self.dice[1]), 3),
+            (u64::from(self.left[0]), 3),
+            (u64::from(self.left[1]), 1),
+            (self.mover as u64, 1),
+            (u64::from(self.opening), 1),
+            (u64::from(self.gammons), 1),
+            (u64::from(self.plies_left), 16),
+        ];
+        let rest = rest.into_iter().fold(0, |word, (value, bits)| word << bits | value);
+        digest(Tag::Backgammon, &[a[0], a[1], b[0], b[1], rest])
+    }
+
+    /// A roll as `3-1`; an action as `13/11`, `bar/22` or `6/off`, with an asterisk where it hits: `8/5*`.
+    fn action_name(&self, action: Action) -> String {
+        let name = self.short_name(action);
+        let (which, place) = Self::parts(action);
+        let hits = matches!(self.turn(), Turn::Player(_)) && which < 2 && place >= self.die(which) && {
+            let there = 23 - (place - self.die(which));
+            self.other().taken() >> there & 1 == 1
+        };
+        if hits { name + "*" } else { name }
+    }
+
+    /// As `action_name`, without the asterisk.
+    fn short_name(&self, action: Action) -> String {
+        let (which, place) = Self::parts(action);
+        match (self.turn(), ROLLS.get(action as usize)) {
+            (Turn::Chance, Some([high, low])) => format!("{high}-{low}"),
+            (Turn::Player(_), _) if which < 2 => {
+                let to = place.checked_sub(self.die(which)).map_or("off".to_owned(), notation::name);
+                format!("{}/{to}", notation::name(place))
+            }
+            _ => action.to_string(),
+        }
+    }
+
+    fn render(&self) -> String {
+        notation::render(self)
+    }
+
+    fn to_svg(&self) -> String {
+        picture::to_svg(self)
+    }
+
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        notation::parse(self, text)
+    }
+
+    fn to_text(&self) -> Option<String> {
+        Some(notation::to_text(self))
+    }
+}

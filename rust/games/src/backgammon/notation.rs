@@ -1,0 +1,290 @@
+//! Positions of backgammon as words, and as a board of text.
+//!
+//! A position is written as words `key=value` with blanks between, in any order:
+//!
+//! ```text
+//! x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5 turn=x roll=3-1 left=1 closed=24 plies=2
+//! ```
+//!
+//! | word | what |
+//! |---|---|
+//! | `x=`, `o=` | a player's checkers as place:number, numbered from the own side; `bar` and `off` are places too |
+//! | `turn=` | `x` or `o` |
+//! | `roll=` | the dice that are being played; `opening` before the first roll; not there before any other |
+//! | `left=` | which of them are left, a double as often as it is: `5-5-5`; not there if all are |
+//! | `closed=` | places that may not go again this turn; not there if there are none |
+//! | `plies=` | plies of the game so far; not there if there are none |
+
+use azpy_core::game::{Game, Player, Turn};
+
+use super::side::{BAR, CHECKERS, Side, each, from_other_side};
+use super::{Backgammon, ROLLS};
+
+const EXPECTED: &str =
+    "x=PLACES o=PLACES turn=x or turn=o, then roll=, left=, closed= and plies= where they are needed";
+
+/// A place as it is written.
+pub(super) fn name(place: u32) -> String {
+    match place {
+        BAR => "bar".to_owned(),
+        _ => (place + 1).to_string(),
+    }
+}
+
+/// The place of a name.
+fn place(name: &str) -> Result<u32, String> {
+    match name.parse::<u32>() {
+        _ if name == "bar" => Ok(BAR),
+        Ok(point @ 1..=24) => Ok(point - 1),
+        _ => Err(format!("{name:?} is no place: expected 1 to 24 or bar")),
+    }
+}
+
+fn letter(player: Player) -> &'static str {
+    match player {
+        Player::Zero => "x",
+        Player::One => "o",
+    }
+}
+
+fn side_text(side: Side) -> String {
+    let mut places: Vec<_> = each(side.taken()).map(|place| format!("{}:{}", name(place), side.count(place))).collect();
+    places.reverse();
+    if side.off() > 0 {
+        places.push(format!("off:{}", side.off()));
+    }
+    places.join(",")
+}
+
+pub(super) fn to_text(game: &Backgammon) -> String {
+    let [x, o] = game.sides.map(side_text);
+    let mut text = format!("x={x} o={o} turn={}", letter(game.mover));
+    if game.opening {
+        text += " roll=opening";
+    } else if let Some([high, low]) = game.dice() {
+        text += &format!(" roll={high}-{low}");
+        if game.left != if game.is_double() { [4, 0] } else { [1, 1] } {
+            text += &format!(" left={}", left_text(game));
+        }
+    }
+    if game.closed != 0 {
+        let places: Vec<_> = each(game.closed).map(name).collect();
+        text += &format!(" closed={}", places.join(","));
+    }
+    let plies = game.max_plies - game.plies_left;
+    if plies > 0 { format!("{text} plies={plies}") } else { text }
+}
+
+fn left_text(game: &Backgammon) -> String {
+    let times = |which: usize| vec![game.dice[which].to_string(); usize::from(game.left[which])];
+    [times(0), times(1)].concat().join("-")
+}
+
+pub(super) fn parse(start: &Backgammon, text: &str) -> Result<Backgammon, String> {
+    if !text.contains('=') {
+        // A line of play from here on, as every game reads it.
+        let mut game = *start;
+        for action in game.parse_actions(text)? {
+            game.try_play(action).map_err(|error| error.to_string())?;
+        }
+        return Ok(game);
+    }
+    let words = Words::read(text)?;
+    let mut game = *start;
+    game.sides = [parse_side(words.needed("x")?, "x")?, parse_side(words.needed("o")?, "o")?];
+    let [x, o] = game.sides;
+    if let Some(place) = each(x.taken() & from_other_side(o.taken())).next() {
+        return Err(format!("x's point {} has checkers of both players", place + 1));
+    }
+    if game.sides == [Side::NONE; 2] {
+        return Err("both players have all checkers off".to_owned());
+    }
+    game.mover = match words.needed("turn")? {
+        "x" => Player::Zero,
+        "o" => Player::One,
+        other => return Err(format!("turn must be x or o, got {other:?}")),
+    };
+    let plies = match words.get("plies") {
+        None => 0,
+        Some(text) => text.parse::<u16>().map_err(|_| format!("plies must be a whole number, got {text:?}"))?,
+    };
+    game.plies_left = game
+        .max_plies
+        .checked_sub(plies)
+        .ok_or_else(|| format!("plies must be at most {} in this game, got {plies}", game.max_plies))?;
+    (game.opening, game.dice, game.left, game.closed) = (false, [0; 2], [0; 2], 0);
+    parse_turn(&mut game, &words)?;
+    Ok(game)
+}
+
+/// The dice, and what is left to play.
+fn parse_turn(game: &mut Backgammon, words: &Words<'_>) -> Result<(), String> {
+    let roll = words.get("roll");
+    if roll.is_none() || roll == Some("opening") {
+        if let Some(word) = ["left", "closed"].into_iter().find(|word| words.get(word).is_some()) {
+            return Err(format!("{word}= needs a roll that is being played"));
+        }
+        game.opening = roll.is_some();
+    }
+    if game.winner().is_some() {
+        return match roll {
+            None => Ok(()),
+            Some(roll) => Err(format!("roll={roll}, but the game is over")),
+        };
+    }
+    let Some(roll) = roll.filter(|_| !game.opening) else {
+        return Ok(());
+    };
+    let mut dice = parse_dice(roll, "roll")?;
+    dice.sort_unstable_by(|a, b| b.cmp(a));
+    game.dice = ROLLS
+        .into_iter()
+        .find(|known| *known == dice[..])
+        .ok_or_else(|| format!("roll must be two dice as in 3-1, or opening, got {roll:?}"))?;
+    let all = if game.is_double() { [4, 0] } else { [1, 1] };
+    game.left = match words.get("left") {
+        None => all,
+        Some(text) => parse_left(game, text, all)?,
+    };
+    if let Some(text) = words.get("closed") {
+        if game.left == all {
+            return Err(format!("closed={text}, but no checker has moved: all dice are left"));
+        }
+        for name in text.split(',') {
+            game.closed |= 1 << place(name)?;
+        }
+        if let Some(place) = each(game.closed & !game.own().taken()).next() {
+            return Err(format!("closed has {}, where {} has no checker", name(place), letter(game.mover)));
+        }
+    }
+    if !game.can_go() {
+        let (mover, other) = (letter(game.mover), letter(game.mover.opponent()));
+        return Err(format!("{mover} can play none of {}: leave the roll out and say turn={other}", left_text(game)));
+    }
+    Ok(())
+}
+
+fn parse_left(game: &Backgammon, text: &str, all: [u8; 2]) -> Result<[u8; 2], String> {
+    let mut left = [0; 2];
+    for die in parse_dice(text, "left")? {
+        let which = if die == game.dice[0] { 0 } else { 1 };
+        if die != game.dice[which] || left[which] == all[which] {
+            let [high, low] = game.dice;
+            return Err(format!("left must be dice of the roll {high}-{low}, got {text:?}"));
+        }
+        left[which] += 1;
+    }
+    Ok(left)
+}
+
+fn parse_dice(text: &str, what: &str) -> Result<Vec<u8>, String> {
+    let die = |word: &str| word.parse::<u8>().ok().filter(|die| (1..=6).contains(die));
+    let dice: Option<Vec<_>> = text.split('-').map(die).collect();
+    dice.ok_or_else(|| format!("{what} must be dice from 1 to 6 with - between, got {text:?}"))
+}
+
+fn parse_side(text: &str, whose: &str) -> Result<Side, String> {
+    let (mut side, mut off) = (Side::NONE, 0);
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let wrong = || format!("{whose} has {part:?}: expected place:number, as in 24:2, bar:1 or off:3");
+        let (name, number) = part.split_once(':').ok_or_else(wrong)?;
+        let number = number.parse::<u32>().ok().filter(|number| (1..=CHECKERS).contains(number)).ok_or_else(wrong)?;
+        if side.on_board() + off + number > CHECKERS {
+            return Err(format!("{whose} has more than {CHECKERS} checkers"));
+        }
+        if name == "off" {
+            off += number;
+            continue;
+        }
+        let place = place(name)?;
+        for _ in 0..number {
+            side.add(place);
+        }
+    }
+    match side.on_board() + off {
+        CHECKERS => Ok(side),
+        number => Err(format!("{whose} has {number} checkers, those off included; expected {CHECKERS}")),
+    }
+}
+
+/// `key=value` words.
+struct Words<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Words<'a> {
+    const KEYS: [&'static str; 7] = ["x", "o", "turn", "roll", "left", "closed", "plies"];
+
+    fn read(text: &'a str) -> Result<Self, String> {
+        let mut words = Self(Vec::new());
+        for word in text.split_whitespace() {
+            let known = word.split_once('=').filter(|(key, _)| Self::KEYS.contains(key));
+            let (key, value) = known.ok_or_else(|| format!("{word:?} is not understood: expected {EXPECTED}"))?;
+            if words.get(key).is_some() {
+                return Err(format!("{key}= is there twice"));
+            }
+            words.0.push((key, value));
+        }
+        Ok(words)
+    }
+
+    fn get(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().find(|(known, _)| *known == key).map(|&(_, value)| value)
+    }
+
+    fn needed(&self, key: &str) -> Result<&'a str, String> {
+        self.get(key).ok_or_else(|| format!("{key}= is missing: expected {EXPECTED}"))
+    }
+}
+
+/// The board as x sees it: x runs from 24 to 1 and o the other way. Five rows a half; of more checkers the number stands
+/// in the fifth.
+pub(super) fn render(game: &Backgammon) -> String {
+    const ROWS: u32 = 5;
+    let [x, o] = game.sides;
+    let cell = |point: u32, row: u32| {
+        let (mine, theirs) = (x.count(point - 1), o.count(24 - point));
+        let (glyph, count) = if mine > 0 { ("x", mine) } else { ("o", theirs) };
+        match (count, row) {
+            (0, 0) => ".".to_owned(),
+            (count, 4) if count > ROWS => count.to_string(),
+            (count, row) if row < count => glyph.to_owned(),
+            _ => String::new(),
+        }
+    };
+    let line = |points: &[u32], text: &dyn Fn(u32) -> String| {
+        let half = |points: &[u32]| points.iter().map(|&point| format!("{:>3}", text(point))).collect::<String>();
+        format!("{} |{}", half(&points[..6]), half(&points[6..])).trim_end().to_owned()
+    };
+    let upper: Vec<_> = (13..=24).collect();
+    let lower: Vec<_> = (1..=12).rev().collect();
+    let mut lines = vec![line(&upper, &|point| point.to_string())];
+    lines.extend((0..ROWS).map(|row| line(&upper, &|point| cell(point, row))));
+    lines.push(line(&upper, &|_| String::new()));
+    lines.extend((0..ROWS).rev().map(|row| line(&lower, &|point| cell(point, row))));
+    lines.push(line(&lower, &|point| point.to_string()));
+    let of_both = |number: fn(Side) -> u32| format!("x {}, o {}", number(x), number(o));
+    lines.push(format!("bar: {}; off: {}", of_both(|side| side.count(BAR)), of_both(Side::off)));
+    lines.push(state_text(game));
+    lines.join("\n")
+}
+
+/// Who does what next.
+fn state_text(game: &Backgammon) -> String {
+    let ply = format!("ply {} of {}", game.max_plies - game.plies_left, game.max_plies);
+    let mover = letter(game.mover);
+    let [high, low] = game.dice;
+    let what = match game.turn() {
+        Turn::Terminal => "the game is over".to_owned(),
+        Turn::Chance if game.opening => format!("{mover} to begin"),
+        Turn::Chance => format!("{mover} to roll"),
+        Turn::Player(_) => {
+            let closed = if game.closed == 0 {
+                String::new()
+            } else {
+                let places: Vec<_> = each(game.closed).map(name).collect();
+                format!(", closed {}", places.join(" "))
+            };
+            format!("{mover} to play {high}-{low}, left {}{closed}", left_text(game))
+        }
+    };
+    format!("{what}; {ply}")
+}

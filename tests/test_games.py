@@ -1,0 +1,289 @@
+"""OpenSpiel's games are played, searched and trained as OpenSpiel has them; what azpy cannot play is refused."""
+
+import dataclasses
+import random
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from azpy.cli import match, train
+from azpy.errors import MissingPackageError, SettingsError
+from azpy.games import OpenSpielGame, open_spiel
+from azpy.positions import make_position, name_of, observation_of, replayed, turn_of
+
+pyspiel = pytest.importorskip("pyspiel")
+
+# Boards and hills, passes, several turns in a row (dots_and_boxes, mancala), dice, a loss for who wins (misere).
+GAMES = [
+    "tic_tac_toe",
+    "misere(game=tic_tac_toe())",
+    "connect_four",
+    "breakthrough(rows=5,columns=4)",
+    "quoridor(board_size=5)",
+    "dots_and_boxes",
+    "mancala",
+    "oware",
+    "othello",
+    "nim",
+    "pig(winscore=20)",
+    "backgammon(scoring_type=full_scoring)",
+    "einstein_wurfelt_nicht",
+    "hex(board_size=5)",
+    "go(board_size=5)",
+    "chess",
+    "ultimate_tic_tac_toe",
+]
+
+
+def moves(game: OpenSpielGame) -> list[int]:
+    return [a for a, _ in game.chance_outcomes()] if game.turn() == azpy.CHANCE else game.legal_actions()
+
+
+def compare(game: OpenSpielGame, theirs: Any) -> None:
+    """All that can be asked of a position, against OpenSpiel's own state."""
+    assert str(game) == str(theirs)
+    turn = azpy.TERMINAL if theirs.is_terminal() else max(theirs.current_player(), azpy.CHANCE)
+    assert game.turn() == turn
+    if turn == azpy.TERMINAL:
+        assert game.outcome() == pytest.approx(theirs.returns()[0] / theirs.get_game().max_utility())
+        assert -1 <= game.outcome() <= 1
+    elif turn == azpy.CHANCE:
+        assert game.chance_outcomes() == theirs.chance_outcomes()
+    else:
+        assert game.legal_actions() == theirs.legal_actions()
+        planes = game.encode()
+        assert planes.dtype == np.float32
+        assert planes.shape == game.obs_shape
+        np.testing.assert_array_equal(planes[:-1].ravel(), np.array(theirs.observation_tensor(turn), np.float32))
+        assert (planes[-1] == turn).all()
+        names = [name_of(game, action) for action in game.legal_actions()]
+        assert names == [theirs.action_to_string(turn, action).strip() for action in theirs.legal_actions()]
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_random_games_are_openspiels_ply_by_ply(name: str) -> None:
+    start, seen, rng = open_spiel(name), dict[int, list[int]](), random.Random(5)
+    assert start.num_actions == start.state.get_game().num_distinct_actions()
+    for _ in range(3):
+        game, theirs = start.clone(), pyspiel.load_game(name).new_initial_state()
+        for _ in range(start.max_plies + 1):
+            compare(game, theirs)
+            # One key for one line of play.
+            assert seen.setdefault(game.key(), theirs.history()) == theirs.history()
+            if game.turn() == azpy.TERMINAL:
+                break
+            action = rng.choice(moves(game))
+            kept = game.clone()
+            game.play(action)
+            assert kept.key() != game.key()
+            assert str(kept) == str(theirs)
+            theirs.apply_action(action)
+        assert game.turn() == azpy.TERMINAL
+    assert start.key() == open_spiel(name).key()
+    assert start.state.is_initial_state()
+
+
+@pytest.mark.slow
+def test_every_game_of_openspiel_is_played_or_refused() -> None:
+    played, refused = [], []
+    for kind in pyspiel.registered_games():
+        try:
+            start = open_spiel(kind.short_name)
+        except SettingsError as error:
+            refused.append(str(error))
+            continue
+        played.append(kind.short_name)
+        rng = random.Random(1)
+        for _ in range(3):
+            game = start.clone()
+            while game.turn() != azpy.TERMINAL:
+                game.play(rng.choice(moves(game)))
+            assert -1 <= game.outcome() <= 1
+        while start.turn() == azpy.CHANCE:
+            start.play(moves(start)[0])
+        assert azpy.Search(azpy.UniformEvaluator(), simulations=20).run(start).visits.sum() == 20
+    print(len(played), "games played:", *played)
+    assert len(played) > 30
+    assert all("\n" not in text and len(text) < 700 for text in refused)
+
+
+@pytest.mark.parametrize(
+    ("name", "reasons"),
+    [
+        ("kuhn_poker", "hidden information; azpy plays"),
+        ("matrix_rps", "players who act at the same time, hidden information; azpy plays"),
+        ("goofspiel", "has players who act at the same time; azpy plays"),
+        ("pig(players=3)", "has 3 players; azpy plays games of two players"),
+        ("chinese_checkers(players=4)", "has 4 players"),
+        ("blackjack", "has 1 player, "),
+        ("bargaining", "utilities that are not zero sum"),
+        ("hearts", "has 4 players, hidden information, utilities that are not zero sum"),
+        ("phantom_ttt", "hidden information"),
+        ("tiny_hanabi", "hidden information, utilities that are not zero sum"),
+        ("nfg_game", "OpenSpiel does not make the game 'nfg_game': "),
+        ("quoridr", "OpenSpiel has no game 'quoridr'; did you mean quoridor?"),
+        ("quoridor(board=5)", "OpenSpiel does not make the game 'quoridor(board=5)': "),
+        ("quoridor(board_size=5", "OpenSpiel does not make the game 'quoridor(board_size=5': "),
+        ("", "OpenSpiel has no game ''"),
+    ],
+)
+def test_what_azpy_cannot_play_is_refused_with_every_reason(name: str, reasons: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        open_spiel(name)
+    assert reasons in str(caught.value)
+    with pytest.raises(SettingsError) as again:
+        make_position(f"open_spiel:{name}")
+    assert str(again.value) == f"game 'open_spiel:{name}': {caught.value}"
+    assert "\n" not in str(again.value)
+
+
+def test_sampled_chance_and_missing_tensors_are_refused() -> None:
+    class Fake:
+        """A game whose facts can be set, as none of OpenSpiel's own has these alone."""
+
+        def __init__(self, **facts: Any) -> None:
+            self.facts = facts
+
+        def __getattr__(self, name: str) -> Any:
+            return self.facts.get(name, getattr(pyspiel.load_game("tic_tac_toe").get_type(), name, None))
+
+        def get_type(self) -> Any:
+            return self
+
+        def num_players(self) -> int:
+            return 2
+
+        def __str__(self) -> str:
+            return "fake()"
+
+    sampled = pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
+    with pytest.raises(SettingsError, match=r"OpenSpiel's fake\(\) has chance without listed outcomes; azpy"):
+        open_spiel(Fake(chance_mode=sampled))
+    with pytest.raises(SettingsError, match="has chance without listed outcomes, no observation tensor; azpy"):
+        open_spiel(Fake(chance_mode=sampled, provides_observation_tensor=False))
+
+
+def test_without_openspiel_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspiel", None)  # importing it fails
+    azpy.games._load.cache_clear()
+    with pytest.raises(MissingPackageError, match=r'open_spiel is not installed: pip install "azpy\[openspiel\]"'):
+        make_position("open_spiel:tic_tac_toe")
+
+
+def test_a_loaded_game_will_do() -> None:
+    game = open_spiel(pyspiel.load_game("tic_tac_toe"))
+    assert game.game == "open_spiel:tic_tac_toe()"
+    assert game.key() == open_spiel("tic_tac_toe").key()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("tic_tac_toe", "tic_tac_toe"),
+        ("connect_four", "connect_four"),
+        ("hex(board_size=4)", "hex(size=4)"),
+        ("othello", "othello"),
+    ],
+)
+def test_visits_are_those_of_the_same_game_in_rust(theirs: str, ours: str) -> None:
+    rng = random.Random(7)
+    for _ in range(4):
+        game, state = open_spiel(theirs), azpy.make_game(ours)
+        for _ in range(rng.randint(0, 6)):
+            action = rng.choice(state.legal_actions())
+            game.play(action)
+            state.play(action)
+            if state.is_terminal:
+                break
+        results = [azpy.Search(azpy.UniformEvaluator(), simulations=500, eval_batch=1).run(p) for p in (game, state)]
+        assert results[0].actions.tolist() == results[1].actions.tolist()
+        assert results[0].visits.tolist() == results[1].visits.tolist()
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_searches_count_and_stored_games_can_be_learned_from(name: str) -> None:
+    start = open_spiel(name)
+    rng = np.random.default_rng(3)
+    position = start.clone()
+    while turn_of(position) == azpy.CHANCE:
+        position.play(moves(position)[0])
+    result = azpy.Search(azpy.UniformEvaluator(), simulations=60, eval_batch=4).run(position)
+    assert result.visits.sum() == 60
+    assert result.actions.tolist() == position.legal_actions()
+    # Short games in full; of long ones the rules are the same.
+    if start.max_plies > 300:
+        return
+    with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, simulations=6, games=2) as games:
+        records = list(games)
+    buffer = azpy.ReplayBuffer(start)
+    for record in records:
+        assert record.game == start.game
+        *_, end = replayed(start, record.actions.tolist())
+        assert turn_of(end) == azpy.TERMINAL
+        assert end.outcome() == pytest.approx(record.outcome)
+        buffer.add(record)
+    observations, *_ = buffer.sample(4, seed=int(rng.integers(1000)))
+    assert observations.shape == (4, *start.obs_shape)
+    other = azpy.ReplayBuffer(open_spiel("nim(pile_sizes=3;4)"))
+    with pytest.raises(ValueError, match="a game of open_spiel:"):
+        other.add(records[0])
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_what_is_not_legal_is_refused_and_changes_nothing(name: str) -> None:
+    game, rng = open_spiel(name), random.Random(9)
+    for _ in range(30):
+        if game.turn() == azpy.TERMINAL:
+            break
+        legal, before = moves(game), game.key()
+        for action in (-1, 10**9, *rng.sample(range(game.num_actions), min(game.num_actions, 9))):
+            if action not in legal:
+                with pytest.raises(ValueError, match=f"illegal action {action}; legal actions are "):
+                    game.play(action)
+        assert game.key() == before
+        game.play(rng.choice(legal))
+    while game.turn() != azpy.TERMINAL:
+        game.play_legal(rng.choice(moves(game)))
+    with pytest.raises(ValueError, match="after the end of the game"):
+        game.play(0)
+
+
+def test_a_game_that_openspiel_does_not_end_in_time_is_a_draw() -> None:
+    game = open_spiel("breakthrough(rows=5,columns=4)")
+    game.max_plies = 4
+    for _ in range(4):
+        assert game.turn() in (0, 1)
+        game.play(game.legal_actions()[0])
+    assert (game.turn(), game.outcome()) == (azpy.TERMINAL, 0.0)
+
+
+def test_layouts_with_channels_last_are_turned() -> None:
+    game = open_spiel("tic_tac_toe")
+    game.play(2)
+    rules = game._rules
+    turned = OpenSpielGame(dataclasses.replace(rules, channels_last=True), game.state)
+    plain = np.array(game.state.observation_tensor(1), np.float32).reshape(3, 3, 3)
+    np.testing.assert_array_equal(observation_of(turned)[:-1], plain.transpose(2, 0, 1))
+    assert dataclasses.replace(rules, shape=(4, 5, 6), channels_last=True).obs_shape == (7, 4, 5)
+
+
+def test_a_run_trains_goes_on_and_is_matched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec, run = "open_spiel:tic_tac_toe", str(tmp_path / "run")
+    tiny = ["--network", "1x8", "--simulations", "4", "--eval-batch", "2", "--slots", "4", "--games-per-iteration", "6"]
+    tiny += ["--batch-size", "16", "--passes", "1", "--match-every", "1000", "--match-games", "2"]
+    tiny += ["--final-match-games", "2", "--match-opening-plies", "1", "--deterministic"]
+    assert train.main([spec, *tiny, "--iterations", "1", "--out", run]) == 0
+    assert tomllib.loads((tmp_path / "run/config.toml").read_text())["game"] == spec
+    # The same run from what is stored of it.
+    assert train.main(["--config", f"{run}/config.toml", "--iterations", "2", "--out", run]) == 0
+    assert (tmp_path / "run/checkpoints/000002/model.onnx").exists()
+    assert match.main([run, "random", "--games", "4"]) == 0
+    assert "Elo" in capsys.readouterr().out
+    assert match.main(["random", "uniform:10", "--game", "open_spiel:quoridor(board_size=3)", "--games", "4"]) == 0
+    assert train.main(["open_spiel:kuhn_poker", "--out", str(tmp_path / "other")]) == 2
+    assert "hidden information" in capsys.readouterr().err
