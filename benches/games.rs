@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use azpy_core::game::{Action, Game, Turn};
-use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe, WallGame};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Xorshift64 (Marsaglia 2003): cheap enough not to be what is measured.
@@ -64,26 +64,35 @@ fn bench_game<G: Game>(c: &mut Criterion, name: &str, start: &G) {
     group.finish();
 }
 
-/// The single calls of a simulation, at a position in mid-game.
+/// The single calls of a simulation.
+fn calls<G: Game>(c: &mut Criterion, name: &str, position: &G, action: Action) {
+    let mut group = c.benchmark_group(name);
+    let mut actions = Vec::new();
+    let mut row = vec![0.0; position.obs_shape().iter().product()];
+    group.bench_function("clone_and_play", |b| {
+        b.iter(|| {
+            let mut next = black_box(position).clone();
+            next.play(black_box(action));
+            next.turn()
+        });
+    });
+    group.bench_function("legal_actions", |b| b.iter(|| black_box(position).legal_actions(black_box(&mut actions))));
+    group.bench_function("encode", |b| b.iter(|| black_box(position).encode(black_box(&mut row))));
+    group.bench_function("key", |b| b.iter(|| black_box(position).key()));
+    group.finish();
+}
+
+/// At positions in mid-game.
 fn bench_calls(c: &mut Criterion) {
     let mut middle = ConnectFour::default();
     for column in [3, 3, 3, 2, 4, 2, 5, 6, 2, 4, 0, 3] {
         middle.try_play(column).expect("a legal line of play");
     }
-    let mut group = c.benchmark_group("connect_four_calls");
-    let mut actions = Vec::new();
-    let mut row = vec![0.0; middle.obs_shape().iter().product()];
-    group.bench_function("clone_and_play", |b| {
-        b.iter(|| {
-            let mut next = *black_box(&middle);
-            next.play(black_box(5));
-            next.turn()
-        });
-    });
-    group.bench_function("legal_actions", |b| b.iter(|| black_box(&middle).legal_actions(black_box(&mut actions))));
-    group.bench_function("encode", |b| b.iter(|| black_box(&middle).encode(black_box(&mut row))));
-    group.bench_function("key", |b| b.iter(|| black_box(&middle).key()));
-    group.finish();
+    calls(c, "connect_four_calls", &middle, 5);
+    let walls = "cats b6 g5 mice b2 h2 walls >b4 >c5 >e4 >f7 ^b3 ^c4 ^d5 ^f5 ^g3 ^h4 turn 5 red";
+    let middle = WallGame::default().parse(walls).expect("a legal position");
+    let step = middle.parse_actions("Cc6").expect("a legal step")[0];
+    calls(c, "wall_game_calls", &middle, step);
 }
 
 fn bench_games(c: &mut Criterion) {
@@ -94,6 +103,7 @@ fn bench_games(c: &mut Criterion) {
     bench_game(c, "othello", &Othello::default());
     bench_game(c, "pig", &Pig::default());
     bench_game(c, "dice_nim", &DiceNim::default());
+    bench_game(c, "wall_game", &WallGame::default());
 }
 
 criterion_group!(benches, bench_games, bench_calls);

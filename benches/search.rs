@@ -8,7 +8,7 @@ use azpy_core::evaluator::Uniform;
 use azpy_core::game::Game;
 use azpy_core::rng::Stream;
 use azpy_core::search::Search;
-use azpy_games::{ConnectFour, TicTacToe};
+use azpy_games::{ConnectFour, TicTacToe, WallGame};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn search<G: Game>(criterion: &mut Criterion, name: &str, root: G, eval_batch: usize, simulations: u32) {
@@ -34,6 +34,7 @@ fn searches(criterion: &mut Criterion) {
         search(criterion, "connect_four", connect_four, eval_batch, simulations);
     }
     search(criterion, "tictactoe", TicTacToe::default(), 1, 800);
+    search(criterion, "wall_game", WallGame::default(), 1, 800);
 }
 
 criterion_group!(benches, searches);

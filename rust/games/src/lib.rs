@@ -1,4 +1,4 @@
-//! The games that ship with azpy, one file each.
+//! The games that ship with azpy, one file each, or a folder where that would be long.
 //!
 //! | game | constructor | policy | observation |
 //! |---|---|---|---|
@@ -8,6 +8,7 @@
 //! | [`Othello`] | `new(size)` | size x size cells, pass | `[2, size, size]` |
 //! | [`Pig`] (dice) | `new(target)` | roll, hold | `[5, 1, 1]` |
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
+//! | [`WallGame`] | `new(columns, rows, rules)` | right walls, bottom walls, steps | `[9, columns, rows]` |
 //!
 //! Each has a `Default`, and a constructor that takes numbers refuses bad ones with a sentence that says why.
 //!
@@ -24,6 +25,7 @@ pub mod othello;
 pub mod pig;
 mod planes;
 pub mod tictactoe;
+pub mod wall_game;
 
 pub use connect_four::ConnectFour;
 pub use dice_nim::DiceNim;
@@ -31,3 +33,4 @@ pub use hex::Hex;
 pub use othello::Othello;
 pub use pig::Pig;
 pub use tictactoe::TicTacToe;
+pub use wall_game::{Variant, WallGame, WallRules};

@@ -2,8 +2,9 @@
 //!
 //! [`hosted`] is what a game needs to be reached from Python, [`registry`] the games by name, [`pygame`] games written
 //! in Python, [`evaluators`] what may answer; [`state`], [`search`], [`selfplay`], [`replay`] and [`record`] are the
-//! Python classes; [`picture`] hands trees to what draws them. The core is compiled once a game; Python sees it through
-//! four small object-safe traits.
+//! Python classes; [`picture`] hands trees to what draws them;
+//! [`wall_game`] is the notation of that game's turns. The core is compiled once a game; Python sees it through four small
+//! object-safe traits.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -19,6 +20,7 @@ mod search;
 mod selfplay;
 mod settings;
 mod state;
+mod wall_game;
 
 use pyo3::prelude::*;
 
@@ -40,6 +42,8 @@ mod _core {
     use crate::selfplay::SelfPlay;
     #[pymodule_export]
     use crate::state::{State, parse_state, random_playouts};
+    #[pymodule_export]
+    use crate::wall_game::wall_turn_name;
 
     use pyo3::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe, Variant, WallGame, WallRules};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,6 +16,7 @@ impl Hosted for Hex {}
 impl Hosted for Othello {}
 impl Hosted for Pig {}
 impl Hosted for TicTacToe {}
+impl Hosted for WallGame {}
 
 type Make = fn(&Params<'_>) -> Result<Box<dyn AnyState>, String>;
 
@@ -57,7 +58,7 @@ impl Params<'_> {
     }
 }
 
-const GAMES: [Entry; 6] = [
+const GAMES: [Entry; 7] = [
     Entry {
         name: "connect_four",
         params: &[("width", "7"), ("height", "6"), ("k", "4")],
@@ -72,7 +73,39 @@ const GAMES: [Entry; 6] = [
     Entry { name: "othello", params: &[("size", "8")], make: |p| Othello::new(p.number("size")?).map(hosted) },
     Entry { name: "pig", params: &[("target", "20")], make: |p| Pig::new(p.number("target")?).map(hosted) },
     Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(hosted(TicTacToe::new())) },
+    Entry {
+        name: "wall_game",
+        params: &[
+            ("variant", "standard"),
+            ("width", "auto"),
+            ("height", "auto"),
+            ("immediate", "0"),
+            ("one_move_rule", "0"),
+            ("classic_policy", "0"),
+            ("seed", "random"),
+        ],
+        make: |p| wall_game(p).map(hosted),
+    },
 ];
+
+fn wall_game(params: &Params<'_>) -> Result<WallGame, String> {
+    let rules = WallRules {
+        variant: params.text("variant").parse()?,
+        immediate: params.switch("immediate")?,
+        one_move_rule: params.switch("one_move_rule")?,
+        classic_policy: params.switch("classic_policy")?,
+    };
+    let usual = if rules.variant == Variant::Freestyle { [12, 10] } else { [8, 8] };
+    let side = |name: &str, usual| match params.text(name) {
+        "auto" => Ok(usual),
+        _ => params.read(name, "auto or a whole number >= 0"),
+    };
+    let start = WallGame::new(side("width", usual[0])?, side("height", usual[1])?, rules)?;
+    match params.text("seed") {
+        "random" => Ok(start),
+        _ => WallGame::with_seed(rules, params.read("seed", "random or a whole number >= 0")?),
+    }
+}
 
 /// Numbers in one spelling, so that equal games have equal names: 07 is 7, and 7.50 is 7.5.
 fn plain_number(text: String) -> String {
