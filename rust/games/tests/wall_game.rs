@@ -96,7 +96,8 @@ const EXAMPLE_6: &str = "cats a3 c3 mice b3 c1 turn 1 red";
 fn example_6_a_mouse_that_runs_into_the_cat_is_caught() {
     let game = standard(3, 3).parse(EXAMPLE_6).unwrap().parse("Mc3").unwrap();
     assert_eq!(game.turn(), Turn::Player(Player::Zero));
-    let others: Vec<_> = legal(&game).into_iter().filter(|&action| !game.action_name(action).starts_with('M')).collect();
+    let others: Vec<_> =
+        legal(&game).into_iter().filter(|&action| !game.action_name(action).starts_with('M')).collect();
     assert!(others.len() > 8);
     for action in others {
         assert_eq!(winner(&after(&game, action)), -1.0, "{}", game.action_name(action));
@@ -122,14 +123,11 @@ fn example_8_classic_is_a_race() {
 fn examples_9_and_10_the_one_move_rule() {
     let plain = standard(8, 8);
     let ruled = board(8, 8, WallRules { one_move_rule: true, ..STANDARD });
-    // Red's cat takes the last step; Blue's is so far from Red's mouse, around a wall where there is one.
+    // Red's cat takes the last step; paths count, not squares.
     for (blue_cat, walls, draw) in
-        [("c1", "", true), ("b2", "", true), ("a1", "", true), ("d1", "", false), ("b1", "walls >a1 ^a1", false)]
+        [("c1", "", true), ("b2", "", true), ("a1", "", true), ("d1", "", false), ("b1", "walls >a1", false)]
     {
-        let mouse = if walls.is_empty() { "a1" } else { "a2" };
-        let mouse = if blue_cat == "a1" { "a1" } else { mouse };
-        let walls = if blue_cat == "b1" { "walls >a2 ^b1" } else { walls };
-        let text = format!("cats g8 {blue_cat} mice {mouse} h8 {walls} turn 9 red second");
+        let text = format!("cats g8 {blue_cat} mice a1 h8 {walls} turn 9 red second");
         assert_eq!(winner(&after_word(&plain, &text, "Ch8")), 1.0, "{text}");
         assert_eq!(winner(&after_word(&ruled, &text, "Ch8")), if draw { 0.0 } else { 1.0 }, "{text}");
     }
@@ -180,38 +178,40 @@ fn any_wall(game: &WallGame, random: &mut Random) -> Option<Action> {
     (!walls.is_empty()).then(|| *random.choose(&walls))
 }
 
-/// The board as pairs of neighbours with nothing between, and a walk from cell to cell.
+/// The board as pairs of neighbours with nothing between, and a search that goes over all of them until nothing changes.
+#[derive(Clone)]
 struct Naive {
-    columns: usize,
-    rows: usize,
-    open: BTreeSet<(usize, usize)>,
+    cells: usize,
+    /// By slot: the cells on either side, if nothing is between them.
+    open: Vec<Option<[usize; 2]>>,
     /// Each cat with the mouse it hunts.
     hunts: [[usize; 2]; 2],
 }
 
 impl Naive {
-    /// What the planes show, at Red's turn.
+    /// What the planes show.
     fn of(game: &WallGame) -> Self {
         let (cells, rows, planes) = (cells(game), game.rows(), encode(game));
-        let edges = (0..2 * cells).filter(|&slot| planes[4 * cells + slot] == 0.0);
-        let open = edges.map(|slot| Self::sides(slot, cells, rows)).collect();
+        let sides = |slot: usize| if slot < cells { [slot, slot + rows] } else { [slot - cells, slot - cells + 1] };
+        let open = |slot: usize| (planes[4 * cells + slot] == 0.0).then(|| sides(slot));
         let at = |plane: usize| planes[plane * cells..].iter().position(|&length| length == 0.0).unwrap();
-        Self { columns: game.columns(), rows, open, hunts: [[at(0), at(1)], [at(2), at(3)]] }
-    }
-
-    fn sides(slot: usize, cells: usize, rows: usize) -> (usize, usize) {
-        if slot < cells { (slot, slot + rows) } else { (slot - cells, slot - cells + 1) }
+        Self { cells, open: (0..2 * cells).map(open).collect(), hunts: [[at(0), at(1)], [at(2), at(3)]] }
     }
 
     fn reaches(&self, from: usize, to: usize) -> bool {
-        let (mut seen, mut next) = (HashSet::new(), vec![from]);
-        while let Some(cell) = next.pop() {
-            if seen.insert(cell) {
-                let beside = self.open.iter().filter(|&&(a, b)| a == cell || b == cell);
-                next.extend(beside.map(|&(a, b)| a + b - cell));
+        let mut seen = vec![false; self.cells];
+        seen[from] = true;
+        loop {
+            let mut grown = false;
+            for &[a, b] in self.open.iter().flatten() {
+                if seen[a] != seen[b] {
+                    (seen[a], seen[b], grown) = (true, true, true);
+                }
+            }
+            if !grown {
+                return seen[to];
             }
         }
-        seen.contains(&to)
     }
 
     fn all_hunt(&self) -> bool {
@@ -219,17 +219,13 @@ impl Naive {
     }
 
     /// Walls after which each cat still reaches its mouse: each edge is removed, and the board is searched.
-    fn walls(&mut self) -> [Vec<usize>; 2] {
-        let cells = self.columns * self.rows;
+    fn walls(&self) -> [Vec<usize>; 2] {
         let mut walls = [Vec::new(), Vec::new()];
-        for slot in 0..2 * cells {
-            let edge = Self::sides(slot, cells, self.rows);
-            if self.open.remove(&edge) {
-                // Cells in one column have neighbouring numbers, and so have the ends of two columns: those are no edge.
-                if self.all_hunt() {
-                    walls[slot / cells].push(slot % cells);
-                }
-                self.open.insert(edge);
+        for slot in (0..2 * self.cells).filter(|&slot| self.open[slot].is_some()) {
+            let mut walled = self.clone();
+            walled.open[slot] = None;
+            if walled.all_hunt() {
+                walls[slot / self.cells].push(slot % self.cells);
             }
         }
         walls
@@ -242,10 +238,9 @@ fn compare_legality(boards: u64, most: u64, seed: u64) -> usize {
     for _ in 0..boards {
         let count = (random.next() % (2 * most * most)) as usize;
         let game = random_board(&mut random, most, count);
-        let mut naive = Naive::of(&game);
-        let expected = naive.walls();
-        assert_eq!(walls(&game), expected, "{}", game.render());
-        forbidden += naive.open.len() - count_walls(&game);
+        let naive = Naive::of(&game);
+        assert_eq!(walls(&game), naive.walls(), "{}", game.render());
+        forbidden += naive.open.iter().flatten().count() - count_walls(&game);
     }
     forbidden
 }
@@ -267,30 +262,15 @@ fn example_13_on_larger_boards() {
 fn example_12_cats_reach_the_mice_until_no_wall_is_left() {
     let mut random = Random(5);
     for number in 0..10_000 {
-        let sides = if number % 100 == 0 { [8, 8] } else { [3 + number % 3, 3 + number % 2] };
+        let sides = if number % 1_000 == 0 { [8, 8] } else { [3 + number % 3, 3 + number % 2] };
         let mut game = standard(sides[0], sides[1]);
         while let Some(wall) = any_wall(&game, &mut random) {
             game.try_play(wall).unwrap();
-            let planes = encode_at(&game);
-            assert!(planes.all_hunt(), "{}", game.render());
+            assert!(Naive::of(&game).all_hunt(), "{}", game.render());
         }
-        // Nothing is left to close: every open edge is on the only path of a cat.
-        let naive = encode_at(&game);
-        assert!(naive.open.iter().all(|edge| {
-            let mut open = naive.open.clone();
-            open.remove(edge);
-            !Naive { open, ..naive }.all_hunt()
-        }));
+        // Every edge that is still open is on the only path of a cat.
+        assert_eq!(Naive::of(&game).walls(), [[], []], "{}", game.render());
     }
-}
-
-/// As [`Naive::of`], whoever is to move.
-fn encode_at(game: &WallGame) -> Naive {
-    let mut naive = Naive::of(game);
-    if game.turn() == Turn::Player(Player::One) {
-        naive.hunts.reverse();
-    }
-    naive
 }
 
 // Turns
@@ -301,7 +281,9 @@ fn a_turn_has_two_actions_and_the_second_does_not_take_back_the_first() {
     let step = start.parse("Cb8").unwrap();
     assert_eq!(step.turn(), Turn::Player(Player::Zero));
     let names: Vec<_> = legal(&step).iter().map(|&action| step.action_name(action)).collect();
-    assert!(!names.contains(&"Ca8".to_owned()) && names.contains(&"Cc8".to_owned()) && names.contains(&"Ma2".to_owned()));
+    assert!(
+        !names.contains(&"Ca8".to_owned()) && names.contains(&"Cc8".to_owned()) && names.contains(&"Ma2".to_owned())
+    );
     let blue = step.parse(">d4").unwrap();
     assert_eq!(blue.turn(), Turn::Player(Player::One));
     // The next turn may.
@@ -314,14 +296,15 @@ fn a_turn_has_two_actions_and_the_second_does_not_take_back_the_first() {
 
 #[test]
 fn a_player_without_an_action_loses() {
-    // A closed ring of walls around two cells that hold everybody; mice of classic do not step.
-    let game = board(2, 2, CLASSIC);
-    let text = "cats a1 b2 mice a2 b2 walls ^a1 turn 1 red second not Cb1";
-    let start = game.parse(text);
-    // Red's cat has b1 behind it, where it may not go back to, and no wall may be built.
-    let position = start.unwrap();
+    // Every open edge is on a cat's only path. Red's cat would have to go back to where it came from; mice stay at home.
+    let start = board(2, 2, CLASSIC);
+    let text = "cats a1 b2 mice a2 b2 walls ^a1 turn 1 red second";
+    assert_eq!(legal(&start.parse(text).unwrap()), [8]);
+    let position = start.parse(&format!("{text} not Cb1")).unwrap();
     assert_eq!(winner(&position), -1.0, "{}", position.render());
-    assert_eq!(position.parse(&position.to_text().unwrap()).unwrap().key(), position.key());
+    // By playing: Blue's cat steps into a dead end.
+    let text = "cats b2 b1 mice a2 a2 walls ^a1 turn 1 blue";
+    assert_eq!(winner(&start.parse(text).unwrap().parse("Ca1").unwrap()), 1.0);
 }
 
 #[test]
@@ -375,10 +358,7 @@ fn actions_are_named_by_the_cells_they_lead_to() {
     let name = |action: usize| start.action_name(action as Action);
     // Column e, row 4 from the bottom: cell 4 * 8 + 4.
     assert_eq!((name(4 * 8 + 4), name(64 + 4 * 8 + 3)), (">e4".to_owned(), "^e4".to_owned()));
-    assert_eq!([128, 129, 130, 135].map(name), ["Cb8", "Ca7", "C-left", "M-down"].map(String::from).map(|n| match n.as_str() {
-        "M-down" => name(135),
-        _ => n,
-    }));
+    assert_eq!([128, 129, 130, 131].map(name), ["Cb8", "Ca7", "C-left", "C-up"]);
     assert_eq!([132, 133, 134, 135].map(name), ["Mb1", "M-down", "M-left", "Ma2"]);
     assert_eq!(start.parse_actions(">e4 ^e4 Ch7 Cg7").unwrap(), [36, 64 + 35, 129, 130]);
     // What a turn's first action makes of the second's name.
@@ -401,7 +381,10 @@ fn turns_are_written_in_order_and_read_in_any() {
         let actions = start.parse_actions(actions).unwrap();
         assert_eq!(start.turn_name(&actions).unwrap(), turn);
         let read = start.parse_actions(turn).unwrap();
-        assert_eq!(start.parse(turn).unwrap().key(), read.iter().fold(start, |game, &action| after(&game, action)).key());
+        assert_eq!(
+            start.parse(turn).unwrap().key(),
+            read.iter().fold(start, |game, &action| after(&game, action)).key()
+        );
         assert_eq!(start.turn_name(&read).unwrap(), turn);
     }
     assert_eq!(start.parse(">e4.Cb8").unwrap().key(), start.parse("Cb8.>e4").unwrap().key());
@@ -459,7 +442,10 @@ fn positions_come_back_from_their_text() {
 fn errors_say_what_came_and_what_was_expected() {
     let start = standard(3, 3);
     for (text, part) in [
-        ("Cd9", "word 1 is \"Cd9\", expected a legal action, or a whole turn such as Cb7.>e4; legal here: Ma2, Mb1, Ca2, Cb3"),
+        (
+            "Cd9",
+            "word 1 is \"Cd9\", expected a legal action, or a whole turn such as Cb7.>e4; legal here: Ma2, Mb1, Ca2, Cb3",
+        ),
         ("Cb3 Ca3", "word 2 is \"Ca3\", expected a legal action; legal here:"),
         ("Cb3.Cb2", "word 1 is \"Cb3.Cb2\""),
         (">c3", "word 1 is \">c3\""),
@@ -572,7 +558,7 @@ fn a_million_changed_positions_are_read_or_refused() {
 #[test]
 fn a_random_start_is_mirrored_and_within_its_bounds() {
     let (mut counts, mut texts) = (BTreeSet::new(), HashSet::new());
-    for seed in 0..500 {
+    for seed in 0..100 {
         let start = WallGame::with_seed(FREESTYLE, seed).unwrap();
         let naive = Naive::of(&start);
         let [[red_cat, blue_mouse], [blue_cat, red_mouse]] = naive.hunts;
@@ -593,7 +579,7 @@ fn a_random_start_is_mirrored_and_within_its_bounds() {
         texts.insert(text);
     }
     assert_eq!(counts, (4..=10).collect());
-    assert_eq!(texts.len(), 500);
+    assert_eq!(texts.len(), 100);
 }
 
 #[test]
@@ -610,7 +596,12 @@ fn freestyle_begins_with_the_draw_of_its_seed() {
     assert!(undrawn.render().contains("to be drawn") && undrawn.to_svg().starts_with("<svg"));
     // The same start on every machine and in every release.
     let texts = [0, 1, u64::MAX].map(|seed| WallGame::with_seed(FREESTYLE, seed).unwrap().to_text().unwrap());
-    assert_eq!(texts, ["", "", ""]);
+    let expected = [
+        "cats d10 i10 mice c2 j2 walls ^d8 ^e8 ^e6 ^f7 ^g7 ^h8 ^h6 ^i8 turn 1 red",
+        "cats d5 i5 mice d3 i3 walls >b10 >b3 >c3 >e9 >g9 >i3 >j10 >j3 ^a3 ^c4 ^d7 ^f1 ^g1 ^i7 ^j4 ^l3 turn 1 red",
+        "cats a4 l4 mice c3 j3 walls >a6 >a5 >k6 >k5 ^a3 ^b6 ^c3 ^d2 ^i2 ^j3 ^k6 ^l3 turn 1 red",
+    ];
+    assert_eq!(texts, expected);
 }
 
 #[test]
@@ -622,9 +613,12 @@ fn the_value_is_for_red() {
 #[test]
 fn pictures_show_pieces_and_walls() {
     let game = standard(4, 3).parse("cats a3 b2 mice b2 d1 walls >a3 ^c2 turn 3 red second not Ca2").unwrap();
-    let text = "3 C |.  .  .\n         --\n2 .  Mc .  .\n\n1 .  .  .  m\n  a  b  c  d\nturn 3, red: second action";
+    let text = "3 C |.  .  .\n        --\n2 .  Mc .  .\n\n1 .  .  .  m\n  a  b  c  d\nturn 3, red: second action";
     assert_eq!(game.render(), text);
-    assert_eq!((game.owner(0, 'C'), game.owner(4, 'm'), game.owner(5, 'c')), (Some(Player::Zero), Some(Player::One), None));
+    assert_eq!(
+        (game.owner(0, 'C'), game.owner(4, 'm'), game.owner(5, 'c')),
+        (Some(Player::Zero), Some(Player::One), None)
+    );
     let svg = game.to_svg();
     assert_eq!(svg.matches("<circle").count(), 4);
     assert_eq!(svg.matches("stroke-linecap").count(), 2);

@@ -174,10 +174,8 @@ impl Board {
     #[inline]
     pub(super) fn open(&self, cell: usize) -> u8 {
         let ([beside, below], [right, down]) = (&self.closed, self.strides());
-        let closed = beside.bit(cell + right)
-            | below.bit(cell + down) << 1
-            | beside.bit(cell) << 2
-            | below.bit(cell) << 3;
+        let closed =
+            beside.bit(cell + right) | below.bit(cell + down) << 1 | beside.bit(cell) << 2 | below.bit(cell) << 3;
         !closed & 0b1111
     }
 

@@ -210,7 +210,8 @@ impl WallGame {
                 // Steps are what a reader misses first.
                 let names: Vec<_> = legal.iter().rev().take(NAMED).map(|&action| self.name(action as usize)).collect();
                 let turn = if self.second { "" } else { ", or a whole turn such as Cb7.>e4" };
-                let more = if legal.len() > NAMED { format!(" and {} more", legal.len() - NAMED) } else { String::new() };
+                let more =
+                    if legal.len() > NAMED { format!(" and {} more", legal.len() - NAMED) } else { String::new() };
                 format!("expected a legal action{turn}; legal here: {}{more}", names.join(", "))
             }
         }
