@@ -36,6 +36,7 @@ from azpy._core import (
     list_games,
     make_game,
     parse_state,
+    wall_turn_name,
 )
 from azpy.evaluator import Evaluator
 from azpy.game import Game
@@ -70,6 +71,7 @@ __all__ = [
     "make_game",
     "parse_state",
     "pondering",
+    "wall_turn_name",
 ]
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "make_game",
     "parse_state",
     "random_playouts",
+    "wall_turn_name",
 ]
 
 __version__: str
@@ -72,6 +73,7 @@ def parse_state(game: str | State, text: str) -> State: ...
 @overload
 def parse_state(game: _Own, text: str) -> _Own: ...
 def random_playouts(game: str | State | GameLike, games: int, seed: int = 0) -> int: ...
+def wall_turn_name(state: State, actions: Sequence[int]) -> str: ...
 
 @final
 class State:

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use azpy_core::game::{Action, Game, Turn};
 use azpy_games::chess::Encoding;
-use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe, WallGame};
 use cozy_chess::{Board, Move};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -91,6 +91,10 @@ fn bench_calls(c: &mut Criterion) {
         middle.try_play(column).expect("a legal line of play");
     }
     bench_calls_of(c, "connect_four", &middle, 5);
+    let walls = "cats b6 g5 mice b2 h2 walls >b4 >c5 >e4 >f7 ^b3 ^c4 ^d5 ^f5 ^g3 ^h4 turn 5 red";
+    let middle = WallGame::default().parse(walls).expect("a legal position");
+    let step = middle.parse_actions("Cc6").expect("a legal step")[0];
+    bench_calls_of(c, "wall_game", &middle, step);
     let line = "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6 O-O Be7 Re1 b5 Bb3 d6 c3 O-O h3 Na5 Bc2 c5 d4 Qc7 Nbd2";
     for (name, start) in [("chess", Chess::default()), ("chess_az18", chess_az18())] {
         let middle = start.parse(line).expect("a legal line of play");
@@ -197,6 +201,7 @@ fn bench_games(c: &mut Criterion) {
     bench_game(c, "pig", &Pig::default());
     bench_game(c, "dice_nim", &DiceNim::default());
     bench_game(c, "backgammon", &Backgammon::default());
+    bench_game(c, "wall_game", &WallGame::default());
 }
 
 criterion_group!(benches, bench_perft, bench_games, bench_calls);

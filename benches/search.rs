@@ -9,7 +9,7 @@ use azpy_core::game::Game;
 use azpy_core::rng::Stream;
 use azpy_core::search::Search;
 use azpy_games::chess::Encoding;
-use azpy_games::{Chess, ConnectFour, TicTacToe};
+use azpy_games::{Chess, ConnectFour, TicTacToe, WallGame};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn search<G: Game>(criterion: &mut Criterion, name: &str, root: G, eval_batch: usize, simulations: u32) {
@@ -39,6 +39,7 @@ fn searches(criterion: &mut Criterion) {
         search(criterion, name, start, 1, 800);
     }
     search(criterion, "tictactoe", TicTacToe::default(), 1, 800);
+    search(criterion, "wall_game", WallGame::default(), 1, 800);
 }
 
 criterion_group!(benches, searches);

@@ -1,4 +1,4 @@
-//! The games that ship with azpy, one file each.
+//! The games that ship with azpy, one file each, or a folder where that would be long.
 //!
 //! | game | constructor | policy | observation |
 //! |---|---|---|---|
@@ -10,6 +10,7 @@
 //! | [`Pig`] (dice) | `new(target)` | roll, hold | `[5, 1, 1]` |
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
 //! | [`Backgammon`] (dice) | `new(gammons)` | source place x the die that is played | `[243, 1, 1]` |
+//! | [`WallGame`] | `new(columns, rows, rules)` | right walls, bottom walls, steps | `[9, columns, rows]` |
 //!
 //! Each has a `Default`, and a constructor that takes numbers refuses bad ones with a sentence that says why.
 //!
@@ -30,6 +31,7 @@ pub mod pig;
 mod planes;
 mod svg;
 pub mod tictactoe;
+pub mod wall_game;
 
 pub use backgammon::Backgammon;
 pub use chess::Chess;
@@ -39,3 +41,4 @@ pub use hex::Hex;
 pub use othello::Othello;
 pub use pig::Pig;
 pub use tictactoe::TicTacToe;
+pub use wall_game::{Variant, WallGame, WallRules};

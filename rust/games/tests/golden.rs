@@ -8,7 +8,7 @@ use std::path::Path;
 
 use azpy_core::game::{Game, Turn};
 use azpy_games::chess::Encoding;
-use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe, Variant, WallGame, WallRules};
 
 mod common;
 use common::{Random, legal, moves, outcomes};
@@ -104,4 +104,11 @@ fn backgammon_plays_as_recorded() {
 #[test]
 fn dice_nim_plays_as_recorded() {
     check("dice_nim_12", &DiceNim::default(), 5);
+}
+
+#[test]
+fn wall_game_plays_as_recorded() {
+    check("wall_game_4x3", &WallGame::new(4, 3, WallRules::default()).unwrap(), 3);
+    let rules = WallRules { variant: Variant::Classic, immediate: true, classic_policy: true, ..WallRules::default() };
+    check("wall_game_classic_3x3", &WallGame::new(3, 3, rules).unwrap(), 1);
 }

@@ -3,8 +3,8 @@
 //!
 //! [`hosted`] is what a game needs to be reached from Python, [`registry`] the games by name, [`pygame`] games written
 //! in Python, [`evaluators`] what may answer; [`state`], [`search`], [`result`], [`selfplay`], [`replay`] and [`record`]
-//! are the Python classes; [`picture`] hands trees to what draws them. The core is compiled once a game; Python sees it
-//! through four small object-safe traits.
+//! are the Python classes; [`picture`] hands trees to what draws them; [`wall_game`] is the notation of that
+//! game's turns. The core is compiled once a game; Python sees it through four small object-safe traits.
 //!
 //! Public is what a crate with a game of one's own needs: [`export_game!`], which makes a module of all this and that
 //! game. Rust has no stable ABI, so such a game cannot join a module that is compiled already.
@@ -24,6 +24,7 @@ mod search;
 mod selfplay;
 mod settings;
 mod state;
+mod wall_game;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -86,6 +87,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_function(wrap_pyfunction!(registry::make_game, module)?)?;
     module.add_function(wrap_pyfunction!(state::parse_state, module)?)?;
     module.add_function(wrap_pyfunction!(state::random_playouts, module)?)?;
+    module.add_function(wrap_pyfunction!(wall_game::wall_turn_name, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("CHANCE", state::CHANCE)?;
     module.add("TERMINAL", state::TERMINAL)?;

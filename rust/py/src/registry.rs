@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use azpy_core::text::shown;
 use azpy_games::chess::Encoding;
-use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe, Variant, WallGame, WallRules};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -21,6 +21,7 @@ impl Hosted for Hex {}
 impl Hosted for Othello {}
 impl Hosted for Pig {}
 impl Hosted for TicTacToe {}
+impl Hosted for WallGame {}
 
 /// A game by its name.
 pub struct Entry {
@@ -90,7 +91,7 @@ impl Params<'_> {
     }
 }
 
-const GAMES: [Entry; 8] = [
+const GAMES: [Entry; 9] = [
     Entry {
         name: "backgammon",
         params: &[("gammons", "1"), ("max_plies", "3000")],
@@ -121,7 +122,39 @@ const GAMES: [Entry; 8] = [
     Entry { name: "othello", params: &[("size", "8")], make: |p| Othello::new(p.number("size")?).map(hosted) },
     Entry { name: "pig", params: &[("target", "20")], make: |p| Pig::new(p.number("target")?).map(hosted) },
     Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(hosted(TicTacToe::new())) },
+    Entry {
+        name: "wall_game",
+        params: &[
+            ("variant", "standard"),
+            ("width", "auto"),
+            ("height", "auto"),
+            ("immediate", "0"),
+            ("one_move_rule", "0"),
+            ("classic_policy", "0"),
+            ("seed", "random"),
+        ],
+        make: |p| wall_game(p).map(hosted),
+    },
 ];
+
+fn wall_game(params: &Params<'_>) -> Result<WallGame, String> {
+    let rules = WallRules {
+        variant: params.text("variant").parse()?,
+        immediate: params.switch("immediate")?,
+        one_move_rule: params.switch("one_move_rule")?,
+        classic_policy: params.switch("classic_policy")?,
+    };
+    let usual = if rules.variant == Variant::Freestyle { [12, 10] } else { [8, 8] };
+    let side = |name: &str, usual| match params.text(name) {
+        "auto" => Ok(usual),
+        _ => params.read(name, "auto or a whole number >= 0"),
+    };
+    let start = WallGame::new(side("width", usual[0])?, side("height", usual[1])?, rules)?;
+    match params.text("seed") {
+        "random" => Ok(start),
+        _ => WallGame::with_seed(rules, params.read("seed", "random or a whole number >= 0")?),
+    }
+}
 
 /// Games of one's own, which came with the module.
 static OWN: OnceLock<&'static [Entry]> = OnceLock::new();

@@ -1,0 +1,536 @@
+//! The Wall Game: a cat hunts the other player's mouse, and walls lengthen its way; Red (player 0) begins.
+//!
+//! Each player has a cat and a mouse. A turn is two actions of the same player, each one step of the own cat, one step of
+//! the own mouse, or one wall on an open edge between two neighbouring cells. Walls stay, and stop everybody; pieces do
+//! not block each other. A wall is legal if each cat can still reach the enemy's mouse. Whose cat shares a cell with
+//! the enemy's mouse at the end of a turn has won, whoever moved; where both do, whose turn it was.
+//!
+//! | variant | |
+//! |---|---|
+//! | [`Variant::Standard`] | Red's cat begins top left and Red's mouse bottom left, Blue's on the right |
+//! | [`Variant::Classic`] | the same, but mice do not step: they are homes |
+//! | [`Variant::Freestyle`] | 12 x 10, from a random start: a chance turn, whose outcome is the seed of the start |
+//!
+//! The rules know turns of fewer actions ([`WallGame::end_turn`]); search always plays two, where the second is not the
+//! first step taken back, and a player without an action loses. After 100 full turns, one of Red and one of Blue each,
+//! the game is a draw.
+//!
+//! Cells are `column * rows + row`, row 0 = top. The policy and the planes are those of the original program, Deep
+//! Wallwars, so that its models play here. Policy: the walls right of each cell, those below each cell, the
+//! steps of the cat right, down, left and up, those of the mouse. Observation, `[9, columns, rows]`: path lengths from
+//! the own cat, the enemy's mouse, the enemy's cat and the own mouse, divided by the number of cells, 1 where no path
+//! leads; edges closed to the right; below (the rim counts); the rest is the same in all cells: whether it is the second
+//! action of the turn, Red's turn, mice step.
+//!
+//! The rules know no left and right, up and down: they have the four symmetries of the rectangle, on a square board
+//! eight. None of them leaves the start as it is: images of positions of a game are positions of a game from another
+//! start. Freestyle, whose start is drawn, has the identity alone.
+//!
+//! Invariant: each cat has a path to the enemy's mouse; `undo` and `status` are up to date.
+
+use std::str::FromStr;
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+
+use crate::key::{Tag, digest};
+use board::{Board, FAR, MAX_CELLS, MAX_SIDE, Slots, opposite};
+
+mod board;
+mod notation;
+mod picture;
+mod start;
+
+/// Sides from here to [`MAX_SIDE`]. The game is meant for 3 and more; 2 x 2 is its smallest example.
+const MIN_SIDE: usize = 2;
+/// Turns of one player each, after which the game is a draw: 100 of both.
+const MAX_TURNS: u8 = 200;
+/// Where freestyle is played: columns and rows.
+const FREESTYLE: [usize; 2] = [12, 10];
+/// Random starts of freestyle that the chance turn draws from: a power of two, so that probabilities sum to 1 exactly.
+const STARTS: Action = 1 << 15;
+
+const PLAYERS: [Player; 2] = [Player::Zero, Player::One];
+const CAT: usize = 0;
+const MOUSE: usize = 1;
+
+/// How the game begins, and whether mice step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// Pieces in the corners.
+    #[default]
+    Standard,
+    /// Pieces in the corners; mice stay there.
+    Classic,
+    /// Pieces and some walls at random, on 12 x 10 cells.
+    Freestyle,
+}
+
+impl FromStr for Variant {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "standard" => Ok(Self::Standard),
+            "classic" => Ok(Self::Classic),
+            "freestyle" => Ok(Self::Freestyle),
+            _ => Err(format!("the variant must be standard, classic or freestyle, got {text}")),
+        }
+    }
+}
+
+/// The variant and the options of a game.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct WallRules {
+    /// How it begins, and whether mice step.
+    pub variant: Variant,
+    /// Whether a capture ends the game after the first action of a turn too.
+    pub immediate: bool,
+    /// Whether it is a draw if Red captures while Blue's cat is at most two steps from Red's mouse: Red, who began, has
+    /// had a turn more.
+    pub one_move_rule: bool,
+    /// Whether the policy lacks the steps of mice, as that of models for the classic variant alone.
+    pub classic_policy: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Status {
+    /// The start is still to be drawn.
+    Undrawn,
+    Playing,
+    /// The winner, if there is one.
+    Over(Option<Player>),
+}
+
+/// A position of the Wall Game. `Copy`: a search clones one for each simulation.
+///
+/// ```
+/// use azpy_core::game::{Game, Player, Turn, Value};
+/// use azpy_games::{WallGame, WallRules};
+///
+/// let start = WallGame::new(3, 3, WallRules::default())?;
+/// let game = start.parse("Cb3.>b3 Mc2.^b1 Ca2")?; // turns, or the actions one by one
+/// assert_eq!(game.turn(), Turn::Player(Player::One));
+/// assert_eq!(game.to_text().unwrap(), "cats a2 c3 mice a1 c2 walls >b3 ^b1 turn 2 blue");
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WallGame {
+    board: Board,
+    /// By player: the cells of the cat and the mouse.
+    pawns: [[u16; 2]; 2],
+    rules: WallRules,
+    /// Turns that are over, of both players.
+    turns: u8,
+    /// Whether the first action of this turn is done.
+    second: bool,
+    /// The step that would take it back: bit `4 * pawn + direction`.
+    undo: u8,
+    status: Status,
+}
+
+impl Default for WallGame {
+    /// The usual game: standard, 8 x 8, without options.
+    fn default() -> Self {
+        Self::corners(8, 8, WallRules::default())
+    }
+}
+
+impl WallGame {
+    /// The start on a board of so many columns and rows. Freestyle begins with the draw of its start.
+    ///
+    /// # Errors
+    /// If a side is not from 2 to 20, freestyle is not on 12 x 10, or a policy without mice is asked for where they step.
+    pub fn new(columns: usize, rows: usize, rules: WallRules) -> Result<Self, String> {
+        let sides = [columns, rows];
+        if !sides.iter().all(|side| (MIN_SIDE..=MAX_SIDE).contains(side)) {
+            return Err(format!("columns and rows must be from {MIN_SIDE} to {MAX_SIDE}, got {columns} x {rows}"));
+        }
+        if rules.variant == Variant::Freestyle && sides != FREESTYLE {
+            let [wide, high] = FREESTYLE;
+            return Err(format!("freestyle is played on {wide} x {high} cells, got {columns} x {rows}"));
+        }
+        if rules.classic_policy && rules.variant != Variant::Classic {
+            return Err("a policy without steps of mice (classic_policy) needs the classic variant".to_owned());
+        }
+        Ok(Self::corners(columns, rows, rules))
+    }
+
+    /// The freestyle start that a seed leads to, the same on every machine. Seeds below 32,768 are the outcomes of the
+    /// chance turn.
+    ///
+    /// # Errors
+    /// If the variant is another one.
+    pub fn with_seed(rules: WallRules, seed: u64) -> Result<Self, String> {
+        if rules.variant != Variant::Freestyle {
+            return Err(format!("only freestyle has random starts, so only it takes a seed, got {seed}"));
+        }
+        let [columns, rows] = FREESTYLE;
+        let mut start = Self::new(columns, rows, rules)?;
+        start.draw_start(seed);
+        Ok(start)
+    }
+
+    fn corners(columns: usize, rows: usize, rules: WallRules) -> Self {
+        let corner = |column: usize, row: usize| (column * rows + row) as u16;
+        let side = |column: usize| [corner(column, 0), corner(column, rows - 1)];
+        let undrawn = rules.variant == Variant::Freestyle;
+        Self {
+            board: Board::new(columns, rows),
+            pawns: [side(0), side(columns - 1)],
+            rules,
+            turns: 0,
+            second: false,
+            undo: 0,
+            status: if undrawn { Status::Undrawn } else { Status::Playing },
+        }
+    }
+
+    /// Columns of the board.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.board.columns()
+    }
+
+    /// Rows of the board.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.board.rows()
+    }
+
+    /// The variant and the options.
+    #[must_use]
+    pub fn rules(&self) -> WallRules {
+        self.rules
+    }
+
+    /// Steps of the shortest path between two cells; `None` where walls leave none.
+    ///
+    /// # Panics
+    /// If a cell is not on the board.
+    #[must_use]
+    pub fn distance(&self, from: usize, to: usize) -> Option<usize> {
+        assert!(from < self.board.cells() && to < self.board.cells(), "cells {from} and {to} must be on the board");
+        Some(self.board.distance(from, to)).filter(|&steps| steps != FAR).map(usize::from)
+    }
+
+    /// Ends the turn with fewer than two actions, which the rules allow and search never does: the policy has no number
+    /// for it. A capture is judged.
+    ///
+    /// # Errors
+    /// If it is nobody's turn.
+    pub fn end_turn(&mut self) -> Result<(), String> {
+        if self.status != Status::Playing {
+            return Err("no turn can end here: the game is over, or its start is not drawn yet".to_owned());
+        }
+        self.next_turn();
+        self.settle();
+        Ok(())
+    }
+
+    /// Whose turn it is, or was when the game ended after a first action.
+    #[inline]
+    fn mover(&self) -> Player {
+        PLAYERS[usize::from(self.turns % 2)]
+    }
+
+    #[inline]
+    fn pawn(&self, player: Player, pawn: usize) -> usize {
+        usize::from(self.pawns[player.index()][pawn])
+    }
+
+    /// Each cat with the mouse that it hunts.
+    #[inline]
+    fn hunts(&self) -> [[usize; 2]; 2] {
+        PLAYERS.map(|player| [self.pawn(player, CAT), self.pawn(player.opponent(), MOUSE)])
+    }
+
+    #[inline]
+    fn next_turn(&mut self) {
+        self.turns += 1;
+        self.second = false;
+        self.undo = 0;
+    }
+
+    /// Steps of the mover that are legal: bit `4 * pawn + direction`.
+    #[inline]
+    fn steps(&self) -> u8 {
+        let cat = self.board.open(self.pawn(self.mover(), CAT));
+        let mouse = match self.rules.variant {
+            Variant::Classic => 0,
+            _ => self.board.open(self.pawn(self.mover(), MOUSE)),
+        };
+        (cat | mouse << 4) & !self.undo
+    }
+
+    fn walls(&self) -> Slots {
+        self.board.buildable(self.hunts())
+    }
+
+    /// Brings `status` up to date after an action or the end of a turn.
+    #[inline]
+    fn settle(&mut self) {
+        self.status = if let Some(winner) = self.captured() {
+            Status::Over(winner)
+        } else if self.turns == MAX_TURNS {
+            Status::Over(None)
+        } else if self.steps() == 0 && self.walls().is_empty() {
+            Status::Over(Some(self.mover().opponent()))
+        } else {
+            Status::Playing
+        };
+    }
+
+    /// Who has captured, if that is judged now; nobody is the winner where the one-move rule makes it a draw.
+    #[inline]
+    fn captured(&self) -> Option<Option<Player>> {
+        if self.second && !self.rules.immediate {
+            return None;
+        }
+        // Whoever acted last is looked at first.
+        let last = if self.second { self.mover() } else { self.mover().opponent() };
+        let hunts = self.hunts();
+        let winner = [last, last.opponent()].into_iter().find(|player| {
+            let [cat, mouse] = hunts[player.index()];
+            cat == mouse
+        })?;
+        let [cat, mouse] = hunts[Player::One.index()];
+        let drawn = winner == Player::Zero && self.rules.one_move_rule && self.board.distance(cat, mouse) <= 2;
+        Some(Some(winner).filter(|_| !drawn))
+    }
+
+    /// Where a slot goes; a symmetry maps the rim to the rim.
+    fn image_of_slot(&self, symmetry: usize, slot: usize) -> usize {
+        let ([columns, rows], cells) = ([self.columns(), self.rows()], self.board.cells());
+        let (mut kind, cell) = (slot / cells, slot % cells);
+        let (mut column, mut row) = (cell / rows, cell % rows);
+        // The mirror image of a cell's right edge is the left edge of the image: the right one of the cell before. The
+        // rim, which is no slot, stays where it is.
+        let (beside, below) = (usize::from(kind == 0), usize::from(kind == 1));
+        if symmetry & 1 != 0 {
+            column = (2 * columns - 1 - beside - column) % columns;
+        }
+        if symmetry & 2 != 0 {
+            row = (2 * rows - 1 - below - row) % rows;
+        }
+        if symmetry & 4 != 0 {
+            (column, row, kind) = (row, column, 1 - kind);
+        }
+        kind * cells + column * rows + row
+    }
+
+    fn image_of_cell(&self, symmetry: usize, cell: usize) -> usize {
+        let (mut column, mut row) = (cell / self.rows(), cell % self.rows());
+        if symmetry & 1 != 0 {
+            column = self.columns() - 1 - column;
+        }
+        if symmetry & 2 != 0 {
+            row = self.rows() - 1 - row;
+        }
+        if symmetry & 4 != 0 {
+            (column, row) = (row, column);
+        }
+        column * self.rows() + row
+    }
+}
+
+/// Bit 0 of a symmetry mirrors the columns, bit 1 the rows, bit 2 then swaps columns and rows.
+fn image_of_direction(symmetry: usize, mut direction: usize) -> usize {
+    let mirrored = if direction % 2 == 0 { symmetry & 1 } else { symmetry >> 1 & 1 };
+    if mirrored == 1 {
+        direction = opposite(direction);
+    }
+    if symmetry & 4 != 0 { direction ^ 1 } else { direction }
+}
+
+impl Game for WallGame {
+    #[inline]
+    fn num_actions(&self) -> usize {
+        2 * self.board.cells() + if self.rules.classic_policy { 4 } else { 8 }
+    }
+
+    #[inline]
+    fn obs_shape(&self) -> [usize; 3] {
+        [9, self.columns(), self.rows()]
+    }
+
+    #[inline]
+    fn max_plies(&self) -> usize {
+        2 * usize::from(MAX_TURNS) + usize::from(self.rules.variant == Variant::Freestyle)
+    }
+
+    #[inline]
+    fn turn(&self) -> Turn {
+        match self.status {
+            Status::Undrawn => Turn::Chance,
+            Status::Playing => Turn::Player(self.mover()),
+            Status::Over(_) => Turn::Terminal,
+        }
+    }
+
+    #[inline]
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        out.clear();
+        self.walls().for_each(|slot| out.push(slot as Action));
+        let (mut steps, first) = (self.steps(), 2 * self.board.cells() as Action);
+        while steps != 0 {
+            out.push(first + steps.trailing_zeros());
+            steps &= steps - 1;
+        }
+    }
+
+    #[inline]
+    fn play(&mut self, action: Action) {
+        debug_assert!(!matches!(self.status, Status::Over(_)));
+        if self.status == Status::Undrawn {
+            self.draw_start(u64::from(action));
+            return;
+        }
+        let (slots, action) = (2 * self.board.cells(), action as usize);
+        debug_assert!(action < self.num_actions());
+        let mut undo = 0;
+        if action < slots {
+            debug_assert!(self.board.is_slot(action) && !self.board.is_closed(action));
+            self.board.build(action);
+        } else {
+            let step = action - slots;
+            debug_assert!(self.steps() >> step & 1 == 1);
+            let pawn = &mut self.pawns[usize::from(self.turns % 2)][step / 4];
+            *pawn = self.board.neighbour(usize::from(*pawn), step % 4) as u16;
+            undo = 1 << opposite(step);
+        }
+        if self.second {
+            self.next_turn();
+        } else {
+            (self.second, self.undo) = (true, undo);
+        }
+        self.settle();
+    }
+
+    fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
+        out.clear();
+        out.extend((0..STARTS).map(|start| (start, 1.0 / STARTS as f32)));
+    }
+
+    #[inline]
+    fn outcome(&self) -> Value {
+        match self.status {
+            Status::Over(Some(Player::Zero)) => Value(1.0),
+            Status::Over(Some(Player::One)) => Value(-1.0),
+            _ => Value(0.0),
+        }
+    }
+
+    fn encode(&self, row: &mut [f32]) {
+        let (cells, own, other) = (self.board.cells(), self.mover(), self.mover().opponent());
+        let (paths, rest) = row.split_at_mut(4 * cells);
+        let pieces = [(own, CAT), (other, MOUSE), (other, CAT), (own, MOUSE)];
+        let mut distances = [0; MAX_CELLS];
+        for (plane, (player, pawn)) in paths.chunks_exact_mut(cells).zip(pieces) {
+            self.board.distances(self.pawn(player, pawn), &mut distances[..cells]);
+            for (value, &distance) in plane.iter_mut().zip(&distances) {
+                *value = if distance == FAR { 1.0 } else { f32::from(distance) / cells as f32 };
+            }
+        }
+        let (edges, rest) = rest.split_at_mut(2 * cells);
+        for (slot, value) in edges.iter_mut().enumerate() {
+            *value = f32::from(u8::from(self.board.is_closed(slot)));
+        }
+        let facts = [self.second, own == Player::Zero, self.rules.variant != Variant::Classic];
+        for (plane, fact) in rest.chunks_exact_mut(cells).zip(facts) {
+            plane.fill(f32::from(u8::from(fact)));
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> u128 {
+        let WallRules { variant, immediate, one_move_rule, classic_policy } = self.rules;
+        let bytes = [
+            self.columns() as u8,
+            self.rows() as u8,
+            variant as u8,
+            u8::from(immediate) | u8::from(one_move_rule) << 1 | u8::from(classic_policy) << 2,
+            self.turns,
+            u8::from(self.second) | u8::from(self.status == Status::Undrawn) << 1,
+            self.undo,
+            0,
+        ];
+        let pawns = self.pawns.as_flattened().iter().fold(0, |all, &pawn| all << 16 | u64::from(pawn));
+        // The first word says the size, and so how many there are.
+        let (mut words, mut count) = ([0; 16], 0);
+        for word in [u64::from_le_bytes(bytes), pawns].into_iter().chain(self.board.words()) {
+            words[count] = word;
+            count += 1;
+        }
+        digest(Tag::WallGame, &words[..count])
+    }
+
+    fn num_symmetries(&self) -> usize {
+        match self.rules.variant {
+            Variant::Freestyle => 1,
+            _ if self.columns() == self.rows() => 8,
+            _ => 4,
+        }
+    }
+
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
+        let (slots, number) = (2 * self.board.cells(), action as usize);
+        if symmetry == 0 {
+            return action;
+        }
+        if number < slots {
+            return self.image_of_slot(symmetry, number) as Action;
+        }
+        let step = number - slots;
+        (slots + step / 4 * 4 + image_of_direction(symmetry, step % 4)) as Action
+    }
+
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
+        let cells = self.board.cells();
+        for (index, &value) in row.iter().enumerate() {
+            let image = match index / cells {
+                4 | 5 => 4 * cells + self.image_of_slot(symmetry, index - 4 * cells),
+                plane => plane * cells + self.image_of_cell(symmetry, index % cells),
+            };
+            out[image] = value;
+        }
+    }
+
+    fn action_name(&self, action: Action) -> String {
+        self.name(action as usize)
+    }
+
+    fn render(&self) -> String {
+        self.drawn_as_text()
+    }
+
+    /// Capitals are Red's pieces, small letters Blue's, but for the letters of the columns.
+    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
+        match glyph {
+            'C' | 'M' if line + 1 < 2 * self.rows() => Some(Player::Zero),
+            'c' | 'm' if line + 1 < 2 * self.rows() => Some(Player::One),
+            _ => None,
+        }
+    }
+
+    fn to_svg(&self) -> String {
+        self.drawn_as_svg()
+    }
+
+    /// Names of actions with blanks between; whole turns such as `Cc8`, `Cb7.>e4` or `>e4.^d5` may stand for their two
+    /// actions.
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+        self.read_actions(text)
+    }
+
+    /// The notation of [`Game::to_text`], or actions and turns as in [`Game::parse_actions`], among which `end_turn` ends
+    /// a turn early.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        self.read(text)
+    }
+
+    /// Such as `cats b7 h8 mice a1 h1 walls >e4 ^d5 turn 3 red second not Ca7`: Red's piece first; whose turn it is, and
+    /// where one action of the turn is done, the step that would take it back.
+    fn to_text(&self) -> Option<String> {
+        Some(self.write())
+    }
+}

@@ -1,0 +1,339 @@
+//! Words for actions, turns and positions.
+//!
+//! Column a is the left one, row 1 the bottom one. `Ce4` and `Me4` are steps of the cat and the mouse to e4, `>e4` is the
+//! wall right of e4, `^e4` the wall above it. The actions of a turn are joined by dots: cat, mouse, upright walls, lying
+//! walls; two steps of one piece are written as one, with the cell where it ends.
+
+use std::fmt::Write as _;
+use std::iter::Peekable;
+use std::str::SplitWhitespace;
+
+use azpy_core::game::{Action, Game, Turn};
+
+use super::board::{Board, FAR};
+use super::{CAT, MAX_TURNS, MOUSE, PLAYERS, STARTS, Status, Variant, WallGame};
+
+const END_TURN: &str = "end_turn";
+const SIDES: [&str; 2] = ["red", "blue"];
+/// Legal actions that an error names, at most.
+const NAMED: usize = 20;
+
+impl WallGame {
+    /// The cell's name.
+    ///
+    /// # Panics
+    /// If the cell is not on the board.
+    #[must_use]
+    pub fn cell_name(&self, cell: usize) -> String {
+        assert!(cell < self.board.cells(), "cell {cell} must be on the board");
+        format!("{}{}", letter(cell / self.rows()), self.rows() - cell % self.rows())
+    }
+
+    fn read_cell(&self, text: &str) -> Option<usize> {
+        let column = text.bytes().next()?.checked_sub(b'a')?;
+        let number: usize = text.get(1..)?.parse().ok()?;
+        let on_board = usize::from(column) < self.columns() && (1..=self.rows()).contains(&number);
+        let cell = on_board.then(|| usize::from(column) * self.rows() + self.rows() - number)?;
+        // One spelling: not e04, not e+4.
+        (self.cell_name(cell) == text).then_some(cell)
+    }
+
+    fn wall_name(&self, slot: usize) -> String {
+        let (kind, cell) = (slot / self.board.cells(), slot % self.board.cells());
+        let (column, row) = (cell / self.rows(), cell % self.rows());
+        // The wall below a cell is the one above the next, also where that is none.
+        let (sign, row) = if kind == 0 { ('>', row) } else { ('^', row + 1) };
+        format!("{sign}{}{}", letter(column), self.rows() - row)
+    }
+
+    fn read_wall(&self, text: &str) -> Option<usize> {
+        let cell = self.read_cell(text.get(1..)?)?;
+        let slot = match text.as_bytes()[0] {
+            b'>' => cell,
+            b'^' => self.board.cells() + cell - 1,
+            _ => return None,
+        };
+        self.board.is_slot(slot).then_some(slot)
+    }
+
+    /// What an action is called here; also one that is not legal.
+    pub(super) fn name(&self, action: usize) -> String {
+        let slots = 2 * self.board.cells();
+        if self.status == Status::Undrawn {
+            return format!("start{action}");
+        }
+        if action < slots {
+            return self.wall_name(action);
+        }
+        let (piece, direction) = ((action - slots) / 4 % 2, (action - slots) % 4);
+        let cell = self.pawn(self.mover(), piece);
+        let sign = ["C", "M"][piece];
+        match self.step(cell, direction) {
+            Some(next) => format!("{sign}{}", self.cell_name(next)),
+            None => format!("{sign}-{}", ["right", "down", "left", "up"][direction]),
+        }
+    }
+
+    /// The next cell, if there is one, whatever stands between.
+    fn step(&self, cell: usize, direction: usize) -> Option<usize> {
+        let (column, row) = (cell / self.rows(), cell % self.rows());
+        let (column, row) = match direction {
+            0 => (column + 1, row),
+            1 => (column, row + 1),
+            2 => (column.checked_sub(1)?, row),
+            _ => (column, row.checked_sub(1)?),
+        };
+        (column < self.columns() && row < self.rows()).then_some(column * self.rows() + row)
+    }
+
+    /// The turn that begins here and has these actions, such as `Cb7.>e4`.
+    ///
+    /// # Errors
+    /// If they are not one or two legal actions of one turn, from its first on.
+    pub fn turn_name(&self, actions: &[Action]) -> Result<String, String> {
+        if self.second {
+            return Err("a turn is written from its first action on, which is played already".to_owned());
+        }
+        let mut state = *self;
+        for (index, &action) in actions.iter().enumerate() {
+            if index > 0 && !state.second {
+                return Err(format!("a turn has no more than two actions, got {actions:?}"));
+            }
+            if state.turn() == Turn::Chance {
+                return Err("the start is not drawn yet: there is no turn to write".to_owned());
+            }
+            state.try_play(action).map_err(|error| error.to_string())?;
+        }
+        if actions.is_empty() { Ok(END_TURN.to_owned()) } else { Ok(self.parts(actions).join(".")) }
+    }
+
+    /// The parts of a turn's name, in order; actions are legal one after the other.
+    fn parts(&self, actions: &[Action]) -> Vec<String> {
+        let (slots, mut state) = (2 * self.board.cells(), *self);
+        let (mut pieces, mut walls) = ([None, None], Vec::new());
+        for &action in actions {
+            let number = action as usize;
+            if number < slots {
+                walls.push(number);
+            } else {
+                pieces[(number - slots) / 4] = Some(state.name(number));
+            }
+            state.play(action);
+        }
+        walls.sort_unstable();
+        pieces.into_iter().flatten().chain(walls.into_iter().map(|slot| self.wall_name(slot))).collect()
+    }
+
+    /// The two actions that a turn's name stands for; the order of its parts does not matter. One action, where that
+    /// ends the game.
+    fn read_turn(&self, word: &str) -> Option<Vec<Action>> {
+        let mut wanted: Vec<_> = word.split('.').collect();
+        if self.second || wanted.len() > 2 {
+            return None;
+        }
+        wanted.sort_unstable();
+        let is_it = |actions: &[Action]| {
+            let mut parts = self.parts(actions);
+            parts.sort_unstable();
+            parts == wanted
+        };
+        for first in self.candidates(&wanted) {
+            let mut next = *self;
+            next.play(first);
+            if next.second && next.status == Status::Playing {
+                let second = next.candidates(&wanted).into_iter().find(|&second| is_it(&[first, second]));
+                if let Some(second) = second {
+                    return Some(vec![first, second]);
+                }
+            } else if is_it(&[first]) {
+                return Some(vec![first]);
+            }
+        }
+        None
+    }
+
+    /// Legal actions that may belong to a turn of these parts: few, as there are hundreds of walls.
+    fn candidates(&self, parts: &[&str]) -> Vec<Action> {
+        let mut legal = Vec::new();
+        if matches!(self.turn(), Turn::Player(_)) {
+            self.legal_actions(&mut legal);
+        }
+        let slots = 2 * self.board.cells();
+        let walls: Vec<_> = parts.iter().filter_map(|part| self.read_wall(part)).collect();
+        let moves = |piece: usize| parts.iter().any(|part| part.starts_with(['C', 'M'][piece]));
+        legal.retain(|&action| {
+            let number = action as usize;
+            if number < slots { walls.contains(&number) } else { moves((number - slots) / 4) }
+        });
+        legal
+    }
+
+    /// The legal action, or chance outcome, of this name.
+    fn read_action(&self, word: &str) -> Option<Action> {
+        if self.status == Status::Undrawn {
+            let number: Action = word.strip_prefix("start")?.parse().ok()?;
+            return (number < STARTS && self.name(number as usize) == word).then_some(number);
+        }
+        let named = |&action: &Action| self.name(action as usize) == word;
+        self.candidates(&[word]).into_iter().find(named)
+    }
+
+    /// Reads words one after the other; `end_turn` counts where `early` allows it.
+    fn follow(&self, text: &str, early: bool) -> Result<(Self, Vec<Action>), String> {
+        let (mut state, mut actions) = (*self, Vec::new());
+        for (index, word) in text.split_whitespace().enumerate() {
+            if word == END_TURN {
+                if !early {
+                    return Err(format!("word {}: no number of an action stands for {END_TURN}", index + 1));
+                }
+                state.end_turn().map_err(|error| format!("word {}: {error}", index + 1))?;
+                continue;
+            }
+            let read = state.read_action(word).map(|action| vec![action]).or_else(|| state.read_turn(word));
+            let Some(read) = read else {
+                return Err(format!("word {} is {word:?}, {}", index + 1, state.expected()));
+            };
+            read.iter().for_each(|&action| state.play(action));
+            actions.extend(read);
+        }
+        Ok((state, actions))
+    }
+
+    /// What could have stood there.
+    fn expected(&self) -> String {
+        match self.turn() {
+            Turn::Terminal => "but the game is over before it".to_owned(),
+            Turn::Chance => format!("expected a random start: start0 to start{}", STARTS - 1),
+            Turn::Player(_) => {
+                let mut legal = Vec::new();
+                self.legal_actions(&mut legal);
+                // Steps are what a reader misses first.
+                let names: Vec<_> = legal.iter().rev().take(NAMED).map(|&action| self.name(action as usize)).collect();
+                let turn = if self.second { "" } else { ", or a whole turn such as Cb7.>e4" };
+                let more =
+                    if legal.len() > NAMED { format!(" and {} more", legal.len() - NAMED) } else { String::new() };
+                format!("expected a legal action{turn}; legal here: {}{more}", names.join(", "))
+            }
+        }
+    }
+
+    pub(super) fn read_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+        self.follow(text, false).map(|(_, actions)| actions)
+    }
+
+    pub(super) fn read(&self, text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace().peekable();
+        if words.next_if_eq(&"cats").is_some() {
+            return self.read_position(words);
+        }
+        self.follow(text, true).map(|(state, _)| state)
+    }
+
+    pub(super) fn write(&self) -> String {
+        if self.status == Status::Undrawn {
+            return String::new(); // an empty line of play leads here
+        }
+        let [cats, mice] =
+            [CAT, MOUSE].map(|piece| PLAYERS.map(|player| self.cell_name(self.pawn(player, piece))).join(" "));
+        let mut text = format!("cats {cats} mice {mice}");
+        for (index, slot) in self.board.walls().enumerate() {
+            let before = if index == 0 { " walls " } else { " " };
+            write!(text, "{before}{}", self.wall_name(slot)).expect("a String takes all");
+        }
+        write!(text, " turn {} {}", self.turns / 2 + 1, SIDES[self.mover().index()]).expect("a String takes all");
+        if self.second {
+            text += " second";
+        }
+        if self.undo != 0 {
+            let back = 2 * self.board.cells() + self.undo.trailing_zeros() as usize;
+            write!(text, " not {}", self.name(back)).expect("a String takes all");
+        }
+        text
+    }
+
+    /// Reads what follows the word "cats" in the notation of positions.
+    fn read_position(&self, mut words: Peekable<SplitWhitespace<'_>>) -> Result<Self, String> {
+        let mut position = *self;
+        position.board = Board::new(self.columns(), self.rows());
+        (position.second, position.undo, position.status) = (false, 0, Status::Playing);
+        for (piece, keyword) in [(CAT, ""), (MOUSE, "mice")] {
+            if !keyword.is_empty() {
+                expect(&mut words, keyword)?;
+            }
+            for pawns in &mut position.pawns {
+                let word = words.next().unwrap_or_default();
+                pawns[piece] = self.read_cell(word).ok_or_else(|| self.no_cell(word))? as u16;
+            }
+        }
+        if words.next_if_eq(&"walls").is_some() {
+            while let Some(word) = words.next_if(|&word| word != "turn") {
+                let slot = self.read_wall(word).ok_or_else(|| {
+                    format!("expected a wall such as >b1 or ^a1 between two cells of the board, or turn, got {word:?}")
+                })?;
+                if position.board.is_closed(slot) {
+                    return Err(format!("the wall {word} is there twice"));
+                }
+                position.board.build(slot);
+            }
+        }
+        expect(&mut words, "turn")?;
+        position.turns = read_turns(&mut words)?;
+        if words.next_if_eq(&"second").is_some() {
+            position.second = true;
+            if words.next_if_eq(&"not").is_some() {
+                let word = words.next().unwrap_or_default();
+                position.undo = position.read_undo(word)?;
+            }
+        }
+        if let Some(word) = words.next() {
+            return Err(format!("expected the end of the position, got {word:?}"));
+        }
+        if position.second && position.turns == MAX_TURNS {
+            return Err(format!("turn {} is not played: the game is a draw before it", MAX_TURNS / 2 + 1));
+        }
+        for (side, [cat, mouse]) in SIDES.into_iter().zip(position.hunts()) {
+            if position.board.distance(cat, mouse) == FAR {
+                return Err(format!("walls leave {side}'s cat no path to the other player's mouse"));
+            }
+        }
+        position.settle();
+        Ok(position)
+    }
+
+    /// The step of the mover that the second action may not be, by its name.
+    fn read_undo(&self, word: &str) -> Result<u8, String> {
+        let slots = 2 * self.board.cells();
+        let open = |step: usize| self.board.open(self.pawn(self.mover(), step / 4)) >> (step % 4) & 1 == 1;
+        let steps = if self.rules.variant == Variant::Classic { 4 } else { 8 };
+        let step = (0..steps).find(|&step| open(step) && self.name(slots + step) == word);
+        let step = step.ok_or_else(|| format!("expected the step back of the first action, got {word:?}"))?;
+        Ok(1 << step)
+    }
+
+    fn no_cell(&self, word: &str) -> String {
+        let last = format!("{}{}", letter(self.columns() - 1), self.rows());
+        format!("expected a cell from a1 to {last}, got {word:?}")
+    }
+}
+
+fn letter(column: usize) -> char {
+    (b'a' + column as u8) as char
+}
+
+fn expect(words: &mut Peekable<SplitWhitespace<'_>>, keyword: &str) -> Result<(), String> {
+    match words.next() {
+        Some(word) if word == keyword => Ok(()),
+        word => Err(format!("expected the word {keyword}, got {:?}", word.unwrap_or_default())),
+    }
+}
+
+/// Such as `3 red`: turns that are over.
+fn read_turns(words: &mut Peekable<SplitWhitespace<'_>>) -> Result<u8, String> {
+    let (number, side) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let turn = number.parse().ok().filter(|turn: &u16| turn.to_string() == number).map(usize::from);
+    let player = SIDES.into_iter().position(|name| name == side);
+    let turns = turn.zip(player).and_then(|(turn, player)| Some(2 * turn.checked_sub(1)? + player));
+    turns.filter(|&turns| turns <= usize::from(MAX_TURNS)).map(|turns| turns as u8).ok_or_else(|| {
+        format!("expected a turn's number from 1 to {} and red or blue, got {number:?} {side:?}", MAX_TURNS / 2)
+    })
+}

@@ -1,0 +1,127 @@
+//! The board for people, as text and as SVG.
+
+use std::fmt::Write as _;
+
+use super::{CAT, MOUSE, PLAYERS, Status, WallGame};
+
+/// Capitals are Red's; cats first.
+const LETTERS: [[char; 2]; 2] = [['C', 'M'], ['c', 'm']];
+const COLORS: [&str; 2] = ["#c0392b", "#2a6fbb"];
+/// Of the SVG, in its units: a cell's side, and the margin with letters and numbers.
+const CELL: usize = 48;
+const MARGIN: usize = 32;
+
+impl WallGame {
+    /// The pieces on a cell, each as (player's number, piece).
+    fn pieces_on(&self, cell: usize) -> impl Iterator<Item = (usize, usize)> {
+        let all = [(0, CAT), (0, MOUSE), (1, CAT), (1, MOUSE)].into_iter();
+        let drawn = self.status != Status::Undrawn;
+        all.filter(move |&(player, piece)| drawn && self.pawn(PLAYERS[player], piece) == cell)
+    }
+
+    /// Whose turn it is, in words.
+    fn caption(&self) -> String {
+        let side = ["red", "blue"][self.mover().index()];
+        match self.status {
+            Status::Undrawn => "a random start is to be drawn".to_owned(),
+            Status::Over(None) => "a draw".to_owned(),
+            Status::Over(Some(player)) => format!("{} has won", ["red", "blue"][player.index()]),
+            Status::Playing => {
+                let action = if self.second { "second" } else { "first" };
+                format!("turn {}, {side}: {action} action", self.turns / 2 + 1)
+            }
+        }
+    }
+
+    /// Letters are pieces, `|` and `--` walls; below the board whose turn it is.
+    pub(super) fn drawn_as_text(&self) -> String {
+        let (columns, rows, cells) = (self.columns(), self.rows(), self.board.cells());
+        let on = |cell: usize| -> String {
+            let letters: String = self.pieces_on(cell).map(|(player, piece)| LETTERS[player][piece]).collect();
+            if letters.is_empty() { ".".to_owned() } else { letters }
+        };
+        let width = (0..cells).map(|cell| on(cell).len()).max().unwrap_or(0).max(2);
+        let margin = rows.to_string().len();
+        let mut text = String::new();
+        for row in 0..rows {
+            let mut line = format!("{:>margin$} ", rows - row);
+            let mut below = " ".repeat(margin + 1);
+            for column in 0..columns {
+                let cell = column * rows + row;
+                let beside = self.board.is_slot(cell) && self.board.is_closed(cell);
+                line += &format!("{:width$}{}", on(cell), if beside { '|' } else { ' ' });
+                let under = self.board.is_slot(cells + cell) && self.board.is_closed(cells + cell);
+                below += &format!("{} ", if under { "-" } else { " " }.repeat(width));
+            }
+            text += line.trim_end();
+            text.push('\n');
+            if row + 1 < rows {
+                text += below.trim_end();
+                text.push('\n');
+            }
+        }
+        let letters: String =
+            (0..columns).map(|column| format!("{:<1$}", self.column_letter(column), width + 1)).collect();
+        format!("{text}{:margin$} {}\n{}", "", letters.trim_end(), self.caption())
+    }
+
+    fn column_letter(&self, column: usize) -> char {
+        (b'a' + column as u8) as char
+    }
+
+    /// Cells, walls as thick lines, and pieces in the corners of their cells: cats above, mice below, Red's on the left.
+    pub(super) fn drawn_as_svg(&self) -> String {
+        let (columns, rows, cells) = (self.columns(), self.rows(), self.board.cells());
+        let (wide, high) = (columns * CELL, rows * CELL);
+        let (width, height) = (wide + 2 * MARGIN, high + 2 * MARGIN + MARGIN / 2);
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\
+             <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\
+             <rect x=\"{MARGIN}\" y=\"{MARGIN}\" width=\"{wide}\" height=\"{high}\" fill=\"#f4efe6\" \
+             stroke=\"#404040\" stroke-width=\"3\"/>\
+             <g font-family=\"sans-serif\" font-size=\"14\" text-anchor=\"middle\" fill=\"#404040\">"
+        );
+        let mut write = |text: std::fmt::Arguments<'_>| svg.write_fmt(text).expect("a String takes all");
+        for column in 0..columns {
+            let (x, y) = (MARGIN + column * CELL + CELL / 2, MARGIN + high + 20);
+            write(format_args!("<text x=\"{x}\" y=\"{y}\">{}</text>", self.column_letter(column)));
+        }
+        for row in 0..rows {
+            let y = MARGIN + row * CELL + CELL / 2 + 5;
+            write(format_args!("<text x=\"{}\" y=\"{y}\">{}</text>", MARGIN / 2, rows - row));
+        }
+        write(format_args!("<text x=\"{}\" y=\"{}\">{}</text>", width / 2, MARGIN + high + 42, self.caption()));
+        // Each edge between two cells: a thin line, or a wall.
+        for slot in (0..2 * cells).filter(|&slot| self.board.is_slot(slot)) {
+            let (column, row) = (slot % cells / rows, slot % rows);
+            let (x, y) = (MARGIN + column * CELL, MARGIN + row * CELL);
+            let [from, to] = if slot < cells {
+                [(x + CELL, y), (x + CELL, y + CELL)]
+            } else {
+                [(x, y + CELL), (x + CELL, y + CELL)]
+            };
+            let style = if self.board.is_closed(slot) {
+                "stroke=\"#202020\" stroke-width=\"6\" stroke-linecap=\"round\""
+            } else {
+                "stroke=\"#d8cfbf\" stroke-width=\"1\""
+            };
+            write(format_args!("<path d=\"M{} {}L{} {}\" {style}/>", from.0, from.1, to.0, to.1));
+        }
+        for cell in 0..cells {
+            for (player, piece) in self.pieces_on(cell) {
+                let x = MARGIN + cell / rows * CELL + CELL / 4 + player * CELL / 2;
+                let y = MARGIN + cell % rows * CELL + CELL / 4 + piece * CELL / 2;
+                // A cat is a disc with its letter, a mouse a smaller ring.
+                let (radius, fill, ink) = [(11, COLORS[player], "#ffffff"), (10, "#ffffff", COLORS[player])][piece];
+                write(format_args!(
+                    "<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"{fill}\" stroke=\"{}\" stroke-width=\"2\"/>\
+                     <text x=\"{x}\" y=\"{}\" fill=\"{ink}\" font-weight=\"bold\">{}</text>",
+                    COLORS[player],
+                    y + 5,
+                    LETTERS[0][piece],
+                ));
+            }
+        }
+        svg + "</g></svg>"
+    }
+}
