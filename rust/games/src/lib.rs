@@ -6,6 +6,9 @@
 //! | [`ConnectFour`] | `new(width, height, k)` | one a column | `[2, H, W]` |
 //! | [`Hex`] | `new(size, swap)` | size x size cells, then the swap if there is one | `[3, size, size]` |
 //! | [`Othello`] | `new(size)` | size x size cells, pass | `[2, size, size]` |
+//! | [`Go`] ([`Go9`], [`Go19`]) | `new(size, komi, superko)` | size x size cells, pass | `[17, size, size]` |
+//! | [`Gomoku`] | `new(size, k)` | size x size cells | `[2, size, size]` |
+//! | [`Breakthrough`] | `new(width, height)` | W x H cells x 3 directions | `[3, H, W]` |
 //! | [`Pig`] (dice) | `new(target)` | roll, hold | `[5, 1, 1]` |
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
 //!
@@ -16,17 +19,26 @@
 //! no search, no network.
 #![forbid(unsafe_code)]
 
+pub mod breakthrough;
+mod cells;
 pub mod connect_four;
 pub mod dice_nim;
+pub mod go;
+pub mod gomoku;
+mod grid;
 pub mod hex;
 mod key;
 pub mod othello;
 pub mod pig;
 mod planes;
+mod rows;
 pub mod tictactoe;
 
+pub use breakthrough::Breakthrough;
 pub use connect_four::ConnectFour;
 pub use dice_nim::DiceNim;
+pub use go::{Go, Go9, Go19};
+pub use gomoku::Gomoku;
 pub use hex::Hex;
 pub use othello::Othello;
 pub use pig::Pig;
