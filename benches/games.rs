@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use azpy_core::game::{Action, Game, Turn};
-use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{Breakthrough, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Xorshift64 (Marsaglia 2003): cheap enough not to be what is measured.
@@ -92,6 +92,10 @@ fn bench_games(c: &mut Criterion) {
     bench_game(c, "connect_four_8x7x5", &ConnectFour::new(8, 7, 5).expect("a board that fits"));
     bench_game(c, "hex", &Hex::default());
     bench_game(c, "othello", &Othello::default());
+    bench_game(c, "go_9", &Go9::new(9, 7.5, true).expect("a usual board"));
+    bench_game(c, "go_19", &Go19::new(19, 7.5, true).expect("the usual board"));
+    bench_game(c, "gomoku", &Gomoku::default());
+    bench_game(c, "breakthrough", &Breakthrough::default());
     bench_game(c, "pig", &Pig::default());
     bench_game(c, "dice_nim", &DiceNim::default());
 }

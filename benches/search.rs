@@ -8,7 +8,7 @@ use azpy_core::evaluator::Uniform;
 use azpy_core::game::Game;
 use azpy_core::rng::Stream;
 use azpy_core::search::Search;
-use azpy_games::{ConnectFour, TicTacToe};
+use azpy_games::{Breakthrough, ConnectFour, Go9, Go19, Gomoku, TicTacToe};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn search<G: Game>(criterion: &mut Criterion, name: &str, root: G, eval_batch: usize, simulations: u32) {
@@ -34,6 +34,10 @@ fn searches(criterion: &mut Criterion) {
         search(criterion, "connect_four", connect_four, eval_batch, simulations);
     }
     search(criterion, "tictactoe", TicTacToe::default(), 1, 800);
+    search(criterion, "go_9", Go9::new(9, 7.5, true).expect("a usual board"), 1, 800);
+    search(criterion, "go_19", Go19::new(19, 7.5, true).expect("the usual board"), 1, 800);
+    search(criterion, "gomoku", Gomoku::default(), 1, 800);
+    search(criterion, "breakthrough", Breakthrough::default(), 1, 800);
 }
 
 criterion_group!(benches, searches);

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use azpy_core::game::{Game, Turn};
-use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{Breakthrough, ConnectFour, DiceNim, Go9, Gomoku, Hex, Othello, Pig, TicTacToe};
 
 mod common;
 use common::{Random, legal, moves, outcomes};
@@ -80,6 +80,21 @@ fn hex_plays_as_recorded() {
 #[test]
 fn othello_plays_as_recorded() {
     check("othello_6", &Othello::new(6).unwrap(), 1);
+}
+
+#[test]
+fn go_plays_as_recorded() {
+    check("go_5", &Go9::new(5, 7.5, true).unwrap(), 1);
+}
+
+#[test]
+fn gomoku_plays_as_recorded() {
+    check("gomoku_6_4", &Gomoku::new(6, 4).unwrap(), 1);
+}
+
+#[test]
+fn breakthrough_plays_as_recorded() {
+    check("breakthrough_5x6", &Breakthrough::new(5, 6).unwrap(), 1);
 }
 
 #[test]

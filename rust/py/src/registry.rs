@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{Breakthrough, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -10,8 +10,11 @@ use pyo3::types::PyDict;
 use crate::hosted::{AnyState, Hosted, Typed};
 use crate::state::State;
 
+impl Hosted for Breakthrough {}
 impl Hosted for ConnectFour {}
 impl Hosted for DiceNim {}
+impl<const WORDS: usize> Hosted for Go<WORDS> {}
+impl Hosted for Gomoku {}
 impl Hosted for Hex {}
 impl Hosted for Othello {}
 impl Hosted for Pig {}
@@ -57,13 +60,36 @@ impl Params<'_> {
     }
 }
 
-const GAMES: [Entry; 6] = [
+const GAMES: [Entry; 9] = [
+    Entry {
+        name: "breakthrough",
+        params: &[("width", "8"), ("height", "8")],
+        make: |p| Breakthrough::new(p.number("width")?, p.number("height")?).map(hosted),
+    },
     Entry {
         name: "connect_four",
         params: &[("width", "7"), ("height", "6"), ("k", "4")],
         make: |p| ConnectFour::new(p.number("width")?, p.number("height")?, p.number("k")?).map(hosted),
     },
     Entry { name: "dice_nim", params: &[("heap", "12")], make: |p| DiceNim::new(p.number("heap")?).map(hosted) },
+    Entry {
+        name: "go",
+        params: &[("size", "9"), ("komi", "7.5"), ("superko", "1")],
+        make: |p| {
+            let (size, komi, superko) = (p.number("size")?, p.read("komi", "a number")?, p.switch("superko")?);
+            // Positions of small boards are smaller. Any other size is the larger one's to refuse.
+            if (5..=11).contains(&size) {
+                Go9::new(size, komi, superko).map(hosted)
+            } else {
+                Go19::new(size, komi, superko).map(hosted)
+            }
+        },
+    },
+    Entry {
+        name: "gomoku",
+        params: &[("size", "15"), ("k", "5")],
+        make: |p| Gomoku::new(p.number("size")?, p.number("k")?).map(hosted),
+    },
     Entry {
         name: "hex",
         params: &[("size", "11"), ("swap", "0")],
