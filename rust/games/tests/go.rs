@@ -198,7 +198,8 @@ fn compare<const WORDS: usize>(mut fast: Go<WORDS>, seed: u64, every: usize, pli
         let been =
             |&action: &Action| naive.boards.iter().any(|board| board.get(action as usize) == Some(&Some(naive.mover)));
         let again: Vec<_> = choices.iter().copied().filter(been).collect();
-        let action = *random.choose(if again.is_empty() || random.next() % 8 == 0 { choices } else { &again });
+        let any = again.is_empty() || random.next() % 64 == 0;
+        let action = *random.choose(if any { choices } else { &again });
         fast.play(action);
         naive.play(action);
     }
@@ -225,12 +226,12 @@ fn compare_small(games: u64) -> Seen {
     seen
 }
 
-/// Games from a board with six kos.
+/// Games from a board with six kos, three for either player to take.
 fn compare_kos(games: u64, every: usize) -> Seen {
     let mut seen = Seen::default();
-    let band = [".xo...xo.", "xo.o.xo.o", ".xo...xo."];
+    let band = [".xo...ox.", "xo.o.ox.x", ".xo...ox."];
     for seed in 0..games {
-        compare(drawn(&band.repeat(3), seed % 2 == 0, Player::Zero), seed, every, 162, &mut seen);
+        compare(drawn(&band.repeat(3), seed % 4 != 0, Player::Zero), seed, every, 60, &mut seen);
     }
     seen
 }
@@ -238,7 +239,7 @@ fn compare_kos(games: u64, every: usize) -> Seen {
 #[test]
 fn go_agrees_with_flood_fills_over_kept_boards() {
     let mut seen = compare_small(30);
-    assert!(seen.by_passes >= 5 && seen.by_cap >= 5, "too little came up: {seen:?}");
+    assert!(seen.by_passes >= 2 && seen.by_cap >= 5, "too little came up: {seen:?}");
     compare(go_of::<2>(9, 7.5, true), 1, 3, 162, &mut seen);
     compare(go_of::<2>(11, 5.5, false), 2, 17, 242, &mut seen);
     compare(go_of::<6>(6, 7.5, true), 4, 1, 72, &mut seen);
@@ -248,7 +249,7 @@ fn go_agrees_with_flood_fills_over_kept_boards() {
 
 #[test]
 fn superko_bars_every_board_that_has_been() {
-    let seen = compare_kos(6, 3);
+    let seen = compare_kos(12, 1);
     assert!(seen.barred_by_superko >= 20, "too little came up: {seen:?}");
 }
 
