@@ -1,4 +1,4 @@
-"""A run's games in forms that other programs read: npz of training arrays, JSON lines, PGN.
+"""A run's games in forms that other programs read: npz of training arrays, JSON lines, PGN, SGF.
 
 Everything is made from the stored records by playing them again, so planes have their true history. Each file is
 written beside its place and renamed: it is whole or not there.
@@ -22,7 +22,7 @@ from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameReco
 from azpy.positions import Position, name_of, observation_of, replayed, short_name_of
 from azpy.window import positions_of
 
-__all__ = ["Games", "game_as_dict", "to_jsonl", "to_npz", "to_pgn"]
+__all__ = ["Games", "game_as_dict", "to_jsonl", "to_npz", "to_pgn", "to_sgf"]
 
 Games = Sequence[tuple[int, GameRecord]]  # (iteration, game)
 _PGN_WIDTH = 80
@@ -205,6 +205,46 @@ def _start_tags(start: Position, game: str) -> dict[str, str]:
     tags = {"Variant": "Chess960"} if re.search(r"chess960=\d", parameters) else {}
     fen = str(start).splitlines()[9]  # below the board and the names of the files
     return tags if fen == _CHESS_START and not tags else tags | {"SetUp": "1", "FEN": fen}
+
+
+def to_sgf(folder: str | os.PathLike[str], start: Position, games: Games, event: str) -> int:
+    """Writes games of Go as SGF, a file each: `000017.sgf` is game 17. Player 0 is Black.
+
+    Args:
+        folder: of the files; made if it is not there.
+        start: where the games begin, a position of Go.
+        games: (iteration, game).
+        event: the property EV.
+
+    Returns:
+        How many games.
+
+    Raises:
+        RunError: a file cannot be written.
+    """
+    target = Path(folder)
+    with storage.disk_errors(target):
+        target.mkdir(parents=True, exist_ok=True)
+    for iteration, record in games:
+        with _writing(target / f"{record.game_id:06}.sgf") as file:
+            file.write(_sgf(start, iteration, record, event).encode())
+    return len(games)
+
+
+def _sgf(start: Position, iteration: int, record: GameRecord, event: str) -> str:
+    *_, last = replayed(start, record.actions.tolist())
+    about = {"EV": event, "RO": f"{iteration}.{record.game_id}"}
+    about |= {seat: _network_name(record, player) for player, seat in enumerate(("PB", "PW"))}
+    if record.resigned:
+        about["RE"] = "B+R" if record.outcome > 0 else "W+R"
+    elif record.capped:
+        about["RE"] = "Void"  # a game that was counted says its score itself
+    text = "".join(f"{name}[{_sgf_text(value)}]" for name, value in about.items())
+    return str(last.to_text()).replace("SZ[", f"{text}SZ[", 1)
+
+
+def _sgf_text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("]", "\\]")
 
 
 def _network_name(record: GameRecord, player: int) -> str:

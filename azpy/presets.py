@@ -22,6 +22,27 @@ PRESETS: dict[str, dict[str, Any]] = {
         "opening_plies": 4,
         "match_opening_plies": 2,
     },
+    "go": {
+        "network": "6x64",
+        "games_per_iteration": 128,
+        "temperature_plies": 16,
+        "opening_plies": 4,
+        "match_opening_plies": 4,
+    },
+    "gomoku": {
+        "network": "4x48",
+        "games_per_iteration": 128,
+        "temperature_plies": 12,
+        "opening_plies": 6,
+        "match_opening_plies": 6,
+    },
+    "breakthrough": {
+        "network": "4x48",
+        "games_per_iteration": 256,
+        "temperature_plies": 16,
+        "opening_plies": 6,
+        "match_opening_plies": 6,
+    },
     "othello": {
         "network": "4x48",
         "games_per_iteration": 128,

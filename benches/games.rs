@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use azpy_core::game::{Action, Game, Turn};
 use azpy_games::chess::Encoding;
-use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe, WallGame};
+use azpy_games::{Backgammon, Breakthrough, Chess, ConnectFour, Go9, Go19, Gomoku, DiceNim, Hex, Othello, Pig, TicTacToe, WallGame};
 use cozy_chess::{Board, Move};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -198,6 +198,10 @@ fn bench_games(c: &mut Criterion) {
     bench_game(c, "chess", &Chess::default());
     bench_game(c, "chess_az18", &chess_az18());
     bench_game(c, "othello", &Othello::default());
+    bench_game(c, "go_9", &Go9::new(9, 7.5, true).expect("a usual board"));
+    bench_game(c, "go_19", &Go19::new(19, 7.5, true).expect("the usual board"));
+    bench_game(c, "gomoku", &Gomoku::default());
+    bench_game(c, "breakthrough", &Breakthrough::default());
     bench_game(c, "pig", &Pig::default());
     bench_game(c, "dice_nim", &DiceNim::default());
     bench_game(c, "backgammon", &Backgammon::default());

@@ -9,7 +9,7 @@ use azpy_core::game::Game;
 use azpy_core::rng::Stream;
 use azpy_core::search::Search;
 use azpy_games::chess::Encoding;
-use azpy_games::{Chess, ConnectFour, TicTacToe, WallGame};
+use azpy_games::{Breakthrough, Chess, ConnectFour, Go9, Go19, Gomoku, TicTacToe, WallGame};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn search<G: Game>(criterion: &mut Criterion, name: &str, root: G, eval_batch: usize, simulations: u32) {
@@ -40,6 +40,10 @@ fn searches(criterion: &mut Criterion) {
     }
     search(criterion, "tictactoe", TicTacToe::default(), 1, 800);
     search(criterion, "wall_game", WallGame::default(), 1, 800);
+    search(criterion, "go_9", Go9::new(9, 7.5, true).expect("a usual board"), 1, 800);
+    search(criterion, "go_19", Go19::new(19, 7.5, true).expect("the usual board"), 1, 800);
+    search(criterion, "gomoku", Gomoku::default(), 1, 800);
+    search(criterion, "breakthrough", Breakthrough::default(), 1, 800);
 }
 
 criterion_group!(benches, searches);

@@ -361,7 +361,14 @@ def replayed(rolls: Sequence[int]) -> Callable[[Position], int]:
 
 
 # Where the usual board is large: a plain recursion takes as long as there are actions.
-SMALL = {"chess": {"encoding": "az18", "max_plies": 40}, "hex": {"size": 4, "swap": 1}, "othello": {"size": 4}}
+SMALL = {
+    "breakthrough": {"width": 3, "height": 4},
+    "chess": {"encoding": "az18", "max_plies": 40},
+    "go": {"size": 5},
+    "gomoku": {"size": 5, "k": 4},
+    "hex": {"size": 4, "swap": 1},
+    "othello": {"size": 4},
+}
 
 
 @functools.cache

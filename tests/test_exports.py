@@ -227,7 +227,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["run"], "nothing to write: give --npz, --jsonl, --pgn or --onnx FILE"),
+        (["run"], "nothing to write: give --npz, --jsonl, --pgn, --sgf or --onnx FILE"),
         (["nowhere", "--npz", "x"], "nowhere is no run folder"),
         (
             ["run", "--npz", "x", "--iterations", "3-10"],
@@ -238,7 +238,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
             "--iterations takes a number or a range such as 3-10, got '4-3'",
         ),
         (["run", "--npz", "x", "--iterations", "all"], "--iterations takes a number or a range"),
-        (["run", "--onnx", "x", "--iterations", "1"], "--iterations goes with --npz, --jsonl and --pgn"),
+        (["run", "--onnx", "x", "--iterations", "1"], "--iterations goes with --npz, --jsonl, --pgn and --sgf"),
         (["run", "--npz", "x", "--checkpoint", "1"], "--checkpoint goes with --onnx"),
         (["run", "--onnx", "x"], "run has no checkpoint yet"),
         (["run", "--onnx", "x", "--checkpoint", "3"], "run has no checkpoint 3: it has none"),

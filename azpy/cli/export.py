@@ -5,6 +5,7 @@ policy_targets float32 [N, A] (shares of the visits), value_targets float32 [N] 
 float32 [N], both for the player to move, game_id int64 [N], ply int32 [N].
 --jsonl: one game a line, with names, visits, priors and values.
 --pgn: tags, numbered actions and results: of chess standard PGN, of other games the same form with their names.
+--sgf: a folder of SGF files, one a game, for runs of Go.
 --onnx: the model, compared with its checkpoint's manifest first.
 
 Only sealed games are written, each checked against the rules first; the run may be in use.
@@ -28,6 +29,7 @@ def _parser() -> Parser:
     parser.add_argument("--npz", metavar="FILE", help="training arrays")
     parser.add_argument("--jsonl", metavar="FILE", help="games as JSON, one a line")
     parser.add_argument("--pgn", metavar="FILE", help="games as PGN")
+    parser.add_argument("--sgf", metavar="FOLDER", help="games of Go as SGF, a file each")
     parser.add_argument("--onnx", metavar="FILE", help="the model")
     parser.add_argument("--iterations", metavar="A-B", help="games of these iterations: 3, 3-10 (default all)")
     parser.add_argument("--checkpoint", metavar="N", type=int, help="the model of this iteration (default the newest)")
@@ -41,14 +43,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _export(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
-    wants_games = [name for name in ("npz", "jsonl", "pgn") if getattr(options, name) is not None]
+    wants_games = [name for name in ("npz", "jsonl", "pgn", "sgf") if getattr(options, name) is not None]
     if not wants_games and options.onnx is None:
-        raise SettingsError("nothing to write: give --npz, --jsonl, --pgn or --onnx FILE")
+        raise SettingsError("nothing to write: give --npz, --jsonl, --pgn, --sgf or --onnx FILE")
     if options.iterations is not None and not wants_games:
-        raise SettingsError("--iterations goes with --npz, --jsonl and --pgn")
+        raise SettingsError("--iterations goes with --npz, --jsonl, --pgn and --sgf")
     if options.checkpoint is not None and options.onnx is None:
         raise SettingsError("--checkpoint goes with --onnx")
     run = StoredRun(options.run)
+    game = str(run.settings.game)
+    if options.sgf is not None and game.partition("(")[0].strip() != "go":
+        raise SettingsError(f"--sgf is for games of go; these are of {game}")
     if wants_games:
         games = _games(run, options.iterations)
         if options.npz is not None:
@@ -58,6 +63,8 @@ def _export(arguments: Sequence[str]) -> int:
             _said(f"{exports.to_jsonl(options.jsonl, run.start, games):,} games in {options.jsonl}")
         if options.pgn is not None:
             _said(f"{exports.to_pgn(options.pgn, run.start, games, str(run.path)):,} games in {options.pgn}")
+        if options.sgf is not None:
+            _said(f"{exports.to_sgf(options.sgf, run.start, games, str(run.path)):,} games in {options.sgf}")
     if options.onnx is not None:
         iteration = _newest(run) if options.checkpoint is None else options.checkpoint
         model, path = run.model(iteration), Path(options.onnx)

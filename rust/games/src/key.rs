@@ -54,7 +54,7 @@ pub(crate) fn scatter(word: u64) -> [u64; 2] {
 /// The finalizer of SplitMix64 (Steele, Lea and Flood 2014; Stafford's constants "Mix13"): invertible, because
 /// each xor-shift and each multiplication by an odd number is.
 #[inline]
-pub(crate) fn mix(mut x: u64) -> u64 {
+pub(crate) const fn mix(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

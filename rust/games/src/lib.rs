@@ -7,6 +7,9 @@
 //! | [`Hex`] | `new(size, swap)` | size x size cells, then the swap if there is one | `[3, size, size]` |
 //! | [`Othello`] | `new(size)` | size x size cells, pass | `[2, size, size]` |
 //! | [`Chess`] | `new(encoding, chess960, max_plies)` | from square x 73 kinds of step | `[119, 8, 8]` or `[18, 8, 8]` |
+//! | [`Go`] ([`Go9`], [`Go19`]) | `new(size, komi, superko)` | size x size cells, pass | `[17, size, size]` |
+//! | [`Gomoku`] | `new(size, k)` | size x size cells | `[2, size, size]` |
+//! | [`Breakthrough`] | `new(width, height)` | W x H cells x 3 directions | `[3, H, W]` |
 //! | [`Pig`] (dice) | `new(target)` | roll, hold | `[5, 1, 1]` |
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
 //! | [`Backgammon`] (dice) | `new(gammons)` | source place x the die that is played | `[243, 1, 1]` |
@@ -21,8 +24,13 @@
 
 pub mod backgammon;
 pub mod chess;
+pub mod breakthrough;
+mod cells;
 pub mod connect_four;
 pub mod dice_nim;
+pub mod go;
+pub mod gomoku;
+mod grid;
 pub mod hex;
 mod key;
 mod notation;
@@ -30,13 +38,17 @@ pub mod othello;
 pub mod pig;
 mod planes;
 mod svg;
+mod rows;
 pub mod tictactoe;
 pub mod wall_game;
 
 pub use backgammon::Backgammon;
 pub use chess::Chess;
+pub use breakthrough::Breakthrough;
 pub use connect_four::ConnectFour;
 pub use dice_nim::DiceNim;
+pub use go::{Go, Go9, Go19};
+pub use gomoku::Gomoku;
 pub use hex::Hex;
 pub use othello::Othello;
 pub use pig::Pig;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use azpy_core::game::{Action, Game, PlayError, Player, Turn};
 use azpy_games::chess::Encoding;
-use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe, Variant, WallGame, WallRules};
+use azpy_games::{Backgammon, Breakthrough, Chess, ConnectFour, Go, Go9, Go19, Gomoku, DiceNim, Hex, Othello, Pig, TicTacToe, Variant, WallGame, WallRules};
 
 mod common;
 use common::{Random, after, encode, legal, moves, outcomes};
@@ -334,6 +334,35 @@ fn chess_conforms() {
         }
         conforms(&starts, 2);
     }
+}
+
+#[test]
+fn go_conforms() {
+    let go9 = |size, komi, superko| Go9::new(size, komi, superko).unwrap();
+    conforms(&[go9(5, 7.5, true), go9(5, 7.5, false), go9(5, 0.0, true), go9(6, -3.0, true)], 2);
+    // Two words of cells in use, and six words.
+    conforms(&[go9(9, 6.5, true)], 1);
+    conforms(&[Go19::new(6, 7.5, true).unwrap()], 1);
+    // From a start with stones and White to move.
+    let cells = [[0, 7, 12], [1, 6, 23]];
+    let image = |start: &Go<2>, symmetry| {
+        let moved = |cells: [usize; 3]| cells.map(|cell| start.symmetric_action(symmetry, cell as Action) as usize);
+        start.with_stones([&moved(cells[0]), &moved(cells[1])], Player::One).unwrap()
+    };
+    conforms_from(&[image(&go9(5, 0.5, true), 0)], 4, image);
+}
+
+#[test]
+fn gomoku_conforms() {
+    let starts = [(3, 3), (4, 3), (5, 4), (6, 6)].map(|(size, k)| Gomoku::new(size, k).unwrap());
+    conforms(&starts, 20);
+    conforms(&[(9, 5), (12, 5)].map(|(size, k)| Gomoku::new(size, k).unwrap()), 1);
+}
+
+#[test]
+fn breakthrough_conforms() {
+    let starts = [(2, 3), (4, 3), (3, 4), (5, 6), (8, 8), (2, 32), (21, 3)];
+    conforms(&starts.map(|(width, height)| Breakthrough::new(width, height).unwrap()), 20);
 }
 
 #[test]

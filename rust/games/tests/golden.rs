@@ -8,7 +8,7 @@ use std::path::Path;
 
 use azpy_core::game::{Game, Turn};
 use azpy_games::chess::Encoding;
-use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe, Variant, WallGame, WallRules};
+use azpy_games::{Backgammon, Breakthrough, Chess, ConnectFour, Go9, Gomoku, DiceNim, Hex, Othello, Pig, TicTacToe, Variant, WallGame, WallRules};
 
 mod common;
 use common::{Random, legal, moves, outcomes};
@@ -87,6 +87,21 @@ fn othello_plays_as_recorded() {
 fn chess_plays_as_recorded() {
     check("chess_az119", &Chess::new(Encoding::Az119, None, 16).unwrap(), 1);
     check("chess960_0_az18", &Chess::new(Encoding::Az18, Some(0), 16).unwrap(), 2);
+}
+
+#[test]
+fn go_plays_as_recorded() {
+    check("go_5", &Go9::new(5, 7.5, true).unwrap(), 1);
+}
+
+#[test]
+fn gomoku_plays_as_recorded() {
+    check("gomoku_6_4", &Gomoku::new(6, 4).unwrap(), 1);
+}
+
+#[test]
+fn breakthrough_plays_as_recorded() {
+    check("breakthrough_5x6", &Breakthrough::new(5, 6).unwrap(), 1);
 }
 
 #[test]

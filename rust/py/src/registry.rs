@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use azpy_core::text::shown;
 use azpy_games::chess::Encoding;
-use azpy_games::{Backgammon, Chess, ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe, Variant, WallGame, WallRules};
+use azpy_games::{Backgammon, Breakthrough, Chess, ConnectFour, Go, Go9, Go19, Gomoku, DiceNim, Hex, Othello, Pig, TicTacToe, Variant, WallGame, WallRules};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -15,8 +15,11 @@ use crate::state::State;
 
 impl Hosted for Backgammon {}
 impl Hosted for Chess {}
+impl Hosted for Breakthrough {}
 impl Hosted for ConnectFour {}
 impl Hosted for DiceNim {}
+impl<const WORDS: usize> Hosted for Go<WORDS> {}
+impl Hosted for Gomoku {}
 impl Hosted for Hex {}
 impl Hosted for Othello {}
 impl Hosted for Pig {}
@@ -98,6 +101,11 @@ const GAMES: [Entry; 9] = [
         make: |p| Backgammon::with_max_plies(p.switch("gammons")?, p.number("max_plies")?).map(hosted),
     },
     Entry {
+        name: "breakthrough",
+        params: &[("width", "8"), ("height", "8")],
+        make: |p| Breakthrough::new(p.number("width")?, p.number("height")?).map(hosted),
+    },
+    Entry {
         name: "chess",
         params: &[("encoding", "az119"), ("chess960", "off"), ("max_plies", "512")],
         make: |p| {
@@ -114,6 +122,24 @@ const GAMES: [Entry; 9] = [
         make: |p| ConnectFour::new(p.number("width")?, p.number("height")?, p.number("k")?).map(hosted),
     },
     Entry { name: "dice_nim", params: &[("heap", "12")], make: |p| DiceNim::new(p.number("heap")?).map(hosted) },
+    Entry {
+        name: "go",
+        params: &[("size", "9"), ("komi", "7.5"), ("superko", "1")],
+        make: |p| {
+            let (size, komi, superko) = (p.number("size")?, p.read("komi", "a number")?, p.switch("superko")?);
+            // Positions of small boards are smaller. Any other size is the larger one's to refuse.
+            if (5..=11).contains(&size) {
+                Go9::new(size, komi, superko).map(hosted)
+            } else {
+                Go19::new(size, komi, superko).map(hosted)
+            }
+        },
+    },
+    Entry {
+        name: "gomoku",
+        params: &[("size", "15"), ("k", "5")],
+        make: |p| Gomoku::new(p.number("size")?, p.number("k")?).map(hosted),
+    },
     Entry {
         name: "hex",
         params: &[("size", "11"), ("swap", "0")],

@@ -1,0 +1,393 @@
+//! Breakthrough on W x H cells, 8x8 by default; x (player 0) begins at the bottom and moves up, o moves down.
+//!
+//! Each player has two rows of pieces, one on boards of less than six rows. A piece goes one cell straight on to an
+//! empty cell, or diagonally on to an empty cell or an opponent's piece, which it takes. Who has a piece on the row
+//! farthest from home, or takes the last piece, has won: nothing is drawn. Who is to move always can: the foremost
+//! pieces have none of their own before them.
+//!
+//! Cells are `row * width + column`, row 0 = top. The action is `3 * from + direction`, where the piece on cell `from`
+//! goes on to the column to its left (0), its own (1) or the one to its right (2), left and right as drawn.
+//!
+//! The observation is `[3, H, W]`: the pieces of the player to move, the opponent's, and a plane that is 1 where player
+//! 1 is to move, who goes the other way. The rules have two symmetries: the identity and the mirror image of the columns.
+//!
+//! Invariant: the piece sets are disjoint and on the board; `over` says that the opponent of `mover` has won.
+
+use std::fmt::Write as _;
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+
+use crate::key::{Tag, digest};
+use crate::planes::mirror_planes;
+use crate::rows;
+
+/// From this height on each player has two rows of pieces. (OpenSpiel's rule; the usual board has eight.)
+const TALL: usize = 6;
+
+/// A position of Breakthrough. Small and `Copy`: a search clones one for each simulation.
+///
+/// ```
+/// use azpy_core::game::{Game, Value};
+/// use azpy_games::Breakthrough;
+///
+/// let start = Breakthrough::new(3, 4)?;
+/// assert_eq!(start.to_text().unwrap(), "ooo/3/3/xxx x");
+/// let game = start.parse("a1b2 c4c3 b2c3 b4c3 b1c2 c3b2 c2b3 b2a1")?;
+/// assert_eq!(game.render(), "4 o . .\n3 . x .\n2 . . .\n1 o . x\n  a b c");
+/// assert_eq!(game.outcome(), Value(-1.0));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Breakthrough {
+    /// One bit a cell, by player.
+    pieces: [u64; 2],
+    width: u8,
+    height: u8,
+    mover: Player,
+    over: bool,
+}
+
+impl Default for Breakthrough {
+    /// The usual game: 8 x 8.
+    fn default() -> Self {
+        Self::start(8, 8)
+    }
+}
+
+impl Breakthrough {
+    /// The start on a board of `width` columns and `height` rows.
+    ///
+    /// # Errors
+    /// If there are less than two columns or three rows, or more than 64 cells.
+    pub fn new(width: usize, height: usize) -> Result<Self, String> {
+        if width < 2 || height < 3 {
+            return Err(format!("a board needs at least 2 columns and 3 rows, got {width} x {height}"));
+        }
+        match width.checked_mul(height) {
+            Some(cells) if cells <= 64 => Ok(Self::start(width as u8, height as u8)),
+            _ => Err(format!("a board of {width} x {height} is too large: there may be at most 64 cells")),
+        }
+    }
+
+    fn start(width: u8, height: u8) -> Self {
+        let mut start = Self { pieces: [0; 2], width, height, mover: Player::Zero, over: false };
+        let cells = start.width() * start.height();
+        let home = u64::MAX >> (64 - start.num_pieces());
+        start.pieces = [home << (cells - start.num_pieces()), home];
+        start
+    }
+
+    /// Columns of the board.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        usize::from(self.width)
+    }
+
+    /// Rows of the board.
+    #[must_use]
+    pub fn height(&self) -> usize {
+        usize::from(self.height)
+    }
+
+    /// By player: one bit a piece, `row * width + column`.
+    #[must_use]
+    pub fn pieces(&self) -> [u64; 2] {
+        self.pieces
+    }
+
+    /// Pieces of each player at the start.
+    fn num_pieces(&self) -> usize {
+        self.width() * if self.height() >= TALL { 2 } else { 1 }
+    }
+
+    #[inline]
+    fn num_cells(&self) -> usize {
+        self.width() * self.height()
+    }
+
+    fn piece(&self, cell: usize) -> Option<Player> {
+        [Player::Zero, Player::One].into_iter().find(|player| self.pieces[player.index()] >> cell & 1 == 1)
+    }
+
+    /// One bit a cell of the top row.
+    #[inline]
+    fn top_row(&self) -> u64 {
+        u64::MAX >> (64 - self.width())
+    }
+
+    /// The row on which a piece of `player` wins.
+    #[inline]
+    fn goal(&self, player: Player) -> u64 {
+        match player {
+            Player::Zero => self.top_row(),
+            Player::One => self.top_row() << (self.num_cells() - self.width()),
+        }
+    }
+
+    /// The column on the left.
+    #[inline]
+    fn left_column(&self) -> u64 {
+        let mut column = 1_u64;
+        for _ in 1..self.height() {
+            column = column << self.width | 1;
+        }
+        column
+    }
+
+    /// By direction: the pieces of the player to move that can go there.
+    #[inline]
+    fn movable(&self) -> [u64; 3] {
+        let (own, other) = (self.pieces[self.mover.index()], self.pieces[self.mover.opponent().index()]);
+        let (width, left) = (u32::from(self.width), self.left_column());
+        let right = left << (width - 1);
+        // Both go on below the board. That does not matter: a piece on its last row has won.
+        let (empty, free) = (!(own | other), !own);
+        // Where pieces come from that go to one of these cells.
+        let [from_left, from_below, from_right] = match self.mover {
+            Player::Zero => [free << (width + 1), empty << width, free << (width - 1)],
+            Player::One => [free >> (width - 1), empty >> width, free >> (width + 1)],
+        };
+        [own & !left & from_left, own & from_below, own & !right & from_right]
+    }
+
+    /// Where the piece on `from` goes to.
+    #[inline]
+    fn target(&self, from: usize, direction: usize) -> usize {
+        match self.mover {
+            Player::Zero => from - self.width() + direction - 1,
+            Player::One => from + self.width() + direction - 1,
+        }
+    }
+
+    fn cell_name(&self, cell: usize) -> String {
+        let (row, column) = (cell / self.width(), cell % self.width());
+        format!("{}{}", char::from(b'a' + column as u8), self.height() - row)
+    }
+
+    /// The position in the notation of `to_text`.
+    fn from_rows(&self, text: &str) -> Result<Self, String> {
+        let mut position = Self { pieces: [0; 2], over: false, ..*self };
+        let mut words = text.split_whitespace();
+        let (Some(board), Some(mover), None) = (words.next(), words.next(), words.next()) else {
+            return Err("expected the rows and, after a blank, x or o to move".to_owned());
+        };
+        rows::from_rows(self.width(), self.height(), board, |player, cell| {
+            position.pieces[player.index()] |= 1 << cell
+        })?;
+        position.mover = match mover {
+            "x" => Player::Zero,
+            "o" => Player::One,
+            _ => return Err("expected x or o to move after the rows".to_owned()),
+        };
+        for (player, pieces) in [Player::Zero, Player::One].into_iter().zip(position.pieces) {
+            if pieces.count_ones() as usize > self.num_pieces() {
+                let (glyph, most) = (rows::glyph(player), self.num_pieces());
+                return Err(format!("{} pieces of {glyph}, expected at most {most}", pieces.count_ones()));
+            }
+        }
+        if position.has_won(position.mover) {
+            return Err(format!("{mover} has won and is to move: the game was over before"));
+        }
+        position.over = position.has_won(position.mover.opponent());
+        Ok(position)
+    }
+
+    #[inline]
+    fn has_won(&self, player: Player) -> bool {
+        self.pieces[player.index()] & self.goal(player) != 0 || self.pieces[player.opponent().index()] == 0
+    }
+}
+
+impl Game for Breakthrough {
+    #[inline]
+    fn num_actions(&self) -> usize {
+        3 * self.num_cells()
+    }
+
+    #[inline]
+    fn obs_shape(&self) -> [usize; 3] {
+        [3, self.height(), self.width()]
+    }
+
+    #[inline]
+    fn max_plies(&self) -> usize {
+        // Every ply takes a piece one row on.
+        2 * self.num_pieces() * (self.height() - 1)
+    }
+
+    #[inline]
+    fn turn(&self) -> Turn {
+        if self.over { Turn::Terminal } else { Turn::Player(self.mover) }
+    }
+
+    #[inline]
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        out.clear();
+        let movable = self.movable();
+        let mut rest = movable[0] | movable[1] | movable[2];
+        while rest != 0 {
+            let from = rest.trailing_zeros();
+            for (direction, pieces) in movable.into_iter().enumerate() {
+                if pieces >> from & 1 == 1 {
+                    out.push(3 * from + direction as Action);
+                }
+            }
+            rest &= rest - 1;
+        }
+    }
+
+    #[inline]
+    fn play(&mut self, action: Action) {
+        let (from, direction) = (action as usize / 3, action as usize % 3);
+        debug_assert!(!self.over && (action as usize) < self.num_actions());
+        debug_assert!(self.movable()[direction] >> from & 1 == 1);
+        let (own, other, target) = (self.mover.index(), self.mover.opponent().index(), self.target(from, direction));
+        self.pieces[own] = self.pieces[own] & !(1 << from) | 1 << target;
+        self.pieces[other] &= !(1 << target);
+        self.over = self.has_won(self.mover);
+        self.mover = self.mover.opponent();
+    }
+
+    #[inline]
+    fn outcome(&self) -> Value {
+        match self.mover {
+            Player::One => Value(1.0),
+            Player::Zero => Value(-1.0),
+        }
+    }
+
+    fn encode(&self, row: &mut [f32]) {
+        let cells = self.num_cells();
+        for (plane, player) in row.chunks_exact_mut(cells).zip([self.mover, self.mover.opponent()]) {
+            for (cell, value) in plane.iter_mut().enumerate() {
+                *value = (self.pieces[player.index()] >> cell & 1) as f32;
+            }
+        }
+        row[2 * cells..].fill(f32::from(self.mover as u8));
+    }
+
+    #[inline]
+    fn key(&self) -> u128 {
+        // Whether it is over follows from the pieces.
+        let rest = u64::from(self.width) | u64::from(self.height) << 8 | (self.mover as u64) << 16;
+        let [zero, one] = self.pieces;
+        digest(Tag::Breakthrough, &[rest, zero, one])
+    }
+
+    fn num_symmetries(&self) -> usize {
+        2
+    }
+
+    #[inline]
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
+        if symmetry == 0 {
+            return action;
+        }
+        let (from, direction) = (action as usize / 3, action as usize % 3);
+        let (row, column) = (from / self.width(), from % self.width());
+        (3 * (row * self.width() + self.width() - 1 - column) + 2 - direction) as Action
+    }
+
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
+        if symmetry == 0 { out.copy_from_slice(row) } else { mirror_planes(self.width(), row, out) }
+    }
+
+    /// Where the piece stands and where it goes, column letter and row number as printed: a2b3.
+    fn action_name(&self, action: Action) -> String {
+        let (from, direction) = (action as usize / 3, action as usize % 3);
+        // Whoever asks for the name of an action that nobody could play gets one too.
+        let (row, column) = ((from / self.width()) as isize, (from % self.width() + direction) as isize - 1);
+        let row = if self.mover == Player::Zero { row - 1 } else { row + 1 };
+        let onto_board = (0..self.height() as isize).contains(&row) && (0..self.width() as isize).contains(&column);
+        if !onto_board {
+            return format!("{}-", self.cell_name(from));
+        }
+        self.cell_name(from) + &self.cell_name(row as usize * self.width() + column as usize)
+    }
+
+    fn render(&self) -> String {
+        let places = self.height().to_string().len();
+        let mut board = String::new();
+        for cell in 0..self.num_cells() {
+            if cell % self.width() == 0 {
+                // Cannot fail: a string takes all that is written to it.
+                let _ = write!(board, "{:>places$}", self.height() - cell / self.width());
+            }
+            board.push(' ');
+            board.push(self.piece(cell).map_or('.', rows::glyph));
+            if (cell + 1) % self.width() == 0 {
+                board.push('\n');
+            }
+        }
+        board += &" ".repeat(places);
+        for column in 0..self.width {
+            board.extend([' ', char::from(b'a' + column)]);
+        }
+        board
+    }
+
+    /// The line below the board has the letters of the columns.
+    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
+        match glyph {
+            'x' if line < self.height() => Some(Player::Zero),
+            'o' if line < self.height() => Some(Player::One),
+            _ => None,
+        }
+    }
+
+    fn to_svg(&self) -> String {
+        const STEP: usize = 48;
+        const MARGIN: usize = 28;
+        let (width, height) = (self.width() * STEP, self.height() * STEP);
+        let (whole_width, whole_height) = (width + 2 * MARGIN, height + 2 * MARGIN);
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {whole_width} {whole_height}\" \
+             width=\"{whole_width}\" height=\"{whole_height}\">\
+             <rect width=\"{whole_width}\" height=\"{whole_height}\" fill=\"#ffffff\"/>\
+             <g font-family=\"sans-serif\" font-size=\"14\" fill=\"#404040\" text-anchor=\"middle\">"
+        );
+        for column in 0..self.width() {
+            let (x, letter) = (MARGIN + column * STEP + STEP / 2, char::from(b'a' + column as u8));
+            let _ = write!(svg, "<text x=\"{x}\" y=\"{}\">{letter}</text>", MARGIN + height + 19);
+        }
+        for row in 0..self.height() {
+            let (y, number) = (MARGIN + row * STEP + STEP / 2 + 5, self.height() - row);
+            let _ = write!(svg, "<text x=\"{}\" y=\"{y}\">{number}</text>", MARGIN / 2);
+        }
+        svg += "</g>";
+        for cell in 0..self.num_cells() {
+            let (row, column) = (cell / self.width(), cell % self.width());
+            let (x, y) = (MARGIN + column * STEP, MARGIN + row * STEP);
+            // As on a chess board, the lower left corner is dark.
+            let fill = if (self.height() - 1 - row + column) % 2 == 0 { "#b58863" } else { "#f0d9b5" };
+            let _ = write!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{STEP}\" height=\"{STEP}\" fill=\"{fill}\"/>");
+            if let Some(player) = self.piece(cell) {
+                let fill = ["#c43c3c", "#2f5fb3"][player.index()];
+                let (x, y) = (x + STEP / 2, y + STEP / 2);
+                let _ = write!(
+                    svg,
+                    "<circle cx=\"{x}\" cy=\"{y}\" r=\"17\" fill=\"{fill}\" stroke=\"#202020\" stroke-width=\"1.5\"/>"
+                );
+            }
+        }
+        svg + "</svg>"
+    }
+
+    /// Rows from the top and who is to move, as `to_text` writes them, or the names of the actions that lead there.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        if text.contains('/') {
+            return self.from_rows(text);
+        }
+        let mut state = *self;
+        for action in self.parse_actions(text)? {
+            state.try_play(action).map_err(|error| error.to_string())?;
+        }
+        Ok(state)
+    }
+
+    /// Rows from the top, `x`, `o` and numbers of empty cells; after a blank, who is to move.
+    fn to_text(&self) -> Option<String> {
+        let board = rows::to_rows(self.width(), self.num_cells(), |cell| self.piece(cell));
+        Some(format!("{board} {}", rows::glyph(self.mover)))
+    }
+}

@@ -1,0 +1,580 @@
+//! Go on 5x5 to 19x19 cells (crossings of lines); player 0 is Black and begins.
+//!
+//! Cells and actions are `row * size + column`, row 0 = top; one more action, `size * size`, is "pass". Stones of one
+//! colour that touch along lines are a chain, and the empty cells beside a chain are its liberties. A stone takes the
+//! chains of the other colour that have no liberty left; after that its own chain must have one (suicide is illegal).
+//! No stone may bring back an earlier arrangement of all stones (positional superko), whoever was to move then; with
+//! simple ko only the one before the opponent's last action is barred. Passing is always legal.
+//!
+//! The game ends after two passes in a row, or after `2 * size * size` plies. Then the area counts (Tromp and Taylor's
+//! rules): the stones of a colour, and the empty cells from which only stones of that colour can be reached over empty
+//! ones. Nothing is taken for dead. White's area is larger by komi; equal areas are a draw.
+//!
+//! The observation is `[17, size, size]` (AlphaGo Zero, Silver et al. 2017): plane 2i has the stones of the player to
+//! move as they were i plies ago, plane 2i + 1 those of the opponent, for i from 0 to 7; before the start there were
+//! none. The last plane is 1 where Black is to move. The rules have the eight symmetries of the square.
+//!
+//! A position holds its last eight boards, and shares all older ones with the positions it comes from, eight boards a
+//! piece: cloning copies a fixed number of bytes and counts one reference. `WORDS` is how many words of 64 bits hold
+//! the cells, so that small boards are small: [`Go9`] is for boards up to 11x11, [`Go19`] for all.
+//!
+//! Invariants: the stone sets are disjoint and on the board; every chain has a liberty; board number b, with 0 the
+//! start, is in place b % 8 of `recent`, and boards are in `past` up to the last whole eight.
+
+mod chains;
+mod sgf;
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+
+use crate::cells::Cells;
+use crate::grid;
+use crate::key::{Tag, digest, mix};
+use crate::planes::{D4, d4_cell, d4_planes};
+use chains::{Chains, MAX_SIZE, MIN_SIZE, Table};
+
+/// Boards that the observation shows.
+const HISTORY: usize = 8;
+const MAX_KOMI: f32 = 1000.0;
+/// No cell.
+const NOWHERE: u16 = u16::MAX;
+/// The letters of columns: there is no I, which looks like a J (Go Text Protocol).
+const LETTERS: &[u8; MAX_SIZE] = b"ABCDEFGHJKLMNOPQRST";
+
+/// A number for each player's stone on each cell; a board's hash is the exclusive or over its stones (Zobrist 1970).
+static STONES: [[u128; MAX_SIZE * MAX_SIZE]; 2] = {
+    let mut stones = [[0; MAX_SIZE * MAX_SIZE]; 2];
+    let mut index = 0;
+    while index < 2 * MAX_SIZE * MAX_SIZE {
+        let (high, low) = (mix(2 * index as u64), mix(2 * index as u64 + 1));
+        stones[index % 2][index / 2] = (high as u128) << 64 | low as u128;
+        index += 1;
+    }
+    stones
+};
+
+/// Go on at most 11x11 cells.
+pub type Go9 = Go<2>;
+/// Go on at most 19x19 cells.
+pub type Go19 = Go<6>;
+
+/// The stones at some time.
+#[derive(Clone, Copy, Debug)]
+struct Board<const WORDS: usize> {
+    /// By player.
+    stones: [Cells<WORDS>; 2],
+    hash: u128,
+}
+
+impl<const WORDS: usize> Board<WORDS> {
+    const EMPTY: Self = Self { stones: [Cells::NONE; 2], hash: 0 };
+}
+
+/// Eight boards that came one after the other, those before them, and the actions that led to each. That of the start
+/// is never looked at.
+#[derive(Debug)]
+struct Past {
+    hashes: [u128; HISTORY],
+    actions: [u16; HISTORY],
+    before: Option<Arc<Past>>,
+}
+
+/// A start with stones, or with White to move.
+#[derive(Debug)]
+struct Setup<const WORDS: usize> {
+    stones: [Cells<WORDS>; 2],
+    mover: Player,
+}
+
+/// A position of Go, with all that came before it.
+///
+/// ```
+/// use azpy_core::game::{Game, Value};
+/// use azpy_games::Go9;
+///
+/// let mut game = Go9::new(5, 0.5, true)?;
+/// for name in ["B1", "A1", "pass", "A3", "A2"] {
+///     game = game.parse(name)?;
+/// }
+/// assert_eq!(game.render(), "  A B C D E\n5 . . . . .\n4 . . . . .\n3 o . . . .\n2 x . . . .\n1 . x . . .");
+/// assert_eq!(game.score(), 2.0 + 1.0 - 1.0 - 0.5); // A1 is Black's: no white stone can be reached from there
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Go<const WORDS: usize> {
+    recent: [Board<WORDS>; HISTORY],
+    /// The action that led to the board in that place of `recent`.
+    actions: [u16; HISTORY],
+    chains: Chains<WORDS>,
+    /// By player: where stones of theirs have been taken. A stone anywhere else stands where none of that colour has
+    /// stood, so the board is a new one.
+    taken: [Cells<WORDS>; 2],
+    /// A sum over the boards that there have been, each once. 0 with simple ko.
+    boards: u128,
+    /// A bit for the hash of each of these boards. Most new boards find theirs unset.
+    filter: [[u64; 8]; WORDS],
+    past: Option<Arc<Past>>,
+    setup: Option<Arc<Setup<WORDS>>>,
+    /// Twice komi.
+    half_points: i16,
+    plies: u16,
+    /// The cell that simple ko bars, if any.
+    ko: u16,
+    size: u8,
+    passes: u8,
+    superko: bool,
+    mover: Player,
+}
+
+impl<const WORDS: usize> Go<WORDS> {
+    /// The largest board that fits.
+    const MAX: usize = if WORDS * 64 >= MAX_SIZE * MAX_SIZE { MAX_SIZE } else { (WORDS * 64).isqrt() };
+
+    /// The empty board of `size` rows and columns, where White gets `komi` points; with positional superko, or with
+    /// simple ko.
+    ///
+    /// # Errors
+    /// If the size is not from 5 to 19 (11 for [`Go9`]), or komi is no half or whole number from -1000 to 1000.
+    pub fn new(size: usize, komi: f32, superko: bool) -> Result<Self, String> {
+        if !(MIN_SIZE..=Self::MAX).contains(&size) {
+            return Err(format!("the size must be from {MIN_SIZE} to {}, got {size}", Self::MAX));
+        }
+        if !(-MAX_KOMI..=MAX_KOMI).contains(&komi) || (2.0 * komi).fract() != 0.0 {
+            return Err(format!("komi must be a half or whole number from -{MAX_KOMI} to {MAX_KOMI}, got {komi}"));
+        }
+        let mut start = Self {
+            recent: [Board::EMPTY; HISTORY],
+            actions: [0; HISTORY],
+            chains: Chains::NONE,
+            taken: [Cells::NONE; 2],
+            boards: 0,
+            filter: [[0; 8]; WORDS],
+            past: None,
+            setup: None,
+            half_points: (2.0 * komi) as i16,
+            plies: 0,
+            ko: NOWHERE,
+            size: size as u8,
+            passes: 0,
+            superko,
+            mover: Player::Zero,
+        };
+        start.remember(0);
+        Ok(start)
+    }
+
+    /// A start of this size, komi and ko rule with stones on the cells of either player, and with `mover` to move.
+    ///
+    /// # Errors
+    /// If a cell is off the board or has two stones, or a chain has no liberty.
+    pub fn with_stones(&self, cells: [&[usize]; 2], mover: Player) -> Result<Self, String> {
+        let (table, mut start) = (self.table(), Self::new(self.size(), self.komi(), self.superko)?);
+        let mut board = Board::EMPTY;
+        for (own, cells) in cells.into_iter().enumerate() {
+            for &cell in cells {
+                if cell >= self.num_cells() {
+                    return Err(format!("cell {cell} is not on the board: there are 0 to {}", self.num_cells() - 1));
+                }
+                if board.stones[0].has(cell) || board.stones[1].has(cell) {
+                    return Err(format!("{} has two stones", self.cell_name(cell)));
+                }
+                board.stones[own].insert(cell);
+                board.hash ^= STONES[own][cell];
+                start.chains.add(table, cell, board.stones[own], board.stones[1 - own]);
+            }
+        }
+        let mut dead = None;
+        for stones in board.stones {
+            stones.for_each(|cell| dead = dead.or(start.chains.is_dead(cell).then_some(cell)));
+        }
+        if let Some(cell) = dead {
+            return Err(format!("the stone on {} has no liberty", self.cell_name(cell)));
+        }
+        (start.recent[0], start.mover) = (board, mover);
+        if board.stones != Board::EMPTY.stones || mover == Player::One {
+            start.setup = Some(Arc::new(Setup { stones: board.stones, mover }));
+        }
+        (start.boards, start.filter) = (0, [[0; 8]; WORDS]);
+        start.remember(board.hash);
+        Ok(start)
+    }
+
+    /// Rows of the board, and columns.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        usize::from(self.size)
+    }
+
+    /// Points that White gets.
+    #[must_use]
+    pub fn komi(&self) -> f32 {
+        f32::from(self.half_points) / 2.0
+    }
+
+    /// Whether no board may come back, rather than only the last but one.
+    #[must_use]
+    pub fn superko(&self) -> bool {
+        self.superko
+    }
+
+    /// Who has the stone on `cell` (row * size + column), if any has.
+    #[must_use]
+    pub fn stone(&self, cell: usize) -> Option<Player> {
+        debug_assert!(cell < self.num_cells());
+        let stones = self.board().stones;
+        [Player::Zero, Player::One].into_iter().find(|player| stones[player.index()].has(cell))
+    }
+
+    /// Black's area less White's area and komi, with the stones as they stand.
+    #[must_use]
+    pub fn score(&self) -> f32 {
+        f32::from(self.double_score()) / 2.0
+    }
+
+    /// The actions that led here from the start.
+    #[must_use]
+    pub fn actions(&self) -> Vec<Action> {
+        let plies = usize::from(self.plies);
+        let whole = plies - plies % HISTORY;
+        let mut actions: Vec<Action> = (whole..=plies).map(|ply| self.actions[ply % HISTORY].into()).collect();
+        let mut past = self.past.as_deref();
+        while let Some(eight) = past {
+            actions = eight.actions.into_iter().map(Action::from).chain(actions).collect();
+            past = eight.before.as_deref();
+        }
+        // None led to the start.
+        actions.remove(0);
+        actions
+    }
+
+    fn double_score(&self) -> i16 {
+        let [black, white] = self.board().stones;
+        let empty = self.cells().without(black.or(white));
+        let [by_black, by_white] = [self.reached(black, empty), self.reached(white, empty)];
+        let area = |stones: Cells<WORDS>, own: Cells<WORDS>, other| (stones.len() + own.without(other).len()) as i16;
+        2 * (area(black, by_black, by_white) - area(white, by_white, by_black)) - self.half_points
+    }
+
+    /// The empty cells to which a way over empty cells leads from `stones`.
+    fn reached(&self, stones: Cells<WORDS>, empty: Cells<WORDS>) -> Cells<WORDS> {
+        let mut reached = Cells::NONE;
+        let mut new = self.table().around(stones).and(empty);
+        while !new.is_empty() {
+            reached = reached.or(new);
+            new = self.table().around(new).and(empty).without(reached);
+        }
+        reached
+    }
+
+    #[inline]
+    fn num_cells(&self) -> usize {
+        self.size() * self.size()
+    }
+
+    #[inline]
+    fn cells(&self) -> Cells<WORDS> {
+        Cells::below(self.num_cells())
+    }
+
+    #[inline]
+    fn table(&self) -> &'static Table {
+        Table::of(self.size())
+    }
+
+    #[inline]
+    fn board(&self) -> &Board<WORDS> {
+        &self.recent[usize::from(self.plies) % HISTORY]
+    }
+
+    fn cell_name(&self, cell: usize) -> String {
+        let size = self.size();
+        format!("{}{}", char::from(LETTERS[cell % size]), grid::row_number(size, cell))
+    }
+
+    /// The word and the bit of `filter` for a hash.
+    #[inline]
+    fn filter_bit(hash: u128) -> (usize, u64) {
+        let bit = hash as usize % (512 * WORDS);
+        (bit / 64, 1 << (bit % 64))
+    }
+
+    /// Notes that there has been a board.
+    #[inline]
+    fn remember(&mut self, hash: u128) {
+        if self.superko {
+            let (word, bit) = Self::filter_bit(hash);
+            self.filter.as_flattened_mut()[word] |= bit;
+            let mixed = u128::from(mix((hash >> 64) as u64)) << 64 | u128::from(mix(hash as u64));
+            self.boards = self.boards.wrapping_add(mixed);
+        }
+    }
+
+    /// Whether there has been a board with this hash, not that of the empty board.
+    fn has_been(&self, hash: u128) -> bool {
+        let (word, bit) = Self::filter_bit(hash);
+        if self.filter.as_flattened()[word] & bit == 0 {
+            return false;
+        }
+        // Places of `recent` that no board has come to yet have the hash of the empty board.
+        if self.recent.iter().any(|board| board.hash == hash) {
+            return true;
+        }
+        let mut past = self.past.as_deref();
+        while let Some(eight) = past {
+            if eight.hashes.contains(&hash) {
+                return true;
+            }
+            past = eight.before.as_deref();
+        }
+        false
+    }
+
+    /// Whether a stone of the player to move on `cell`, an empty one without an empty cell beside it, takes a chain or
+    /// has a liberty.
+    #[inline]
+    fn can_breathe(&self, cell: usize) -> bool {
+        let own = self.board().stones[self.mover.index()];
+        // All chains beside the cell have a liberty there. Another one is what an own chain needs.
+        self.table().near(cell).any(|near| own.has(near) != self.chains.in_atari(near))
+    }
+
+    /// The hash of the board after a legal stone of the player to move on `cell`.
+    fn hash_after(&self, cell: usize) -> u128 {
+        let (own, other) = (self.mover.index(), self.mover.opponent().index());
+        let mut hash = self.board().hash ^ STONES[own][cell];
+        let mut gone = Cells::<WORDS>::NONE;
+        for near in self.table().near(cell) {
+            if self.board().stones[other].has(near) && !gone.has(near) && self.chains.in_atari(near) {
+                self.chains.for_each(near, |stone| {
+                    gone.insert(stone);
+                    hash ^= STONES[other][stone];
+                });
+            }
+        }
+        hash
+    }
+
+    /// Why the player to move, whose turn it is, may not put a stone on `cell`; `None` if it may.
+    fn objection(&self, cell: usize) -> Option<&'static str> {
+        let [black, white] = self.board().stones;
+        let mut beside = self.table().near(cell);
+        if black.has(cell) || white.has(cell) {
+            return Some("there is a stone already");
+        }
+        if !beside.any(|near| !black.has(near) && !white.has(near)) && !self.can_breathe(cell) {
+            return Some("the stone would have no liberty");
+        }
+        if usize::from(self.ko) == cell {
+            return Some("it takes back a ko at once");
+        }
+        let repeats = self.superko && self.taken[self.mover.index()].has(cell) && self.has_been(self.hash_after(cell));
+        repeats.then_some("it brings back an earlier board")
+    }
+
+    /// Puts a stone of the player to move and takes what it takes.
+    #[inline]
+    fn put(&mut self, board: &mut Board<WORDS>, cell: usize) {
+        let (own, other, table) = (self.mover.index(), self.mover.opponent().index(), self.table());
+        board.stones[own].insert(cell);
+        board.hash ^= STONES[own][cell];
+        self.chains.add(table, cell, board.stones[own], board.stones[other]);
+        let mut gone = Cells::<WORDS>::NONE;
+        for near in table.near(cell) {
+            if board.stones[other].has(near) && self.chains.is_dead(near) {
+                self.chains.for_each(near, |stone| {
+                    board.stones[other].remove(stone);
+                    board.hash ^= STONES[other][stone];
+                    gone.insert(stone);
+                });
+                self.chains.remove(table, near, board.stones[own]);
+            }
+        }
+        if gone.is_empty() {
+            return;
+        }
+        self.taken[other] = self.taken[other].or(gone);
+        if !self.superko && gone.len() == 1 && self.chains.is_lone_in_atari(cell) {
+            gone.for_each(|cell| self.ko = cell as u16);
+        }
+    }
+}
+
+impl<const WORDS: usize> Game for Go<WORDS> {
+    #[inline]
+    fn num_actions(&self) -> usize {
+        self.num_cells() + 1
+    }
+
+    #[inline]
+    fn obs_shape(&self) -> [usize; 3] {
+        [2 * HISTORY + 1, self.size(), self.size()]
+    }
+
+    #[inline]
+    fn max_plies(&self) -> usize {
+        2 * self.num_cells()
+    }
+
+    #[inline]
+    fn turn(&self) -> Turn {
+        let over = self.passes == 2 || usize::from(self.plies) == self.max_plies();
+        if over { Turn::Terminal } else { Turn::Player(self.mover) }
+    }
+
+    #[inline]
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        out.clear();
+        let [black, white] = self.board().stones;
+        let empty = self.cells().without(black.or(white));
+        // A stone with an empty cell beside it has a liberty.
+        let mut legal = empty.and(self.table().around(empty));
+        empty.without(legal).for_each(|cell| {
+            if self.can_breathe(cell) {
+                legal.insert(cell);
+            }
+        });
+        if self.ko != NOWHERE {
+            legal.remove(usize::from(self.ko));
+        }
+        if self.superko {
+            legal.and(self.taken[self.mover.index()]).for_each(|cell| {
+                if self.has_been(self.hash_after(cell)) {
+                    legal.remove(cell);
+                }
+            });
+        }
+        out.reserve(self.num_actions());
+        legal.for_each(|cell| out.push(cell as Action));
+        out.push(self.num_cells() as Action);
+    }
+
+    #[inline]
+    fn play(&mut self, action: Action) {
+        let cell = action as usize;
+        debug_assert!(self.turn() != Turn::Terminal && cell < self.num_actions());
+        let mut board = *self.board();
+        self.ko = NOWHERE;
+        if cell == self.num_cells() {
+            self.passes += 1;
+        } else {
+            debug_assert!(self.stone(cell).is_none());
+            self.passes = 0;
+            self.put(&mut board, cell);
+            self.remember(board.hash);
+        }
+        self.plies += 1;
+        let place = usize::from(self.plies) % HISTORY;
+        if place == 0 {
+            let hashes = self.recent.each_ref().map(|board| board.hash);
+            self.past = Some(Arc::new(Past { hashes, actions: self.actions, before: self.past.take() }));
+        }
+        self.recent[place] = board;
+        self.actions[place] = action as u16;
+        self.mover = self.mover.opponent();
+    }
+
+    #[inline]
+    fn outcome(&self) -> Value {
+        match self.double_score().cmp(&0) {
+            Ordering::Greater => Value(1.0),
+            Ordering::Less => Value(-1.0),
+            Ordering::Equal => Value(0.0),
+        }
+    }
+
+    fn encode(&self, row: &mut [f32]) {
+        let (cells, plies) = (self.num_cells(), usize::from(self.plies));
+        row.fill(0.0);
+        for (ago, planes) in row.chunks_exact_mut(2 * cells).enumerate() {
+            if ago > plies {
+                break;
+            }
+            let stones = self.recent[(plies - ago) % HISTORY].stones;
+            let (own, other) = planes.split_at_mut(cells);
+            stones[self.mover.index()].for_each(|cell| own[cell] = 1.0);
+            stones[self.mover.opponent().index()].for_each(|cell| other[cell] = 1.0);
+        }
+        if self.mover == Player::Zero {
+            row[2 * HISTORY * cells..].fill(1.0);
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> u128 {
+        let rest = u64::from(self.size)
+            | u64::from(self.passes) << 8
+            | u64::from(self.superko) << 16
+            | (self.mover as u64) << 17
+            | u64::from(self.half_points as u16) << 32
+            | u64::from(self.plies) << 48;
+        let mut words = [0; 4 + 2 * HISTORY];
+        words[0] = rest;
+        words[1] = self.ko.into();
+        // The last boards in their order, older ones as a set: planes show no more of them, and superko asks no more.
+        (words[2], words[3]) = ((self.boards >> 64) as u64, self.boards as u64);
+        let plies = usize::from(self.plies);
+        for (ago, pair) in words[4..].chunks_exact_mut(2).enumerate().take(plies + 1) {
+            let hash = self.recent[(plies - ago) % HISTORY].hash;
+            (pair[0], pair[1]) = ((hash >> 64) as u64, hash as u64);
+        }
+        digest(Tag::Go, &words)
+    }
+
+    fn num_symmetries(&self) -> usize {
+        D4
+    }
+
+    #[inline]
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
+        let cell = action as usize;
+        if cell == self.num_cells() { action } else { d4_cell(symmetry, self.size(), cell) as Action }
+    }
+
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
+        d4_planes(symmetry, self.size(), row, out);
+    }
+
+    /// Column letter without I and row number from the bottom, as in the Go Text Protocol, or "pass".
+    fn action_name(&self, action: Action) -> String {
+        let cell = action as usize;
+        if cell == self.num_cells() { "pass".to_owned() } else { self.cell_name(cell) }
+    }
+
+    fn render(&self) -> String {
+        grid::render(self.size(), LETTERS, |cell| self.stone(cell))
+    }
+
+    /// Line 0 has the letters of the columns.
+    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
+        match glyph {
+            'x' if line > 0 => Some(Player::Zero),
+            'o' if line > 0 => Some(Player::One),
+            _ => None,
+        }
+    }
+
+    /// The board; the last stone has a ring.
+    fn to_svg(&self) -> String {
+        let last = usize::from(self.actions[usize::from(self.plies) % HISTORY]);
+        grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), (self.plies > 0).then_some(last))
+    }
+
+    /// An SGF game (its main line; size and komi must be those of `self`), or the names of the actions that lead there.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        if text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with('(') {
+            return sgf::read(self, text);
+        }
+        let mut state = self.clone();
+        for action in self.parse_actions(text)? {
+            state.try_play(action).map_err(|error| error.to_string())?;
+        }
+        Ok(state)
+    }
+
+    /// The whole game as SGF: its setup and every action, as boards that have been bar what may follow.
+    fn to_text(&self) -> Option<String> {
+        Some(sgf::write(self))
+    }
+}

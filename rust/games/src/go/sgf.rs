@@ -1,0 +1,310 @@
+//! Games of Go as SGF, FF[4] (<https://www.red-bean.com/sgf/>): reading the main line, and writing it.
+//!
+//! What is read: SZ, KM, HA and GM, which must fit the game; AB, AW, AE and PL before the first move; B and W. All other
+//! properties are passed over.
+
+use std::fmt::Write as _;
+
+use azpy_core::game::{Game, Player, Turn};
+
+use super::Go;
+
+/// Moves in a line of text.
+const LINE: usize = 10;
+
+/// A property of a node: its name and its values, escapes resolved.
+struct Property {
+    name: String,
+    values: Vec<String>,
+}
+
+impl Property {
+    /// The one value there may be.
+    fn value(&self) -> Result<&str, String> {
+        match &self.values[..] {
+            [value] if value.len() > 40 => Err(format!("{} has too long a value: {:?}", self.name, excerpt(value))),
+            [value] => Ok(value.trim()),
+            values => Err(format!("{} takes one value, got {}", self.name, values.len())),
+        }
+    }
+}
+
+/// The nodes of the main line of the one game in `text`. The variations are looked at only as far as brackets go.
+fn main_line(text: &str) -> Result<Vec<Vec<Property>>, String> {
+    let bytes = text.as_bytes();
+    let (mut nodes, mut at, mut depth, mut begun, mut ended) = (Vec::new(), 0, 0_usize, false, false);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'(' if begun && depth == 0 => return Err("the text has a second game; give one".to_owned()),
+            b'(' => (depth, begun) = (depth + 1, true),
+            // The first end is that of the main line: what follows are variations of its nodes.
+            b')' if depth > 0 => (depth, ended) = (depth - 1, true),
+            b';' if depth > 0 => {
+                if !ended {
+                    nodes.push(Vec::new());
+                }
+            }
+            byte if byte.is_ascii_whitespace() => {}
+            byte if byte.is_ascii_alphabetic() && depth > 0 => {
+                let property;
+                (property, at) = read_property(text, at)?;
+                match nodes.last_mut() {
+                    None => return Err(format!("property {} stands before the first ;", property.name)),
+                    Some(_) if ended => {}
+                    Some(node) => node.push(property),
+                }
+                continue;
+            }
+            _ if text[at..].starts_with('\u{feff}') => at += '\u{feff}'.len_utf8() - 1,
+            _ => return Err(format!("{:?} is no SGF: expected ( ; ) or a property", excerpt(&text[at..]))),
+        }
+        at += 1;
+    }
+    if depth > 0 || nodes.is_empty() {
+        return Err("the game ends before its last )".to_owned());
+    }
+    Ok(nodes)
+}
+
+/// The property that begins at byte `at`, and where the text goes on.
+fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), String> {
+    let bytes = text.as_bytes();
+    let end = |from: usize, is_in: fn(&u8) -> bool| from + bytes[from..].iter().take_while(|&byte| is_in(byte)).count();
+    let name_end = end(at, u8::is_ascii_alphabetic);
+    // Older files spell names out: only capitals count.
+    let name: String = text[at..name_end].chars().filter(char::is_ascii_uppercase).collect();
+    let mut values = Vec::new();
+    at = end(name_end, u8::is_ascii_whitespace);
+    while bytes.get(at) == Some(&b'[') {
+        let mut value = String::new();
+        let mut rest = text[at + 1..].char_indices();
+        let length = loop {
+            match rest.next() {
+                None => return Err(format!("a value of {name} has no ]: {:?}", excerpt(&text[at..]))),
+                Some((length, ']')) => break length,
+                // A line that ends in a backslash goes on in the next.
+                Some((_, '\\')) => {
+                    value.extend(rest.next().map(|(_, escaped)| escaped).filter(|c| !matches!(c, '\r' | '\n')))
+                }
+                Some((_, character)) => value.push(character),
+            }
+        };
+        values.push(value);
+        at = end(at + 1 + length + 1, u8::is_ascii_whitespace);
+    }
+    if values.is_empty() {
+        return Err(format!("property {name} has no value: {:?}", excerpt(&text[name_end..])));
+    }
+    Ok((Property { name, values }, at))
+}
+
+fn excerpt(text: &str) -> String {
+    text.chars().take(20).collect()
+}
+
+/// The game in `text`, of the size, komi and ko rule of `rules`.
+pub(super) fn read<const WORDS: usize>(rules: &Go<WORDS>, text: &str) -> Result<Go<WORDS>, String> {
+    let nodes = main_line(text)?;
+    let mut root = Root { rules, stones: vec![None; rules.num_cells()], mover: None, handicap: 0 };
+    if !nodes.iter().flatten().any(|property| property.name == "SZ") {
+        check_size("19", rules.size()).map_err(|error| format!("{error} (a game without SZ is of 19)"))?;
+    }
+    let mut state: Option<Go<WORDS>> = None;
+    let mut moves = 0;
+    for property in nodes.iter().flatten() {
+        let player = match &property.name[..] {
+            "B" => Player::Zero,
+            "W" => Player::One,
+            "SZ" => {
+                check_size(property.value()?, rules.size())?;
+                continue;
+            }
+            "KM" => {
+                check_komi(property.value()?, rules.komi())?;
+                continue;
+            }
+            "GM" if property.value()? != "1" => {
+                return Err(format!("GM[{}] is another game, expected GM[1], Go", property.value()?));
+            }
+            "AB" | "AW" | "AE" | "PL" | "HA" => {
+                if state.is_some() {
+                    return Err(format!("{} after move {moves}: a position is set up before the moves", property.name));
+                }
+                root.apply(property)?;
+                continue;
+            }
+            _ => continue,
+        };
+        moves += 1;
+        let text = format!("move {moves}, {}[{}],", property.name, property.value()?);
+        let state = match &mut state {
+            Some(state) => state,
+            none => none.insert(root.start(player)?),
+        };
+        play(state, player, property.value()?).map_err(|error| format!("{text} {error}"))?;
+    }
+    match state {
+        Some(state) => Ok(state),
+        None => root.start(root.first()),
+    }
+}
+
+fn play<const WORDS: usize>(state: &mut Go<WORDS>, player: Player, point: &str) -> Result<(), String> {
+    if state.turn() == Turn::Terminal {
+        return Err("comes after the end of the game".to_owned());
+    }
+    if state.turn() != Turn::Player(player) {
+        return Err(format!("is out of turn: {} is to move", colour(player.opponent())));
+    }
+    let action = if point.is_empty() || point == "tt" { state.num_cells() } else { cell_of(point, state.size())? };
+    if action < state.num_cells()
+        && let Some(objection) = state.objection(action)
+    {
+        return Err(format!("at {}, is illegal: {objection}", state.cell_name(action)));
+    }
+    state.play(action as u32);
+    Ok(())
+}
+
+/// What stands before the first move.
+struct Root<'a, const WORDS: usize> {
+    rules: &'a Go<WORDS>,
+    stones: Vec<Option<Player>>,
+    mover: Option<Player>,
+    handicap: usize,
+}
+
+impl<const WORDS: usize> Root<'_, WORDS> {
+    fn apply(&mut self, property: &Property) -> Result<(), String> {
+        let stone = match &property.name[..] {
+            "AB" => Some(Player::Zero),
+            "AW" => Some(Player::One),
+            "AE" => None,
+            "PL" => {
+                let player = match property.value()?.to_ascii_lowercase().as_str() {
+                    "b" | "black" | "1" => Player::Zero,
+                    "w" | "white" | "2" => Player::One,
+                    other => return Err(format!("PL[{other}] is no colour, expected B or W")),
+                };
+                self.mover = Some(player);
+                return Ok(());
+            }
+            _ => {
+                let value = property.value()?;
+                self.handicap = value.parse().map_err(|_| format!("HA[{value}] is no number of stones"))?;
+                return Ok(());
+            }
+        };
+        let size = self.rules.size();
+        for value in &property.values {
+            let value = value.trim();
+            let (from, to) = value.split_once(':').unwrap_or((value, value));
+            let (from, to) = (cell_of(from, size)?, cell_of(to, size)?);
+            let (rows, columns) = (from / size..=to / size, from % size..=to % size);
+            if rows.is_empty() || columns.is_empty() {
+                return Err(format!(
+                    "{}[{value}] is no rectangle, expected its upper left and lower right",
+                    property.name
+                ));
+            }
+            for cell in rows.flat_map(|row| columns.clone().map(move |column| row * size + column)) {
+                if stone.is_some() && self.stones[cell].is_some() {
+                    return Err(format!("{} is set up twice", self.rules.cell_name(cell)));
+                }
+                self.stones[cell] = stone;
+            }
+        }
+        Ok(())
+    }
+
+    /// Who is to move where neither PL nor a move says it: White where Black alone has stones, as with a handicap.
+    fn first(&self) -> Player {
+        let has = |player| self.stones.contains(&Some(player));
+        let first = if has(Player::Zero) && !has(Player::One) { Player::One } else { Player::Zero };
+        self.mover.unwrap_or(first)
+    }
+
+    /// The start, where `player` makes the first move unless PL says otherwise.
+    fn start(&self, player: Player) -> Result<Go<WORDS>, String> {
+        let of = |player| (0..self.stones.len()).filter(|&cell| self.stones[cell] == Some(player)).collect();
+        let [black, white]: [Vec<usize>; 2] = [of(Player::Zero), of(Player::One)];
+        if self.handicap > 1 && black.is_empty() {
+            return Err(format!("HA[{}] without the stones: expected them as AB", self.handicap));
+        }
+        self.rules.with_stones([&black, &white], self.mover.unwrap_or(player))
+    }
+}
+
+fn check_size(value: &str, size: usize) -> Result<(), String> {
+    // Boards that are not square have columns and rows.
+    let (columns, rows) = value.split_once(':').unwrap_or((value, value));
+    if [columns, rows].iter().all(|side| side.trim().parse() == Ok(size)) {
+        return Ok(());
+    }
+    Err(format!("the game is of size {value}, expected {size}"))
+}
+
+fn check_komi(value: &str, komi: f32) -> Result<(), String> {
+    if value.parse() == Ok(komi) {
+        return Ok(());
+    }
+    Err(format!("the game has komi {value}, expected {komi}"))
+}
+
+/// The cell that two letters name: column from the left, row from the top.
+fn cell_of(point: &str, size: usize) -> Result<usize, String> {
+    let line = |letter: u8| usize::from(letter.wrapping_sub(b'a'));
+    match *point.as_bytes() {
+        [column, row] if line(column) < size && line(row) < size => Ok(line(row) * size + line(column)),
+        _ => {
+            let last = char::from(b'a' + size as u8 - 1);
+            Err(format!("{:?} is no point: expected two letters from a to {last}", excerpt(point)))
+        }
+    }
+}
+
+fn point(cell: usize, size: usize) -> String {
+    [cell % size, cell / size].map(|line| char::from(b'a' + line as u8)).iter().collect()
+}
+
+fn colour(player: Player) -> &'static str {
+    ["Black", "White"][player.index()]
+}
+
+/// The game so far, with its result if it is over.
+pub(super) fn write<const WORDS: usize>(state: &Go<WORDS>) -> String {
+    let (size, komi) = (state.size(), state.komi());
+    let mut text = format!("(;FF[4]GM[1]CA[UTF-8]AP[azpy]SZ[{size}]KM[{komi}]");
+    let mut mover = Player::Zero;
+    // Cannot fail: a string takes all that is written to it.
+    let mut put = |part: std::fmt::Arguments<'_>| {
+        let _ = text.write_fmt(part);
+    };
+    if state.turn() == Turn::Terminal {
+        let score = state.score();
+        match score {
+            0.0 => put(format_args!("RE[0]")),
+            score => put(format_args!("RE[{}+{}]", if score > 0.0 { "B" } else { "W" }, score.abs())),
+        }
+    }
+    if let Some(setup) = &state.setup {
+        for (name, stones) in ["AB", "AW"].into_iter().zip(setup.stones) {
+            if !stones.is_empty() {
+                put(format_args!("{name}"));
+                stones.for_each(|cell| put(format_args!("[{}]", point(cell, size))));
+            }
+        }
+        mover = setup.mover;
+        put(format_args!("PL[{}]", if mover == Player::Zero { "B" } else { "W" }));
+    }
+    for (ply, action) in state.actions().into_iter().enumerate() {
+        if ply % LINE == 0 {
+            put(format_args!("\n"));
+        }
+        let cell = action as usize;
+        let point = if cell == state.num_cells() { String::new() } else { point(cell, size) };
+        put(format_args!(";{}[{point}]", if mover == Player::Zero { "B" } else { "W" }));
+        mover = mover.opponent();
+    }
+    text + ")\n"
+}

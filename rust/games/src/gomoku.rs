@@ -1,0 +1,256 @@
+//! Gomoku: k in a row on a square board, 15x15 and 5 in a row by default; x (player 0, Black) begins.
+//!
+//! Cells and actions are `row * size + column`, row 0 = top. Players put a stone on an empty cell in turn. Who has k or
+//! more stones in a row, a column or a diagonal has won (free-style: longer rows win too); a full board is a draw.
+//!
+//! The observation is `[2, size, size]`: the stones of the player to move, then the opponent's. The rules have the eight
+//! symmetries of the square.
+//!
+//! Invariant: the stone sets are disjoint and on the board; player 0 has as many stones as player 1, or one more.
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+
+use crate::cells::Cells;
+use crate::key::{Tag, digest};
+use crate::planes::{D4, d4_cell, d4_planes};
+use crate::{grid, rows};
+
+const MIN_SIZE: usize = 3;
+const MAX_SIZE: usize = 19;
+const WORDS: usize = (MAX_SIZE * MAX_SIZE).div_ceil(64);
+const LETTERS: &[u8; MAX_SIZE] = b"abcdefghijklmnopqrs";
+
+/// A position of Gomoku. Small and `Copy`: a search clones one for each simulation.
+///
+/// ```
+/// use azpy_core::game::{Game, Value};
+/// use azpy_games::Gomoku;
+///
+/// let mut game = Gomoku::new(4, 3)?;
+/// for name in ["b2", "a1", "c3", "d1", "a4", "b1", "d4"] {
+///     game = game.parse(name)?;
+/// }
+/// assert_eq!(game.render(), "  a b c d\n4 x . . x\n3 . . x .\n2 . x . .\n1 o o . o");
+/// assert_eq!(game.outcome(), Value(1.0));
+/// assert_eq!(game.to_text().unwrap(), "x2x/2x1/1x2/oo1o");
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gomoku {
+    /// By player.
+    stones: [Cells<WORDS>; 2],
+    plies: u16,
+    size: u8,
+    k: u8,
+    mover: Player,
+    /// The last to move, the opponent of `mover`, has k in a row.
+    won: bool,
+}
+
+impl Default for Gomoku {
+    /// The usual game: 15 x 15, five in a row.
+    fn default() -> Self {
+        Self::empty(15, 5)
+    }
+}
+
+impl Gomoku {
+    /// The empty board of `size` rows and columns, where `k` in a row win.
+    ///
+    /// # Errors
+    /// If the size is not from 3 to 19, or k not from 2 to the size.
+    pub fn new(size: usize, k: usize) -> Result<Self, String> {
+        if !(MIN_SIZE..=MAX_SIZE).contains(&size) {
+            return Err(format!("the size must be from {MIN_SIZE} to {MAX_SIZE}, got {size}"));
+        }
+        if !(2..=size).contains(&k) {
+            return Err(format!("k must be from 2 to the size of the board ({size}), got {k}"));
+        }
+        Ok(Self::empty(size as u8, k as u8))
+    }
+
+    fn empty(size: u8, k: u8) -> Self {
+        Self { stones: [Cells::NONE; 2], plies: 0, size, k, mover: Player::Zero, won: false }
+    }
+
+    /// Rows of the board, and columns.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        usize::from(self.size)
+    }
+
+    /// How many in a row win.
+    #[must_use]
+    pub fn k(&self) -> usize {
+        usize::from(self.k)
+    }
+
+    /// Who has the stone on `cell` (row * size + column), if any has.
+    #[must_use]
+    pub fn stone(&self, cell: usize) -> Option<Player> {
+        debug_assert!(cell < self.num_cells());
+        [Player::Zero, Player::One].into_iter().find(|player| self.stones[player.index()].has(cell))
+    }
+
+    #[inline]
+    fn num_cells(&self) -> usize {
+        self.size() * self.size()
+    }
+
+    /// Whether the stone on `cell`, one of `own`, is in a row of k or more.
+    fn is_in_row(&self, own: &Cells<WORDS>, cell: usize) -> bool {
+        let size = self.size() as isize;
+        let (row, column) = (cell as isize / size, cell as isize % size);
+        // Own stones without a gap from the cell on, itself not counted.
+        let run = |down: isize, right: isize| {
+            let (mut row, mut column, mut stones) = (row + down, column + right, 0);
+            while (0..size).contains(&row) && (0..size).contains(&column) && own.has((row * size + column) as usize) {
+                (row, column, stones) = (row + down, column + right, stones + 1);
+            }
+            stones
+        };
+        let lines = [(0, 1), (1, 0), (1, 1), (1, -1)];
+        lines.into_iter().any(|(down, right)| 1 + run(down, right) + run(-down, -right) >= self.k())
+    }
+
+    /// The position in the notation of `to_text`: rows from the top.
+    fn from_rows(&self, text: &str) -> Result<Self, String> {
+        let mut position = Self::empty(self.size, self.k);
+        rows::from_rows(self.size(), self.size(), text, |player, cell| position.stones[player.index()].insert(cell))?;
+        let [zero, one] = position.stones.map(|stones| stones.len());
+        position.mover = match zero.checked_sub(one) {
+            Some(0) => Player::Zero,
+            Some(1) => Player::One,
+            _ => return Err(format!("{zero} stones of x and {one} of o, expected as many, or one more of x")),
+        };
+        position.plies = (zero + one) as u16;
+        let has_won = |player: Player| {
+            let (own, mut won) = (&position.stones[player.index()], false);
+            own.for_each(|cell| won |= position.is_in_row(own, cell));
+            won
+        };
+        if has_won(position.mover) {
+            let mover = rows::glyph(position.mover);
+            return Err(format!("{mover} has {} in a row and is to move: the game was over before", self.k));
+        }
+        position.won = has_won(position.mover.opponent());
+        Ok(position)
+    }
+}
+
+impl Game for Gomoku {
+    #[inline]
+    fn num_actions(&self) -> usize {
+        self.num_cells()
+    }
+
+    #[inline]
+    fn obs_shape(&self) -> [usize; 3] {
+        [2, self.size(), self.size()]
+    }
+
+    #[inline]
+    fn max_plies(&self) -> usize {
+        self.num_cells()
+    }
+
+    #[inline]
+    fn turn(&self) -> Turn {
+        let over = self.won || usize::from(self.plies) == self.num_cells();
+        if over { Turn::Terminal } else { Turn::Player(self.mover) }
+    }
+
+    #[inline]
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        out.clear();
+        let [zero, one] = self.stones;
+        Cells::below(self.num_cells()).without(zero.or(one)).for_each(|cell| out.push(cell as Action));
+    }
+
+    #[inline]
+    fn play(&mut self, action: Action) {
+        let (own, cell) = (self.mover.index(), action as usize);
+        debug_assert!(!self.won && cell < self.num_cells() && self.stone(cell).is_none());
+        self.stones[own].insert(cell);
+        self.won = self.is_in_row(&self.stones[own], cell);
+        self.plies += 1;
+        self.mover = self.mover.opponent();
+    }
+
+    #[inline]
+    fn outcome(&self) -> Value {
+        match (self.won, self.mover) {
+            (true, Player::One) => Value(1.0),
+            (true, Player::Zero) => Value(-1.0),
+            _ => Value(0.0),
+        }
+    }
+
+    fn encode(&self, row: &mut [f32]) {
+        row.fill(0.0);
+        for (plane, player) in row.chunks_exact_mut(self.num_cells()).zip([self.mover, self.mover.opponent()]) {
+            self.stones[player.index()].for_each(|cell| plane[cell] = 1.0);
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> u128 {
+        // Whose turn it is, and whether it is over, follows from the stones.
+        let mut words = [u64::from(self.size) | u64::from(self.k) << 8; 1 + 2 * WORDS];
+        words[1..].copy_from_slice(self.stones.map(|stones| stones.0).as_flattened());
+        digest(Tag::Gomoku, &words)
+    }
+
+    fn num_symmetries(&self) -> usize {
+        D4
+    }
+
+    #[inline]
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
+        d4_cell(symmetry, self.size(), action as usize) as Action
+    }
+
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
+        d4_planes(symmetry, self.size(), row, out);
+    }
+
+    /// Column letter and row number as printed beside the board, row 1 at the bottom.
+    fn action_name(&self, action: Action) -> String {
+        let (size, cell) = (self.size(), action as usize);
+        format!("{}{}", char::from(LETTERS[cell % size]), grid::row_number(size, cell))
+    }
+
+    fn render(&self) -> String {
+        grid::render(self.size(), LETTERS, |cell| self.stone(cell))
+    }
+
+    /// Line 0 has the letters of the columns.
+    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
+        match glyph {
+            'x' if line > 0 => Some(Player::Zero),
+            'o' if line > 0 => Some(Player::One),
+            _ => None,
+        }
+    }
+
+    fn to_svg(&self) -> String {
+        grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), None)
+    }
+
+    /// Rows from the top, as `to_text` writes them, or the names of the actions that lead there.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        if text.contains('/') {
+            return self.from_rows(text.trim());
+        }
+        let mut state = *self;
+        for action in self.parse_actions(text)? {
+            state.try_play(action).map_err(|error| error.to_string())?;
+        }
+        Ok(state)
+    }
+
+    /// Rows from the top: `x`, `o` and numbers of empty cells. Who is to move follows from how many there are.
+    fn to_text(&self) -> Option<String> {
+        Some(rows::to_rows(self.size(), self.num_cells(), |cell| self.stone(cell)))
+    }
+}

@@ -1,0 +1,393 @@
+"""Go is the game that other programs play: GNU Go, OpenSpiel and sgfmill; and a search sees all that the rules ask."""
+
+import itertools
+import random
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from azpy import exports
+from azpy.cli.export import main
+from azpy.collector import Collector
+from azpy.settings import Settings
+from azpy.stored import StoredRun
+from oracles import Batch, Hashed, after
+
+GNUGO = shutil.which("gnugo") or shutil.which("gnugo", path="/usr/games")
+COLOURS = ("black", "white")
+PASS_SHARE = 0.02
+
+
+# A board of six kos, three for either player to take, and the two cells of each.
+KOS = (".xo...ox." + "xo.o.ox.x" + ".xo...ox.") * 3
+PAIRS = [(27 * band + cell, 27 * band + cell + 1) for band in range(3) for cell in (10, 15)]
+PARTNER = {cell: partner for one, other in PAIRS for cell, partner in ((one, other), (other, one))}
+
+
+def ko_opening() -> list[int]:
+    """The actions that lead to `KOS` from the empty board."""
+    black, white = ([cell for cell, stone in enumerate(KOS) if stone == own] for own in "xo")
+    return [cell for pair in zip(black, white, strict=True) for cell in pair]
+
+
+def cells_of(state: azpy.State) -> list[str]:
+    return [cell for line in str(state).splitlines()[1:] for cell in line.split()[1:]]
+
+
+def random_game(start: azpy.State, seed: int, kos: bool = False) -> Iterator[tuple[azpy.State, int]]:
+    """Positions and the actions played there; with `kos`, mostly kos that are taken and taken back."""
+    rng, state = random.Random(seed), start.clone()
+    opening = ko_opening() if kos else []
+    while not state.is_terminal:
+        stones = state.legal_actions()[:-1]
+        cells, other = cells_of(state), "ox"[state.turn]
+        fights = [action for action in stones if kos and action in PARTNER and cells[PARTNER[action]] == other]
+        if opening:
+            action = opening.pop(0)
+        elif not stones or rng.random() < PASS_SHARE:
+            action = state.num_actions - 1
+        else:
+            action = rng.choice(fights if fights and rng.random() < 0.98 else stones)
+        yield state, action
+        state.play(action)
+    yield state, -1
+
+
+def names(state: azpy.State) -> set[str]:
+    return {state.action_name(action) for action in state.legal_actions()[:-1]}
+
+
+def gtp(arguments: list[str], commands: list[str]) -> list[str]:
+    """The replies of a program to commands of the Go Text Protocol."""
+    run = subprocess.run(arguments, input="\n".join([*commands, "quit\n"]), capture_output=True, text=True, check=True)
+    replies = [reply.strip() for reply in run.stdout.split("\n\n")]
+    failed = [pair for pair in zip(commands, replies, strict=False) if not pair[1].startswith("=")]
+    assert not failed, failed[0]
+    return [reply[1:].strip() for reply in replies[: len(commands)]]
+
+
+def compare_with_gnugo(size: int, superko: int, seeds: range, kos: bool = False) -> tuple[int, int]:
+    """Compares the legal stones of the player to move at every ply; returns how many positions, and how many cells were
+    empty and barred there."""
+    assert GNUGO is not None
+    start = azpy.make_game("go", size=size, superko=superko)
+    commands, expected, barred = list[str](), list[set[str] | None](), 0
+    for seed in seeds:
+        commands += [f"boardsize {size}", "clear_board"]
+        expected += [None, None]
+        for state, action in random_game(start, seed, kos):
+            if action < 0:
+                break
+            colour = COLOURS[state.turn]
+            commands += [f"all_legal {colour}", f"play {colour} {state.action_name(action)}"]
+            expected += [names(state), None]
+            barred += cells_of(state).count(".") - len(names(state))
+    rules = ["--positional-superko" if superko else "--simple-ko", "--forbid-suicide"]
+    replies = gtp([GNUGO, "--mode", "gtp", "--chinese-rules", *rules], commands)
+    count = 0
+    for index, (reply, legal) in enumerate(zip(replies, expected, strict=True)):
+        if legal is not None:
+            assert set(reply.split()) == legal, commands[:index][-40:]
+            count += 1
+    return count, barred
+
+
+@pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
+@pytest.mark.parametrize("superko", [0, 1])
+@pytest.mark.parametrize(("size", "games", "kos"), [(5, 12, False), (9, 3, False), (9, 5, True), (19, 2, False)])
+def test_legal_stones_are_those_of_gnugo(size: int, games: int, kos: bool, superko: int) -> None:
+    positions, barred = compare_with_gnugo(size, superko, range(games), kos)
+    assert positions > 300
+    assert barred > 20
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
+@pytest.mark.parametrize("superko", [0, 1])
+def test_legal_stones_are_those_of_gnugo_in_many_games(superko: int) -> None:
+    total = np.zeros(2, np.int64)
+    for size, games in ((5, 1000), (6, 500), (7, 300), (9, 200), (13, 60), (19, 30)):
+        total += compare_with_gnugo(size, superko, range(games))
+    total += compare_with_gnugo(9, superko, range(200), kos=True)
+    print(f"superko {superko}: {total[0]:,} positions, {total[1]:,} barred cells")
+
+
+def compare_with_openspiel(size: int, seeds: range, kos: bool = False) -> tuple[int, int]:
+    """Compares actions, boards and outcomes ply by ply, up to where a board comes back, which ends the game there;
+    returns how many positions, and how many games ended that way."""
+    pyspiel = pytest.importorskip("pyspiel")
+    start, game = azpy.make_game("go", size=size, superko=0), pyspiel.load_game(f"go(board_size={size},komi=7.5)")
+    count = repeated = 0
+    for seed in seeds:
+        theirs, boards = game.new_initial_state(), set[str]()
+        for state, action in random_game(start, seed, kos):
+            count += 1
+            board = str(state)
+            if theirs.is_terminal() and not state.is_terminal:
+                assert board in boards
+                repeated += 1
+                break
+            boards.add(board)
+            assert theirs.is_terminal() == state.is_terminal
+            if state.is_terminal:
+                came_back = theirs.returns()[0] == 0
+                assert came_back or theirs.returns()[0] == state.outcome()
+                break
+            player = state.turn
+            legal = {theirs.action_to_string(player, a).split()[1].upper(): a for a in theirs.legal_actions()}
+            assert theirs.current_player() == player
+            assert legal.keys() == names(state) | {"PASS"}
+            planes = np.array(theirs.observation_tensor(0), np.float32).reshape(4, size, size)[:, ::-1]
+            own, other = state.observation()[:2]
+            np.testing.assert_array_equal(planes[:2], (own, other) if player == 0 else (other, own))
+            theirs.apply_action(legal[state.action_name(action).upper()])
+    return count, repeated
+
+
+@pytest.mark.parametrize("size", [5, 9, 13, 19])
+def test_actions_boards_and_outcomes_are_openspiels(size: int) -> None:
+    positions, _ = compare_with_openspiel(size, range(20 if size == 5 else 2))
+    assert positions > 150
+    assert size != 9 or compare_with_openspiel(9, range(6), kos=True)[1] > 0
+
+
+@pytest.mark.slow
+def test_actions_boards_and_outcomes_are_openspiels_in_many_games() -> None:
+    total = np.zeros(2, np.int64)
+    for size, games in ((5, 2000), (6, 500), (7, 500), (9, 200), (13, 50), (19, 20)):
+        total += compare_with_openspiel(size, range(games))
+    total += compare_with_openspiel(9, range(200), kos=True)
+    print(f"{total[0]:,} positions, {total[1]:,} games with a board that came back")
+
+
+def score_of(text: str) -> float:
+    """For Black, from an SGF's result."""
+    match = re.search(r"RE\[(?:0|([BW])\+([\d.]+))\]", text)
+    assert match is not None, text
+    return float(match[2] or 0) * (-1 if match[1] == "W" else 1)
+
+
+def sgfmill_of(text: str) -> tuple[Any, Any, list[tuple[str, Any]]]:
+    """A game as sgfmill reads it: the game, the board after all its moves, the moves."""
+    pytest.importorskip("sgfmill")
+    from sgfmill import sgf, sgf_moves
+
+    game = sgf.Sgf_game.from_bytes(text.encode())
+    board, moves = sgf_moves.get_setup_and_moves(game)
+    for colour, move in moves:
+        if move is not None:
+            board.play(*move, colour)
+    return game, board, moves
+
+
+def assert_same_stones(board: Any, state: azpy.State) -> None:
+    glyphs = {"b": "x", "w": "o", None: "."}
+    lines = range(board.side)
+    assert cells_of(state) == [glyphs[board.get(row, column)] for row in reversed(lines) for column in lines]
+
+
+@pytest.mark.parametrize(("size", "games"), [(5, 60), (7, 20), (9, 10), (13, 3), (19, 2)])
+def test_scores_are_those_of_sgfmill_and_it_reads_what_is_written(size: int, games: int) -> None:
+    scores = set[float]()
+    for seed, komi in zip(range(games), itertools.cycle([7.5, 0, -0.5, 6]), strict=False):
+        start = azpy.make_game("go", size=size, komi=komi)
+        *_, (last, _) = random_game(start, seed)
+        text = last.to_text()
+        game, board, moves = sgfmill_of(text)
+        assert (game.get_size(), game.get_komi()) == (size, komi)
+        assert_same_stones(board, last)
+        score = board.area_score() - komi
+        assert score_of(text) == score
+        assert last.outcome() == np.sign(score)
+        read = azpy.parse_state(start, text)
+        assert (read.key(), str(read), read.turn) == (last.key(), str(last), azpy.TERMINAL)
+        assert len(moves) <= start.max_plies
+        scores.add(score)
+    assert len(scores) > 1
+
+
+def test_what_sgfmill_writes_is_read() -> None:
+    pytest.importorskip("sgfmill")
+    from sgfmill import sgf, sgf_moves
+
+    start = azpy.make_game("go", size=9, komi=6.5)
+    for seed in range(20):
+        rng, state, game = random.Random(seed), start.clone(), sgf.Sgf_game(9)
+        game.get_root().set("KM", 6.5)
+        if seed % 2:
+            stones = [divmod(cell, 9) for cell in rng.sample(range(0, 81, 2), 5)]
+            game.get_root().set_setup_stones(stones, [])
+        board, _ = sgf_moves.get_setup_and_moves(game)
+        colour = "w" if seed % 2 else "b"
+        cells = [(row, column) for row in range(9) for column in range(9) if board.get(row, column) is None]
+        for row, column in rng.sample(cells, 12):
+            node = game.extend_main_sequence()
+            node.set_move(colour, None if rng.random() < 0.1 else (row, column))
+            node.set("C", "some ] text \\ and (;more)")
+            game.get_main_sequence()[-2].new_child().set_move(colour, None)  # a variation
+            colour = "bw"[colour == "b"]
+        try:
+            state = azpy.parse_state(start, game.serialise().decode())
+        except ValueError as error:  # a stone without a liberty, or a third pass
+            assert "illegal" in str(error) or "after the end" in str(error)
+            continue
+        _, board, moves = sgfmill_of(game.serialise().decode())
+        assert len(moves) == 12
+        assert_same_stones(board, state)
+
+
+def test_what_is_known_of_9x9_holds() -> None:
+    state = azpy.make_game("go", size=9)
+    assert (state.num_actions, len(state.legal_actions()), state.obs_shape) == (82, 82, (17, 9, 9))
+    assert state.action_name(0) == "A9"
+    assert [state.action_name(action) for action in (8, 72, 81)] == ["J9", "A1", "pass"]
+    assert score_of(azpy.parse_state(state, "pass pass").to_text()) == -7.5
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ("go(size=4)", "the size must be from 5 to 19, got 4"),
+        ("go(size=20)", "the size must be from 5 to 19, got 20"),
+        ("go(komi=7.25)", "komi must be a half or whole number from -1000 to 1000, got 7.25"),
+        ("go(komi=nan)", "komi must be a half or whole number from -1000 to 1000, got NaN"),
+        ("go(komi=much)", "komi must be a number, got much"),
+        ("go(superko=2)", "superko must be 0 or 1, got 2"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(spec: str, text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
+        azpy.make_game(spec)
+
+
+def test_numbers_have_one_spelling() -> None:
+    assert azpy.make_game("go(komi=7.50)").game == azpy.make_game("go", size=9, superko=True).game == "go"
+    assert azpy.make_game("go", komi=6.0).game == "go(size=9,komi=6,superko=1)"
+
+
+def fighting_position() -> azpy.State:
+    """Six kos, of which either player has taken two."""
+    return after(azpy.make_game("go"), *ko_opening(), 11, 16, 38, 43)
+
+
+@pytest.mark.parametrize("spec", ["go(size=5)", "go(size=5,superko=0)", "kos"])
+def test_a_cache_changes_no_visit(spec: str) -> None:
+    state = fighting_position() if spec == "kos" else azpy.make_game(spec)
+    results = [
+        azpy.Search(Hashed(state.num_actions), simulations=3000, cache_positions=size).run(state)
+        for size in (0, 100_000)
+    ]
+    assert results[0].visits.tolist() == results[1].visits.tolist()
+    assert results[0].q.tolist() == results[1].q.tolist()
+
+
+def test_leaves_show_the_true_history() -> None:
+    class Keeps(Hashed):
+        seen: list[NDArray[np.float32]]
+
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            self.seen += [row.copy() for row in observations]
+            return super().evaluate_batch(observations)
+
+    root = after(azpy.make_game("go", size=5), 0, 6, 12, 25, 7, 3, 11, 24, 20, 2)
+    evaluator = Keeps(26)
+    evaluator.seen = []
+    azpy.Search(evaluator, simulations=60).run(root)
+    lines = [(), *((a,) for a in root.legal_actions())]
+    lines += [(a, b) for (a,) in lines[1:] for b in after(root, a).legal_actions()]
+    states = [after(root, *line) for line in lines]
+    known = {state.observation().tobytes() for state in states if not state.is_terminal}
+    found = [row.tobytes() in known for row in evaluator.seen]
+    assert sum(found) > 40
+    assert len({row.tobytes() for row in evaluator.seen}) == len(evaluator.seen)
+
+
+def test_a_picture_shows_the_board_with_coordinates() -> None:
+    state = azpy.parse_state("go", "C3 G7 E5 pass J1")
+    svg = ET.fromstring(state.to_svg())
+    circles = [circle for circle in svg.iter("{http://www.w3.org/2000/svg}circle") if circle.get("r") == "14"]
+    assert len(circles) == 4
+    texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert sorted(set(texts), key=str) == sorted([*"ABCDEFGHJ", *"123456789"])
+    colored = state.render(color=True)
+    assert (colored.count("\x1b[1;31m"), colored.count("\x1b[1;34m")) == (3, 1)
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two iterations of four games of Go."""
+    path: Path = tmp_path_factory.mktemp("runs") / "run ] \\"
+    settings = Settings("go(size=5)", simulations=8, slots=4, games_per_iteration=4, iterations=2, resign_below=-0.9)
+    with Collector(settings, path) as collector:
+        list(collector.run())
+    return path
+
+
+def test_an_export_to_sgf_is_read_by_sgfmill(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "a folder/sgf"
+    assert main([str(collected), "--sgf", str(target)]) == 0
+    assert f"8 games in {target}" in capsys.readouterr().out
+    run = StoredRun(collected)
+    games = list(run.games(run.iterations()))
+    assert {path.name for path in target.iterdir()} == {f"{record.game_id:06}.sgf" for _, record in games}
+    for iteration, record in games:
+        text = (target / f"{record.game_id:06}.sgf").read_text()
+        game, board, moves = sgfmill_of(text)
+        root = game.get_root()
+        assert len(moves) == len(record)
+        last = after(run.start, *record.actions.tolist())
+        assert_same_stones(board, last)
+        assert azpy.parse_state("go(size=5)", text).key() == last.key()
+        assert (root.get("EV"), root.get("RO")) == (str(run.path), f"{iteration}.{record.game_id}")
+        winner = {1.0: "b", -1.0: "w", 0.0: None}[record.outcome]
+        assert game.get_winner() == winner
+        assert root.get("RE") == f"{str(winner).upper()}+R" if record.resigned else score_of(text) == last_score(board)
+
+
+def last_score(board: Any) -> float:
+    return float(board.area_score()) - 7.5
+
+
+def test_results_without_a_score_are_written_too(collected: Path, tmp_path: Path) -> None:
+    class Record:
+        """A game that was given up, or cut short, as far as `to_sgf` looks."""
+
+        def __init__(self, record: azpy.GameRecord, **changed: Any) -> None:
+            self._record, self._changed = record, changed
+
+        def __getattr__(self, name: str) -> Any:
+            return self._changed[name] if name in self._changed else getattr(self._record, name)
+
+    run = StoredRun(collected)
+    iteration, record = next(run.games([1]))
+    few = {"actions": record.actions[:3], "players": record.players[:3], "networks": record.networks[:3]}
+    for number, (changed, result) in enumerate([
+        ({"resigned": True, "outcome": 1.0}, "B+R"),
+        ({"resigned": True, "outcome": -1.0}, "W+R"),
+        ({"capped": True, "outcome": 0.0}, "Void"),
+    ]):  # fmt: skip
+        shown: Any = Record(record, game_id=number, flags=record.flags[:3], **few, **changed)
+        assert exports.to_sgf(tmp_path, run.start, [(iteration, shown)], "an event") == 1
+        text = (tmp_path / f"{number:06}.sgf").read_text()
+        assert f"RE[{result}]" in text
+        assert text.count("RE[") == 1
+
+
+def test_only_games_of_go_are_exported_to_sgf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Settings("tic_tac_toe", simulations=4, slots=2, games_per_iteration=2, iterations=1)
+    with Collector(settings, tmp_path / "run") as collector:
+        list(collector.run())
+    assert main([str(tmp_path / "run"), "--sgf", str(tmp_path / "sgf")]) == 2
+    assert "--sgf is for games of go; these are of tic_tac_toe" in capsys.readouterr().err
+    assert not (tmp_path / "sgf").exists()
