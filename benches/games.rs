@@ -9,7 +9,9 @@ use std::time::Instant;
 
 use azpy_core::game::{Action, Game, Turn};
 use azpy_games::chess::Encoding;
-use azpy_games::{Backgammon, Breakthrough, Chess, ConnectFour, Go9, Go19, Gomoku, DiceNim, Hex, Othello, Pig, TicTacToe, WallGame};
+use azpy_games::{
+    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe, WallGame,
+};
 use cozy_chess::{Board, Move};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 

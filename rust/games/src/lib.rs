@@ -23,9 +23,9 @@
 #![forbid(unsafe_code)]
 
 pub mod backgammon;
-pub mod chess;
 pub mod breakthrough;
 mod cells;
+pub mod chess;
 pub mod connect_four;
 pub mod dice_nim;
 pub mod go;
@@ -37,14 +37,14 @@ mod notation;
 pub mod othello;
 pub mod pig;
 mod planes;
-mod svg;
 mod rows;
+mod svg;
 pub mod tictactoe;
 pub mod wall_game;
 
 pub use backgammon::Backgammon;
-pub use chess::Chess;
 pub use breakthrough::Breakthrough;
+pub use chess::Chess;
 pub use connect_four::ConnectFour;
 pub use dice_nim::DiceNim;
 pub use go::{Go, Go9, Go19};

@@ -6,7 +6,10 @@ use std::collections::HashMap;
 
 use azpy_core::game::{Action, Game, PlayError, Player, Turn};
 use azpy_games::chess::Encoding;
-use azpy_games::{Backgammon, Breakthrough, Chess, ConnectFour, Go, Go9, Go19, Gomoku, DiceNim, Hex, Othello, Pig, TicTacToe, Variant, WallGame, WallRules};
+use azpy_games::{
+    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe,
+    Variant, WallGame, WallRules,
+};
 
 mod common;
 use common::{Random, after, encode, legal, moves, outcomes};

@@ -8,7 +8,10 @@ use std::path::Path;
 
 use azpy_core::game::{Game, Turn};
 use azpy_games::chess::Encoding;
-use azpy_games::{Backgammon, Breakthrough, Chess, ConnectFour, Go9, Gomoku, DiceNim, Hex, Othello, Pig, TicTacToe, Variant, WallGame, WallRules};
+use azpy_games::{
+    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Gomoku, Hex, Othello, Pig, TicTacToe, Variant,
+    WallGame, WallRules,
+};
 
 mod common;
 use common::{Random, legal, moves, outcomes};

@@ -5,7 +5,10 @@ use std::sync::OnceLock;
 
 use azpy_core::text::shown;
 use azpy_games::chess::Encoding;
-use azpy_games::{Backgammon, Breakthrough, Chess, ConnectFour, Go, Go9, Go19, Gomoku, DiceNim, Hex, Othello, Pig, TicTacToe, Variant, WallGame, WallRules};
+use azpy_games::{
+    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe,
+    Variant, WallGame, WallRules,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -94,7 +97,7 @@ impl Params<'_> {
     }
 }
 
-const GAMES: [Entry; 9] = [
+const GAMES: &[Entry] = &[
     Entry {
         name: "backgammon",
         params: &[("gammons", "1"), ("max_plies", "3000")],
