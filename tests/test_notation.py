@@ -28,13 +28,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def random_game(start: Any, seed: int) -> list[Any]:
-    """The positions of a random game."""
+    """Positions of a random game: all of them, or of a long game as many as there is time for, the last included."""
     rng, position, positions = random.Random(seed), start.clone(), [start.clone()]
     while not position.is_terminal:
         outcomes = [outcome for outcome, _ in position.chance_outcomes()]
         position.play(rng.choice(position.legal_actions() or outcomes))
         positions.append(position.clone())
-    return positions
+    return positions[:: -(len(positions) // 60 + 1)]
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -199,7 +199,7 @@ def test_defaults_are_what_is_listed_and_give_the_plain_name(game: str) -> None:
         with pytest.raises(ValueError) as caught:
             azpy.make_game(game, **{name: "no such word"})
         assert name in str(caught.value)
-        assert '"no such word"' in str(caught.value)
+        assert "no such word" in str(caught.value)
 
 
 def test_the_types_of_parameters_are_those_of_their_defaults() -> None:
@@ -250,6 +250,13 @@ class Output:
         return bool(self.terminal)
 
 
+class Drawn(Countdown):
+    """A game whose author uses a name of ours."""
+
+    def render(self) -> None:
+        raise AssertionError("nobody asked for it")
+
+
 @pytest.fixture
 def state() -> azpy.State:
     return azpy.parse_state("tic_tac_toe", "..x/.o./... x")
@@ -284,7 +291,7 @@ def test_colors_are_for_terminals_that_want_them(
     assert "\x1b[1;34mo\x1b[0m" in state.render(color=True)
     assert "\x1b" not in state.render(color=False) + str(state) + repr(state) + board_of(state)
     assert ("\x1b" in board_of(state, color=None)) == colored
-    assert "\x1b" not in board_of(Countdown(3), color=True)
+    assert board_of(Drawn(3), color=True) == str(Drawn(3))
     monkeypatch.setattr(sys, "stdout", None)  # a program without a console
     assert "\x1b" not in state.render()
 
