@@ -1,7 +1,11 @@
-"""Backgammon is OpenSpiel's: the positions after whole turns, the rolls and the outcomes; and its endings are exact."""
+"""Backgammon is that of OpenSpiel and GNU Backgammon: positions after turns, rolls, outcomes. Endings are exact."""
 
+import base64
+import os
 import random
 import re
+import shutil
+import subprocess
 from collections import defaultdict
 from typing import Any
 
@@ -113,6 +117,105 @@ def test_turns_of_many_games_end_where_openspiels_do(scoring: str, gammons: int,
     games = [play_both(scoring, gammons, 1000 + 10 * part + n) for n in range(10)]
     print(f"{scoring}: {sum(compared for compared, _ in games)} positions after turns compared, none differs")
     assert {outcome for _, outcome in games} <= ({1, 2, 3} if gammons else {1})
+
+
+# GNU Backgammon, where it is installed (Debian: gnubg); a program under the GPL, run as a program of its own.
+
+GNUBG = shutil.which("gnubg", path=os.environ.get("PATH", "") + os.pathsep + "/usr/games")
+SET_UP = """set player 0 human
+set player 1 human
+set automatic game off
+set automatic roll off
+new game
+set turn 0
+set evaluation chequerplay evaluation plies 0
+set evaluation movefilter 1 0 5000 5000 1.0
+"""
+
+
+def counts_of(state: azpy.State) -> list[list[int]]:
+    """By player, from the own side: checkers on points 1 to 24 and on the bar."""
+    sides = []
+    for word in state.to_text().split()[:2]:
+        places = dict(part.split(":") for part in word[2:].split(","))
+        sides.append([int(places.get(name, 0)) for name in [*map(str, range(1, 25)), "bar"]])
+    return sides
+
+
+def position_id(own: list[int], other: list[int]) -> str:
+    """As GNU Backgammon's manual has it: unary counts with a zero after each place, in 10 bytes."""
+    bits = "".join("1" * count + "0" for count in [*other, *own]).ljust(80, "0")
+    return base64.b64encode(bytes(int(bits[i : i + 8][::-1], 2) for i in range(0, 80, 8))).decode().rstrip("=")
+
+
+def after_play(own: list[int], other: list[int], play: str) -> str:
+    """The checkers of both after a play such as "bar/22 13/11*(2)"."""
+    own, other = [*own], [*other]
+    for part in play.split():
+        path, _, times = part.rstrip(")").partition("(")
+        stops, count = path.split("/"), int(times or 1)
+        first, last = stops[0], stops[-1].rstrip("*")
+        own[24 if first == "bar" else int(first) - 1] -= count
+        if last != "off":
+            own[int(last) - 1] += count
+        for stop in stops:
+            if stop.endswith("*"):
+                other[24 - int(stop[:-1])] -= 1
+                other[24] += 1
+    return f"{own} {other}"
+
+
+def compare_with_gnubg(positions: list[azpy.State]) -> int:
+    """Compares the plays of positions before a roll, one roll each; returns how many boards were the same."""
+    asked, commands = [], SET_UP
+    rng = random.Random(len(positions))
+    for state in positions:
+        mover = 0 if "turn=x" in state.to_text() else 1
+        sides = counts_of(state)
+        own, other = sides[mover], sides[1 - mover]
+        roll = rng.choice([outcome for outcome, _ in state.chance_outcomes()])
+        dice = state.action_name(roll).split("-")
+        rolled = after(state, roll)
+        if rolled.turn != mover:
+            continue  # it says nothing where there is no play
+        ends = {f"{end[mover]} {end[1 - mover]}" for end in map(counts_of, our_ends(rolled, mover).values())}
+        asked.append((own, other, ends, str(rolled)))
+        commands += f"set board {position_id(own, other)}\nset dice {' '.join(dice)}\nhint 5000\n"
+    command = [GNUBG, "-t", "-q", "-r"]
+    done = subprocess.run(command, input=commands, capture_output=True, text=True, check=True, timeout=250)
+    _, *answers = done.stdout.split("The dice have been set to")
+    assert len(answers) == len(asked)
+    for (own, other, ends, board), answer in zip(asked, answers, strict=True):
+        plays = re.findall(r"^ +\d+\. \S+ \S+ +(\S.*?) +Eq\.:", answer, re.MULTILINE)
+        assert {after_play(own, other, play) for play in plays} == ends, f"{board}\n{answer}"
+    return sum(len(ends) for _, _, ends, _ in asked)
+
+
+def before_rolls(games: int) -> list[azpy.State]:
+    """Positions of random games where a player is to roll."""
+    found = []
+    for seed in range(games):
+        rng, state = random.Random(seed), azpy.make_game("backgammon")
+        while not state.is_terminal:
+            if state.turn == azpy.CHANCE:
+                found.append(state.clone())
+                state.play(rng.choice(state.chance_outcomes())[0])
+            else:
+                state.play(rng.choice(state.legal_actions()))
+    return found
+
+
+@pytest.mark.skipif(GNUBG is None, reason="needs gnubg")
+def test_plays_are_those_of_gnu_backgammon() -> None:
+    assert compare_with_gnubg(before_rolls(8)[::8]) > 500
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(GNUBG is None, reason="needs gnubg")
+def test_plays_of_many_positions_are_those_of_gnu_backgammon() -> None:
+    positions = before_rolls(100)
+    compared = [compare_with_gnubg(positions[n : n + 500]) for n in range(0, len(positions), 500)]
+    print(f"{len(positions)} positions, {sum(compared)} boards after plays compared with GNU Backgammon, none differs")
 
 
 def test_who_can_bear_off_is_found_as_a_plain_recursion_says() -> None:

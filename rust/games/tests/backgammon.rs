@@ -447,6 +447,44 @@ fn positions_are_read_as_they_are_written() {
 }
 
 #[test]
+fn keys_tell_apart_whatever_the_words_do() {
+    let boards = [
+        "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5",
+        "x=24:2,13:5,8:3,6:4,5:1 o=24:2,13:5,8:3,6:5",
+        "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:4,5:1",
+        "x=24:2,13:5,8:3,6:4,off:1 o=24:2,13:5,8:3,6:5",
+        "x=24:1,bar:1,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5",
+    ];
+    let turns = [
+        "turn=x",
+        "turn=o",
+        "turn=x roll=opening",
+        "turn=x plies=1",
+        "turn=x roll=4-3",
+        "turn=o roll=4-3",
+        "turn=x roll=4-2",
+        "turn=x roll=4-3 left=4",
+        "turn=x roll=4-3 left=3",
+        "turn=x roll=4-3 left=3 closed=13",
+        "turn=x roll=4-3 left=3 closed=8,13",
+        "turn=x roll=4-4",
+        "turn=x roll=4-4 left=4-4-4",
+        "turn=x roll=4-4 left=4-4",
+        "turn=x roll=4-4 left=4",
+    ];
+    let mut seen = HashMap::new();
+    for text in boards.into_iter().flat_map(|board| turns.map(|turn| format!("{board} {turn}"))) {
+        for gammons in [true, false] {
+            let key = Backgammon::new(gammons).parse(&text).unwrap_or_else(|error| panic!("{text}: {error}")).key();
+            if let Some(other) = seen.insert(key, (text.clone(), gammons)) {
+                panic!("one key for {other:?} and {text}, gammons {gammons}");
+            }
+        }
+    }
+    assert_eq!(seen.len(), 2 * boards.len() * turns.len());
+}
+
+#[test]
 fn positions_that_make_no_sense_are_refused_with_the_reason() {
     let refused = |text: &str| Backgammon::default().parse(text).unwrap_err();
     let start = "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5";
