@@ -1,9 +1,10 @@
 """An evaluator that runs an ONNX model with ONNX Runtime, on the CPU or a GPU.
 
 A model, trained by azpy or elsewhere, takes `observations` [B, C, H, W] float32 and gives `logits` [B, A] float32 (raw)
-and `values` [B] float32 in [-1, 1] for the player to move, with B free; it is one file, weights included. What is
-loaded is checked before it answers: names, ranks, dtypes, the game's shapes, and some warm-up batches. A device that
-was asked for by name is used or refused, never replaced. Knows nothing of torch, search or run folders.
+and `values` [B] float32 in [-1, 1] for the player to move; it is one file, weights included. Names may be others, the
+policy may be priors, B may be fixed (`azpy/signature.py`). What is loaded is checked before it answers: names, ranks,
+dtypes, the game's shapes, and some warm-up batches. A device that was asked for by name is used or refused, never
+replaced. Knows nothing of torch, search or run folders.
 """
 
 import contextlib
@@ -37,6 +38,7 @@ from azpy.providers import (
     reinstall,
     remedy,
 )
+from azpy.signature import Signature, logits_of_priors, read_signature
 
 __all__ = ["OnnxEvaluator", "import_onnxruntime", "network_id"]
 
@@ -45,7 +47,9 @@ _SESSION_LOCK = threading.Lock()
 # While one thread records a CUDA graph, others must not allocate or copy on a GPU: ONNX Runtime records in CUDA's
 # global mode, "for now with a single thread" (onnxruntime/core/providers/cuda/cuda_graph.cc, 2026).
 _GRAPH_LOCK = threading.Lock()
-_OUTPUTS = ["logits", "values"]
+
+# Half precision sums to 1 as closely as this.
+_PRIORS_ERROR = 0.01
 
 _Answer = tuple[NDArray[np.float32], NDArray[np.float32]]
 
@@ -73,11 +77,20 @@ class OnnxEvaluator(CheckedEvaluator):
             that do so take turns, as recording allows nothing beside it: forks do not overlap.
         cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network gets files of its
             own; nothing is deleted.
+        input: name of the model's one input. If not given: "observations" or "States", in any case of letters.
+        policy: name of the output with the policy [B, A]. If not given: "logits", else "Priors".
+        value: name of the output with the values [B] or [B, 1]. If not given: "values".
+        policy_kind: "logits", or "priors": probabilities over all actions, of which search takes those of the legal
+            actions, divided by their sum (if all of them are 0, each is as likely as another). If not given, the
+            policy's name says it.
+
+    A model whose batch is fixed gets its rows in batches of that size, padded; `buckets` do not count then.
 
     Attributes:
         network_id: nonzero 64-bit hash of the model's bytes: the search's cache tells networks apart by it.
         obs_shape: (C, H, W) the model was made for.
         num_actions: A, the number of logits in a row.
+        signature: names and shapes of the model's input and outputs.
         row_exact: whether a row got the same bits in batches of different sizes when the model was loaded; if not,
             what a search finds depends on which positions share a batch.
         device: where it runs: "cpu", "cuda:0", ...
@@ -88,11 +101,12 @@ class OnnxEvaluator(CheckedEvaluator):
         ModelError: the model is missing, damaged, of another form, or does not fit the game.
         DeviceError: the device was asked for by name and cannot be used.
         MissingPackageError: onnxruntime is not installed, or one without a GPU in it.
-        SettingsError: no such device, or a precision that it does not have.
+        SettingsError: no such device, or a precision that it does not have; or a policy of unknown kind.
 
     Example:
         >>> evaluator = OnnxEvaluator("runs/c4/checkpoints/000010/model.onnx", "cuda")  # doctest: +SKIP
         >>> logits, values = evaluator.evaluate_batch(observations)  # doctest: +SKIP
+        >>> OnnxEvaluator("theirs.onnx", policy="p", value="v", policy_kind="priors")  # doctest: +SKIP
     """
 
     def __init__(
@@ -106,6 +120,10 @@ class OnnxEvaluator(CheckedEvaluator):
         buckets: Sequence[int] = BUCKETS,
         cuda_graph: bool = False,
         cache_dir: str | os.PathLike[str] | None = None,
+        input: str | None = None,  # noqa: A002 - what ONNX calls it
+        policy: str | None = None,
+        value: str | None = None,
+        policy_kind: str | None = None,
     ) -> None:
         if threads < 1:
             raise SettingsError(f"threads must be at least 1, got {threads}")
@@ -122,23 +140,36 @@ class OnnxEvaluator(CheckedEvaluator):
         ort = import_onnxruntime(devices[-1])
         # The CPU looks at every model first: what is wrong with a model is not blamed on a device.
         on_cpu = _open_on_cpu(ort, data, threads, self.name)
-        self.obs_shape, self.num_actions = _check_signature(on_cpu, self.name)
+        named = {"input": input, "policy": policy, "value": value}
+        self.signature = read_signature(on_cpu.get_inputs(), on_cpu.get_outputs(), self.name, named, policy_kind)
+        self.obs_shape, self.num_actions = self.signature.obs_shape, self.signature.num_actions
+        batch = self.signature.batch
+        buckets = buckets if batch is None else (batch,)
         if game is not None:
             self._check_fits(game)
         cache = default_cache_dir() if cache_dir is None else Path(cache_dir)
         notes: list[str] = []
         for candidate in devices:
             if candidate.kind == "cpu":
-                self._runner: _OnCpu | _OnGpu = _OnCpu(on_cpu)
+                self._runner: _OnCpu | _OnGpu = _OnCpu(on_cpu, self.signature)
                 self.description = f"CPU, fp32, {threads} {'thread' if threads == 1 else 'threads'} a batch"
+                self.description += "" if batch is None else f" of {batch} rows"
                 break
             providers = provider_options(
-                candidate, precision, buckets, self.obs_shape, self.network_id, cache, ort.__version__, cuda_graph
+                candidate,
+                precision,
+                buckets,
+                self.obs_shape,
+                self.network_id,
+                cache,
+                ort.__version__,
+                cuda_graph,
+                self.signature.input,
             )
             open_session = partial(_open_on_gpu, ort, data, candidate, providers)
             memory = ("cuda", candidate.index)
             try:
-                self._runner = _OnGpu(ort, open_session, memory, self.obs_shape, self.num_actions, buckets, cuda_graph)
+                self._runner = _OnGpu(ort, open_session, memory, self.signature, buckets, cuda_graph)
             except (DeviceError, MissingPackageError) as error:
                 if candidate is devices[-1]:
                     raise
@@ -152,10 +183,24 @@ class OnnxEvaluator(CheckedEvaluator):
         self.notes = tuple(notes)
         self._larger_batches = () if candidate.kind == "cpu" else buckets
         self._warm_up()
+        self._check_priors()
         self.row_exact = self._probe_rows()
 
     def _evaluate(self, observations: NDArray[np.float32]) -> _Answer:
-        return self._runner.run(observations)
+        policy, values = self._runner.run(observations)
+        if self.signature.kind == "priors":
+            policy = logits_of_priors(policy, f"{self.signature.policy} of {self.name}")
+        return policy, values
+
+    def _check_priors(self) -> None:
+        """Refuses priors that are none: those of an empty board must sum to 1."""
+        if self.signature.kind == "priors":
+            priors, _ = self._runner.run(np.zeros((1, *self.obs_shape), np.float32))
+            if abs(float(priors.sum()) - 1) > _PRIORS_ERROR:
+                raise ModelError(
+                    f"{self.name}: {self.signature.policy} of an empty board sum to {priors.sum():g}, expected "
+                    'probabilities that sum to 1: logits need policy_kind="logits"'
+                )
 
     def fork(self) -> Self:
         """An evaluator for another pipeline's thread.
@@ -177,14 +222,30 @@ class OnnxEvaluator(CheckedEvaluator):
 class _OnCpu:
     """A session that any number of threads may call."""
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Any, signature: Signature) -> None:
         self._session = session
+        self._signature = signature
 
     def run(self, observations: NDArray[np.float32]) -> _Answer:
+        """Policy [B, A] and values [B] of any number of rows."""
+        batch = self._signature.batch
+        if batch is None or batch == len(observations):
+            return self._run(observations)
+        policies = np.empty((len(observations), self._signature.num_actions), np.float32)
+        values = np.empty(len(observations), np.float32)
+        padded = np.zeros((batch, *self._signature.obs_shape), np.float32)
+        for begin, end, _ in chunks(len(observations), (batch,)):
+            padded[: end - begin] = observations[begin:end]
+            answers = self._run(padded)
+            policies[begin:end], values[begin:end] = (answer[: end - begin] for answer in answers)
+        return policies, values
+
+    def _run(self, observations: NDArray[np.float32]) -> _Answer:
         # A plain run binds the caller's memory without a copy. IO binding, bound anew each batch as the memory
         # changes, costs more: 5.9 us against 3.7 us of overhead a call (November 2026, ONNX Runtime 1.31).
-        logits, values = self._session.run(_OUTPUTS, {"observations": observations})
-        return logits, values
+        signature = self._signature
+        policy, values = self._session.run([signature.policy, signature.value], {signature.input: observations})
+        return policy, values.reshape(-1)
 
     def fork(self) -> "_OnCpu":
         return self
@@ -197,8 +258,7 @@ class _OnGpu:
         ort: the onnxruntime module.
         open_session: opens another session of the same model.
         memory: (device type, index) of the memory, as ONNX Runtime names it.
-        obs_shape: (C, H, W).
-        num_actions: A.
+        signature: the model's input and outputs.
         buckets: rows of the batches, ascending.
         cuda_graph: whether the session records graphs: then each bucket has a graph's number.
     """
@@ -208,13 +268,12 @@ class _OnGpu:
         ort: Any,
         open_session: Callable[[], Any],
         memory: tuple[str, int],
-        obs_shape: tuple[int, int, int],
-        num_actions: int,
+        signature: Signature,
         buckets: Sequence[int],
         cuda_graph: bool,
     ) -> None:
-        self._again = (ort, open_session, memory, obs_shape, num_actions, buckets, cuda_graph)
-        self._num_actions = num_actions
+        self._again = (ort, open_session, memory, signature, buckets, cuda_graph)
+        self._num_actions = signature.num_actions
         self._buckets = tuple(buckets)
         # The buckets' memory holds one batch at a time.
         self._lock = _GRAPH_LOCK if cuda_graph else threading.Lock()
@@ -222,7 +281,7 @@ class _OnGpu:
             session = open_session()
             try:
                 self._lanes = {
-                    rows: _Lane(ort, session, memory, rows, obs_shape, num_actions, number if cuda_graph else None)
+                    rows: _Lane(ort, session, memory, rows, signature, number if cuda_graph else None)
                     for number, rows in enumerate(buckets, start=1)
                 }
                 for lane in self._lanes.values():  # the first run of a shape prepares it
@@ -232,12 +291,12 @@ class _OnGpu:
 
     def run(self, observations: NDArray[np.float32]) -> _Answer:
         rows = len(observations)
-        logits = np.empty((rows, self._num_actions), np.float32)
+        policies = np.empty((rows, self._num_actions), np.float32)
         values = np.empty(rows, np.float32)
         with self._lock:
             for begin, end, bucket in chunks(rows, self._buckets):
-                self._lanes[bucket].run(observations[begin:end], logits[begin:end], values[begin:end])
-        return logits, values
+                self._lanes[bucket].run(observations[begin:end], policies[begin:end], values[begin:end])
+        return policies, values
 
     def fork(self) -> "_OnGpu":
         return _OnGpu(*self._again)
@@ -252,21 +311,21 @@ class _Lane:
         session: Any,
         memory: tuple[str, int],
         rows: int,
-        obs_shape: tuple[int, int, int],
-        num_actions: int,
+        signature: Signature,
         graph: int | None,
     ) -> None:
         def allocate(*shape: int) -> Any:
             return ort.OrtValue.ortvalue_from_shape_and_type(shape, np.float32, *memory)
 
         self._session = session
-        self._padded = np.zeros((rows, *obs_shape), np.float32)
-        self._observations = allocate(rows, *obs_shape)
-        self._logits, self._values = allocate(rows, num_actions), allocate(rows)
+        self._padded = np.zeros((rows, *signature.obs_shape), np.float32)
+        self._observations = allocate(rows, *signature.obs_shape)
+        self._policies = allocate(rows, signature.num_actions)
+        self._values = allocate(rows, 1) if signature.column else allocate(rows)
         self._binding = session.io_binding()
-        self._binding.bind_ortvalue_input("observations", self._observations)
-        self._binding.bind_ortvalue_output("logits", self._logits)
-        self._binding.bind_ortvalue_output("values", self._values)
+        self._binding.bind_ortvalue_input(signature.input, self._observations)
+        self._binding.bind_ortvalue_output(signature.policy, self._policies)
+        self._binding.bind_ortvalue_output(signature.value, self._values)
         self._options = None
         if graph is not None:
             self._options = ort.RunOptions()
@@ -276,15 +335,17 @@ class _Lane:
         self._observations.update_inplace(self._padded)
         self._session.run_with_iobinding(self._binding, self._options)
 
-    def run(self, observations: NDArray[np.float32], logits: NDArray[np.float32], values: NDArray[np.float32]) -> None:
-        """Evaluates at most as many rows as the bucket has, into `logits` and `values`."""
+    def run(
+        self, observations: NDArray[np.float32], policies: NDArray[np.float32], values: NDArray[np.float32]
+    ) -> None:
+        """Evaluates at most as many rows as the bucket has, into `policies` and `values`."""
         rows = len(observations)
         # What earlier batches left in the rows behind these is computed too, and not looked at.
         self._padded[:rows] = observations
         self._observations.update_inplace(self._padded)
         self._session.run_with_iobinding(self._binding, self._options)
-        logits[:] = self._logits.numpy()[:rows]
-        values[:] = self._values.numpy()[:rows]
+        policies[:] = self._policies.numpy()[:rows]
+        values[:] = self._values.numpy()[:rows].reshape(-1)
 
 
 def network_id(model: bytes) -> int:
@@ -430,25 +491,3 @@ def _preload(ort: Any) -> str:
         ort.preload_dlls()
     failed = [line for line in said.getvalue().splitlines() if line.startswith("Failed")]
     return failed[0] if failed else ""
-
-
-def _check_signature(session: Any, name: str) -> tuple[tuple[int, int, int], int]:
-    """(C, H, W) and A, read from the model's declared inputs and outputs."""
-    declared = {value.name: value for value in (*session.get_inputs(), *session.get_outputs())}
-    inputs = [value.name for value in session.get_inputs()]
-    outputs = [value.name for value in session.get_outputs()]
-    if inputs != ["observations"] or not set(_OUTPUTS) <= set(outputs):
-        raise ModelError(f"{name} maps {inputs} to {outputs}, expected ['observations'] to {_OUTPUTS}")
-    for key, rank in (("observations", 4), ("logits", 2), ("values", 1)):
-        value = declared[key]
-        if value.type != "tensor(float)":
-            raise ModelError(f"{name}: {key} is {value.type}, expected tensor(float)")
-        if len(value.shape) != rank:
-            raise ModelError(f"{name}: {key} has shape {value.shape}, expected {rank} dimensions")
-        if isinstance(value.shape[0], int):
-            raise ModelError(f"{name}: {key} has a fixed batch of {value.shape[0]}, expected a free first dimension")
-    sizes = [*declared["observations"].shape[1:], declared["logits"].shape[1]]
-    if not all(isinstance(size, int) and size > 0 for size in sizes):
-        raise ModelError(f"{name}: only the batch may be free, got observations [B, {sizes[:3]}], logits {sizes[3:]}")
-    planes, height, width, actions = sizes
-    return (planes, height, width), actions

@@ -122,6 +122,7 @@ def provider_options(
     cache_dir: Path,
     runtime_version: str,
     cuda_graph: bool = False,
+    input_name: str = "observations",
 ) -> list[tuple[str, dict[str, str]]]:
     """The `providers` of an `InferenceSession` on a GPU.
 
@@ -136,6 +137,7 @@ def provider_options(
         cache_dir: where TensorRT keeps its engines.
         runtime_version: ONNX Runtime's, as an engine fits one version only.
         cuda_graph: record each bucket's kernels once and replay them.
+        input_name: of the model.
     """
     cuda = {
         "device_id": str(device.index),
@@ -149,7 +151,7 @@ def provider_options(
         return [(device.provider, cuda)]
     least, most = buckets[0], buckets[-1]
     shapes = {
-        name: "observations:" + "x".join(str(size) for size in (rows, *obs_shape))
+        name: f"{input_name}:" + "x".join(str(size) for size in (rows, *obs_shape))
         for name, rows in (("min", least), ("opt", buckets[len(buckets) // 2]), ("max", most))
     }
     tensorrt = {

@@ -3,16 +3,20 @@
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+import azpy
 from azpy.errors import AzpyError, ModelError, SettingsError
 from azpy.onnx import OnnxEvaluator
+from azpy.signature import logits_of_priors
 
 
 class Shape:
@@ -64,6 +68,82 @@ def make_model(
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
     return bytes(model.SerializeToString())
+
+
+def make_priors_model(
+    *,
+    names: tuple[str, str, str] = ("States", "Priors", "Values"),
+    shape: tuple[Any, ...] = ("batch", 2, 3, 3),
+    actions: int = 9,
+    batch: int | None = None,
+    fixed_outputs: int | None = None,
+    softmax: bool = True,
+    never: tuple[int, ...] = (),
+    flat_values: bool = False,
+    per_row: int = 1,
+    seed: int = 1,
+) -> bytes:
+    """A linear model of another form: priors over all actions, of which some are always 0, and values [B, 1]."""
+    states, priors, values = names
+    rows: Any = shape[0] if batch is None else batch
+    answered: Any = fixed_outputs or rows
+    rng = np.random.default_rng(seed)
+    cells = int(np.prod(shape[1:]))
+    mask = np.ones((1, actions), np.float32)
+    mask[:, never] = 0
+    initializers = [
+        numpy_helper.from_array(rng.normal(0, 1, (cells, actions)).astype(np.float32), "policy"),
+        numpy_helper.from_array(rng.normal(0, 1, (cells, per_row)).astype(np.float32), "value"),
+        numpy_helper.from_array(mask, "mask"),
+        numpy_helper.from_array(np.array([1], np.int64), "axis"),
+    ]
+    nodes = [
+        helper.make_node("Flatten", [states], ["flat"]),
+        helper.make_node("MatMul", ["flat", "policy"], ["raw"]),
+        helper.make_node("Softmax" if softmax else "Exp", ["raw"], ["shares"]),
+        helper.make_node("Mul", ["shares", "mask"], ["kept"]),
+        helper.make_node("ReduceSum", ["kept", "axis"], ["sum"], keepdims=1),
+        helper.make_node("Div", ["kept", "sum"], [priors])
+        if softmax
+        else helper.make_node("Identity", ["kept"], [priors]),
+        helper.make_node("MatMul", ["flat", "value"], ["column"]),
+        helper.make_node("Tanh", ["column"], ["squashed"]),
+        helper.make_node("Squeeze", ["squashed", "axis"], [values])
+        if flat_values
+        else helper.make_node("Identity", ["squashed"], [values]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "priors",
+        [helper.make_tensor_value_info(states, TensorProto.FLOAT, [rows, *shape[1:]])],
+        [
+            helper.make_tensor_value_info(priors, TensorProto.FLOAT, [answered, actions]),
+            helper.make_tensor_value_info(values, TensorProto.FLOAT, [answered] + ([] if flat_values else [per_row])),
+        ],
+        initializers,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    return bytes(model.SerializeToString())
+
+
+def priors_of(model: bytes, states: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The model's own arithmetic, in numpy."""
+    weights = {item.name: numpy_helper.to_array(item) for item in onnx.load_from_string(model).graph.initializer}
+    flat = states.reshape(len(states), -1).astype(np.float64)
+    raw = flat @ weights["policy"]
+    shares = np.exp(raw - raw.max(axis=1, keepdims=True)) * weights["mask"]
+    return shares / shares.sum(axis=1, keepdims=True), np.tanh(flat @ weights["value"])[:, 0]
+
+
+def renormalised(priors: NDArray[np.float64], legal: Sequence[int]) -> NDArray[np.float64]:
+    """What search should make of priors over all actions."""
+    mass = [float(priors[action]) for action in legal]
+    return np.array([p / sum(mass) if sum(mass) > 0 else 1 / len(legal) for p in mass])
+
+
+def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    weights = np.exp(logits.astype(np.float64) - logits.max())
+    return np.asarray(weights / weights.sum(), np.float64)
 
 
 def test_answers_with_the_model_s_own_arithmetic(tmp_path: Path) -> None:
@@ -152,8 +232,10 @@ def test_forks_answer_from_other_threads() -> None:
         (make_model(names=("x", "logits", "values")), "['x']"),
         (make_model(names=("observations", "p", "values")), "'p'"),
         (make_model(dtype=TensorProto.DOUBLE), "tensor(double)"),
-        (make_model(shape=(4, 2, 3, 3)), "fixed batch of 4"),
-        (make_model(flat_values=False), "values"),
+        (make_priors_model(fixed_outputs=4), "batches of [None, 4, 4]"),
+        (make_priors_model(names=("States", "Priors", "v")), "['States'] to ['Priors', 'v']"),
+        (make_priors_model(per_row=2), "one value a row"),
+        (make_priors_model(softmax=False), "sum to"),
         (make_model(weight=float("nan")), "NaN"),
         (make_model()[:-50], "no usable ONNX model"),
         (b"", "no usable ONNX model"),
@@ -203,3 +285,107 @@ def test_a_model_with_its_weights_in_another_file_is_refused(tmp_path: Path, mon
         ModelError, match=r"keeps its weights in another file, expected one file: .*external_data=False"
     ):
         OnnxEvaluator("model.onnx", game=Shape())
+
+
+# Models of other forms
+
+
+@pytest.mark.parametrize("flat_values", [False, True])
+@pytest.mark.parametrize("names", [("States", "Priors", "Values"), ("states", "PRIORS", "values"), ("x", "p", "v")])
+def test_a_model_with_priors_answers_with_the_logits_of_its_priors(
+    names: tuple[str, str, str], flat_values: bool
+) -> None:
+    model = make_priors_model(names=names, never=(2, 5), flat_values=flat_values)
+    if names == ("x", "p", "v"):
+        evaluator = OnnxEvaluator(model, game=Shape(), input="x", policy="p", value="v", policy_kind="priors")
+    else:
+        evaluator = OnnxEvaluator(model, game=Shape())
+    states = np.random.default_rng(0).random((5, 2, 3, 3), dtype=np.float32)
+    logits, values = evaluator.evaluate_batch(states)
+    priors, expected = priors_of(model, states)
+    assert logits.shape == (5, 9)
+    assert values.shape == (5,)
+    assert np.isfinite(logits).all()
+    np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
+    for row in range(5):
+        for legal in ([0, 1, 3], [1, 2, 5, 8], list(range(9))):
+            np.testing.assert_allclose(softmax(logits[row, legal]), renormalised(priors[row], legal), atol=1e-6)
+        np.testing.assert_array_equal(softmax(logits[row, [2, 5]]), [0.5, 0.5])  # no mass at all
+
+
+def test_search_sees_priors_renormalised_over_the_legal_actions() -> None:
+    state = azpy.make_game("tic_tac_toe")
+    model = make_priors_model(never=(0, 8))
+    evaluator = OnnxEvaluator(model, game=state)
+    for action in (4, 1, 3):
+        state.play(action)
+        priors, _ = priors_of(model, state.observation()[None])
+        result = azpy.Search(evaluator, simulations=1).run(state)
+        np.testing.assert_allclose(result.priors, renormalised(priors[0], state.legal_actions()), atol=1e-6)
+    for action in (5, 6, 2, 7):
+        state.play(action)
+    assert state.legal_actions() == [0, 8]
+    assert azpy.Search(evaluator, simulations=1).run(state).priors.tolist() == [0.5, 0.5]
+
+
+def test_small_priors_keep_their_ratios_and_zero_stays_finite() -> None:
+    least = float(np.finfo(np.float32).tiny)
+    priors = np.array([[1 - 1e-7, 4e-20, 1e-20, 0, least, least / 8, 0, 0]], np.float32)
+    logits = logits_of_priors(priors, "a model")
+    assert logits.dtype == np.float32
+    assert np.isfinite(logits).all()
+    np.testing.assert_allclose(softmax(logits[0, [1, 2]]), [0.8, 0.2], rtol=1e-5)
+    assert softmax(logits[0, [0, 3]]).tolist()[1] < 1e-37
+    np.testing.assert_array_equal(softmax(logits[0, [3, 4, 5, 6, 7]]), [0.2] * 5)
+    assert np.isnan(logits_of_priors(np.array([[np.nan, 1]], np.float32), "a model")[0, 0])
+    with pytest.raises(ModelError, match=r'a model has a prior of -0\.25, .*policy_kind="logits"'):
+        logits_of_priors(np.array([[1.25, -0.25]], np.float32), "a model")
+
+
+def test_what_a_policy_holds_is_said_by_its_name_or_by_the_user() -> None:
+    assert OnnxEvaluator(make_model()).signature.kind == "logits"
+    assert OnnxEvaluator(make_priors_model()).signature.kind == "priors"
+    # The logarithms of priors are logits: said so, they are not touched.
+    raw = OnnxEvaluator(make_priors_model(), policy_kind="logits")
+    states = np.random.default_rng(0).random((3, 2, 3, 3), dtype=np.float32)
+    np.testing.assert_allclose(raw.evaluate_batch(states)[0], priors_of(make_priors_model(), states)[0], atol=1e-6)
+    with pytest.raises(SettingsError, match="policy_kind must say whether 'p' of model holds logits or priors"):
+        OnnxEvaluator(make_priors_model(names=("States", "p", "Values")), policy="p")
+    with pytest.raises(SettingsError, match="policy_kind must be logits or priors, got 'softmax'"):
+        OnnxEvaluator(make_priors_model(), policy_kind="softmax")
+    with pytest.raises(
+        ModelError, match=r"maps \['States'\] to \['Priors', 'Values'\], expected .* to \['q', 'values'\]"
+    ):
+        OnnxEvaluator(make_priors_model(), policy="q")
+
+
+@pytest.mark.parametrize("batch", [1, 4, 256])
+def test_a_model_of_a_fixed_batch_answers_any_number_of_rows(batch: int) -> None:
+    model = make_priors_model(batch=batch)
+    evaluator = OnnxEvaluator(model, game=Shape())
+    assert evaluator.signature.batch == batch
+    assert evaluator.description == f"CPU, fp32, 1 thread a batch of {batch} rows"
+    for rows in (1, 3, 4, 5, 9, 300):
+        states = np.random.default_rng(rows).random((rows, 2, 3, 3), dtype=np.float32)
+        logits, values = evaluator.evaluate_batch(states)
+        priors, expected = priors_of(model, states)
+        np.testing.assert_allclose(np.exp(logits), priors, atol=1e-5)
+        np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_fixed_batch_s_forks_answer_from_other_threads() -> None:
+    evaluator = OnnxEvaluator(make_priors_model(batch=4))
+    batches = [np.random.default_rng(seed).random((11, 2, 3, 3), dtype=np.float32) for seed in range(4)]
+    expected = [evaluator.evaluate_batch(batch)[0] for batch in batches]
+    wrong: list[int] = []
+
+    def work(index: int, fork: OnnxEvaluator) -> None:
+        same = [(fork.evaluate_batch(batches[index])[0] == expected[index]).all() for _ in range(100)]
+        wrong.append(same.count(False))
+
+    threads = [threading.Thread(target=work, args=(index, evaluator.fork())) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [0, 0, 0, 0]

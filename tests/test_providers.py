@@ -430,8 +430,8 @@ def test_buckets_work_with_the_real_onnx_runtime() -> None:
     from test_onnx import make_model
 
     session = onnxruntime.InferenceSession(make_model(), providers=[CPU])
-    runner = _OnGpu(onnxruntime, lambda: session, ("cpu", 0), (2, 3, 3), 9, (4, 16), cuda_graph=True)
     evaluator = OnnxEvaluator(make_model())
+    runner = _OnGpu(onnxruntime, lambda: session, ("cpu", 0), evaluator.signature, (4, 16), cuda_graph=True)
     for count in (1, 4, 5, 16, 37):
         logits, values = runner.run(rows(count, seed=count))
         expected_logits, expected_values = evaluator.evaluate_batch(rows(count, seed=count))
@@ -440,6 +440,23 @@ def test_buckets_work_with_the_real_onnx_runtime() -> None:
     kept = logits.copy()
     runner.run(rows(37, seed=1))
     np.testing.assert_array_equal(logits, kept)
+
+
+def test_a_bucket_s_memory_has_the_form_of_the_model() -> None:
+    """Other names, priors, and values [B, 1], with the real ONNX Runtime on memory of the CPU."""
+    import onnxruntime
+
+    from test_onnx import make_priors_model
+
+    model = make_priors_model(batch=4)
+    evaluator = OnnxEvaluator(model)
+    session = onnxruntime.InferenceSession(model, providers=[CPU])
+    runner = _OnGpu(onnxruntime, lambda: session, ("cpu", 0), evaluator.signature, (4,), cuda_graph=False)
+    for count in (1, 4, 11):
+        priors, values = runner.run(rows(count, seed=count))
+        logits, expected = evaluator.evaluate_batch(rows(count, seed=count))
+        np.testing.assert_array_equal(np.log(priors), logits)
+        np.testing.assert_array_equal(values, expected)
 
 
 # TensorRT

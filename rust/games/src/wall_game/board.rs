@@ -170,6 +170,13 @@ impl Board {
         (0..2 * self.cells()).filter(|&slot| self.is_slot(slot) && self.is_closed(slot))
     }
 
+    /// [`Board::open`] of every cell.
+    pub(super) fn all_open(&self) -> [u8; MAX_CELLS] {
+        let mut open = [0; MAX_CELLS];
+        open[..self.cells()].iter_mut().enumerate().for_each(|(cell, open)| *open = self.open(cell));
+        open
+    }
+
     /// Directions in which no edge of the cell is closed, one bit each.
     #[inline]
     pub(super) fn open(&self, cell: usize) -> u8 {
@@ -186,8 +193,8 @@ impl Board {
         if direction < 2 { cell + stride } else { cell - stride }
     }
 
-    /// Writes the lengths of the shortest paths from a cell to all of them, or [`FAR`].
-    pub(super) fn distances(&self, from: usize, out: &mut [u16]) {
+    /// Writes the lengths of the shortest paths from a cell to all of them, or [`FAR`]. `open` is that of this board.
+    pub(super) fn distances(&self, open: &[u8; MAX_CELLS], from: usize, out: &mut [u16]) {
         let (mut queue, mut head, mut tail) = ([0_u16; MAX_CELLS], 0, 1);
         out.fill(FAR);
         out[from] = 0;
@@ -195,12 +202,12 @@ impl Board {
         while head < tail {
             let cell = usize::from(queue[head]);
             head += 1;
-            let mut open = self.open(cell);
-            while open != 0 {
-                let next = self.neighbour(cell, open.trailing_zeros() as usize);
-                open &= open - 1;
+            let (mut todo, further) = (open[cell], out[cell] + 1);
+            while todo != 0 {
+                let next = self.neighbour(cell, todo.trailing_zeros() as usize);
+                todo &= todo - 1;
                 if out[next] == FAR {
-                    out[next] = out[cell] + 1;
+                    out[next] = further;
                     queue[tail] = next as u16;
                     tail += 1;
                 }
@@ -211,7 +218,7 @@ impl Board {
     /// The length of the shortest path between two cells, or [`FAR`].
     pub(super) fn distance(&self, from: usize, to: usize) -> u16 {
         let mut distances = [0; MAX_CELLS];
-        self.distances(from, &mut distances[..self.cells()]);
+        self.distances(&self.all_open(), from, &mut distances[..self.cells()]);
         distances[to]
     }
 

@@ -424,16 +424,18 @@ impl Game for WallGame {
         let (cells, own, other) = (self.board.cells(), self.mover(), self.mover().opponent());
         let (paths, rest) = row.split_at_mut(4 * cells);
         let pieces = [(own, CAT), (other, MOUSE), (other, CAT), (own, MOUSE)];
-        let mut distances = [0; MAX_CELLS];
+        let (open, mut distances) = (self.board.all_open(), [0; MAX_CELLS]);
         for (plane, (player, pawn)) in paths.chunks_exact_mut(cells).zip(pieces) {
-            self.board.distances(self.pawn(player, pawn), &mut distances[..cells]);
+            self.board.distances(&open, self.pawn(player, pawn), &mut distances[..cells]);
             for (value, &distance) in plane.iter_mut().zip(&distances) {
                 *value = if distance == FAR { 1.0 } else { f32::from(distance) / cells as f32 };
             }
         }
         let (edges, rest) = rest.split_at_mut(2 * cells);
-        for (slot, value) in edges.iter_mut().enumerate() {
-            *value = f32::from(u8::from(self.board.is_closed(slot)));
+        let (right, below) = edges.split_at_mut(cells);
+        for ((open, right), below) in open.iter().zip(right).zip(below) {
+            *right = f32::from(!open & 1);
+            *below = f32::from(!open >> 1 & 1);
         }
         let facts = [self.second, own == Player::Zero, self.rules.variant != Variant::Classic];
         for (plane, fact) in rest.chunks_exact_mut(cells).zip(facts) {

@@ -1,0 +1,158 @@
+"""What a model's input and outputs are called, of what shape they are, and how its policy is read.
+
+Knows nothing of ONNX Runtime: it reads what a session declares.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy.errors import ModelError, SettingsError
+
+__all__ = ["Signature", "logits_of_priors", "read_signature"]
+
+# Names that need not be given, in small letters; what a policy of that name holds.
+_INPUTS = ("observations", "states")
+_POLICIES = {"logits": "logits", "priors": "priors"}
+_VALUES = ("values",)
+_KINDS = ("logits", "priors")
+# A prior below the smallest normal float32 counts as that: the logarithm of 0 is no number.
+_LEAST_PRIOR = np.finfo(np.float32).tiny
+
+
+class _Declared(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> list[Any]: ...
+    @property
+    def type(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A model's input and outputs.
+
+    Attributes:
+        input: name of the observations [B, C, H, W].
+        policy: name of the policy [B, A].
+        value: name of the values [B] or [B, 1].
+        kind: what the policy holds: "logits", or "priors" that sum to 1 over all actions.
+        obs_shape: (C, H, W).
+        num_actions: A.
+        batch: B, where the model takes no other; None where it is free.
+        column: whether values are [B, 1].
+    """
+
+    input: str
+    policy: str
+    value: str
+    kind: str
+    obs_shape: tuple[int, int, int]
+    num_actions: int
+    batch: int | None
+    column: bool
+
+
+def read_signature(
+    inputs: Iterable[_Declared],
+    outputs: Iterable[_Declared],
+    model: str,
+    named: Mapping[str, str | None] | None = None,
+    policy_kind: str | None = None,
+) -> Signature:
+    """Finds input, policy and value among what a model declares, and checks them.
+
+    Args:
+        inputs: what it takes.
+        outputs: what it gives; more than are needed may be there.
+        model: its name, for errors.
+        named: names of "input", "policy" and "value", where they are not the usual ones: observations or States, logits
+            or Priors (the first where both are there), values, all in any case of letters.
+        policy_kind: "logits" or "priors"; if not given, the policy's name says it.
+
+    Raises:
+        ModelError: names that are not there, or shapes and types that do not do.
+        SettingsError: a kind that there is not.
+    """
+    if policy_kind is not None and policy_kind not in _KINDS:
+        raise SettingsError(f"policy_kind must be logits or priors, got {policy_kind!r}")
+    taken, given = {item.name: item for item in inputs}, {item.name: item for item in outputs}
+    asked = {key: name for key, name in (named or {}).items() if name is not None}
+    input_name = _find(taken, asked.get("input"), _INPUTS)
+    policy_name = _find(given, asked.get("policy"), tuple(_POLICIES))
+    value_name = _find(given, asked.get("value"), _VALUES)
+    if input_name is None or policy_name is None or value_name is None or len(taken) > 1:
+        wanted = {"input": "observations", "policy": "logits", "value": "values"} | asked
+        raise ModelError(
+            f"{model} maps {list(taken)} to {list(given)}, expected {[wanted['input']]} to "
+            f"{[wanted['policy'], wanted['value']]}; other names can be given: input=..., policy=..., value=..."
+        )
+    observations, policies, values = taken[input_name], given[policy_name], given[value_name]
+    kind = policy_kind or _POLICIES.get(policies.name.lower())
+    if kind is None:
+        raise SettingsError(f"policy_kind must say whether {policies.name!r} of {model} holds logits or priors")
+    for item, ranks in ((observations, (4,)), (policies, (2,)), (values, (1, 2))):
+        if item.type != "tensor(float)":
+            raise ModelError(f"{model}: {item.name} is {item.type}, expected tensor(float)")
+        if len(item.shape) not in ranks:
+            expected = " or ".join(map(str, ranks))
+            raise ModelError(f"{model}: {item.name} has shape {item.shape}, expected {expected} dimensions")
+    if values.shape[1:] not in ([], [1]):
+        raise ModelError(f"{model}: {values.name} has shape {values.shape}, expected one value a row")
+    batches = [item.shape[0] if isinstance(item.shape[0], int) else None for item in (observations, policies, values)]
+    batch = batches[0]
+    if any(other not in (batch, None) for other in batches) or (batch is not None and batch < 1):
+        raise ModelError(
+            f"{model}: input, policy and values have batches of {batches}, expected the same, or free ones"
+        )
+    sizes = [*observations.shape[1:], policies.shape[1]]
+    if not all(isinstance(size, int) and size > 0 for size in sizes):
+        raise ModelError(
+            f"{model}: only the batch may be free, got {observations.name} [B, {sizes[:3]}], "
+            f"{policies.name} {sizes[3:]}"
+        )
+    planes, height, width, actions = sizes
+    column = len(values.shape) == 2
+    shape = (planes, height, width)
+    return Signature(observations.name, policies.name, values.name, kind, shape, actions, batch, column)
+
+
+def _find(declared: dict[str, Any], wanted: str | None, usual: tuple[str, ...]) -> str | None:
+    """The name that was asked for if it is there, else the first of the usual ones that is."""
+    if wanted is not None:
+        return wanted if wanted in declared else None
+    found = {name.lower(): name for name in declared}
+    return next((found[name] for name in usual if name in found), None)
+
+
+def logits_of_priors(priors: NDArray[np.float32], what: str) -> NDArray[np.float32]:
+    """Logits whose softmax over any set of actions is their priors divided by the sum of these.
+
+    A prior of 0 counts as the smallest normal float32, 1.2e-38: next to any other it is 0 again, and where all of a set
+    are 0 the softmax is even.
+
+    Args:
+        priors: [B, A] float32, at least 0.
+        what: where they come from, for errors.
+
+    Returns:
+        [B, A] float32, all finite; NaN stays NaN.
+
+    Raises:
+        ModelError: a prior below 0.
+
+    Example:
+        >>> priors = np.array([[0.5, 0.25, 0.0, 0.25]], np.float32)
+        >>> weights = np.exp(logits_of_priors(priors, "a model"))[0, 1:]  # the first action is not legal
+        >>> (weights / weights.sum()).round(3).tolist()
+        [0.5, 0.0, 0.5]
+    """
+    if (priors < 0).any():
+        raise ModelError(
+            f'{what} has a prior of {priors.min():g}, expected at least 0: logits need policy_kind="logits"'
+        )
+    return np.log(np.maximum(priors, _LEAST_PRIOR))
