@@ -79,9 +79,9 @@ def test_a_python_class_is_found_in_the_current_folder(heap: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "text"),
     [
-        ("nope", "unknown game \"nope\"; there are:"),
-        ("connect_four(depth=3)", "has no parameter \"depth\"; it has: width, height, k"),
-        ("connect_four(width)", "expected parameter=value in game \"connect_four(width)\", got \"width\""),
+        ("nope", 'unknown game "nope"; there are:'),
+        ("connect_four(depth=3)", 'has no parameter "depth"; it has: width, height, k'),
+        ("connect_four(width)", 'expected parameter=value in game "connect_four(width)", got "width"'),
         ("connect_four(width=wide)", "width must be a whole number >= 0, got wide"),
         ("connect_four(width=0)", "connect_four(width=0)"),
         ("hex(size=14)", "the size must be from 3 to 13, got 14"),
