@@ -19,7 +19,6 @@ GAMES: dict[str, Any] = {
     "pig": "pig",
     "hex": azpy.make_game("hex", size=3, swap=1),
     "othello": azpy.make_game("othello", size=4),
-    "go": azpy.make_game("go", size=5),
     "breakthrough": azpy.make_game("breakthrough", width=3, height=4),
     "python": Countdown(12, passes=1),
 }
