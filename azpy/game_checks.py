@@ -32,6 +32,7 @@ __all__ = [
     "cloned",
     "examine",
     "facts_of",
+    "offered",
     "play",
 ]
 
@@ -290,6 +291,14 @@ def asked_twice(position: Position) -> Facts:
     facts = facts_of(position)
     _same("asking", facts, facts_of(position), "the same position asked twice differs in")
     return facts
+
+
+def offered(position: Position) -> tuple[int, ...]:
+    """The actions that can be played: legal ones, or outcomes of a roll."""
+    turn = _turn(position)
+    if turn == CHANCE:
+        return tuple(outcome for outcome, chance in zip(*_chances(position), strict=True) if chance > 0)
+    return () if turn == TERMINAL else _legal(position)
 
 
 def examine(position: Position, attributes: Attributes) -> Look:

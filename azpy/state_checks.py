@@ -16,9 +16,8 @@ _TRIED = 6  # illegal actions in a position
 
 def check_refusals(state: State, facts: Facts, number: int) -> None:
     """A few actions that are not on offer, others for another `number`: refused, and nothing changed."""
-    free = [action for action in range(state.num_actions) if action not in set(facts.actions)]
-    some = [free[(number + index * max(1, len(free) // _TRIED)) % len(free)] for index in range(_TRIED)] if free else []
-    for action in {*some, state.num_actions, 2**32 - 1, -1} - set(facts.actions):
+    some = [(number + index * state.num_actions // _TRIED) % state.num_actions for index in range(_TRIED)]
+    for action in {*some, state.num_actions, 2**32 - 1, -1}.difference(facts.actions):
         tried = state.clone()
         try:
             tried.play(action)

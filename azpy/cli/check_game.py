@@ -84,8 +84,15 @@ def _finding(finding: Finding) -> list[str]:
 
 
 def _line(begin: str, names: tuple[str, ...]) -> str:
-    plies = f"{len(names)} {'ply' if len(names) == 1 else 'plies'}"
-    return f"  {begin} {plies}: {', '.join(names)}" if names else f"  {begin.removesuffix('after')}at the start"
+    return (
+        f"  {begin} {_plies(len(names))}: {', '.join(names)}"
+        if names
+        else f"  {begin.removesuffix('after')}at the start"
+    )
+
+
+def _plies(number: int) -> str:
+    return f"{number} {'ply' if number == 1 else 'plies'}"
 
 
 def _board(board: str) -> list[str]:
@@ -94,13 +101,13 @@ def _board(board: str) -> list[str]:
 
 def _proved(report: Report) -> list[str]:
     """What was seen, one line a kind."""
-    reach = "which are all there is to see" if report.complete else f"every one of up to {report.depth} plies"
+    reach = "which are all there is to see" if report.complete else f"every one of up to {_plies(report.depth)}"
     lines = [f"{report.positions:,} positions by key; {report.lines:,} lines of play from the start, {reach}"]
     if report.games:
         shortest, longest = report.lengths or (0, 0)
         results = ", ".join(f"{value:+g} in {count}" for value, count in sorted(report.results.items(), reverse=True))
         lines.append(f"{report.games:,} random games to the end; outcomes for player 0: {results}")
-        lines.append(f"games of {shortest} to {longest} plies, of at most {report.max_plies} (max_plies)")
+        lines.append(f"games of {shortest} to {_plies(longest)}, of at most {report.max_plies} (max_plies)")
     lines.append(
         "each position: legal actions, observation and key as they must be, the same however it was reached, "
         "and clones that "
@@ -113,8 +120,8 @@ def _proved(report: Report) -> list[str]:
         lines.append(f"{report.elsewhere} positions the same in another process with other hashes")
     if report.searches:
         lines.append(f"{report.searches} searches, visit for visit the same with a cache and without")
-    lines.append(f"took {report.seconds:.1f} s; at random the core plays {report.plies_per_second:,.0f} plies a second")
-    return lines
+    speed = f"; at random the core plays {report.plies_per_second:,.0f} plies a second" if report.games else ""
+    return [*lines, f"took {report.seconds:.1f} s{speed}"]
 
 
 if __name__ == "__main__":
