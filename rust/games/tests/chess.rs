@@ -238,6 +238,10 @@ fn az119_shows_which_boards_had_been_there_before() {
     // The board before e4 was that of the start.
     assert_eq!(repeated, expected(&[(14 + 12, "all 1")]));
     assert_eq!(planes(&state).iter().filter(|(plane, _)| plane % 14 == 5 && *plane < 112).count(), 6);
+    // The oldest of the eight has knights on f3 and f6 alone.
+    let knights = planes(&at("Nf3 Nf6 Nc3 Nc6 a3 a6 b3 b6 e4"));
+    let oldest: Vec<_> = knights.into_iter().filter(|(plane, _)| [14 * 7 + 1, 14 * 7 + 7].contains(plane)).collect();
+    assert_eq!(oldest, expected(&[(14 * 7 + 1, "55 71"), (14 * 7 + 7, "01 25")]));
 }
 
 fn ending(text: &str) -> Option<Ending> {
@@ -596,6 +600,26 @@ fn keys_cover_clock_past_and_options() {
         let once = start.parse("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 4 3").unwrap();
         assert_eq!(twice.fen(), once.fen());
         assert_ne!(twice.key(), once.key());
+        // Eight boards alike, none of them repeated; what was there before and can come again is not the same.
+        let way = "Nh3 Nh6 Nf4 Nf5 Nh5 Nh4 Ng3 Ng6";
+        let [one, other] = ["Nf3 Nf6 Ng1 Ng8 Nc3 Nc6", "Nc3 Nc6 Na4 Na5 Nc3 Nc6"]
+            .map(|line| start.parse(&format!("{line} {way}")).unwrap());
+        assert_eq!((one.fen(), encode(&one)), (other.fen(), encode(&other)));
+        assert_ne!(one.key(), other.key());
+    }
+    // What az119 alone shows: the boards on the way, and that the board before e4 was there for the second time.
+    let before = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 4 3";
+    let way = "e4 e5 d4 d5 c4 c5 b4";
+    for [one, other] in [
+        ["e3 a6 d3 b6".to_owned(), "d3 a6 e3 b6".to_owned()],
+        ["a3 e6 b3 d6".to_owned(), "a3 d6 b3 e6".to_owned()],
+        [format!("Nf3 Nf6 Ng1 Ng8 {way}"), format!("{before} moves {way}")],
+    ] {
+        let [one18, other18] = [&one, &other].map(|text| az18().parse(text).unwrap());
+        assert_eq!((one18.fen(), one18.key()), (other18.fen(), other18.key()));
+        let [one119, other119] = [&one, &other].map(|text| at(text));
+        assert_ne!(encode(&one119), encode(&other119));
+        assert_ne!(one119.key(), other119.key());
     }
     let options = [
         (Encoding::Az18, None, 512),
