@@ -181,7 +181,7 @@ def compare_with_gnubg(positions: list[azpy.State]) -> int:
         ends = {f"{end[mover]} {end[1 - mover]}" for end in map(counts_of, our_ends(rolled, mover).values())}
         asked.append((own, other, ends, str(rolled)))
         commands += f"set board {position_id(own, other)}\nset dice {' '.join(dice)}\nhint 5000\n"
-    command = [GNUBG, "-t", "-q", "-r"]
+    command = [str(GNUBG), "-t", "-q", "-r"]
     done = subprocess.run(command, input=commands, capture_output=True, text=True, check=True, timeout=250)
     _, *answers = done.stdout.split("The dice have been set to")
     assert len(answers) == len(asked)
