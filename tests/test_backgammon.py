@@ -213,7 +213,7 @@ def test_plays_are_those_of_gnu_backgammon() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(GNUBG is None, reason="needs gnubg")
 def test_plays_of_many_positions_are_those_of_gnu_backgammon() -> None:
-    positions = before_rolls(100)
+    positions = before_rolls(30)
     compared = [compare_with_gnubg(positions[n : n + 500]) for n in range(0, len(positions), 500)]
     print(f"{len(positions)} positions, {sum(compared)} boards after plays compared with GNU Backgammon, none differs")
 
