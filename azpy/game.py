@@ -85,8 +85,8 @@ class Game(ABC):
     def play(self, action: int) -> None:
         """Plays a legal action, or takes a chance outcome, in place.
 
-        Searches play what `legal_actions` or `chance_outcomes` gave. A game whose `play` refuses other actions may have a
-        method `play_legal` that does not look: searches call that one if it is there.
+        Searches play what `legal_actions` or `chance_outcomes` gave. A game whose `play` refuses other actions may have
+        a method `play_legal` that does not look: searches call that one if it is there.
         """
 
     @abstractmethod

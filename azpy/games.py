@@ -154,8 +154,8 @@ class OpenSpielGame(Game):
         """Plays an action, or takes a chance outcome, in place.
 
         Raises:
-            ValueError: it is not legal here; the position stays as it was. Many of OpenSpiel's own games take what is not
-                legal, or crash.
+            ValueError: it is not legal here, and nothing has changed. (Many of OpenSpiel's games take such actions, or
+                crash.)
         """
         turn = self.turn()
         if turn == TERMINAL:

@@ -253,6 +253,21 @@ def test_what_is_not_legal_is_refused_and_changes_nothing(name: str) -> None:
         game.play(0)
 
 
+def test_searches_do_not_ask_again_what_is_legal(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[int]()
+    play = OpenSpielGame.play
+
+    def noted(game: OpenSpielGame, action: int) -> None:
+        asked.append(action)
+        play(game, action)
+
+    monkeypatch.setattr(OpenSpielGame, "play", noted)
+    game = open_spiel("breakthrough(rows=5,columns=4)")
+    game.play(game.legal_actions()[0])
+    assert azpy.Search(azpy.UniformEvaluator(), simulations=100).run(game).visits.sum() == 100
+    assert len(asked) == 1
+
+
 def test_a_game_that_openspiel_does_not_end_in_time_is_a_draw() -> None:
     game = open_spiel("breakthrough(rows=5,columns=4)")
     game.max_plies = 4
