@@ -361,7 +361,7 @@ def replayed(rolls: Sequence[int]) -> Callable[[Position], int]:
 
 
 # Where the usual board is large: a plain recursion takes as long as there are actions.
-SMALL = {"hex": {"size": 4, "swap": 1}, "othello": {"size": 4}}
+SMALL = {"hex": {"size": 4, "swap": 1}, "othello": {"size": 4}, "wall_game": {"width": 3, "height": 3}}
 
 
 @functools.cache

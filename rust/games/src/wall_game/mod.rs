@@ -214,12 +214,12 @@ impl WallGame {
     }
 
     /// Ends the turn with fewer than two actions, which the rules allow and search never does: the policy has no number
-    /// for it. A capture is judged.
+    /// for it. A capture is judged. Who has no action may end the turn too, though search counts that as lost.
     ///
     /// # Errors
     /// If it is nobody's turn.
     pub fn end_turn(&mut self) -> Result<(), String> {
-        if self.status != Status::Playing {
+        if self.status == Status::Undrawn || self.captured().is_some() || self.turns == MAX_TURNS {
             return Err("no turn can end here: the game is over, or its start is not drawn yet".to_owned());
         }
         self.next_turn();
