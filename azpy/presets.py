@@ -65,6 +65,15 @@ PRESETS: dict[str, dict[str, Any]] = {
         "opening_plies": 4,
         "match_opening_plies": 4,
     },
+    # A turn is two actions of one player: plies are counted in actions.
+    "wall_game": {
+        "network": "6x64",
+        "simulations": 200,
+        "games_per_iteration": 128,
+        "temperature_plies": 24,
+        "opening_plies": 4,
+        "match_opening_plies": 4,
+    },
     "pig": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 2},
     "dice_nim": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 0},
 }

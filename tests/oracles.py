@@ -368,6 +368,7 @@ SMALL = {
     "gomoku": {"size": 5, "k": 4},
     "hex": {"size": 4, "swap": 1},
     "othello": {"size": 4},
+    "wall_game": {"width": 3, "height": 3},
 }
 
 

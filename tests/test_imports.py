@@ -129,6 +129,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "players": {*NETWORKS, *SHOWING, *ABOVE},
     "events": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs"},
     "providers": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
+    "signature": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
     "probe_model": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
     "doctor": {*NETWORKS, *SHOWING, *ABOVE, "azpy.network", "azpy.runs", "azpy.arena"},
     "torch_evaluator": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy.onnx", "azpy.arena"},

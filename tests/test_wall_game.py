@@ -42,6 +42,7 @@ class Twin:
     turns: int = 0
     second: bool = False
     behind: tuple[str, Cell] | None = None
+    known: list[int] | None = None  # legal actions, once they are asked for
 
     @classmethod
     def start(cls, columns: int, rows: int, **options: Any) -> "Twin":
@@ -61,22 +62,24 @@ class Twin:
     def classic(self) -> bool:
         return self.options.get("variant") == "classic"
 
+    @functools.cached_property
     def cells(self) -> list[Cell]:
         return [(column, row) for column in range(self.columns) for row in range(self.rows)]
 
     def edges(self) -> list[Edge | None]:
         """By number in the policy; None at the rim."""
-        inside = set(self.cells())
-        pairs = [(cell, (cell[0] + 1, cell[1])) for cell in self.cells()]
-        pairs += [(cell, (cell[0], cell[1] + 1)) for cell in self.cells()]
+        inside = set(self.cells)
+        pairs = [(cell, (cell[0] + 1, cell[1])) for cell in self.cells]
+        pairs += [(cell, (cell[0], cell[1] + 1)) for cell in self.cells]
         return [frozenset(pair) if pair[1] in inside else None for pair in pairs]
 
     def paths_from(self, source: Cell, walls: set[Edge]) -> dict[Cell, int]:
-        inside, lengths, queue = set(self.cells()), {source: 0}, [source]
+        lengths, queue = {source: 0}, [source]
         for cell in queue:
             for right, down in STEPS:
                 other = (cell[0] + right, cell[1] + down)
-                if other in inside and other not in lengths and frozenset((cell, other)) not in walls:
+                on_board = 0 <= other[0] < self.columns and 0 <= other[1] < self.rows
+                if on_board and other not in lengths and frozenset((cell, other)) not in walls:
                     lengths[other] = lengths[cell] + 1
                     queue.append(other)
         return lengths
@@ -93,6 +96,11 @@ class Twin:
         return "CM"[piece], (column + STEPS[step][0], row + STEPS[step][1])
 
     def legal(self) -> list[int]:
+        if self.known is None:
+            self.known = self.find_legal()
+        return self.known
+
+    def find_legal(self) -> list[int]:
         edges = self.edges()
         legal = [
             number
@@ -102,12 +110,12 @@ class Twin:
         for number in range(len(edges), len(edges) + (4 if self.classic else 8)):
             piece, cell = self.target(number)
             passage = frozenset((self.pieces[self.mover, piece], cell))
-            if cell in self.cells() and passage not in self.walls and (piece, cell) != self.behind:
+            if cell in self.cells and passage not in self.walls and (piece, cell) != self.behind:
                 legal.append(number)
         return legal
 
     def play(self, number: int) -> None:
-        edges, behind = self.edges(), None
+        edges, behind, self.known = self.edges(), None, None
         if number < len(edges):
             edge = edges[number]
             assert edge is not None
@@ -139,11 +147,11 @@ class Twin:
         sources = ((self.mover, "C"), (1 - self.mover, "M"), (1 - self.mover, "C"), (self.mover, "M"))
         for plane, source in enumerate(sources):
             lengths = self.paths_from(self.pieces[source], self.walls)
-            for cell in self.cells():
-                planes[plane][cell] = lengths[cell] / len(self.cells()) if cell in lengths else 1
+            for cell in self.cells:
+                planes[plane][cell] = lengths[cell] / len(self.cells) if cell in lengths else 1
         for number, edge in enumerate(self.edges()):
-            kind, cell = divmod(number, len(self.cells()))
-            planes[4 + kind][self.cells()[cell]] = edge is None or edge in self.walls
+            kind, cell = divmod(number, len(self.cells))
+            planes[4 + kind][self.cells[cell]] = edge is None or edge in self.walls
         planes[6], planes[7], planes[8] = self.second, self.mover == 0, not self.classic
         return planes
 
@@ -151,9 +159,9 @@ class Twin:
         return f"{'abcdefghijklmnopqrst'[cell[0]]}{self.rows - cell[1]}"
 
     def name(self, number: int) -> str:
-        if number < 2 * len(self.cells()):
-            kind, cell = divmod(number, len(self.cells()))
-            column, row = self.cells()[cell]
+        if number < 2 * len(self.cells):
+            kind, cell = divmod(number, len(self.cells))
+            column, row = self.cells[cell]
             return f"^{self.cell_name((column, row + 1))}" if kind else f">{self.cell_name((column, row))}"
         piece, cell_to = self.target(number)
         return piece + self.cell_name(cell_to)
@@ -230,7 +238,7 @@ def check_turn(turn: azpy.State, actions: list[int], after: azpy.State) -> None:
 def random_twin(columns: int, rows: int, rng: random.Random, **options: Any) -> Twin:
     """Pieces anywhere, walls that leave paths, any turn and action of it."""
     twin = Twin.start(columns, rows, **options)
-    twin.pieces = {piece: rng.choice(twin.cells()) for piece in twin.pieces}
+    twin.pieces = {piece: rng.choice(twin.cells) for piece in twin.pieces}
     edges = [edge for edge in twin.edges() if edge is not None]
     for edge in rng.sample(edges, rng.randrange(len(edges))):
         if twin.can_hunt(twin.walls | {edge}):
@@ -321,10 +329,10 @@ def test_self_play_of_freestyle_draws_a_start_for_every_game() -> None:
     starts = {int(record.actions[0]) for record in records}
     assert len(starts) == 6
     assert all(record.players[0] == -1 for record in records)
-    buffer = azpy.ReplayBuffer("wall_game(variant=freestyle)", 1000)
+    buffer = azpy.ReplayBuffer("wall_game(variant=freestyle)")
     for record in records:
         buffer.add(record)
-    assert buffer.sample(8, seed=1)["observations"].shape == (8, 9, 12, 10)
+    assert buffer.sample(8, seed=1)[0].shape == (8, 9, 12, 10)
 
 
 # Worked examples that count

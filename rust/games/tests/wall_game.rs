@@ -304,7 +304,10 @@ fn a_player_without_an_action_loses() {
     assert_eq!(winner(&position), -1.0, "{}", position.render());
     // By playing: Blue's cat steps into a dead end.
     let text = "cats b2 b1 mice a2 a2 walls ^a1 turn 1 blue";
-    assert_eq!(winner(&start.parse(text).unwrap().parse("Ca1").unwrap()), 1.0);
+    let stuck = start.parse(text).unwrap().parse("Ca1").unwrap();
+    assert_eq!(winner(&stuck), 1.0);
+    // The rules let Blue stop there, where search does not.
+    assert_eq!(stuck.parse("end_turn").unwrap().turn(), Turn::Player(Player::Zero));
 }
 
 #[test]

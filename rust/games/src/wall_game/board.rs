@@ -279,10 +279,54 @@ impl Board {
         Slots { edges, strides: self.strides(), cells: self.cells() }
     }
 
+    /// Where a slot goes; a symmetry maps the rim to the rim.
+    pub(super) fn image_of_slot(&self, symmetry: usize, slot: usize) -> usize {
+        let ([columns, rows], cells) = ([self.columns(), self.rows()], self.cells());
+        let (mut kind, cell) = (slot / cells, slot % cells);
+        let (mut column, mut row) = (cell / rows, cell % rows);
+        // The mirror image of a cell's right edge is the left edge of the image: the right one of the cell before. The
+        // rim, which is no slot, stays where it is.
+        let (beside, below) = (usize::from(kind == 0), usize::from(kind == 1));
+        if symmetry & 1 != 0 {
+            column = (2 * columns - 1 - beside - column) % columns;
+        }
+        if symmetry & 2 != 0 {
+            row = (2 * rows - 1 - below - row) % rows;
+        }
+        if symmetry & 4 != 0 {
+            (column, row, kind) = (row, column, 1 - kind);
+        }
+        kind * cells + column * rows + row
+    }
+
+    /// Where a cell goes.
+    pub(super) fn image_of_cell(&self, symmetry: usize, cell: usize) -> usize {
+        let (mut column, mut row) = (cell / self.rows(), cell % self.rows());
+        if symmetry & 1 != 0 {
+            column = self.columns() - 1 - column;
+        }
+        if symmetry & 2 != 0 {
+            row = self.rows() - 1 - row;
+        }
+        if symmetry & 4 != 0 {
+            (column, row) = (row, column);
+        }
+        column * self.rows() + row
+    }
+
     /// All that tells boards of one size apart.
     pub(super) fn words(&self) -> impl Iterator<Item = u64> {
         let last = |kind: usize| (self.cells() + self.strides()[kind] - 1) / 64;
         let used = move |kind: usize| self.closed[kind].0.into_iter().take(last(kind) + 1);
         used(0).chain(used(1))
     }
+}
+
+/// Where a direction goes. Bit 0 of a symmetry mirrors the columns, bit 1 the rows, bit 2 then swaps columns and rows.
+pub(super) fn image_of_direction(symmetry: usize, mut direction: usize) -> usize {
+    let mirrored = symmetry >> (direction % 2) & 1;
+    if mirrored == 1 {
+        direction = opposite(direction);
+    }
+    if symmetry & 4 != 0 { direction ^ 1 } else { direction }
 }

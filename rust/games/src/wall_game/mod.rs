@@ -33,7 +33,7 @@ use std::str::FromStr;
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 
 use crate::key::{Tag, digest};
-use board::{Board, FAR, MAX_CELLS, MAX_SIDE, Slots, opposite};
+use board::{Board, FAR, MAX_CELLS, MAX_SIDE, Slots, image_of_direction, opposite};
 
 mod board;
 mod notation;
@@ -214,12 +214,12 @@ impl WallGame {
     }
 
     /// Ends the turn with fewer than two actions, which the rules allow and search never does: the policy has no number
-    /// for it. A capture is judged.
+    /// for it. A capture is judged. Who has no action may end the turn too, though search counts that as lost.
     ///
     /// # Errors
     /// If it is nobody's turn.
     pub fn end_turn(&mut self) -> Result<(), String> {
-        if self.status != Status::Playing {
+        if self.status == Status::Undrawn || self.captured().is_some() || self.turns == MAX_TURNS {
             return Err("no turn can end here: the game is over, or its start is not drawn yet".to_owned());
         }
         self.next_turn();
@@ -297,49 +297,6 @@ impl WallGame {
         let drawn = winner == Player::Zero && self.rules.one_move_rule && self.board.distance(cat, mouse) <= 2;
         Some(Some(winner).filter(|_| !drawn))
     }
-
-    /// Where a slot goes; a symmetry maps the rim to the rim.
-    fn image_of_slot(&self, symmetry: usize, slot: usize) -> usize {
-        let ([columns, rows], cells) = ([self.columns(), self.rows()], self.board.cells());
-        let (mut kind, cell) = (slot / cells, slot % cells);
-        let (mut column, mut row) = (cell / rows, cell % rows);
-        // The mirror image of a cell's right edge is the left edge of the image: the right one of the cell before. The
-        // rim, which is no slot, stays where it is.
-        let (beside, below) = (usize::from(kind == 0), usize::from(kind == 1));
-        if symmetry & 1 != 0 {
-            column = (2 * columns - 1 - beside - column) % columns;
-        }
-        if symmetry & 2 != 0 {
-            row = (2 * rows - 1 - below - row) % rows;
-        }
-        if symmetry & 4 != 0 {
-            (column, row, kind) = (row, column, 1 - kind);
-        }
-        kind * cells + column * rows + row
-    }
-
-    fn image_of_cell(&self, symmetry: usize, cell: usize) -> usize {
-        let (mut column, mut row) = (cell / self.rows(), cell % self.rows());
-        if symmetry & 1 != 0 {
-            column = self.columns() - 1 - column;
-        }
-        if symmetry & 2 != 0 {
-            row = self.rows() - 1 - row;
-        }
-        if symmetry & 4 != 0 {
-            (column, row) = (row, column);
-        }
-        column * self.rows() + row
-    }
-}
-
-/// Bit 0 of a symmetry mirrors the columns, bit 1 the rows, bit 2 then swaps columns and rows.
-fn image_of_direction(symmetry: usize, mut direction: usize) -> usize {
-    let mirrored = if direction % 2 == 0 { symmetry & 1 } else { symmetry >> 1 & 1 };
-    if mirrored == 1 {
-        direction = opposite(direction);
-    }
-    if symmetry & 4 != 0 { direction ^ 1 } else { direction }
 }
 
 impl Game for WallGame {
@@ -480,7 +437,7 @@ impl Game for WallGame {
             return action;
         }
         if number < slots {
-            return self.image_of_slot(symmetry, number) as Action;
+            return self.board.image_of_slot(symmetry, number) as Action;
         }
         let step = number - slots;
         (slots + step / 4 * 4 + image_of_direction(symmetry, step % 4)) as Action
@@ -490,8 +447,8 @@ impl Game for WallGame {
         let cells = self.board.cells();
         for (index, &value) in row.iter().enumerate() {
             let image = match index / cells {
-                4 | 5 => 4 * cells + self.image_of_slot(symmetry, index - 4 * cells),
-                plane => plane * cells + self.image_of_cell(symmetry, index % cells),
+                4 | 5 => 4 * cells + self.board.image_of_slot(symmetry, index - 4 * cells),
+                plane => plane * cells + self.board.image_of_cell(symmetry, index % cells),
             };
             out[image] = value;
         }

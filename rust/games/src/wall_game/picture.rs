@@ -10,6 +10,8 @@ const COLORS: [&str; 2] = ["#c0392b", "#2a6fbb"];
 /// Of the SVG, in its units: a cell's side, and the margin with letters and numbers.
 const CELL: usize = 48;
 const MARGIN: usize = 32;
+/// Room for the words below a small board.
+const LEAST_WIDTH: usize = 240;
 
 impl WallGame {
     /// The pieces on a cell, each as (player's number, piece).
@@ -73,7 +75,7 @@ impl WallGame {
     pub(super) fn drawn_as_svg(&self) -> String {
         let (columns, rows, cells) = (self.columns(), self.rows(), self.board.cells());
         let (wide, high) = (columns * CELL, rows * CELL);
-        let (width, height) = (wide + 2 * MARGIN, high + 2 * MARGIN + MARGIN / 2);
+        let (width, height) = ((wide + 2 * MARGIN).max(LEAST_WIDTH), high + 2 * MARGIN + MARGIN / 2);
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\
              <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\
@@ -91,8 +93,10 @@ impl WallGame {
             write(format_args!("<text x=\"{}\" y=\"{y}\">{}</text>", MARGIN / 2, rows - row));
         }
         write(format_args!("<text x=\"{}\" y=\"{}\">{}</text>", width / 2, MARGIN + high + 42, self.caption()));
-        // Each edge between two cells: a thin line, or a wall.
-        for slot in (0..2 * cells).filter(|&slot| self.board.is_slot(slot)) {
+        // Each edge between two cells: a thin line, or a wall, which comes later and so on top.
+        let edges = (0..2 * cells).filter(|&slot| self.board.is_slot(slot));
+        let (walls, lines): (Vec<_>, Vec<_>) = edges.partition(|&slot| self.board.is_closed(slot));
+        for slot in lines.into_iter().chain(walls) {
             let (column, row) = (slot % cells / rows, slot % rows);
             let (x, y) = (MARGIN + column * CELL, MARGIN + row * CELL);
             let [from, to] = if slot < cells {

@@ -35,7 +35,7 @@ impl WallGame {
         for player in PLAYERS {
             let mirrored = |(column, row)| {
                 let cell = column * rows + row;
-                if player == PLAYERS[0] { cell } else { self.image_of_cell(1, cell) }
+                if player == PLAYERS[0] { cell } else { self.board.image_of_cell(1, cell) }
             };
             let pawns = [mirrored(upper), mirrored(lower)].map(|cell| cell as u16);
             self.pawns[player.index()] = pawns;
@@ -45,7 +45,7 @@ impl WallGame {
         while left > 0 {
             let (kind, column, row) = (draws.below(2), draws.below(columns / 2), draws.below(rows));
             let slot = kind * self.board.cells() + column * rows + row;
-            let image = self.image_of_slot(1, slot);
+            let image = self.board.image_of_slot(1, slot);
             if self.is_buildable(slot) {
                 self.board.build(slot);
                 if image == slot || self.is_buildable(image) {
