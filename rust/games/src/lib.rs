@@ -28,10 +28,10 @@ pub mod gomoku;
 mod grid;
 pub mod hex;
 mod key;
+mod notation;
 pub mod othello;
 pub mod pig;
 mod planes;
-mod rows;
 pub mod tictactoe;
 
 pub use breakthrough::Breakthrough;

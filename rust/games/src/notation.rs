@@ -1,0 +1,123 @@
+//! Boards of two players' stones as text: the rows from the top with "/" between, `x` a stone of player 0, `o` one of
+//! player 1 and `.` an empty cell, and after a blank who is to move: `..x/.o./... x`.
+
+use azpy_core::game::Player;
+
+/// `x` or `o`.
+pub(crate) fn mark(player: Player) -> char {
+    match player {
+        Player::Zero => 'x',
+        Player::One => 'o',
+    }
+}
+
+/// A board as it stands in a text.
+pub(crate) struct Board {
+    /// Row by row from the top.
+    pub(crate) cells: Vec<Option<Player>>,
+    pub(crate) mover: Player,
+}
+
+/// Whether a text is meant as a board and not as a line of play. No action is called like a row of a board.
+pub(crate) fn is_board(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    first.contains(['/', '.']) || (!first.is_empty() && first.chars().all(|cell| matches!(cell, 'x' | 'o')))
+}
+
+/// The board as text; `stone` says who has one on a cell, row * width + column.
+pub(crate) fn write_board(
+    width: usize,
+    height: usize,
+    mover: Player,
+    stone: impl Fn(usize) -> Option<Player>,
+) -> String {
+    let row = |row: usize| (0..width).map(|column| stone(row * width + column).map_or('.', mark)).collect::<String>();
+    format!("{} {}", (0..height).map(row).collect::<Vec<_>>().join("/"), mark(mover))
+}
+
+/// Reads a board of that size.
+///
+/// # Errors
+/// Says what is not as it should be.
+pub(crate) fn read_board(text: &str, width: usize, height: usize) -> Result<Board, String> {
+    let shown = |word: &str| format!("{:?}", word.chars().take(40).collect::<String>());
+    let mut words = text.split_whitespace();
+    let rows = words.next().unwrap_or_default();
+    let count = rows.split('/').count();
+    if count != height {
+        return Err(format!("the board must have {height} rows, from the top with \"/\" between them, got {count}"));
+    }
+    let mut cells = Vec::with_capacity(width * height);
+    for (row, number) in rows.split('/').zip(1..) {
+        let length = row.chars().count();
+        if length != width {
+            return Err(format!("row {number} of the board must have {width} cells, got {length}: {}", shown(row)));
+        }
+        for cell in row.chars() {
+            cells.push(match cell {
+                '.' => None,
+                'x' => Some(Player::Zero),
+                'o' => Some(Player::One),
+                _ => return Err(format!("row {number} of the board must be made of x, o and dots, got {cell:?}")),
+            });
+        }
+    }
+    let mover = match words.next() {
+        Some("x") => Player::Zero,
+        Some("o") => Player::One,
+        Some(other) => return Err(format!("after the board stands who is to move, x or o, got {}", shown(other))),
+        None => return Err("after the board stands who is to move, x or o; got nothing".to_owned()),
+    };
+    match words.next() {
+        Some(more) => Err(format!("nothing stands after who is to move, got {}", shown(more))),
+        None => Ok(Board { cells, mover }),
+    }
+}
+
+impl Board {
+    /// Where a player has stones, ascending.
+    pub(crate) fn stones(&self, player: Player) -> impl Iterator<Item = usize> + '_ {
+        self.cells.iter().enumerate().filter(move |&(_, &stone)| stone == Some(player)).map(|(cell, _)| cell)
+    }
+
+    /// How many stones each player has.
+    pub(crate) fn counts(&self) -> [usize; 2] {
+        [Player::Zero, Player::One].map(|player| self.stones(player).count())
+    }
+
+    /// Refuses what cannot be where the players put one stone each in turn, x first.
+    ///
+    /// # Errors
+    /// Says how many stones there are.
+    pub(crate) fn check_turns(&self) -> Result<(), String> {
+        let [x, o] = self.counts();
+        match self.mover {
+            Player::Zero if x == o => Ok(()),
+            Player::Zero => Err(format!("where x is to move both have as many stones, got {x} of x and {o} of o")),
+            Player::One if x == o + 1 => Ok(()),
+            Player::One => Err(format!("where o is to move x has one stone more, got {x} of x and {o} of o")),
+        }
+    }
+
+    /// Refuses what cannot be where a game ends as soon as one has won. `won` is by player; `with_one_stone` says
+    /// whether one stone of the winner can have brought that about.
+    ///
+    /// # Errors
+    /// Says who has won.
+    pub(crate) fn check_winner(&self, won: [bool; 2], with_one_stone: impl Fn(Player) -> bool) -> Result<(), String> {
+        let winner = match won {
+            [false, false] => return Ok(()),
+            [true, true] => return Err("both x and o have won".to_owned()),
+            [true, false] => Player::Zero,
+            [false, true] => Player::One,
+        };
+        let name = mark(winner);
+        if winner == self.mover {
+            return Err(format!("{name} has won, so that {} is to move, got {name}", mark(winner.opponent())));
+        }
+        if !with_one_stone(winner) {
+            return Err(format!("{name} has won more than once: no last stone can have done that"));
+        }
+        Ok(())
+    }
+}
