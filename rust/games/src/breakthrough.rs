@@ -347,7 +347,7 @@ impl Game for Breakthrough {
             let (row, column) = (cell / self.width(), cell % self.width());
             let (x, y) = (MARGIN + column * STEP, MARGIN + row * STEP);
             // As on a chess board, the lower left corner is dark.
-            let fill = if (self.height() - 1 - row + column) % 2 == 0 { "#b58863" } else { "#f0d9b5" };
+            let fill = if (self.height() - 1 - row + column).is_multiple_of(2) { "#b58863" } else { "#f0d9b5" };
             let _ = write!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{STEP}\" height=\"{STEP}\" fill=\"{fill}\"/>");
             if let Some(player) = self.piece(cell) {
                 let fill = ["#c43c3c", "#2f5fb3"][player.index()];
