@@ -51,7 +51,7 @@ def test_gomoku_is_openspiels_in_many_games() -> None:
 
 def test_a_position_is_written_read_and_drawn() -> None:
     state = azpy.parse_state("gomoku", "h8 i9 h9")
-    assert state.to_text() == "15/15/15/15/15/15/7xo6/7x7/15/15/15/15/15/15/15"
+    assert state.to_text() == "/".join(["." * 15] * 6 + [".......xo......", ".......x......."] + ["." * 15] * 7) + " o"
     assert azpy.parse_state("gomoku", state.to_text()).key() == state.key()
     svg = ET.fromstring(state.to_svg())
     assert sum(circle.get("r") == "14" for circle in svg.iter("{http://www.w3.org/2000/svg}circle")) == 3

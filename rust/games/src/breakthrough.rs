@@ -18,8 +18,8 @@ use std::fmt::Write as _;
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 
 use crate::key::{Tag, digest};
+use crate::notation::{is_board, mark, read_board, write_board};
 use crate::planes::mirror_planes;
-use crate::rows;
 
 /// From this height on each player has two rows of pieces. (OpenSpiel's rule; the usual board has eight.)
 const TALL: usize = 6;
@@ -31,7 +31,7 @@ const TALL: usize = 6;
 /// use azpy_games::Breakthrough;
 ///
 /// let start = Breakthrough::new(3, 4)?;
-/// assert_eq!(start.to_text().unwrap(), "ooo/3/3/xxx x");
+/// assert_eq!(start.to_text().unwrap(), "ooo/.../.../xxx x");
 /// let game = start.parse("a1b2 c4c3 b2c3 b4c3 b1c2 c3b2 c2b3 b2a1")?;
 /// assert_eq!(game.render(), "4 o . .\n3 . x .\n2 . . .\n1 o . x\n  a b c");
 /// assert_eq!(game.outcome(), Value(-1.0));
@@ -164,31 +164,19 @@ impl Breakthrough {
         format!("{}{}", char::from(b'a' + column as u8), self.height() - row)
     }
 
-    /// The position in the notation of `to_text`.
-    fn from_rows(&self, text: &str) -> Result<Self, String> {
-        let mut position = Self { pieces: [0; 2], over: false, ..*self };
-        let mut words = text.split_whitespace();
-        let (Some(board), Some(mover), None) = (words.next(), words.next(), words.next()) else {
-            return Err("expected the rows and, after a blank, x or o to move".to_owned());
-        };
-        rows::from_rows(self.width(), self.height(), board, |player, cell| {
-            position.pieces[player.index()] |= 1 << cell
-        })?;
-        position.mover = match mover {
-            "x" => Player::Zero,
-            "o" => Player::One,
-            _ => return Err("expected x or o to move after the rows".to_owned()),
-        };
-        for (player, pieces) in [Player::Zero, Player::One].into_iter().zip(position.pieces) {
-            if pieces.count_ones() as usize > self.num_pieces() {
-                let (glyph, most) = (rows::glyph(player), self.num_pieces());
-                return Err(format!("{} pieces of {glyph}, expected at most {most}", pieces.count_ones()));
+    /// The position that a board as text shows.
+    fn drawn(&self, text: &str) -> Result<Self, String> {
+        let board = read_board(text, self.width(), self.height())?;
+        let mut position = Self { pieces: [0; 2], mover: board.mover, over: false, ..*self };
+        for (player, count) in [Player::Zero, Player::One].into_iter().zip(board.counts()) {
+            if count > self.num_pieces() {
+                return Err(format!("{} has at most {} pieces, got {count}", mark(player), self.num_pieces()));
             }
+            board.stones(player).for_each(|cell| position.pieces[player.index()] |= 1 << cell);
         }
-        if position.has_won(position.mover) {
-            return Err(format!("{mover} has won and is to move: the game was over before"));
-        }
-        position.over = position.has_won(position.mover.opponent());
+        let won = [Player::Zero, Player::One].map(|player| position.has_won(player));
+        board.check_winner(won, |_| true)?;
+        position.over = won != [false; 2];
         Ok(position)
     }
 
@@ -314,7 +302,7 @@ impl Game for Breakthrough {
                 let _ = write!(board, "{:>places$}", self.height() - cell / self.width());
             }
             board.push(' ');
-            board.push(self.piece(cell).map_or('.', rows::glyph));
+            board.push(self.piece(cell).map_or('.', mark));
             if (cell + 1) % self.width() == 0 {
                 board.push('\n');
             }
@@ -359,7 +347,7 @@ impl Game for Breakthrough {
             let (row, column) = (cell / self.width(), cell % self.width());
             let (x, y) = (MARGIN + column * STEP, MARGIN + row * STEP);
             // As on a chess board, the lower left corner is dark.
-            let fill = if (self.height() - 1 - row + column) % 2 == 0 { "#b58863" } else { "#f0d9b5" };
+            let fill = if (self.height() - 1 - row + column).is_multiple_of(2) { "#b58863" } else { "#f0d9b5" };
             let _ = write!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{STEP}\" height=\"{STEP}\" fill=\"{fill}\"/>");
             if let Some(player) = self.piece(cell) {
                 let fill = ["#c43c3c", "#2f5fb3"][player.index()];
@@ -373,10 +361,10 @@ impl Game for Breakthrough {
         svg + "</svg>"
     }
 
-    /// Rows from the top and who is to move, as `to_text` writes them, or the names of the actions that lead there.
+    /// A board as `to_text` writes it, or the names of the actions that lead there.
     fn parse(&self, text: &str) -> Result<Self, String> {
-        if text.contains('/') {
-            return self.from_rows(text);
+        if is_board(text) {
+            return self.drawn(text);
         }
         let mut state = *self;
         for action in self.parse_actions(text)? {
@@ -385,9 +373,8 @@ impl Game for Breakthrough {
         Ok(state)
     }
 
-    /// Rows from the top, `x`, `o` and numbers of empty cells; after a blank, who is to move.
+    /// The rows from the top and who is to move: `ooo/.../.../xxx x`.
     fn to_text(&self) -> Option<String> {
-        let board = rows::to_rows(self.width(), self.num_cells(), |cell| self.piece(cell));
-        Some(format!("{board} {}", rows::glyph(self.mover)))
+        Some(write_board(self.width(), self.height(), self.mover, |cell| self.piece(cell)))
     }
 }

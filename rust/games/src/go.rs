@@ -252,9 +252,9 @@ impl<const WORDS: usize> Go<WORDS> {
     fn double_score(&self) -> i16 {
         let [black, white] = self.board().stones;
         let empty = self.cells().without(black.or(white));
-        let [by_black, by_white] = [self.reached(black, empty), self.reached(white, empty)];
-        let area = |stones: Cells<WORDS>, own: Cells<WORDS>, other| (stones.len() + own.without(other).len()) as i16;
-        2 * (area(black, by_black, by_white) - area(white, by_white, by_black)) - self.half_points
+        // Cells that both reach are nobody's: counted for both, they cancel out.
+        let count = |stones: Cells<WORDS>| (stones.len() + self.reached(stones, empty).len()) as i16;
+        2 * (count(black) - count(white)) - self.half_points
     }
 
     /// The empty cells to which a way over empty cells leads from `stones`.
@@ -509,13 +509,13 @@ impl<const WORDS: usize> Game for Go<WORDS> {
             | (self.mover as u64) << 17
             | u64::from(self.half_points as u16) << 32
             | u64::from(self.plies) << 48;
-        let mut words = [0; 4 + 2 * HISTORY];
+        let mut words = [0; 3 + 2 * HISTORY];
         words[0] = rest;
-        words[1] = self.ko.into();
         // The last boards in their order, older ones as a set: planes show no more of them, and superko asks no more.
-        (words[2], words[3]) = ((self.boards >> 64) as u64, self.boards as u64);
+        // What simple ko bars follows from the last two.
+        (words[1], words[2]) = ((self.boards >> 64) as u64, self.boards as u64);
         let plies = usize::from(self.plies);
-        for (ago, pair) in words[4..].chunks_exact_mut(2).enumerate().take(plies + 1) {
+        for (ago, pair) in words[3..].chunks_exact_mut(2).enumerate().take(plies + 1) {
             let hash = self.recent[(plies - ago) % HISTORY].hash;
             (pair[0], pair[1]) = ((hash >> 64) as u64, hash as u64);
         }

@@ -11,9 +11,10 @@
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 
 use crate::cells::Cells;
+use crate::grid;
 use crate::key::{Tag, digest};
+use crate::notation::{is_board, read_board, write_board};
 use crate::planes::{D4, d4_cell, d4_planes};
-use crate::{grid, rows};
 
 const MIN_SIZE: usize = 3;
 const MAX_SIZE: usize = 19;
@@ -32,7 +33,7 @@ const LETTERS: &[u8; MAX_SIZE] = b"abcdefghijklmnopqrs";
 /// }
 /// assert_eq!(game.render(), "  a b c d\n4 x . . x\n3 . . x .\n2 . x . .\n1 o o . o");
 /// assert_eq!(game.outcome(), Value(1.0));
-/// assert_eq!(game.to_text().unwrap(), "x2x/2x1/1x2/oo1o");
+/// assert_eq!(game.to_text().unwrap(), "x..x/..x./.x../oo.o o");
 /// # Ok::<(), String>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,27 +114,33 @@ impl Gomoku {
         lines.into_iter().any(|(down, right)| 1 + run(down, right) + run(-down, -right) >= self.k())
     }
 
-    /// The position in the notation of `to_text`: rows from the top.
-    fn from_rows(&self, text: &str) -> Result<Self, String> {
+    /// Whether the player has k in a row, and whether one stone can have made all of those.
+    fn rows_of(&self, player: Player) -> (bool, bool) {
+        let own = &self.stones[player.index()];
+        let (mut won, mut with_one_stone) = (false, false);
+        own.for_each(|cell| won |= self.is_in_row(own, cell));
+        own.for_each(|cell| {
+            let mut rest = *own;
+            rest.remove(cell);
+            let mut wins = false;
+            rest.for_each(|other| wins |= self.is_in_row(&rest, other));
+            with_one_stone |= !wins;
+        });
+        (won, with_one_stone)
+    }
+
+    /// The position that a board as text shows.
+    fn drawn(&self, text: &str) -> Result<Self, String> {
+        let board = read_board(text, self.size(), self.size())?;
+        board.check_turns()?;
         let mut position = Self::empty(self.size, self.k);
-        rows::from_rows(self.size(), self.size(), text, |player, cell| position.stones[player.index()].insert(cell))?;
-        let [zero, one] = position.stones.map(|stones| stones.len());
-        position.mover = match zero.checked_sub(one) {
-            Some(0) => Player::Zero,
-            Some(1) => Player::One,
-            _ => return Err(format!("{zero} stones of x and {one} of o, expected as many, or one more of x")),
-        };
-        position.plies = (zero + one) as u16;
-        let has_won = |player: Player| {
-            let (own, mut won) = (&position.stones[player.index()], false);
-            own.for_each(|cell| won |= position.is_in_row(own, cell));
-            won
-        };
-        if has_won(position.mover) {
-            let mover = rows::glyph(position.mover);
-            return Err(format!("{mover} has {} in a row and is to move: the game was over before", self.k));
+        for player in [Player::Zero, Player::One] {
+            board.stones(player).for_each(|cell| position.stones[player.index()].insert(cell));
         }
-        position.won = has_won(position.mover.opponent());
+        (position.mover, position.plies) = (board.mover, board.counts().iter().sum::<usize>() as u16);
+        let rows = [Player::Zero, Player::One].map(|player| position.rows_of(player));
+        board.check_winner(rows.map(|(won, _)| won), |winner| rows[winner.index()].1)?;
+        position.won = rows[position.mover.opponent().index()].0;
         Ok(position)
     }
 }
@@ -237,10 +244,10 @@ impl Game for Gomoku {
         grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), None)
     }
 
-    /// Rows from the top, as `to_text` writes them, or the names of the actions that lead there.
+    /// A board as `to_text` writes it, or the names of the actions that lead there.
     fn parse(&self, text: &str) -> Result<Self, String> {
-        if text.contains('/') {
-            return self.from_rows(text.trim());
+        if is_board(text) {
+            return self.drawn(text);
         }
         let mut state = *self;
         for action in self.parse_actions(text)? {
@@ -249,8 +256,8 @@ impl Game for Gomoku {
         Ok(state)
     }
 
-    /// Rows from the top: `x`, `o` and numbers of empty cells. Who is to move follows from how many there are.
+    /// The rows from the top and who is to move: `.../.x./... o`.
     fn to_text(&self) -> Option<String> {
-        Some(rows::to_rows(self.size(), self.num_cells(), |cell| self.stone(cell)))
+        Some(write_board(self.size(), self.size(), self.mover, |cell| self.stone(cell)))
     }
 }

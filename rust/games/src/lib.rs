@@ -37,7 +37,6 @@ mod notation;
 pub mod othello;
 pub mod pig;
 mod planes;
-mod rows;
 mod svg;
 pub mod tictactoe;
 pub mod wall_game;

@@ -205,31 +205,36 @@ fn what_is_written_is_read_as_the_same_position() {
     for (width, height) in [(8, 8), (3, 4), (2, 32), (21, 3)] {
         check_round_trips(&breakthrough(width, height), 10);
     }
-    assert_eq!(gomoku(15, 5).to_text().unwrap(), ["15"; 15].join("/"));
-    assert_eq!(breakthrough(8, 8).to_text().unwrap(), "oooooooo/oooooooo/8/8/8/8/xxxxxxxx/xxxxxxxx x");
+    assert_eq!(gomoku(3, 3).parse("b2 a1").unwrap().to_text().unwrap(), ".../.x./o.. x");
+    assert_eq!(
+        breakthrough(8, 8).to_text().unwrap(),
+        "oooooooo/oooooooo/......../......../......../......../xxxxxxxx/xxxxxxxx x"
+    );
 }
 
 #[test]
 fn what_cannot_be_read_is_refused_with_the_reason() {
     let refused = |text: &str| gomoku(3, 3).parse(text).unwrap_err();
-    assert_eq!(refused("3/3"), "2 rows between slashes, expected 3");
-    assert_eq!(refused("3/4/3"), "row 2 from the top is \"4\", 4 cells, expected 3");
-    assert_eq!(refused("3/xoxo/3"), "row 2 from the top is \"xoxo\", 4 cells, expected 3");
-    assert_eq!(
-        refused("3/99999999999999999999/3"),
-        "row 2 from the top is \"99999999999999999999\", 1000 cells, expected 3"
-    );
-    assert_eq!(refused("3/1y1/3"), "row 2 from the top has 'y', expected x, o or a number");
-    assert_eq!(refused("xx1/3/3"), "2 stones of x and 0 of o, expected as many, or one more of x");
-    assert_eq!(refused("o2/3/3"), "0 stones of x and 1 of o, expected as many, or one more of x");
-    assert_eq!(refused("xxx/ooo/3"), "x has 3 in a row and is to move: the game was over before");
+    assert_eq!(refused(".../... x"), "the board must have 3 rows, from the top with \"/\" between them, got 2");
+    assert_eq!(refused(".../..../... x"), "row 2 of the board must have 3 cells, got 4: \"....\"");
+    assert_eq!(refused(".../.y./... x"), "row 2 of the board must be made of x, o and dots, got 'y'");
+    assert_eq!(refused(".../.../..."), "after the board stands who is to move, x or o; got nothing");
+    assert_eq!(refused(".../.../... X"), "after the board stands who is to move, x or o, got \"X\"");
+    assert_eq!(refused(".../.../... x x"), "nothing stands after who is to move, got \"x\"");
+    assert_eq!(refused("xx./.../... o"), "where o is to move x has one stone more, got 2 of x and 0 of o");
+    assert_eq!(refused("o../.../... x"), "where x is to move both have as many stones, got 0 of x and 1 of o");
+    assert_eq!(refused("xxx/oo./o.. x"), "x has won, so that o is to move, got x");
+    assert_eq!(refused("xxx/ooo/... x"), "both x and o have won");
+    let twice = "xxx../...../xxx../ooo../oo... o";
+    assert_eq!(gomoku(5, 3).parse(twice).unwrap_err(), "both x and o have won");
+    let twice = "xxx../oo.oo/xxx../o..../..... o";
+    assert_eq!(gomoku(5, 3).parse(twice).unwrap_err(), "x has won more than once: no last stone can have done that");
     assert!(refused("b2 b2").contains("\"b2\""));
     let refused = |text: &str| breakthrough(3, 4).parse(text).unwrap_err();
-    assert_eq!(refused("ooo/3/3/xxx"), "expected the rows and, after a blank, x or o to move");
-    assert_eq!(refused("ooo/3/3/xxx z"), "expected x or o to move after the rows");
-    assert_eq!(refused("ooo/o2/3/xxx x"), "4 pieces of o, expected at most 3");
-    assert_eq!(refused("x2/3/3/3 x"), "x has won and is to move: the game was over before");
-    assert_eq!(refused("3/3/x2/3 x"), "x has won and is to move: the game was over before");
+    assert_eq!(refused("ooo/o../.../xxx x"), "o has at most 3 pieces, got 4");
+    assert_eq!(refused("x../.../.../o.. x"), "both x and o have won");
+    assert_eq!(refused("x../o../.../... x"), "x has won, so that o is to move, got x");
+    assert_eq!(refused(".../.../x../... x"), "x has won, so that o is to move, got x");
     assert!(refused("a1a3").contains("\"a1a3\""));
     assert_eq!(Gomoku::new(2, 2).unwrap_err(), "the size must be from 3 to 19, got 2");
     assert_eq!(Gomoku::new(9, 10).unwrap_err(), "k must be from 2 to the size of the board (9), got 10");
@@ -260,7 +265,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(
-        rows in prop::collection::vec("[xo123]{1,3}", 2..6), end in "( [xo])?", other in any::<String>()
+        rows in prop::collection::vec("[xo.]{3}|[xoy.]{2,4}", 3..5), end in "( [xo]| y)?", other in any::<String>()
     ) {
         for text in [rows.join("/") + &end, other.clone(), other + "/" + &rows.join("/")] {
             check_text(&gomoku(3, 3), &text);

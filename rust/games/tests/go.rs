@@ -252,7 +252,7 @@ fn compare_kos(games: u64, every: usize) -> Seen {
 
 #[test]
 fn go_agrees_with_flood_fills_over_kept_boards() {
-    let mut seen = compare_small(30);
+    let mut seen = compare_small(20);
     assert!(seen.by_passes >= 2 && seen.by_cap >= 5, "too little came up: {seen:?}");
     compare(go_of::<2>(9, 7.5, true), 1, 3, 162, &mut seen);
     compare(go_of::<2>(11, 5.5, false), 2, 17, 242, &mut seen);
@@ -356,6 +356,16 @@ fn suicide_is_illegal_for_one_stone_and_for_many_unless_it_takes() {
 }
 
 #[test]
+fn a_chain_of_two_hundred_stones_has_its_liberties() {
+    // Every second row is black, and the first column; one cell more, so that the one beside it has no liberty.
+    let black: Vec<usize> = (0..361).filter(|&cell| cell / 19 % 2 == 0 || cell % 19 == 0 || cell == 21).collect();
+    let start = Go19::new(19, 7.5, true).unwrap().with_stones([&black, &[]], Player::One).unwrap();
+    assert_eq!((black.len(), start.score()), (200, 361.0 - 7.5));
+    assert_eq!(legal(&start).len(), 361 - 200 - 1 + 1, "all empty cells but B18, and the pass");
+    assert!(!may(&start, "B18"));
+}
+
+#[test]
 fn keys_tell_apart_what_differs() {
     let start = go(9);
     let key = |names: &str| played(&start, names).key();
@@ -369,6 +379,8 @@ fn keys_tell_apart_what_differs() {
     let simple = Go9::new(9, 7.5, false).unwrap();
     let key = |names: &str| played(&simple, names).key();
     assert_eq!(key(&format!("A1 B2 C3 D4 {late}")), key(&format!("C3 B2 A1 D4 {late}")));
+    // The same boards, but two passes nearer to the cap.
+    assert_ne!(key(&format!("A1 B2 C3 D4 {late}")), key(&format!("A1 pass C3 B2 pass D4 {late}")));
     assert_ne!(start.key(), simple.key());
     assert_ne!(start.key(), Go9::new(9, 7.0, true).unwrap().key());
     assert_ne!(start.key(), Go9::new(9, -7.5, true).unwrap().key());
