@@ -16,6 +16,7 @@
 //! | `plies=` | plies of the game so far; not there if there are none |
 
 use azpy_core::game::{Game, Player, Turn};
+use azpy_core::text::shown;
 
 use super::side::{BAR, CHECKERS, Side, each, from_other_side};
 use super::{Backgammon, ROLLS};
@@ -36,7 +37,7 @@ fn place(name: &str) -> Result<u32, String> {
     match name.parse::<u32>() {
         _ if name == "bar" => Ok(BAR),
         Ok(point @ 1..=24) => Ok(point - 1),
-        _ => Err(format!("{name:?} is no place: expected 1 to 24 or bar")),
+        _ => Err(format!("{} is no place: expected 1 to 24 or bar", shown(name))),
     }
 }
 
@@ -102,11 +103,11 @@ pub(super) fn parse(start: &Backgammon, text: &str) -> Result<Backgammon, String
     game.mover = match words.needed("turn")? {
         "x" => Player::Zero,
         "o" => Player::One,
-        other => return Err(format!("turn must be x or o, got {other:?}")),
+        other => return Err(format!("turn must be x or o, got {}", shown(other))),
     };
     let plies = match words.get("plies") {
         None => 0,
-        Some(text) => text.parse::<u16>().map_err(|_| format!("plies must be a whole number, got {text:?}"))?,
+        Some(text) => text.parse::<u16>().map_err(|_| format!("plies must be a whole number, got {}", shown(text)))?,
     };
     game.plies_left = game
         .max_plies
@@ -140,7 +141,7 @@ fn parse_turn(game: &mut Backgammon, words: &Words<'_>) -> Result<(), String> {
     game.dice = ROLLS
         .into_iter()
         .find(|known| *known == dice[..])
-        .ok_or_else(|| format!("roll must be two dice as in 3-1, or opening, got {roll:?}"))?;
+        .ok_or_else(|| format!("roll must be two dice as in 3-1, or opening, got {}", shown(roll)))?;
     let all = if game.is_double() { [4, 0] } else { [1, 1] };
     game.left = match words.get("left") {
         None => all,
@@ -170,7 +171,7 @@ fn parse_left(game: &Backgammon, text: &str, all: [u8; 2]) -> Result<[u8; 2], St
         let which = if die == game.dice[0] { 0 } else { 1 };
         if die != game.dice[which] || left[which] == all[which] {
             let [high, low] = game.dice;
-            return Err(format!("left must be dice of the roll {high}-{low}, got {text:?}"));
+            return Err(format!("left must be dice of the roll {high}-{low}, got {}", shown(text)));
         }
         left[which] += 1;
     }
@@ -180,13 +181,13 @@ fn parse_left(game: &Backgammon, text: &str, all: [u8; 2]) -> Result<[u8; 2], St
 fn parse_dice(text: &str, what: &str) -> Result<Vec<u8>, String> {
     let die = |word: &str| word.parse::<u8>().ok().filter(|die| (1..=6).contains(die));
     let dice: Option<Vec<_>> = text.split('-').map(die).collect();
-    dice.ok_or_else(|| format!("{what} must be dice from 1 to 6 with - between, got {text:?}"))
+    dice.ok_or_else(|| format!("{what} must be dice from 1 to 6 with - between, got {}", shown(text)))
 }
 
 fn parse_side(text: &str, whose: &str) -> Result<Side, String> {
     let (mut side, mut off) = (Side::NONE, 0);
     for part in text.split(',').filter(|part| !part.is_empty()) {
-        let wrong = || format!("{whose} has {part:?}: expected place:number, as in 24:2, bar:1 or off:3");
+        let wrong = || format!("{whose} has {}: expected place:number, as in 24:2, bar:1 or off:3", shown(part));
         let (name, number) = part.split_once(':').ok_or_else(wrong)?;
         let number = number.parse::<u32>().ok().filter(|number| (1..=CHECKERS).contains(number)).ok_or_else(wrong)?;
         if side.on_board() + off + number > CHECKERS {
@@ -217,7 +218,8 @@ impl<'a> Words<'a> {
         let mut words = Self(Vec::new());
         for word in text.split_whitespace() {
             let known = word.split_once('=').filter(|(key, _)| Self::KEYS.contains(key));
-            let (key, value) = known.ok_or_else(|| format!("{word:?} is not understood: expected {EXPECTED}"))?;
+            let (key, value) =
+                known.ok_or_else(|| format!("{} is not understood: expected {EXPECTED}", shown(word)))?;
             if words.get(key).is_some() {
                 return Err(format!("{key}= is there twice"));
             }

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use cozy_chess::{Board, BoardBuilder, BoardBuilderError, CastleRights, Color, File, Piece, Rank, Square};
 
-use super::notation::shown;
 use super::{Chess, Rules};
+use azpy_core::text::shown;
 
 /// The words of a FEN: men, side to move, castling, en passant, and the two counters, which may be missing.
 const WORDS: RangeInclusive<usize> = 4..=6;

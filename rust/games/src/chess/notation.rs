@@ -1,21 +1,13 @@
 //! Moves as SAN and UCI, and positions as text: "FEN moves ...".
 
 use azpy_core::game::{Action, Game, Turn};
+use azpy_core::text::shown;
 use cozy_chess::util::display_san_move;
 use cozy_chess::{File, Move, Piece, Rank, Square};
 
 use super::fen::fen_of;
 use super::history::PAST_BOARDS;
 use super::{Chess, Encoding, pgn};
-
-/// A word as it may stand in an error: short, and on one line.
-pub(super) fn shown(word: &str) -> String {
-    const LONGEST: usize = 60;
-    if word.chars().nth(LONGEST).is_none() {
-        return format!("{word:?}");
-    }
-    format!("{:?}...", word.chars().take(LONGEST).collect::<String>())
-}
 
 /// A move as SAN describes it: what is not said matches everything.
 struct Description {

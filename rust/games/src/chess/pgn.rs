@@ -1,7 +1,7 @@
 //! PGN as its standard describes it (Edwards 1994): the tags and the moves of one game. Comments, variations, glyphs,
 //! move numbers and the result are passed over; words are taken as they stand.
 
-use super::notation::shown;
+use azpy_core::text::shown;
 
 /// A game as it is written.
 #[derive(Default)]

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use azpy_core::game::{Game, Player, Turn};
+use azpy_core::text::shown;
 
 use super::Go;
 
@@ -22,7 +23,7 @@ impl Property {
     /// The one value there may be.
     fn value(&self) -> Result<&str, String> {
         match &self.values[..] {
-            [value] if value.len() > 40 => Err(format!("{} has too long a value: {:?}", self.name, excerpt(value))),
+            [value] if value.len() > 40 => Err(format!("{} has too long a value: {}", self.name, shown(value))),
             [value] => Ok(value.trim()),
             values => Err(format!("{} takes one value, got {}", self.name, values.len())),
         }
@@ -56,7 +57,7 @@ fn main_line(text: &str) -> Result<Vec<Vec<Property>>, String> {
                 continue;
             }
             _ if text[at..].starts_with('\u{feff}') => at += '\u{feff}'.len_utf8() - 1,
-            _ => return Err(format!("{:?} is no SGF: expected ( ; ) or a property", excerpt(&text[at..]))),
+            _ => return Err(format!("{} is no SGF: expected ( ; ) or a property", shown(&text[at..]))),
         }
         at += 1;
     }
@@ -80,7 +81,7 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), String>
         let mut rest = text[at + 1..].char_indices();
         let length = loop {
             match rest.next() {
-                None => return Err(format!("a value of {name} has no ]: {:?}", excerpt(&text[at..]))),
+                None => return Err(format!("a value of {name} has no ]: {}", shown(&text[at..]))),
                 Some((length, ']')) => break length,
                 // A line that ends in a backslash goes on in the next.
                 Some((_, '\\')) => {
@@ -93,13 +94,9 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), String>
         at = end(at + 1 + length + 1, u8::is_ascii_whitespace);
     }
     if values.is_empty() {
-        return Err(format!("property {name} has no value: {:?}", excerpt(&text[name_end..])));
+        return Err(format!("property {name} has no value: {}", shown(&text[name_end..])));
     }
     Ok((Property { name, values }, at))
-}
-
-fn excerpt(text: &str) -> String {
-    text.chars().take(20).collect()
 }
 
 /// The game in `text`, of the size, komi and ko rule of `rules`.
@@ -258,7 +255,7 @@ fn cell_of(point: &str, size: usize) -> Result<usize, String> {
         [column, row] if line(column) < size && line(row) < size => Ok(line(row) * size + line(column)),
         _ => {
             let last = char::from(b'a' + size as u8 - 1);
-            Err(format!("{:?} is no point: expected two letters from a to {last}", excerpt(point)))
+            Err(format!("{} is no point: expected two letters from a to {last}", shown(point)))
         }
     }
 }

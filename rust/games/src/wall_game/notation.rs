@@ -9,6 +9,7 @@ use std::iter::Peekable;
 use std::str::SplitWhitespace;
 
 use azpy_core::game::{Action, Game, Turn};
+use azpy_core::text::shown;
 
 use super::board::{Board, FAR};
 use super::{CAT, MAX_TURNS, MOUSE, PLAYERS, STARTS, Status, Variant, WallGame};
@@ -191,7 +192,7 @@ impl WallGame {
             }
             let read = state.read_action(word).map(|action| vec![action]).or_else(|| state.read_turn(word));
             let Some(read) = read else {
-                return Err(format!("word {} is {word:?}, {}", index + 1, state.expected()));
+                return Err(format!("word {} is {}, {}", index + 1, shown(word), state.expected()));
             };
             read.iter().for_each(|&action| state.play(action));
             actions.extend(read);
@@ -268,7 +269,10 @@ impl WallGame {
         if words.next_if_eq(&"walls").is_some() {
             while let Some(word) = words.next_if(|&word| word != "turn") {
                 let slot = self.read_wall(word).ok_or_else(|| {
-                    format!("expected a wall such as >b1 or ^a1 between two cells of the board, or turn, got {word:?}")
+                    format!(
+                        "expected a wall such as >b1 or ^a1 between two cells of the board, or turn, got {}",
+                        shown(word)
+                    )
                 })?;
                 if position.board.is_closed(slot) {
                     return Err(format!("the wall {word} is there twice"));
@@ -286,7 +290,7 @@ impl WallGame {
             }
         }
         if let Some(word) = words.next() {
-            return Err(format!("expected the end of the position, got {word:?}"));
+            return Err(format!("expected the end of the position, got {}", shown(word)));
         }
         if position.second && position.turns == MAX_TURNS {
             return Err(format!("turn {} is not played: the game is a draw before it", MAX_TURNS / 2 + 1));
@@ -306,13 +310,13 @@ impl WallGame {
         let open = |step: usize| self.board.open(self.pawn(self.mover(), step / 4)) >> (step % 4) & 1 == 1;
         let steps = if self.rules.variant == Variant::Classic { 4 } else { 8 };
         let step = (0..steps).find(|&step| open(step) && self.name(slots + step) == word);
-        let step = step.ok_or_else(|| format!("expected the step back of the first action, got {word:?}"))?;
+        let step = step.ok_or_else(|| format!("expected the step back of the first action, got {}", shown(word)))?;
         Ok(1 << step)
     }
 
     fn no_cell(&self, word: &str) -> String {
         let last = format!("{}{}", letter(self.columns() - 1), self.rows());
-        format!("expected a cell from a1 to {last}, got {word:?}")
+        format!("expected a cell from a1 to {last}, got {}", shown(word))
     }
 }
 
@@ -323,7 +327,7 @@ fn letter(column: usize) -> char {
 fn expect(words: &mut Peekable<SplitWhitespace<'_>>, keyword: &str) -> Result<(), String> {
     match words.next() {
         Some(word) if word == keyword => Ok(()),
-        word => Err(format!("expected the word {keyword}, got {:?}", word.unwrap_or_default())),
+        word => Err(format!("expected the word {keyword}, got {}", shown(word.unwrap_or_default()))),
     }
 }
 
@@ -334,6 +338,11 @@ fn read_turns(words: &mut Peekable<SplitWhitespace<'_>>) -> Result<u8, String> {
     let player = SIDES.into_iter().position(|name| name == side);
     let turns = turn.zip(player).and_then(|(turn, player)| Some(2 * turn.checked_sub(1)? + player));
     turns.filter(|&turns| turns <= usize::from(MAX_TURNS)).map(|turns| turns as u8).ok_or_else(|| {
-        format!("expected a turn's number from 1 to {} and red or blue, got {number:?} {side:?}", MAX_TURNS / 2)
+        format!(
+            "expected a turn's number from 1 to {} and red or blue, got {} {}",
+            MAX_TURNS / 2,
+            shown(number),
+            shown(side)
+        )
     })
 }
