@@ -98,7 +98,7 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["search", "--game", "go_fish"], "unknown game 'go_fish'"),
+        (["search", "--game", "go_fish"], 'unknown game "go_fish"'),
         (["speed"], "invalid choice: 'speed'"),
         ([], "the following arguments are required: WHAT"),
         (["selfplay", "--slots", "1"], "slots must be at least the 2 pipelines, got 1"),

@@ -84,7 +84,7 @@ def test_a_python_game_is_trained_from_the_current_folder(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["chequers"], "unknown game 'chequers'"),
+        (["chequers"], 'unknown game "chequers"'),
         (["connect_four(width=99)"], "width"),
         (["tic_tac_toe", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
         (["tic_tac_toe", "--eval-batch", "lots"], "eval_batch must be a whole number or auto, got 'lots'"),

@@ -227,7 +227,7 @@ def test_training_can_go_on_from_collected_games_but_not_the_other_way(tmp_path:
         (["tic_tac_toe", "--collect-only", "--model", "none.onnx"], "none.onnx cannot be read"),
         (["tic_tac_toe", "--collect-only", "--model", "text.onnx"], "text.onnx is no usable ONNX model"),
         (["pig", "--collect-only", "--model", "model.onnx"], "model.onnx does not fit the game"),
-        (["chequers", "--collect-only"], "unknown game 'chequers'"),
+        (["chequers", "--collect-only"], 'unknown game "chequers"'),
         (["tic_tac_toe", "--collect-only", "--out", "occupied"], "occupied is not empty and has no config.toml"),
     ],
 )

@@ -107,7 +107,6 @@ FORBIDDEN: dict[str, set[str]] = {
     "game": {*NETWORKS, *SHOWING, *ABOVE, "azpy.positions", "azpy.runs", "azpy.arena"},
     "core_choice": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
     "games": {*NETWORKS, *SHOWING, *ABOVE, "azpy.positions", "azpy.runs", "azpy.arena"},
-    "signature": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.positions", "azpy.runs", "azpy.arena"},
     "evaluator": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "positions": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "game_checks": {*NETWORKS, *SHOWING, *ABOVE, "subprocess", "azpy.perspective", "azpy.runs", "azpy.arena"},

@@ -346,7 +346,7 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
         (["odd", "random"], "odd/config.toml: c_puct must be a number"),
         (["c4", "odd/checkpoints/000001"], "odd/config.toml: c_puct must be a number"),
         (["mcts:5", "random"], "give --game"),
-        (["mcts:5", "random", "--game", "chequers"], "unknown game 'chequers'"),
+        (["mcts:5", "random", "--game", "chequers"], 'unknown game "chequers"'),
         (["c4", "random", "--game", "tic_tac_toe"], "does not fit the game: it takes observations [2, 4, 5]"),
         (["c4", "other", "--games", "4"], f"c4 plays {BOARD} and other plays tic_tac_toe"),
         (["text.onnx", "random", "--game", BOARD], "text.onnx is no usable ONNX model"),

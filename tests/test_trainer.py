@@ -341,7 +341,7 @@ def test_another_game_s_folder_is_refused(tmp_path: Path) -> None:
     run_until(tmp_path, 1)
     with pytest.raises(RunError, match="holds a run with game 'tic_tac_toe'"):
         Trainer(settings(game="connect_four"), tmp_path)
-    with pytest.raises(SettingsError, match="unknown game 'go_fish'"):
+    with pytest.raises(SettingsError, match='unknown game "go_fish"'):
         Trainer(settings(game="go_fish"), tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
