@@ -28,6 +28,7 @@ __all__ = [
     "__version__",
     "list_games",
     "make_game",
+    "parse_state",
     "random_playouts",
     "wall_turn_name",
 ]
