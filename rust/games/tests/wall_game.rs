@@ -353,6 +353,40 @@ fn a_turn_may_end_early_but_not_by_an_action() {
     assert!(ended.end_turn().is_err() && board(12, 10, FREESTYLE).end_turn().is_err());
 }
 
+#[test]
+fn keys_tell_apart_all_that_the_future_depends_on() {
+    let pieces = "cats b3 c3 mice a1 c1";
+    let texts = [
+        "turn 2 red",
+        "turn 2 blue",
+        "turn 3 red",
+        "turn 2 red second",
+        "turn 2 red second not Ca3",
+        "turn 2 red second not Cb2",
+        "turn 2 red second not Ma2",
+        "walls >a1 turn 2 red",
+        "walls >b3 turn 2 red",
+        "walls ^a1 turn 2 red",
+    ];
+    let mut games: Vec<_> =
+        texts.iter().map(|text| standard(3, 3).parse(&format!("{pieces} {text}")).unwrap()).collect();
+    for text in ["cats c3 b3 mice a1 c1", "cats b3 c3 mice c1 a1", "cats b3 a1 mice c3 c1"] {
+        games.push(standard(3, 3).parse(&format!("{text} turn 2 red second")).unwrap());
+    }
+    let rules = [
+        STANDARD,
+        CLASSIC,
+        WallRules { immediate: true, ..STANDARD },
+        WallRules { one_move_rule: true, ..STANDARD },
+        WallRules { classic_policy: true, ..CLASSIC },
+    ];
+    games.extend(rules.map(|rules| board(3, 3, rules)));
+    games.extend([standard(3, 4), standard(4, 3), standard(12, 10), board(12, 10, FREESTYLE)]);
+    games.push(board(12, 10, FREESTYLE).parse(&standard(12, 10).to_text().unwrap()).unwrap());
+    let keys: HashSet<_> = games.iter().map(WallGame::key).collect();
+    assert_eq!(keys.len(), games.len());
+}
+
 // Notation
 
 #[test]
