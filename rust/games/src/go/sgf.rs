@@ -22,7 +22,10 @@ impl Property {
     /// The one value there may be.
     fn value(&self) -> Result<&str, String> {
         match &self.values[..] {
-            [value] if value.len() > 40 => Err(format!("{} has too long a value: {:?}", self.name, excerpt(value))),
+            // Errors repeat it.
+            [value] if value.len() > 40 || value.trim().contains(char::is_control) => {
+                Err(format!("{} has a value that cannot be meant: {:?}", self.name, excerpt(value)))
+            }
             [value] => Ok(value.trim()),
             values => Err(format!("{} takes one value, got {}", self.name, values.len())),
         }
