@@ -113,6 +113,7 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
         ("(;SZ[9];B[jj])", "move 1, B[jj], \"jj\" is no point: expected two letters from a to i"),
         ("(;SZ[9];B[C3x])", "move 1, B[C3x], \"C3x\" is no point: expected two letters from a to i"),
         ("(;SZ[9];B[aa][bb])", "B takes one value, got 2"),
+        ("(;SZ[9]PL[\u{1b}[31m])", "PL has a value that cannot be meant: \"\\u{1b}[31m\""),
         ("(;SZ[9];B[aa]AW[bb])", "AW after move 1: a position is set up before the moves"),
         ("(;SZ[9]AB[aa][aa])", "A9 is set up twice"),
         ("(;SZ[9]AB[cc:aa])", "AB[cc:aa] is no rectangle, expected its upper left and lower right"),

@@ -23,7 +23,10 @@ impl Property {
     /// The one value there may be.
     fn value(&self) -> Result<&str, String> {
         match &self.values[..] {
-            [value] if value.len() > 40 => Err(format!("{} has too long a value: {}", self.name, shown(value))),
+            // Errors repeat it.
+            [value] if value.len() > 40 || value.trim().contains(char::is_control) => {
+                Err(format!("{} has a value that cannot be meant: {}", self.name, shown(value)))
+            }
             [value] => Ok(value.trim()),
             values => Err(format!("{} takes one value, got {}", self.name, values.len())),
         }
