@@ -252,7 +252,7 @@ fn compare_kos(games: u64, every: usize) -> Seen {
 
 #[test]
 fn go_agrees_with_flood_fills_over_kept_boards() {
-    let mut seen = compare_small(20);
+    let mut seen = compare_small(30);
     assert!(seen.by_passes >= 2 && seen.by_cap >= 5, "too little came up: {seen:?}");
     compare(go_of::<2>(9, 7.5, true), 1, 3, 162, &mut seen);
     compare(go_of::<2>(11, 5.5, false), 2, 17, 242, &mut seen);
