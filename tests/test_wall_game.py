@@ -150,8 +150,8 @@ class Twin:
             for cell in self.cells:
                 planes[plane][cell] = lengths[cell] / len(self.cells) if cell in lengths else 1
         for number, edge in enumerate(self.edges()):
-            kind, cell = divmod(number, len(self.cells))
-            planes[4 + kind][self.cells[cell]] = edge is None or edge in self.walls
+            kind, place = divmod(number, len(self.cells))
+            planes[4 + kind][self.cells[place]] = edge is None or edge in self.walls
         planes[6], planes[7], planes[8] = self.second, self.mover == 0, not self.classic
         return planes
 
