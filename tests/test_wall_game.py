@@ -150,8 +150,8 @@ class Twin:
             for cell in self.cells:
                 planes[plane][cell] = lengths[cell] / len(self.cells) if cell in lengths else 1
         for number, edge in enumerate(self.edges()):
-            kind, cell = divmod(number, len(self.cells))
-            planes[4 + kind][self.cells[cell]] = edge is None or edge in self.walls
+            kind, place = divmod(number, len(self.cells))
+            planes[4 + kind][self.cells[place]] = edge is None or edge in self.walls
         planes[6], planes[7], planes[8] = self.second, self.mover == 0, not self.classic
         return planes
 
@@ -256,30 +256,32 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-def compare_games(boards: list[tuple[int, int, int]], plies: int, seed: int) -> int:
-    """Games from the start and from random positions: (columns, rows, games) of each kind and option."""
+def compare_games(options: dict[str, Any], boards: list[tuple[int, int, int]], plies: int, seed: int) -> int:
+    """Games from the start and as many from random positions, of (columns, rows, games); returns the positions."""
     rng, positions = random.Random(seed), 0
     for columns, rows, games in boards:
-        for options in OPTIONS:
-            for _ in range(games):
-                start = Twin.start(columns, rows, **options)
-                positions += play_both(start.state(), start, rng, plies)
-                drawn = random_twin(columns, rows, rng, **options)
-                positions += play_both(drawn.state(), drawn, rng, plies)
+        for _ in range(games):
+            start = Twin.start(columns, rows, **options)
+            positions += play_both(start.state(), start, rng, plies)
+            drawn = random_twin(columns, rows, rng, **options)
+            positions += play_both(drawn.state(), drawn, rng, plies)
     return positions
 
 
-def test_every_position_is_the_twins() -> None:
-    positions = compare_games([(2, 2, 6), (3, 3, 8), (4, 3, 5), (3, 5, 3)], 1000, seed=1)
-    positions += compare_games([(8, 8, 1), (20, 3, 1)], 4, seed=2)
-    assert positions > 3000
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_position_is_the_twins(options: dict[str, Any]) -> None:
+    positions = compare_games(options, [(2, 2, 6), (3, 3, 8), (4, 3, 5), (3, 5, 3)], 1000, seed=1)
+    positions += compare_games(options, [(8, 8, 1), (20, 3, 1)], 4, seed=2)
+    assert positions > 400
     print(f"{positions} positions compared, none different")
 
 
 @pytest.mark.slow
-def test_every_position_of_many_games_is_the_twins() -> None:
-    positions = compare_games([(2, 2, 50), (3, 3, 100), (4, 3, 60), (3, 5, 60), (5, 5, 20), (6, 4, 20)], 1000, seed=3)
-    positions += compare_games([(8, 8, 10), (12, 10, 3), (20, 3, 5), (20, 20, 1)], 12, seed=4)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_position_of_many_games_is_the_twins(options: dict[str, Any]) -> None:
+    positions = compare_games(options, [(2, 2, 50), (3, 3, 60), (4, 3, 40), (3, 5, 30), (5, 5, 8)], 1000, seed=3)
+    positions += compare_games(options, [(8, 8, 3), (12, 10, 1), (20, 3, 2)], 8, seed=4)
+    positions += compare_games(options, [(20, 20, 1)], 2, seed=5)
     print(f"{positions} positions compared, none different")
 
 

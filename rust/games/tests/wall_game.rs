@@ -620,6 +620,15 @@ fn a_random_start_is_mirrored_and_within_its_bounds() {
 }
 
 #[test]
+#[ignore = "a minute without optimisation"]
+fn every_start_that_can_be_drawn_leaves_paths() {
+    for seed in 0..32_768 {
+        let start = WallGame::with_seed(FREESTYLE, seed).unwrap();
+        assert!(Naive::of(&start).all_hunt(), "{}", start.render());
+    }
+}
+
+#[test]
 fn freestyle_begins_with_the_draw_of_its_seed() {
     let undrawn = board(12, 10, FREESTYLE);
     assert_eq!(undrawn.turn(), Turn::Chance);

@@ -141,7 +141,7 @@ impl WallGame {
         for first in self.candidates(&wanted) {
             let mut next = *self;
             next.play(first);
-            if next.second && next.status == Status::Playing {
+            if next.status == Status::Playing {
                 let second = next.candidates(&wanted).into_iter().find(|&second| is_it(&[first, second]));
                 if let Some(second) = second {
                     return Some(vec![first, second]);
