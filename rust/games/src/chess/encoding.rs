@@ -115,7 +115,8 @@ impl Chess {
             }
             let mut rest = targets.0;
             while rest != 0 {
-                set |= 1 << steps[rest.trailing_zeros() as usize % 64 ^ flip];
+                let to = rest.trailing_zeros() as usize % 64;
+                set |= 1 << steps[to ^ flip];
                 rest &= rest - 1;
             }
             planes[from] |= set;
