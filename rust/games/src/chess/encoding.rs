@@ -100,22 +100,26 @@ impl Chess {
         let (mut sources, mut promoting, mut planes) = (0_u64, 0_u64, [0_u64; 64]);
         board.generate_moves(|moves| {
             let from = moves.from as usize ^ flip;
-            let steps = &STEPS[from];
+            let (steps, mut set) = (&STEPS[from], 0);
             sources |= 1 << from;
             let mut targets = moves.to;
             match moves.piece {
                 Piece::Pawn if seventh.has(moves.from) => promoting |= 1 << from,
                 Piece::King if !self.rules.chess960 => {
                     for rook in targets & own {
-                        planes[from] |= 1 << if rook > moves.from { TWO_EAST } else { TWO_WEST };
+                        set |= 1 << if rook > moves.from { TWO_EAST } else { TWO_WEST };
                     }
                     targets &= !own;
                 }
                 _ => {}
             }
-            for to in targets {
-                planes[from] |= 1 << steps[to as usize ^ flip];
+            let mut rest = targets.0;
+            while rest != 0 {
+                let to = rest.trailing_zeros() as usize % 64;
+                set |= 1 << steps[to ^ flip];
+                rest &= rest - 1;
             }
+            planes[from] |= set;
             false
         });
         out.clear();
