@@ -361,7 +361,11 @@ def replayed(rolls: Sequence[int]) -> Callable[[Position], int]:
 
 
 # Where the usual board is large: a plain recursion takes as long as there are actions.
-SMALL = {"chess": {"encoding": "az18", "max_plies": 40}, "hex": {"size": 4, "swap": 1}, "othello": {"size": 4}}
+SMALL: dict[str, dict[str, Any]] = {
+    "chess": {"encoding": "az18", "max_plies": 40},
+    "hex": {"size": 4, "swap": 1},
+    "othello": {"size": 4},
+}
 
 
 @functools.cache
