@@ -361,7 +361,7 @@ def replayed(rolls: Sequence[int]) -> Callable[[Position], int]:
 
 
 # Where the usual board is large: a plain recursion takes as long as there are actions.
-SMALL = {
+SMALL: dict[str, dict[str, Any]] = {
     "breakthrough": {"width": 3, "height": 4},
     "chess": {"encoding": "az18", "max_plies": 40},
     "go": {"size": 5},
