@@ -375,7 +375,7 @@ def test_the_policy_and_the_planes_have_the_sizes_of_the_original(
     [
         ("wall_game(variant=other)", "the variant must be standard, classic or freestyle, got other"),
         ("wall_game(width=21)", "columns and rows must be from 2 to 20, got 21 x 8"),
-        ("wall_game(width=wide)", "width must be auto or a whole number >= 0, got wide"),
+        ("wall_game(width=wide)", 'width must be auto or a whole number >= 0, got "wide"'),
         ("wall_game(variant=freestyle,width=8)", "freestyle is played on 12 x 10 cells, got 8 x 10"),
         ("wall_game(seed=3)", "only freestyle has random starts"),
         ("wall_game(variant=freestyle,seed=-1)", "seed must be random or a whole number >= 0, got -1"),
