@@ -422,7 +422,7 @@ def test_pieces_have_the_colours_of_their_players() -> None:
 @pytest.mark.parametrize(
     ("spec", "text"),
     [
-        ("chess(encoding=az73)", "the encoding must be az18 or az119, got az73"),
+        ("chess(encoding=az73)", 'the encoding must be az18 or az119, got "az73"'),
         ("chess(chess960=960)", "chess960 must be off or a start's number, 0 to 959, got 960"),
         ("chess(chess960=on)", 'chess960 must be off or the number of a start, 0 to 959, got "on"'),
         ("chess(max_plies=0)", "max_plies must be from 1 to 12000, got 0"),

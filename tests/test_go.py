@@ -255,6 +255,7 @@ def test_what_is_known_of_9x9_holds() -> None:
         ("go(size=4)", "the size must be from 5 to 19, got 4"),
         ("go(size=20)", "the size must be from 5 to 19, got 20"),
         ("go(komi=7.25)", "komi must be a half or whole number from -1000 to 1000, got 7.25"),
+        ("go(komi=7.500000001)", "komi must be a half or whole number, got 7.500000001"),
         ("go(komi=nan)", 'komi must be a number, got "nan"'),
         ("go(komi=much)", "komi must be a number, got"),
         ("go(superko=2)", "superko must be 0 or 1, got 2"),

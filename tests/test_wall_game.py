@@ -373,7 +373,7 @@ def test_the_policy_and_the_planes_have_the_sizes_of_the_original(
 @pytest.mark.parametrize(
     ("spec", "text"),
     [
-        ("wall_game(variant=other)", "the variant must be standard, classic or freestyle, got other"),
+        ("wall_game(variant=other)", 'the variant must be standard, classic or freestyle, got "other"'),
         ("wall_game(width=21)", "columns and rows must be from 2 to 20, got 21 x 8"),
         ("wall_game(width=wide)", 'width must be auto or a whole number >= 0, got "wide"'),
         ("wall_game(variant=freestyle,width=8)", "freestyle is played on 12 x 10 cells, got 8 x 10"),
@@ -385,6 +385,13 @@ def test_the_policy_and_the_planes_have_the_sizes_of_the_original(
 def test_what_is_no_wall_game_is_refused(spec: str, text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)):
         azpy.make_game(spec)
+
+
+def test_equal_games_have_equal_names() -> None:
+    assert azpy.make_game("wall_game", width=8, height=8).game == "wall_game"
+    assert azpy.make_game("wall_game", width=9).game.startswith("wall_game(variant=standard,width=9,height=auto,")
+    freestyle = azpy.make_game("wall_game", variant="freestyle")
+    assert azpy.make_game("wall_game", variant="freestyle", width=12, height=10).game == freestyle.game
 
 
 def test_only_the_wall_game_has_such_turns() -> None:

@@ -16,6 +16,7 @@
 use std::fmt::Write as _;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::play_line;
 
 use crate::key::{Tag, digest};
 use crate::notation::{is_board, mark, read_board, write_board};
@@ -175,7 +176,8 @@ impl Breakthrough {
             board.stones(player).for_each(|cell| position.pieces[player.index()] |= 1 << cell);
         }
         let won = [Player::Zero, Player::One].map(|player| position.has_won(player));
-        board.check_winner(won, |_| true)?;
+        let home = |player: Player| position.pieces[player.index()] & position.goal(player);
+        board.check_winner(won, |winner| home(winner).count_ones() <= 1)?;
         position.over = won != [false; 2];
         Ok(position)
     }
@@ -366,11 +368,7 @@ impl Game for Breakthrough {
         if is_board(text) {
             return self.drawn(text);
         }
-        let mut state = *self;
-        for action in self.parse_actions(text)? {
-            state.try_play(action).map_err(|error| error.to_string())?;
-        }
-        Ok(state)
+        play_line(self, text)
     }
 
     /// The rows from the top and who is to move: `ooo/.../.../xxx x`.

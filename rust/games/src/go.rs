@@ -28,6 +28,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::play_line;
 
 use crate::cells::Cells;
 use crate::grid;
@@ -566,11 +567,7 @@ impl<const WORDS: usize> Game for Go<WORDS> {
         if text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with('(') {
             return sgf::read(self, text);
         }
-        let mut state = self.clone();
-        for action in self.parse_actions(text)? {
-            state.try_play(action).map_err(|error| error.to_string())?;
-        }
-        Ok(state)
+        play_line(self, text)
     }
 
     /// The whole game as SGF: its setup and every action, as boards that have been bar what may follow.

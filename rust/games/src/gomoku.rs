@@ -9,6 +9,7 @@
 //! Invariant: the stone sets are disjoint and on the board; player 0 has as many stones as player 1, or one more.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::play_line;
 
 use crate::cells::Cells;
 use crate::grid;
@@ -249,11 +250,7 @@ impl Game for Gomoku {
         if is_board(text) {
             return self.drawn(text);
         }
-        let mut state = *self;
-        for action in self.parse_actions(text)? {
-            state.try_play(action).map_err(|error| error.to_string())?;
-        }
-        Ok(state)
+        play_line(self, text)
     }
 
     /// The rows from the top and who is to move: `.../.x./... o`.

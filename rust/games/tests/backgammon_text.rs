@@ -52,7 +52,6 @@ fn keys_tell_apart_whatever_the_words_do() {
     let turns = [
         "turn=x",
         "turn=o",
-        "turn=x roll=opening",
         "turn=x plies=1",
         "turn=x roll=4-3",
         "turn=o roll=4-3",
@@ -67,7 +66,8 @@ fn keys_tell_apart_whatever_the_words_do() {
         "turn=x roll=4-4 left=4",
     ];
     let mut seen = HashMap::new();
-    for text in boards.into_iter().flat_map(|board| turns.map(|turn| format!("{board} {turn}"))) {
+    let texts = boards.into_iter().flat_map(|board| turns.map(|turn| format!("{board} {turn}")));
+    for text in texts.chain([format!("{} turn=x roll=opening", boards[0])]) {
         for gammons in [true, false] {
             let key = Backgammon::new(gammons).parse(&text).unwrap_or_else(|error| panic!("{text}: {error}")).key();
             if let Some(other) = seen.insert(key, (text.clone(), gammons)) {
@@ -75,7 +75,7 @@ fn keys_tell_apart_whatever_the_words_do() {
             }
         }
     }
-    assert_eq!(seen.len(), 2 * boards.len() * turns.len());
+    assert_eq!(seen.len(), 2 * (boards.len() * turns.len() + 1));
 }
 
 #[test]
@@ -94,13 +94,19 @@ fn positions_that_make_no_sense_are_refused_with_the_reason() {
     assert_eq!(refused("x=25:15 o=6:15 turn=x"), "\"25\" is no place: expected 1 to 24 or bar");
     assert_eq!(refused("x=24:15 o=1:15 turn=x"), "x's point 24 has checkers of both players");
     assert_eq!(refused("x=off:15 o=off:15 turn=x"), "both players have all checkers off");
-    assert_eq!(refused("x=off:15 o=1:15 turn=x roll=3-1"), "roll=3-1, but the game is over");
+    assert_eq!(refused("x=off:15 o=1:15 turn=o roll=3-1"), "roll is \"3-1\", but the game is over");
+    let winner_moves = "x has all checkers off, so that the other player is to move, got x";
+    assert_eq!(refused("x=off:15 o=1:15 turn=x"), winner_moves);
+    for late in ["turn=o roll=opening", "turn=x roll=opening plies=2"] {
+        assert_eq!(with(late), "roll=opening is for the start of a game alone, where x is to move");
+    }
+    assert!(refused("x=1:15 o=1:15 turn=x roll=opening").starts_with("roll=opening is for the start"));
     assert_eq!(with("turn=x roll=7-1"), "roll must be dice from 1 to 6 with - between, got \"7-1\"");
     assert_eq!(with("turn=x roll=1-2-3"), "roll must be two dice as in 3-1, or opening, got \"1-2-3\"");
     assert_eq!(with("turn=x roll=3-1 left=2"), "left must be dice of the roll 3-1, got \"2\"");
     assert_eq!(with("turn=x roll=3-1 left=3-3"), "left must be dice of the roll 3-1, got \"3-3\"");
     assert_eq!(with("turn=x left=3"), "left= needs a roll that is being played");
-    assert_eq!(with("turn=x roll=3-1 closed=24"), "closed=24, but no checker has moved: all dice are left");
+    assert_eq!(with("turn=x roll=3-1 closed=24"), "closed is \"24\", but no checker has moved: all dice are left");
     assert_eq!(with("turn=x roll=3-1 left=3 closed=5"), "closed has 5, where x has no checker");
     assert_eq!(with("turn=x plies=3001"), "plies must be at most 3000 in this game, got 3001");
     assert_eq!(with("turn=x plies=-1"), "plies must be a whole number, got \"-1\"");

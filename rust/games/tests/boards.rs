@@ -234,6 +234,8 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
     assert_eq!(refused("ooo/o../.../xxx x"), "o has at most 3 pieces, got 4");
     assert_eq!(refused("x../.../.../o.. x"), "both x and o have won");
     assert_eq!(refused("x../o../.../... x"), "x has won, so that o is to move, got x");
+    let twice = "x has won more than once: no last stone can have done that";
+    assert_eq!(refused("xx./o../.../... o"), twice);
     assert_eq!(refused(".../.../x../... x"), "x has won, so that o is to move, got x");
     assert!(refused("a1a3").contains("\"a1a3\""));
     assert_eq!(Gomoku::new(2, 2).unwrap_err(), "the size must be from 3 to 19, got 2");

@@ -78,6 +78,16 @@ fn rights_to_castle_are_written_so_that_they_can_be_read() {
 }
 
 #[test]
+fn the_bishop_on_rank_one_is_not_the_pawn_or_knight_on_the_b_file() {
+    let position = az119().parse("4k3/8/8/4B3/8/8/7P/1N2B2K w - - 0 1").unwrap();
+    for word in ["b1c3", "e1c3", "B1c3", "Nc3"] {
+        let [action] = position.parse_actions(word).unwrap()[..] else { panic!("{word}") };
+        let names = [position.action_name(action), position.short_name(action)];
+        assert_eq!(names, if word.ends_with("1c3") && word != "b1c3" { ["e1c3", "B1c3"] } else { ["b1c3", "Nc3"] });
+    }
+}
+
+#[test]
 fn bad_positions_are_refused_with_the_reason() {
     let start = az119();
     for (fen, why) in [
@@ -86,6 +96,7 @@ fn bad_positions_are_refused_with_the_reason() {
         ("4k3/8/8/8/8/8/8/4K2P w - - 0 1", "a pawn on h1, where none can stand"),
         ("p3k3/8/8/8/8/8/8/4K3 w - - 0 1", "a pawn on a8, where none can stand"),
         ("4k3/8/8/8/8/8/4R3/4K3 w - - 0 1", "the player who is not to move is in check; no game leads there"),
+        ("8/8/8/8/8/8/4kP2/4K3 w - - 0 1", "the kings stand side by side; no game leads there"),
         ("4k3/8/8/8/8/8/8/4K3 x - - 0 1", "the side to move of a FEN is w or b, got \"x\""),
         ("4k3/8/8/8/8/8/4K3 w - - 0 1", "8 rows with / between, got 7"),
         ("4k3/8/8/8/8/8/8/4K4 w - - 0 1", "row \"4K4\" of a FEN has 9 squares, expected 8"),

@@ -638,6 +638,8 @@ fn freestyle_begins_with_the_draw_of_its_seed() {
         assert_eq!(drawn, WallGame::with_seed(FREESTYLE, u64::from(seed)).unwrap());
         assert_eq!(undrawn.parse(&undrawn.action_name(seed)).unwrap(), drawn);
     }
+    let text = undrawn.to_text().unwrap();
+    assert_eq!(after(&undrawn, 7).parse(&text).unwrap(), undrawn, "wherever it is read");
     assert_eq!(undrawn.max_plies(), 401);
     assert!(undrawn.render().contains("to be drawn") && undrawn.to_svg().starts_with("<svg"));
     // The same start on every machine and in every release.

@@ -129,7 +129,12 @@ const GAMES: &[Entry] = &[
         name: "go",
         params: &[("size", "9"), ("komi", "7.5"), ("superko", "1")],
         make: |p| {
-            let (size, komi, superko) = (p.number("size")?, p.read("komi", "a number")?, p.switch("superko")?);
+            let (size, superko) = (p.number("size")?, p.switch("superko")?);
+            let given: f64 = p.read("komi", "a number")?;
+            // What no f32 can hold is no half of a whole number, and must not become one.
+            let komi = Some(given as f32).filter(|&komi| f64::from(komi) == given);
+            let komi =
+                komi.ok_or_else(|| format!("komi must be a half or whole number, got {}", plainly(p.text("komi"))))?;
             // Positions of small boards are smaller. Any other size is the larger one's to refuse.
             if (5..=11).contains(&size) {
                 Go9::new(size, komi, superko).map(hosted)
@@ -322,6 +327,16 @@ pub(crate) fn make(spec: &str, mut given: Vec<(String, String)>) -> Result<State
         known.1 = plain_number(value.trim());
     }
     let Start(inner) = (entry.make)(&Params(&values))?;
+    // What `auto` stands for is called auto, so that equal games have equal names.
+    for (place, &(_, default)) in entry.params.iter().enumerate() {
+        if default == "auto" && values[place].1 != default {
+            let mut other = values.clone();
+            other[place].1 = default.to_owned();
+            if (entry.make)(&Params(&other)).is_ok_and(|Start(same)| same.key() == inner.key()) {
+                values = other;
+            }
+        }
+    }
     let plain = entry.params.iter().zip(&values).all(|((_, default), (_, value))| default == value);
     let listed: Vec<_> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let spec = if plain { name.to_string() } else { format!("{name}({})", listed.join(",")) };

@@ -16,7 +16,7 @@
 //! | `plies=` | plies of the game so far; not there if there are none |
 
 use azpy_core::game::{Game, Player, Turn};
-use azpy_core::text::shown;
+use azpy_core::text::{play_line, shown};
 
 use super::side::{BAR, CHECKERS, Side, each, from_other_side};
 use super::{Backgammon, ROLLS};
@@ -83,12 +83,7 @@ fn left_text(game: &Backgammon) -> String {
 
 pub(super) fn parse(start: &Backgammon, text: &str) -> Result<Backgammon, String> {
     if !text.contains('=') {
-        // A line of play from here on, as every game reads it.
-        let mut game = *start;
-        for action in game.parse_actions(text)? {
-            game.try_play(action).map_err(|error| error.to_string())?;
-        }
-        return Ok(game);
+        return play_line(start, text);
     }
     let words = Words::read(text)?;
     let mut game = *start;
@@ -127,10 +122,20 @@ fn parse_turn(game: &mut Backgammon, words: &Words<'_>) -> Result<(), String> {
         }
         game.opening = roll.is_some();
     }
+    let starts = (game.sides, game.mover, game.plies_left) == ([Side::START; 2], Player::Zero, game.max_plies);
+    if game.opening && !starts {
+        return Err("roll=opening is for the start of a game alone, where x is to move".to_owned());
+    }
+    if game.winner() == Some(game.mover) {
+        return Err(format!(
+            "{0} has all checkers off, so that the other player is to move, got {0}",
+            letter(game.mover)
+        ));
+    }
     if game.winner().is_some() {
         return match roll {
             None => Ok(()),
-            Some(roll) => Err(format!("roll={roll}, but the game is over")),
+            Some(roll) => Err(format!("roll is {}, but the game is over", shown(roll))),
         };
     }
     let Some(roll) = roll.filter(|_| !game.opening) else {
@@ -149,7 +154,7 @@ fn parse_turn(game: &mut Backgammon, words: &Words<'_>) -> Result<(), String> {
     };
     if let Some(text) = words.get("closed") {
         if game.left == all {
-            return Err(format!("closed={text}, but no checker has moved: all dice are left"));
+            return Err(format!("closed is {}, but no checker has moved: all dice are left", shown(text)));
         }
         for name in text.split(',') {
             game.closed |= 1 << place(name)?;

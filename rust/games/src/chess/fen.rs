@@ -2,7 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use cozy_chess::{Board, BoardBuilder, BoardBuilderError, CastleRights, Color, File, Piece, Rank, Square};
+use cozy_chess::{
+    Board, BoardBuilder, BoardBuilderError, CastleRights, Color, File, Piece, Rank, Square, get_king_moves,
+};
 
 use super::{Chess, Rules};
 use azpy_core::text::shown;
@@ -46,6 +48,10 @@ impl Chess {
             }
         };
         let board = builder.build().map_err(|error| refusal(error, words))?;
+        // The crate does not count kings among what gives check.
+        if get_king_moves(board.king(Color::White)).has(board.king(Color::Black)) {
+            return Err("the kings stand side by side; no game leads there".to_owned());
+        }
         if board.checkers().len() > 2 {
             return Err(format!("{} men give check at once; no game leads there", board.checkers().len()));
         }

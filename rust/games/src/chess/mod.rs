@@ -28,6 +28,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::shown;
 use cozy_chess::{BitBoard, Board, Color, File, Piece, Rank, Square, get_pawn_attacks};
 
 use crate::key::{Tag, digest};
@@ -56,7 +57,7 @@ impl FromStr for Encoding {
         match text {
             "az18" => Ok(Self::Az18),
             "az119" => Ok(Self::Az119),
-            _ => Err(format!("the encoding must be az18 or az119, got {text}")),
+            _ => Err(format!("the encoding must be az18 or az119, got {}", shown(text))),
         }
     }
 }

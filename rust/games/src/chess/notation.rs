@@ -94,7 +94,9 @@ impl Chess {
         let core = word.trim_end_matches(['+', '#', '!', '?']);
         let mut legal = Vec::new();
         self.list_actions(&mut legal);
-        if let Some(&action) = legal.iter().find(|&&action| self.action_name(action).eq_ignore_ascii_case(core)) {
+        // e7e8Q is UCI too; but B1c3 is SAN, of the bishop on rank 1.
+        let uci = if core.starts_with(|letter: char| letter.is_ascii_lowercase()) { core } else { "" };
+        if let Some(&action) = legal.iter().find(|&&action| self.action_name(action).eq_ignore_ascii_case(uci)) {
             return Ok(action);
         }
         let (mut found, own) = (Vec::new(), self.board.colors(self.board.side_to_move()));

@@ -77,6 +77,9 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), String>
     let name_end = end(at, u8::is_ascii_alphabetic);
     // Older files spell names out: only capitals count.
     let name: String = text[at..name_end].chars().filter(char::is_ascii_uppercase).collect();
+    if name.len() > 30 {
+        return Err(format!("{} is no property's name", shown(&name)));
+    }
     let mut values = Vec::new();
     at = end(name_end, u8::is_ascii_whitespace);
     while bytes.get(at) == Some(&b'[') {

@@ -31,6 +31,7 @@
 use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::shown;
 
 use crate::key::{Tag, digest};
 use board::{Board, FAR, MAX_CELLS, MAX_SIDE, Slots, image_of_direction, opposite};
@@ -73,7 +74,7 @@ impl FromStr for Variant {
             "standard" => Ok(Self::Standard),
             "classic" => Ok(Self::Classic),
             "freestyle" => Ok(Self::Freestyle),
-            _ => Err(format!("the variant must be standard, classic or freestyle, got {text}")),
+            _ => Err(format!("the variant must be standard, classic or freestyle, got {}", shown(text))),
         }
     }
 }

@@ -14,6 +14,8 @@ use azpy_core::text::shown;
 use super::board::{Board, FAR};
 use super::{CAT, MAX_TURNS, MOUSE, PLAYERS, STARTS, Status, Variant, WallGame};
 
+/// The start of freestyle before it is drawn.
+const UNDRAWN: &str = "undrawn";
 const END_TURN: &str = "end_turn";
 const SIDES: [&str; 2] = ["red", "blue"];
 /// Legal actions that an error names, at most.
@@ -227,12 +229,15 @@ impl WallGame {
         if words.next_if_eq(&"cats").is_some() {
             return self.read_position(words);
         }
+        if text.trim() == UNDRAWN && self.rules().variant == Variant::Freestyle {
+            return Self::new(self.columns(), self.rows(), self.rules());
+        }
         self.follow(text, true).map(|(state, _)| state)
     }
 
     pub(super) fn write(&self) -> String {
         if self.status == Status::Undrawn {
-            return String::new(); // an empty line of play leads here
+            return UNDRAWN.to_owned();
         }
         let [cats, mice] =
             [CAT, MOUSE].map(|piece| PLAYERS.map(|player| self.cell_name(self.pawn(player, piece))).join(" "));
