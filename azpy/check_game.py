@@ -42,6 +42,7 @@ from azpy.game_checks import (
     offered,
     play,
 )
+from azpy.games import PREFIX
 from azpy.perspective import Clash, Line, Path, Perspective, Warned, opposed
 from azpy.positions import Position, board_of, make_position, name_of, python_game
 from azpy.state_checks import Mirrors, check_refusals, check_text
@@ -181,8 +182,12 @@ class _Failed(Exception):  # noqa: N818  what is wrong is the game
         broken.action = None
 
 
-class _NoLine(Exception):  # noqa: N818  nothing is wrong
-    """Actions that cannot be played one after the other."""
+class _NoLine(Exception):  # noqa: N818  nothing is wrong, but where the line was legal before
+    """Actions that cannot be played one after the other: the one at `ply` is not offered."""
+
+    def __init__(self, ply: int) -> None:
+        super().__init__(ply)
+        self.ply = ply
 
 
 class _Checker:
@@ -195,9 +200,11 @@ class _Checker:
         self.unnamed: Warned | None = None
         self.unfinished: Warned | None = None
         self.mirrors: Mirrors | None = None
+        self.opaque = False  # whether two positions may look the same and not be
 
     def _make(self) -> Position:
-        return python_game(self.spec) if ":" in self.spec else make_position(self.spec)
+        own = ":" in self.spec and not self.spec.startswith(PREFIX)
+        return python_game(self.spec) if own else make_position(self.spec)
 
     # The stages.
 
@@ -218,9 +225,18 @@ class _Checker:
     def enumerate(self, until: float) -> None:
         """Every line of play, shortest first; a position that was met before is not played on from."""
         queue, seen, report = deque[Line]([()]), set[bytes](), self.report
-        while queue and report.lines < _MOST_LINES and time.monotonic() < until:
+        found: _Failed | None = None
+        # The start is looked at whatever the time.
+        while queue and report.lines < _MOST_LINES and (not report.lines or time.monotonic() < until):
             line = queue.popleft()
-            look = self._visit(line)
+            if found is not None and len(line) >= found.plies:
+                break
+            try:
+                look = self._visit(line)
+            except _Failed as failed:
+                # Another line of this length may be at fault itself, where this one is by what follows it.
+                found = failed if found is None or failed.plies < found.plies else found
+                continue
             report.lines += 1
             report.depth = len(queue[0]) - 1 if queue else len(line)
             if report.lines % 50 == 0:
@@ -232,7 +248,9 @@ class _Checker:
                 queue.extend((*line, action) for action in look.facts.playable)
             if look.facts.turn == TERMINAL:
                 self._end(line, look.facts.outcome or 0.0)
-        report.complete = not queue
+        if found is not None:
+            raise found
+        report.complete = not queue and not self.opaque
         self._fresh_start()
 
     def play_random_games(self, games: int, until: float) -> None:
@@ -318,7 +336,7 @@ class _Checker:
     def _visit(self, line: Line) -> Look:
         """The position after a line, looked at from all sides and compared with those known."""
         try:
-            look = self._inspect(line)
+            look = self._inspect_again(line)
         except _Failed as failed:
             raise self._shortened(failed) from None
         self._meet(Path(line, len(line)), look)
@@ -338,7 +356,7 @@ class _Checker:
             for ply, action in enumerate(line):
                 facts = facts_of(walked)
                 if action not in facts.playable:
-                    raise _NoLine
+                    raise _NoLine(ply)
                 keys[facts.key] = ply
                 by_clone = cloned(walked)
                 play(by_clone, action)
@@ -356,6 +374,14 @@ class _Checker:
             raise _Failed(line[:ply], broken) from None
         return look
 
+    def _inspect_again(self, line: Line) -> Look:
+        """The same of a line that the game has offered before."""
+        try:
+            return self._inspect(line)
+        except _NoLine as gone:
+            got = f"action {line[gone.ply]} is not legal after the same actions as before, when it was"
+            raise _Failed(line[: gone.ply], Broken("replay", got, "the same legal actions")) from None
+
     def _meet(self, path: Path, look: Look) -> None:
         """Compares a position with the one of the same key, and with those that look the same."""
         self.visited.append(path)
@@ -364,7 +390,7 @@ class _Checker:
         try:
             if other is not path:
                 self.report.met_again += 1
-                if mark != known and (broken := _key_clash(look, self._inspect(other.line))) is not None:
+                if mark != known and (broken := _key_clash(look, self._inspect_again(other.line))) is not None:
                     raise Clash(broken, other.line)
             self.perspective.meet(path, look)
         except Clash as clash:
@@ -506,7 +532,7 @@ class _Checker:
             try:
                 text += pickle.dumps(position)
             except Exception:  # S110: what cannot be pickled is told apart by what there is to see
-                text += b"?"
+                self.opaque = True
         return hashlib.blake2b(text, digest_size=16).digest()
 
     # Another process.
@@ -574,9 +600,9 @@ class _Checker:
         """The key after actions that may not be possible."""
         position = cloned(self.start)
         try:
-            for action in line:
+            for ply, action in enumerate(line):
                 if action not in offered(position):
-                    raise _NoLine
+                    raise _NoLine(ply)
                 play(position, action)
             return facts_of(position).key
         except Broken as broken:
@@ -593,9 +619,9 @@ class _Checker:
 
     def _shown(self, line: Line) -> tuple[tuple[str, ...], str]:
         """A line by name, and the last board that can be shown."""
-        names = list[str]()
+        names, position = list[str](), self.start
         try:
-            position = self._make()
+            position = cloned(self.start)
             for action in line:
                 names.append(name_of(position, action))
                 position.play(action)

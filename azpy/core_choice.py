@@ -9,6 +9,7 @@ Importing this module makes the choice, before anything imports `azpy._core`.
 """
 
 import importlib
+import importlib.machinery
 import importlib.util
 import os
 import sys
@@ -32,9 +33,18 @@ def installed_cores() -> list[str]:
         except OSError:
             continue
         found |= {name.partition(".")[0] for name in names if name.startswith(_PREFIX)}
-    # Not the folder with a package's metadata, nor one that holds no module (such as its sources).
-    modules = sorted(name for name in found if name.isidentifier())
-    return [name for name in modules if (spec := importlib.util.find_spec(name)) is not None and spec.has_location]
+    return sorted(name for name in found if name.isidentifier() and _is_compiled(name))
+
+
+def _is_compiled(name: str) -> bool:
+    """Whether it is an extension module, or a package around one of its own name: scripts of that name are none."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.has_location:
+        return False  # the folder with a package's metadata, or with its sources
+    suffixes = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+    inside = [file for folder in spec.submodule_search_locations or () for file in os.listdir(folder)]  # noqa: PTH208
+    names = [os.path.basename(spec.origin or ""), *inside]  # noqa: PTH119
+    return any(file.endswith(suffixes) and file.partition(".")[0] == name for file in names)
 
 
 def _choose() -> None:
@@ -51,7 +61,7 @@ def _choose() -> None:
     own = importlib.import_module("azpy._core")
     try:
         package = importlib.import_module(names[0])
-    except ImportError as error:
+    except Exception as error:  # whatever its code raises
         hint = "build it again or uninstall it; with an empty AZPY_CORE azpy runs on its own core"
         raise ImportError(f"the core {names[0]} cannot be loaded ({error}): {hint}") from error
     core = sys.modules.get(f"{names[0]}.{names[0]}", package)  # maturin puts the module into a package of its name

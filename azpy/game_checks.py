@@ -322,6 +322,15 @@ def examine(position: Position, attributes: Attributes) -> Look:
             after = cloned(position)
             play(after, action)
             key, turn = _key(after), _turn(after)
+            if hasattr(position, "play_legal"):
+                searched = cloned(position)
+                _ask(searched, "play_legal", action)
+                _same(
+                    "replay",
+                    facts_of(after),
+                    facts_of(searched),
+                    "play and play_legal lead to positions that differ in",
+                )
             if key == facts.key:
                 raise Broken("repeat", f"the same key before and after {_named(position, action)}", "another key")
             followers.append((action, key))
@@ -442,7 +451,7 @@ def _ask(position: Position, method: str, *arguments: Any) -> Any:
         if method == "turn":
             return turn_of(position)
         return getattr(position, method)(*arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
         where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
         called = f"{method}({', '.join(map(str, arguments))})"

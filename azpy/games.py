@@ -46,11 +46,11 @@ def open_spiel(game: Any) -> "OpenSpielGame":
 @functools.cache  # some games print warnings whenever they are loaded
 def _load(game: str) -> "_Rules":
     pyspiel = _pyspiel()
-    name = game.partition("(")[0].strip()
+    name, bracket, parameters = (part.strip() for part in game.partition("("))
     if name not in (known := pyspiel.registered_names()):
         raise SettingsError(f"OpenSpiel has no game {name!r}{did_you_mean(name, known)}")
     try:
-        source = pyspiel.load_game(game)
+        source = pyspiel.load_game(name + bracket + parameters)
     except Exception as error:  # whatever C++ throws is about the name
         raise SettingsError(f"OpenSpiel does not make the game {game!r}: {_line(error)}") from error
     return _Rules.of(source)

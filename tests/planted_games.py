@@ -561,6 +561,44 @@ class Marathon(azpy.Game):
         return self.plies
 
 
+@breaks("replay")
+class OtherPlayLegal(Nim):
+    """Searches play what nobody else does."""
+
+    def play_legal(self, action: int) -> None:
+        self.play(self.legal_actions()[0])
+
+
+class Moody(Nim):
+    """Now and then an action less is legal after the same play."""
+
+    plays, odd = 0, False
+
+    def legal_actions(self) -> list[int]:
+        actions = super().legal_actions()
+        return actions[:-1] if self.odd and len(actions) > 1 else actions
+
+    def play(self, action: int) -> None:
+        super().play(action)
+        Moody.plays += 1
+        self.odd = Moody.plays % 97 == 0
+
+    def clone(self) -> Self:
+        copy = super().clone()
+        copy.odd = self.odd
+        return copy
+
+
+class TwoFaults(Nim):
+    """Taking the last counter of the third heap is at fault, and what follows taking the first one's two plies on."""
+
+    def encode(self) -> NDArray[np.float32]:
+        return super().encode() * (np.nan if self.heaps == [1, 2, 2] else 1)
+
+    def key(self) -> int:
+        return -1 if self.heaps == [0, 1, 3] else super().key()
+
+
 class DeepMistake(azpy.Game):
     """Forty times 0 or 1; the tenth 1 is one too many for `encode`. All is kept, so that no lines are alike."""
 

@@ -60,6 +60,31 @@ def test_every_game_that_ships_with_azpy_passes(name: str) -> None:
     assert report.lines > 10
 
 
+def test_the_shortest_of_two_faults_is_shown() -> None:
+    failure = check_game("planted_games:TwoFaults", games=0, seconds=20).failure
+    assert failure is not None
+    assert failure.line == (6,)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_game_that_is_not_the_same_when_played_again_is_found_out(seed: int) -> None:
+    failure = check_game("planted_games:Moody", games=200, seconds=20, seed=seed).failure
+    assert failure is not None
+    assert failure.rule in {"replay", "key", "clone"}
+
+
+def test_the_start_is_looked_at_in_no_time() -> None:
+    report = check_game("hex(size=5)", games=0, seconds=1e-9)
+    assert (report.failure, report.lines, report.positions) == (None, 1, 1)
+
+
+def test_games_of_openspiel_are_checked() -> None:
+    pytest.importorskip("pyspiel")
+    report = check_game("open_spiel:tic_tac_toe", games=5, seconds=5)
+    assert report.failure is None, report.failure
+    assert report.games == 5
+
+
 def test_every_rule_has_a_game_that_breaks_it() -> None:
     # The other tests have those of games in Rust, and `unfinished`; `core` is for what all others have missed.
     planted = {*planted_games.PLANTED.values(), *planted_games.WARNED.values()}

@@ -1,5 +1,6 @@
 """Which core azpy runs on: its own, one with games of one's own, or none of two."""
 
+import importlib.machinery
 import os
 import subprocess
 import sys
@@ -29,6 +30,8 @@ def core(folder: Path, name: str, version: str = azpy.__version__, text: str = F
     # As maturin lays out a package that has no Python.
     (package / "__init__.py").write_text(f"from .azpy_with_{name} import *\n")
     (package / f"azpy_with_{name}.py").write_text(text.replace("VERSION", repr(version)))
+    # It is told apart from scripts by its extension module; this name is none that Python would load.
+    (package / f"azpy_with_{name}.fake{importlib.machinery.EXTENSION_SUFFIXES[-1]}").touch()
     (folder / f"azpy_with_{name}-0.1.0.dist-info").mkdir()
 
 
@@ -117,3 +120,18 @@ def test_looking_for_a_core_costs_little(tmp_path: Path) -> None:
     # Entry points would need it.
     bare = start(tmp_path, program="import sys, numpy; print('importlib.metadata' in sys.modules)")
     assert imported == bare.stdout.strip()
+
+
+def test_a_script_of_such_a_name_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "azpy_with_torch.py").write_text("raise SystemExit('not asked for')\n")
+    (tmp_path / "azpy_with_notes").mkdir()
+    (tmp_path / "azpy_with_notes/__init__.py").write_text("import azpy; azpy.make_game\n")
+    assert chosen(tmp_path) == f"azpy._core True {GAMES}"
+
+
+def test_a_core_that_fails_in_any_way_is_named_with_a_way_out(tmp_path: Path) -> None:
+    core(tmp_path, "one", text="raise RuntimeError('no luck')")
+    done = start(tmp_path)
+    assert done.returncode == 1
+    assert "the core azpy_with_one cannot be loaded (no luck)" in done.stderr
+    assert "with an empty AZPY_CORE azpy runs on its own core" in done.stderr
