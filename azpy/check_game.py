@@ -9,7 +9,6 @@ Not tried: illegal actions in a game written in Python. An `azpy.Game` need not 
 only.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy._core import TERMINAL, State
+from azpy.failing_lines import Failed, NoLine, shrink
 from azpy.game_checks import (
     RULES,
     Attributes,
@@ -50,7 +50,6 @@ from azpy.state_checks import Mirrors, check_refusals, check_text
 __all__ = ["Finding", "Report", "check_game"]
 
 _MOST_LINES = 20_000  # of the enumeration
-_SHRINK_SECONDS = 5.0
 _ELSEWHERE_LINES, _ELSEWHERE_SECONDS = 300, 60.0
 _SEARCHES, _SIMULATIONS = 8, 100
 
@@ -162,32 +161,13 @@ def check_game(
         checker.play_random_games(games, begin + 0.9 * seconds)
         checker.compare_processes()
         checker.search(begin + seconds)
-    except _Failed as failed:
+    except Failed as failed:
         report.failure = checker.finding(failed.broken, failed.line, failed.other)
     else:
         report.warnings = checker.warnings()
     report.positions = len(checker.known)
     report.seconds = time.monotonic() - begin
     return report
-
-
-class _Failed(Exception):  # noqa: N818  what is wrong is the game
-    """A broken promise and where; `other` is the second line of a pair."""
-
-    def __init__(self, line: Line, broken: Broken, other: Line | None = None) -> None:
-        super().__init__(str(broken))
-        self.line = line if broken.action is None else (*line, broken.action)
-        self.broken, self.other = broken, other
-        self.plies = len(self.line) + len(other or ())
-        broken.action = None
-
-
-class _NoLine(Exception):  # noqa: N818  nothing is wrong, but where the line was legal before
-    """Actions that cannot be played one after the other: the one at `ply` is not offered."""
-
-    def __init__(self, ply: int) -> None:
-        super().__init__(ply)
-        self.ply = ply
 
 
 class _Checker:
@@ -220,12 +200,12 @@ class _Checker:
                 self.report.mirrored = len(self.mirrors.symmetries)
                 self.report.symmetries = self.start.num_symmetries - 1
         except Broken as broken:
-            raise _Failed((), broken) from None
+            raise Failed((), broken) from None
 
     def enumerate(self, until: float) -> None:
         """Every line of play, shortest first; a position that was met before is not played on from."""
         queue, seen, report = deque[Line]([()]), set[bytes](), self.report
-        found: _Failed | None = None
+        found: Failed | None = None
         # The start is looked at whatever the time.
         while queue and report.lines < _MOST_LINES and (not report.lines or time.monotonic() < until):
             line = queue.popleft()
@@ -233,7 +213,7 @@ class _Checker:
                 break
             try:
                 look = self._visit(line)
-            except _Failed as failed:
+            except Failed as failed:
                 # Another line of this length may be at fault itself, where this one is by what follows it.
                 found = failed if found is None or failed.plies < found.plies else found
                 continue
@@ -280,7 +260,7 @@ class _Checker:
                 turn, actions, chances, observation, outcome, key = theirs
                 other = Facts(turn, tuple(actions), tuple(chances), bytes.fromhex(observation), outcome, int(key))
                 got = f"a position that differs from the one here in {mine.differences(other)}"
-                raise _Failed(line, Broken("process", got, "no difference"))
+                raise Failed(line, Broken("process", got, "no difference"))
             self.report.elsewhere += 1
 
     def search(self, until: float) -> None:
@@ -310,10 +290,10 @@ class _Checker:
                 )
             except Exception as error:
                 got = f"{type(error).__name__}: {error}"
-                raise _Failed(line, Broken("core", got, f"a search of {_SIMULATIONS} simulations")) from error
+                raise Failed(line, Broken("core", got, f"a search of {_SIMULATIONS} simulations")) from error
             if plain != cached:
                 got = f"visits {plain} without a cache and {cached} with one"
-                raise _Failed(line, Broken("core", got, "the same visits"))
+                raise Failed(line, Broken("core", got, "the same visits"))
             self.report.searches += 1
         if self.report.games == 0:
             return  # a game may take for ever
@@ -337,7 +317,7 @@ class _Checker:
         """The position after a line, looked at from all sides and compared with those known."""
         try:
             look = self._inspect_again(line)
-        except _Failed as failed:
+        except Failed as failed:
             raise self._shortened(failed) from None
         self._meet(Path(line, len(line)), look)
         return look
@@ -346,8 +326,8 @@ class _Checker:
         """The position after a line, reached on three ways and looked at by itself.
 
         Raises:
-            _Failed: with the part of the line that is at fault.
-            _NoLine: the game does not offer these actions.
+            Failed: with the part of the line that is at fault.
+            NoLine: the game does not offer these actions.
         """
         ply, keys = 0, dict[int, int]()
         try:
@@ -356,7 +336,7 @@ class _Checker:
             for ply, action in enumerate(line):
                 facts = facts_of(walked)
                 if action not in facts.playable:
-                    raise _NoLine(ply)
+                    raise NoLine(ply)
                 keys[facts.key] = ply
                 by_clone = cloned(walked)
                 play(by_clone, action)
@@ -371,16 +351,16 @@ class _Checker:
                 check_refusals(walked, facts, len(line))
                 check_text(walked, self.start)
         except Broken as broken:
-            raise _Failed(line[:ply], broken) from None
+            raise Failed(line[:ply], broken) from None
         return look
 
     def _inspect_again(self, line: Line) -> Look:
         """The same of a line that the game has offered before."""
         try:
             return self._inspect(line)
-        except _NoLine as gone:
+        except NoLine as gone:
             got = f"action {line[gone.ply]} is not legal after the same actions as before, when it was"
-            raise _Failed(line[: gone.ply], Broken("replay", got, "the same legal actions")) from None
+            raise Failed(line[: gone.ply], Broken("replay", got, "the same legal actions")) from None
 
     def _meet(self, path: Path, look: Look) -> None:
         """Compares a position with the one of the same key, and with those that look the same."""
@@ -394,7 +374,7 @@ class _Checker:
                     raise Clash(broken, other.line)
             self.perspective.meet(path, look)
         except Clash as clash:
-            raise self._shortened_pair(_Failed(path.line, clash.broken, clash.other)) from None
+            raise self._shortened_pair(Failed(path.line, clash.broken, clash.other)) from None
 
     def _same_way(self, facts: Facts, other: Position, how: str) -> None:
         others = facts_of(other)
@@ -451,7 +431,7 @@ class _Checker:
                 if mirrors is not None:
                     mirrors.check(position, facts)
             except Broken as broken:
-                raise self._shortened(_Failed(line, broken)) from None
+                raise self._shortened(Failed(line, broken)) from None
             self._meet(Path(taken, len(taken)), look)
             self._watch(position, line, facts)
             keys[facts.key] = len(line)
@@ -470,7 +450,7 @@ class _Checker:
                     mirrors.play(position, action)
                 play(position, action)
             except Broken as broken:
-                raise self._shortened(_Failed((*line, action), broken)) from None
+                raise self._shortened(Failed((*line, action), broken)) from None
             taken.append(action)
         # The same game without a question, to its end and to a ply before.
         for length in {len(taken), rng.randint(0, len(taken))}:
@@ -478,7 +458,7 @@ class _Checker:
             try:
                 self._same_way(passed[length], self._replayed(line), "asked before every ply and never asked")
             except Broken as broken:
-                raise self._shortened(_Failed(line, broken)) from None
+                raise self._shortened(Failed(line, broken)) from None
         self._end(tuple(taken), passed[-1].outcome or 0.0)
         report.games, report.plies = report.games + 1, report.plies + len(taken)
         report.results[passed[-1].outcome or 0.0] += 1
@@ -515,7 +495,7 @@ class _Checker:
                     got = f"a start that differs from the first one in {self.first.differences(facts)}"
                     raise Broken("start", got, "the same start")
         except Broken as broken:
-            raise _Failed((), broken) from None
+            raise Failed((), broken) from None
 
     def _replayed(self, line: Line) -> Position:
         """The position after a line that is not asked anything on the way."""
@@ -557,44 +537,44 @@ class _Checker:
             got = (error.stderr.strip().splitlines() or [f"exit code {error.returncode}"])[-1]
         except (subprocess.TimeoutExpired, OSError, ValueError, IndexError) as error:
             got = f"{type(error).__name__}: {error}"
-        raise _Failed((), Broken("process", f"no answers: {got}", f"those to {len(lines)} lines of play"))
+        raise Failed((), Broken("process", f"no answers: {got}", f"those to {len(lines)} lines of play"))
 
     # Shorter lines.
 
-    def _shortened(self, failed: _Failed) -> _Failed:
+    def _shortened(self, failed: Failed) -> Failed:
         """A shorter line with the same fault, if leaving out actions finds one."""
 
-        def fails(lines: tuple[Line, ...]) -> _Failed | None:
+        def fails(lines: tuple[Line, ...]) -> Failed | None:
             try:
                 self._inspect(lines[0])
-            except _Failed as other:
+            except Failed as other:
                 return other if other.broken.rule == failed.broken.rule else None
             return None
 
         # A game that is too long has no shorter line.
-        return failed if failed.broken.rule == "length" else _shrink(failed, fails)
+        return failed if failed.broken.rule == "length" else shrink(failed, fails)
 
-    def _shortened_pair(self, failed: _Failed) -> _Failed:
+    def _shortened_pair(self, failed: Failed) -> Failed:
         """Shorter lines that clash in the same way."""
 
-        def fails(lines: tuple[Line, ...]) -> _Failed | None:
+        def fails(lines: tuple[Line, ...]) -> Failed | None:
             line, other = lines
             try:
                 if failed.broken.rule == "key" and self._key_after(line) != self._key_after(other):
                     return None  # most candidates, and soon seen
                 look, theirs = self._inspect(line), self._inspect(other)
-            except _Failed:
+            except Failed:
                 return None
             if failed.broken.rule == "key":
                 if line == other or look.facts.key != theirs.facts.key or (broken := _key_clash(look, theirs)) is None:
                     return None
-                return _Failed(line, broken, other)
+                return Failed(line, broken, other)
             alike = (look.facts.observation, look.facts.actions) == (theirs.facts.observation, theirs.facts.actions)
             if not alike or {look.facts.turn, theirs.facts.turn} != {0, 1} or opposed(look.ends, theirs.ends) is None:
                 return None
-            return _Failed(line, failed.broken, other)
+            return Failed(line, failed.broken, other)
 
-        return _shrink(failed, fails)
+        return shrink(failed, fails)
 
     def _key_after(self, line: Line) -> int:
         """The key after actions that may not be possible."""
@@ -602,11 +582,11 @@ class _Checker:
         try:
             for ply, action in enumerate(line):
                 if action not in offered(position):
-                    raise _NoLine(ply)
+                    raise NoLine(ply)
                 play(position, action)
             return facts_of(position).key
         except Broken as broken:
-            raise _Failed(line, broken) from None
+            raise Failed(line, broken) from None
 
     # For people.
 
@@ -658,35 +638,6 @@ def _key_clash(look: Look, other: Look) -> Broken | None:
             if key != theirs:
                 difference = f"after action {action} in both, their keys are {key} and {theirs}"
     return None if difference is None else Broken("key", f"one key for two positions: {difference}", "two keys")
-
-
-def _shrink(failed: _Failed, fails: Callable[[tuple[Line, ...]], _Failed | None]) -> _Failed:
-    """Leaves out ever smaller parts of a line, as long as it still fails: Zeller's delta debugging (2002).
-
-    Of a pair of lines it leaves out the same part of both, or a part of one.
-    """
-    until = time.monotonic() + _SHRINK_SECONDS
-    size = max(1, len(failed.line) // 2)
-    while size:
-        begin, shorter = 0, False
-        while begin < max(len(failed.line), len(failed.other or ())):
-            lines: tuple[Line, ...] = (failed.line, *(() if failed.other is None else (failed.other,)))
-            cut = tuple(line[:begin] + line[begin + size :] for line in lines)
-            tries = [cut] if failed.other is None else [cut, (cut[0], lines[1]), (lines[0], cut[-1])]
-            if time.monotonic() > until:
-                return failed
-            found = None
-            for attempt in tries:
-                if attempt != lines and found is None:
-                    with contextlib.suppress(_NoLine):
-                        found = fails(attempt)
-            if found is None or found.plies >= failed.plies:  # a fault of a follower has one more
-                begin += 1
-            else:
-                failed, shorter = found, True
-        if not shorter:
-            size //= 2
-    return failed
 
 
 def _plain(facts: Facts) -> list[Any]:

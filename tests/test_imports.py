@@ -112,6 +112,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "game_checks": {*NETWORKS, *SHOWING, *ABOVE, "subprocess", "azpy.perspective", "azpy.runs", "azpy.arena"},
     "state_checks": {*NETWORKS, *SHOWING, *ABOVE, "subprocess", "azpy.perspective", "azpy.runs", "azpy.arena"},
     "perspective": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.positions", "azpy.runs", "azpy.arena"},
+    "failing_lines": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "check_game": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "pondering": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy.runs", "azpy.arena"},
     "budget": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},

@@ -21,6 +21,7 @@ use azpy_core::text::play_line;
 use crate::key::{Tag, digest};
 use crate::notation::{is_board, mark, read_board, write_board};
 use crate::planes::mirror_planes;
+use crate::svg::{self, Svg};
 
 /// From this height on each player has two rows of pieces. (OpenSpiel's rule; the usual board has eight.)
 const TALL: usize = 6;
@@ -326,41 +327,22 @@ impl Game for Breakthrough {
     }
 
     fn to_svg(&self) -> String {
-        const STEP: usize = 48;
-        const MARGIN: usize = 28;
-        let (width, height) = (self.width() * STEP, self.height() * STEP);
-        let (whole_width, whole_height) = (width + 2 * MARGIN, height + 2 * MARGIN);
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {whole_width} {whole_height}\" \
-             width=\"{whole_width}\" height=\"{whole_height}\">\
-             <rect width=\"{whole_width}\" height=\"{whole_height}\" fill=\"#ffffff\"/>\
-             <g font-family=\"sans-serif\" font-size=\"14\" fill=\"#404040\" text-anchor=\"middle\">"
-        );
-        for column in 0..self.width() {
-            let (x, letter) = (MARGIN + column * STEP + STEP / 2, char::from(b'a' + column as u8));
-            let _ = write!(svg, "<text x=\"{x}\" y=\"{}\">{letter}</text>", MARGIN + height + 19);
-        }
-        for row in 0..self.height() {
-            let (y, number) = (MARGIN + row * STEP + STEP / 2 + 5, self.height() - row);
-            let _ = write!(svg, "<text x=\"{}\" y=\"{y}\">{number}</text>", MARGIN / 2);
-        }
-        svg += "</g>";
+        let mut rows = svg::numbers(self.height());
+        rows.reverse();
+        let below = svg::standing(self, ["x (red)", "o (blue)"]);
+        let mut picture = Svg::board(&svg::letters(self.width()), &rows, &below);
         for cell in 0..self.num_cells() {
             let (row, column) = (cell / self.width(), cell % self.width());
-            let (x, y) = (MARGIN + column * STEP, MARGIN + row * STEP);
+            let (x, y) = (svg::centre(column), svg::centre(row));
             // As on a chess board, the lower left corner is dark.
-            let fill = if (self.height() - 1 - row + column).is_multiple_of(2) { "#b58863" } else { "#f0d9b5" };
-            let _ = write!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{STEP}\" height=\"{STEP}\" fill=\"{fill}\"/>");
+            let fill = if (self.height() - 1 - row + column).is_multiple_of(2) { svg::LINE } else { svg::EMPTY };
+            let half = svg::CELL / 2.0;
+            picture.rect(x - half, y - half, svg::CELL, svg::CELL, &format!("fill=\"{fill}\""));
             if let Some(player) = self.piece(cell) {
-                let fill = ["#c43c3c", "#2f5fb3"][player.index()];
-                let (x, y) = (x + STEP / 2, y + STEP / 2);
-                let _ = write!(
-                    svg,
-                    "<circle cx=\"{x}\" cy=\"{y}\" r=\"17\" fill=\"{fill}\" stroke=\"#202020\" stroke-width=\"1.5\"/>"
-                );
+                picture.circle(x, y, 0.36 * svg::CELL, &format!("fill=\"{}\"", svg::color(player)));
             }
         }
-        svg + "</svg>"
+        picture.done()
     }
 
     /// A board as `to_text` writes it, or the names of the actions that lead there.

@@ -18,6 +18,16 @@ impl<const WORDS: usize> Cells<WORDS> {
         }))
     }
 
+    pub(crate) const fn with(mut self, cell: usize) -> Self {
+        self.0[cell / 64] |= 1 << (cell % 64);
+        self
+    }
+
+    #[inline]
+    pub(crate) fn meets(self, other: Self) -> bool {
+        !self.and(other).is_empty()
+    }
+
     #[inline]
     pub(crate) fn has(&self, cell: usize) -> bool {
         self.0[cell / 64] >> (cell % 64) & 1 == 1

@@ -547,13 +547,8 @@ impl<const WORDS: usize> Game for Go<WORDS> {
         grid::render(self.size(), LETTERS, |cell| self.stone(cell))
     }
 
-    /// Line 0 has the letters of the columns.
     fn owner(&self, line: usize, glyph: char) -> Option<Player> {
-        match glyph {
-            'x' if line > 0 => Some(Player::Zero),
-            'o' if line > 0 => Some(Player::One),
-            _ => None,
-        }
+        grid::owner(line, glyph)
     }
 
     /// The board; the last stone has a ring.

@@ -37,6 +37,15 @@ pub(crate) fn render(size: usize, letters: &[u8], stone: impl Fn(usize) -> Optio
     board
 }
 
+/// Whose a character of [`render`] is. Letters of columns are no stones.
+pub(crate) fn owner(line: usize, glyph: char) -> Option<Player> {
+    match glyph {
+        'x' if line > 0 => Some(Player::Zero),
+        'o' if line > 0 => Some(Player::One),
+        _ => None,
+    }
+}
+
 /// The board as an SVG document: player 0 has the black stones. `marked` is a cell whose stone gets a ring.
 pub(crate) fn to_svg(
     size: usize,

@@ -25,11 +25,10 @@
 //!
 //! Invariant: the stone sets are disjoint and on the board, and `joined` is up to date.
 
-use std::array;
-
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::text::play_line;
 
+use crate::cells;
 use crate::key::{Tag, digest};
 use crate::notation::{Board as Drawn, PLAYERS, is_board, mark, read_board, write_board};
 use crate::planes::{d4_cell, d4_planes};
@@ -43,73 +42,7 @@ const WORDS: usize = (MAX_SIZE * MAX_SIZE).div_ceil(64);
 const HALF_TURN: usize = 3;
 const LONG_DIAGONAL: usize = 4;
 
-/// A set of cells: cell `i` is bit `i % 64` of word `i / 64`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Cells([u64; WORDS]);
-
-impl Cells {
-    const NONE: Self = Self([0; WORDS]);
-
-    const fn with(mut self, cell: usize) -> Self {
-        self.0[cell / 64] |= 1 << (cell % 64);
-        self
-    }
-
-    #[inline]
-    fn has(self, cell: usize) -> bool {
-        self.0[cell / 64] >> (cell % 64) & 1 == 1
-    }
-
-    #[inline]
-    fn is_empty(self) -> bool {
-        self == Self::NONE
-    }
-
-    #[inline]
-    fn or(self, other: Self) -> Self {
-        Self(array::from_fn(|word| self.0[word] | other.0[word]))
-    }
-
-    #[inline]
-    fn and(self, other: Self) -> Self {
-        Self(array::from_fn(|word| self.0[word] & other.0[word]))
-    }
-
-    #[inline]
-    fn without(self, other: Self) -> Self {
-        Self(array::from_fn(|word| self.0[word] & !other.0[word]))
-    }
-
-    #[inline]
-    fn meets(self, other: Self) -> bool {
-        !self.and(other).is_empty()
-    }
-
-    /// Every cell's number higher by `by`, from 1 to 63; numbers that no word holds are lost.
-    #[inline]
-    fn plus(self, by: usize) -> Self {
-        let carry = |word: usize| if word == 0 { 0 } else { self.0[word - 1] >> (64 - by) };
-        Self(array::from_fn(|word| self.0[word] << by | carry(word)))
-    }
-
-    /// Every cell's number lower by `by`, from 1 to 63; those below 0 are lost.
-    #[inline]
-    fn minus(self, by: usize) -> Self {
-        let carry = |word: usize| if word + 1 == WORDS { 0 } else { self.0[word + 1] << (64 - by) };
-        Self(array::from_fn(|word| self.0[word] >> by | carry(word)))
-    }
-
-    /// Calls `visit` with each cell, ascending.
-    #[inline]
-    fn for_each(self, mut visit: impl FnMut(usize)) {
-        for (index, mut word) in self.0.into_iter().enumerate() {
-            while word != 0 {
-                visit(64 * index + word.trailing_zeros() as usize);
-                word &= word - 1;
-            }
-        }
-    }
-}
+type Cells = cells::Cells<WORDS>;
 
 /// What follows from the size alone.
 #[derive(Clone, Copy)]
