@@ -44,7 +44,7 @@ test-rust: tools
 	cargo test --locked
 
 test-python: $(VENV)/.dev
-	$(PYTEST) "$(ROOT)/tests"
+	$(PYTEST) --numprocesses auto --maxprocesses 4 --dist worksteal "$(ROOT)/tests"
 	$(PYTEST) --doctest-modules --pyargs azpy
 
 test-slow: $(VENV)/.dev

@@ -12,7 +12,9 @@ from azpy.settings import Settings
 
 __all__ = ["Budget"]
 
-_MATCH_SHARE = 0.1  # of a timed run: as much at most for the matches on the way as for the last one
+# Of a timed run, at most: for the matches on the way, and for the last one.
+_WAY_SHARE = 0.05
+_LAST_SHARE = 0.1
 _LEAST_RATE = 0.05
 _RATES = ("fit_seconds_per_position", "match_seconds_per_game", "iteration_seconds")
 
@@ -100,7 +102,7 @@ class Budget:
         """True every few iterations, unless matches have had their share of the time or the last one needs the rest."""
         if iteration % self._settings.match_every or not math.isfinite(self._seconds):
             return iteration % self._settings.match_every == 0
-        if self._match_seconds > _MATCH_SHARE * self.elapsed():
+        if self._match_seconds > _WAY_SHARE * self.elapsed():
             return False
         return self._left() > self._seconds_of_match(self._settings.match_games) + self._final_match_seconds()
 
@@ -108,7 +110,7 @@ class Budget:
         """Games of the last match against each opponent: fewer if they would take more than their share."""
         games, cost = self._settings.final_match_games, self._measured["match_seconds_per_game"]
         if cost > 0 and math.isfinite(self._seconds):
-            games = min(games, int(_MATCH_SHARE * self._seconds / cost))
+            games = min(games, int(_LAST_SHARE * self._seconds / cost))
         return max(2, games - games % 2)
 
     def note_evaluations(self, evaluations: float) -> None:
@@ -133,5 +135,5 @@ class Budget:
 
     def _seconds_of_match(self, games: int) -> float:
         """As it was measured; before that, as if the last match took just its share."""
-        unmeasured = _MATCH_SHARE * self._seconds / self._settings.final_match_games
+        unmeasured = _LAST_SHARE * self._seconds / self._settings.final_match_games
         return games * (self._measured["match_seconds_per_game"] or unmeasured)

@@ -477,7 +477,7 @@ class Settings:
         About(
             "games of the last match against each opponent", "matches", unit="games", low=2, even=True, same_games=True
         ),
-    ] = 200
+    ] = 100
     match_c_puct: Annotated[
         float,
         About(

@@ -58,6 +58,7 @@ def test_a_position_is_written_read_and_drawn() -> None:
     assert azpy.parse_state("breakthrough", state.to_text()).key() == state.key()
     svg = ET.fromstring(state.to_svg())
     assert sum(1 for _ in svg.iter("{http://www.w3.org/2000/svg}circle")) == 32
-    assert {text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")} == {*"abcdefgh", *"12345678"}
+    texts = {text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")}
+    assert texts == {*"abcdefgh", *"12345678", "x (red) to move"}
     colored = state.render(color=True)
     assert (colored.count("\x1b[1;31m"), colored.count("\x1b[1;34m")) == (16, 16)

@@ -48,8 +48,9 @@ def test_matches_on_the_way_take_no_more_than_their_share(monkeypatch: pytest.Mo
     assert budget.match_is_due(5)
     assert not budget.match_is_due(6)
     budget.note_match(seconds=20.0, games=40)
+    clock.now = 1000 + 399
     assert not budget.match_is_due(10)
-    clock.now += 150
+    clock.now = 1000 + 401  # 20 s are a twentieth of that
     assert budget.match_is_due(10)
 
 

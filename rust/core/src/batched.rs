@@ -220,21 +220,20 @@ impl<G: Game> Rounds<G> {
                 continue;
             }
             self.stats.rows_capacity += search.eval_batch() as u64;
-            let mut states = search.states.drain(..);
-            for leaf in &mut search.leaves {
-                if !matches!(leaf.answer, Answer::Row(_)) {
-                    continue;
-                }
-                let state = states.next().expect("a leaf without an answer has a position");
+            // Appended at once, for positions may be kilobytes; those that share a row fall out below.
+            let begin = self.states.len();
+            self.states.append(&mut search.states);
+            let mut row = begin;
+            let waiting = search.leaves.iter_mut().filter(|leaf| matches!(leaf.answer, Answer::Row(_)));
+            for (position, leaf) in (begin..).zip(waiting) {
                 let legal = &search.legal[leaf.legal.start as usize..leaf.legal.end as usize];
-                let row = self.states.len() as u32;
-                leaf.answer = Answer::Row(row);
+                leaf.answer = Answer::Row(row as u32);
                 if share {
                     // `gather` knows the key only where there is a cache.
-                    let key = if self.cache.is_some() { leaf.key } else { state.key() };
-                    let first = *self.seen.entry(key).or_insert(row) as usize;
+                    let key = if self.cache.is_some() { leaf.key } else { self.states[position].key() };
+                    let first = *self.seen.entry(key).or_insert(row as u32) as usize;
                     // Equal keys with other legal actions are a game's mistake; it must not become a panic here.
-                    let same = first < row as usize
+                    let same = first < row
                         && self.actions[self.offsets[first] as usize..self.offsets[first + 1] as usize] == *legal;
                     if same {
                         leaf.answer = Answer::Row(first as u32);
@@ -242,11 +241,15 @@ impl<G: Game> Rounds<G> {
                         continue;
                     }
                 }
-                self.states.push(state);
+                if position > row {
+                    self.states.swap(row, position);
+                }
+                row += 1;
                 self.streams.push(leaf.stream);
                 self.actions.extend_from_slice(legal);
                 self.offsets.push(self.actions.len() as u32);
             }
+            self.states.truncate(row);
         }
     }
 

@@ -75,19 +75,63 @@ impl Slots {
     }
 }
 
-/// What the search for bridges knows of a cell.
+/// A cell on the way from one to another.
 #[derive(Clone, Copy, Default)]
-struct Visit {
-    /// When it was first met, from 1; 0: not yet.
-    order: u16,
-    /// The earliest cell that an edge leads to from here or from below, other than the edge by which it was met.
-    low: u16,
-    /// The directions still to be looked at.
+struct Step {
+    column: u8,
+    row: u8,
+    /// The direction in which it was entered.
+    entered: u8,
+    /// The directions still to be tried.
     todo: u8,
-    /// The direction to the cell from which it was met.
-    back: u8,
-    /// A bit for each pair of which one cell is here or below.
-    ends: u8,
+}
+
+/// The corners of cells, in sets that walls and the rim join. Corner `column * (rows + 1) + row` is the top left one of a
+/// cell, or lies on the right or the lower rim.
+struct Corners {
+    parents: [u16; (MAX_SIDE + 1) * (MAX_SIDE + 1)],
+    rows: usize,
+}
+
+impl Corners {
+    /// Those of the rim are one set.
+    fn new(columns: usize, rows: usize) -> Self {
+        let mut parents = const {
+            let mut each = [0; (MAX_SIDE + 1) * (MAX_SIDE + 1)];
+            let mut corner = 0;
+            while corner < each.len() {
+                each[corner] = corner as u16;
+                corner += 1;
+            }
+            each
+        };
+        let height = rows + 1;
+        parents[..height].fill(0);
+        parents[columns * height..][..height].fill(0);
+        for column in 1..columns {
+            parents[column * height] = 0;
+            parents[column * height + rows] = 0;
+        }
+        Self { parents, rows }
+    }
+
+    fn set_of(&mut self, mut corner: usize) -> usize {
+        loop {
+            let parent = usize::from(self.parents[corner]);
+            if parent == corner {
+                return corner;
+            }
+            self.parents[corner] = self.parents[parent];
+            corner = parent;
+        }
+    }
+
+    /// The sets of the two corners that an edge lies between.
+    #[inline]
+    fn ends(&mut self, kind: usize, edge: usize) -> [usize; 2] {
+        let first = edge + usize::from(edge as u16 / self.rows as u16);
+        [self.set_of(first), self.set_of(first + [1, self.rows + 1][kind])]
+    }
 }
 
 /// Columns, rows and closed edges.
@@ -126,6 +170,11 @@ impl Board {
     #[inline]
     pub(super) fn cells(&self) -> usize {
         self.columns() * self.rows()
+    }
+
+    #[inline]
+    fn cell_at(&self, column: u8, row: u8) -> usize {
+        usize::from(column) * self.rows() + usize::from(row)
     }
 
     #[inline]
@@ -222,61 +271,98 @@ impl Board {
         distances[to]
     }
 
-    /// The slots where a wall may be built: those open, but for the bridges whose two ends would each keep one cell of
-    /// a pair. The cells of a pair must be connected.
+    /// The slots where a wall may be built: those open, but for those where a wall would part a pair. The cells of a pair
+    /// must be connected.
     ///
-    /// One depth-first search of each part of the board that has a pair in it finds all bridges (Tarjan 1974, "A note
-    /// on finding the bridges of a graph"): the edge to a cell is one where no other edge leads out of what was met
-    /// from that cell on. It parts a pair of which that has one cell.
+    /// A wall beside some path between a pair leaves that path as it is. One across it parts the pair just where walls
+    /// and rim already join the corners at its two ends: it closes a ring. (The bridges of a planar graph are the loops
+    /// of its dual: Whitney 1932, "Non-separable and planar graphs".)
     pub(super) fn buildable(&self, pairs: [[usize; 2]; 2]) -> Slots {
-        let mut visits = [Visit::default(); MAX_CELLS];
-        for (number, pair) in pairs.into_iter().enumerate() {
-            // A pair in one cell cannot be parted: its bit goes out again.
-            pair.into_iter().for_each(|cell| visits[cell].ends ^= 1 << number);
-        }
+        let mut corners = self.joined_corners();
         let mut closed = self.closed;
-        let mut met = 0;
-        for [root, _] in pairs {
-            if visits[root].order > 0 {
-                continue;
-            }
-            let mut cell = root;
-            met += 1;
-            visits[root] = Visit { order: met, low: met, todo: self.open(root), ..visits[root] };
-            loop {
-                let visit = visits[cell];
-                if visit.todo != 0 {
-                    let direction = visit.todo.trailing_zeros() as usize;
-                    visits[cell].todo &= visit.todo - 1;
-                    let next = self.neighbour(cell, direction);
-                    let known = visits[next];
-                    if known.order > 0 {
-                        visits[cell].low = visit.low.min(known.order);
-                        continue;
-                    }
-                    let back = opposite(direction);
-                    let todo = self.open(next) & !(1 << back);
-                    met += 1;
-                    visits[next] = Visit { order: met, low: met, todo, back: back as u8, ends: known.ends };
-                    cell = next;
-                } else if cell == root {
-                    break;
-                } else {
-                    let back = usize::from(visit.back);
-                    let parent = self.neighbour(cell, back);
-                    if visit.low == visit.order && visit.ends != 0 {
-                        let stride = if back < 2 { self.strides()[back] } else { 0 };
-                        closed[back % 2].insert(cell + stride);
-                    }
-                    let above = &mut visits[parent];
-                    above.low = above.low.min(visit.low);
-                    above.ends ^= visit.ends;
-                    cell = parent;
+        for [from, to] in pairs {
+            self.cross(from, to, |kind, edge| {
+                let [one, other] = corners.ends(kind, edge);
+                if one == other {
+                    closed[kind].insert(edge);
                 }
-            }
+            });
         }
         let edges = closed.map(|edges| Edges(array::from_fn(|word| !edges.0[word])));
         Slots { edges, strides: self.strides(), cells: self.cells() }
+    }
+
+    /// What the walls join.
+    fn joined_corners(&self) -> Corners {
+        let mut corners = Corners::new(self.columns(), self.rows());
+        let cells = self.cells();
+        for (kind, edges) in self.closed.iter().enumerate() {
+            for (index, &word) in edges.0[..cells.div_ceil(64)].iter().enumerate() {
+                let mut word = word;
+                while word != 0 {
+                    let edge = 64 * index + word.trailing_zeros() as usize;
+                    word &= word - 1;
+                    // Rim among them joins what is joined.
+                    if edge < cells {
+                        let [one, other] = corners.ends(kind, edge);
+                        corners.parents[one.max(other)] = one.min(other) as u16;
+                    }
+                }
+            }
+        }
+        corners
+    }
+
+    /// Calls `visit` with the kind and number of each edge that a path between two cells crosses: the first path that a
+    /// depth-first search finds which tries the directions towards the end first.
+    fn cross(&self, from: usize, to: usize, mut visit: impl FnMut(usize, usize)) {
+        let rows = self.rows();
+        let place = |cell: usize| ((cell / rows) as u8, (cell % rows) as u8);
+        let ((column, row), goal) = (place(from), place(to));
+        let mut steps = [Step::default(); MAX_CELLS];
+        let mut met = [0_u64; WORDS];
+        let mut last = 0;
+        steps[0] = Step { column, row, entered: 0, todo: self.open(from) };
+        met[from / 64] |= 1 << (from % 64);
+        loop {
+            let Step { column, row, todo, .. } = steps[last];
+            if (column, row) == goal {
+                break;
+            }
+            if todo == 0 {
+                if last == 0 {
+                    return;
+                }
+                last -= 1;
+                continue;
+            }
+            let closer = u8::from(column < goal.0)
+                | u8::from(row < goal.1) << 1
+                | u8::from(column > goal.0) << 2
+                | u8::from(row > goal.1) << 3;
+            let tried = if todo & closer != 0 { todo & closer } else { todo };
+            let direction = tried.trailing_zeros() as usize;
+            steps[last].todo &= !(1 << direction);
+            let (column, row) = match direction {
+                0 => (column + 1, row),
+                1 => (column, row + 1),
+                2 => (column - 1, row),
+                _ => (column, row - 1),
+            };
+            let next = self.cell_at(column, row);
+            if met[next / 64] >> (next % 64) & 1 == 0 {
+                met[next / 64] |= 1 << (next % 64);
+                last += 1;
+                let todo = self.open(next) & !(1 << opposite(direction));
+                steps[last] = Step { column, row, entered: direction as u8, todo };
+            }
+        }
+        for step in &steps[1..=last] {
+            let kind = usize::from(step.entered % 2);
+            let cell = self.cell_at(step.column, step.row);
+            // Going right or down it is the cell's own left or top edge; going back it is that of the cell before.
+            visit(kind, if step.entered < 2 { cell } else { cell + self.strides()[kind] });
+        }
     }
 
     /// Where a slot goes; a symmetry maps the rim to the rim.
