@@ -24,7 +24,10 @@ PYTEST = $(ELSEWHERE) $(BIN)/python -m pytest -c "$(ROOT)/pyproject.toml" --root
 train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
 
-test: lint test-rust test-python
+# The wheel and the Rust tests are built side by side, on one core each for most of the time.
+test: tools
+	$(MAKE) --jobs=2 --output-sync=line --no-print-directory $(VENV)/.dev test-rust
+	$(MAKE) --no-print-directory lint test-python
 
 # A development build: edits of azpy/*.py are seen at once, those of Rust after another `make build`.
 build: $(VENV)/.dev

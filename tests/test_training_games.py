@@ -15,7 +15,9 @@ from azpy.settings import Settings
 from azpy.trainer import Trainer
 
 SHORT: dict[str, Any] = {
-    "simulations": 40,
+    "network": "2x32",
+    "simulations": 16,
+    "gumbel_actions": 8,
     "games_per_iteration": 50,
     "window_min": 2_000,
     "match_every": 1_000_000,
@@ -24,33 +26,34 @@ SHORT: dict[str, Any] = {
 }
 
 
-def score(game: str, model: Path | bytes, opening_plies: int) -> float:
-    """Against a random player. With two simulations a move search finds next to nothing: the network plays."""
-    player = SearchPlayer(OnnxEvaluator(model, game=azpy.make_game(game)), 2)
+def score(game: str, model: Path | bytes, simulations: int, opening_plies: int) -> float:
+    """Against a random player."""
+    player = SearchPlayer(OnnxEvaluator(model, game=azpy.make_game(game)), simulations)
     return play_match(lambda: make_position(game), player, RandomPlayer(), 100, 1, opening_plies).score
 
 
-# Game, evaluations of self-play in thousands, what else differs from its preset, and the score to reach.
+# Game, evaluations of self-play in thousands, what else differs from its preset, simulations a move against the random
+# player, and the score to reach. Two simulations find next to nothing: it is the network that plays.
 RUNS = [
-    ("tic_tac_toe", 60, {}, 0.85),
-    ("connect_four", 300, {}, 0.9),
-    ("hex(size=5)", 200, {"network": "3x32"}, 0.9),
-    ("othello(size=6)", 400, {"network": "3x32"}, 0.8),
-    ("breakthrough(width=5,height=6)", 300, {"network": "3x32"}, 0.9),
-    ("gomoku(size=7,k=4)", 300, {"network": "3x32"}, 0.9),
-    ("go(size=5,komi=7.5)", 300, {"network": "3x32"}, 0.8),
-    ("chess(max_plies=200)", 150, {"network": "2x32", "simulations": 16, "gumbel_actions": 8}, 0.6),
-    ("backgammon", 300, {"network": "2x128"}, 0.8),
-    ("wall_game(width=5,height=5)", 300, {"network": "3x32"}, 0.8),
-    ("pig", 100, {}, 0.7),
-    ("dice_nim", 50, {}, 0.55),
+    ("tic_tac_toe", 60, {}, 2, 0.85),
+    ("connect_four", 500, {}, 2, 0.8),
+    ("hex(size=5)", 400, {}, 2, 0.9),
+    ("othello(size=6)", 400, {}, 2, 0.8),
+    ("breakthrough(width=5,height=6)", 300, {}, 2, 0.9),
+    ("gomoku(size=7,k=4)", 300, {}, 2, 0.9),
+    ("go(size=5,komi=7.5)", 500, {}, 2, 0.7),
+    ("chess(max_plies=200)", 200, {"passes": 1.0}, 64, 0.6),
+    ("backgammon", 500, {"network": "2x64", "simulations": 8, "passes": 1.0}, 16, 0.75),
+    ("wall_game(width=4,height=4)", 500, {}, 2, 0.85),
+    ("pig", 100, {"network": "3x128"}, 2, 0.7),
+    ("dice_nim", 50, {"network": "3x128"}, 2, 0.55),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("game", "thousands", "changes", "wanted"), RUNS, ids=[row[0] for row in RUNS])
+@pytest.mark.parametrize(("game", "thousands", "changes", "simulations", "wanted"), RUNS, ids=[row[0] for row in RUNS])
 def test_a_short_run_beats_a_random_player(
-    game: str, thousands: int, changes: dict[str, Any], wanted: float, tmp_path: Path
+    game: str, thousands: int, changes: dict[str, Any], simulations: int, wanted: float, tmp_path: Path
 ) -> None:
     settings = Settings(game, total_evaluations=1000 * thousands, **(preset_of(game) | SHORT | changes))
     with Trainer(settings, tmp_path) as trainer:
@@ -59,7 +62,7 @@ def test_a_short_run_beats_a_random_player(
     start = azpy.make_game(game)
     first = to_onnx(Network(start.obs_shape, start.num_actions, settings.network))
     last = max(tmp_path.glob("checkpoints/*/model.onnx"))
-    untrained, trained = (score(game, model, settings.match_opening_plies) for model in (first, last))
+    untrained, trained = (score(game, model, simulations, settings.match_opening_plies) for model in (first, last))
     print(f"{game}: {untrained:.3f} untrained, {trained:.3f} after {thousands},000 evaluations")
     assert trained >= wanted
     assert trained > untrained + 0.05
