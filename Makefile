@@ -51,7 +51,7 @@ test-python: $(VENV)/.dev
 	$(PYTEST) --doctest-modules --pyargs azpy
 
 test-slow: $(VENV)/.dev
-	$(PYTEST) -m slow "$(ROOT)/tests"
+	$(PYTEST) -m slow -o faulthandler_timeout=1800 "$(ROOT)/tests"
 
 bench: $(VENV)/.dev
 	cargo bench --locked

@@ -166,7 +166,7 @@ class Settings:
 
     simulations: Annotated[
         int,
-        About("simulations a move, in self-play and in matches", "search", unit="simulations", low=1, high=2**32 - 1),
+        About("simulations a move", "search", unit="simulations", low=1, high=2**32 - 1),
     ] = 100
     eval_batch: Annotated[
         int,
@@ -478,6 +478,17 @@ class Settings:
             "games of the last match against each opponent", "matches", unit="games", low=2, even=True, same_games=True
         ),
     ] = 100
+    match_simulations: Annotated[
+        int | None,
+        About(
+            "simulations a move in matches; if not given, simulations",
+            "matches",
+            unit="simulations",
+            low=1,
+            high=2**32 - 1,
+            same_games=True,
+        ),
+    ] = None
     match_c_puct: Annotated[
         float,
         About(

@@ -354,7 +354,8 @@ class Trainer:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
         evaluator = OnnxEvaluator(self._model or b"", self._device, game=self._start, threads=self._cores)
-        player = SearchPlayer(evaluator, settings.simulations, **match_search(settings))
+        simulations = settings.match_simulations or settings.simulations
+        player = SearchPlayer(evaluator, simulations, **match_search(settings))
         rows = self._run.metrics()
         met = {row.get("opponent") for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
         for opponent in [name for name in _OPPONENTS if name not in met]:
@@ -369,7 +370,7 @@ class Trainer:
             low, high = result.interval
             row = {"kind": "match", "iteration": self._iteration, "opponent": opponent, "score": result.score}
             row |= {"low": low, "high": high, "wins": result.wins, "draws": result.draws, "losses": result.losses}
-            row |= {"simulations": settings.simulations, "seconds": self._budget.elapsed()}
+            row |= {"simulations": simulations, "seconds": self._budget.elapsed()}
             self._note(row)
             yield Matched(self._iteration, opponent, result)
         self._write_report()

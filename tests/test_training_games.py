@@ -11,7 +11,7 @@ from azpy.network import Network, to_onnx
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
 from azpy.presets import preset_of
-from azpy.settings import Settings
+from azpy.settings import Settings, match_search
 from azpy.trainer import Trainer
 
 SHORT: dict[str, Any] = {
@@ -28,8 +28,9 @@ SHORT: dict[str, Any] = {
 
 def score(game: str, model: Path | bytes, simulations: int, opening_plies: int) -> float:
     """Against a random player."""
-    player = SearchPlayer(OnnxEvaluator(model, game=azpy.make_game(game)), simulations)
-    return play_match(lambda: make_position(game), player, RandomPlayer(), 100, 1, opening_plies).score
+    evaluator = OnnxEvaluator(model, game=azpy.make_game(game))
+    player = SearchPlayer(evaluator, simulations, **match_search(Settings))
+    return play_match(lambda: make_position(game), player, RandomPlayer(), 50, 1, opening_plies).score
 
 
 # Game, evaluations of self-play in thousands, what else differs from its preset, simulations a move against the random
@@ -42,7 +43,7 @@ RUNS = [
     ("breakthrough(width=5,height=6)", 300, {}, 2, 0.9),
     ("gomoku(size=7,k=4)", 300, {}, 2, 0.9),
     ("go(size=5,komi=7.5)", 500, {}, 2, 0.7),
-    ("chess(max_plies=200)", 200, {"passes": 1.0}, 64, 0.6),
+    ("chess(encoding=az18,max_plies=200)", 400, {"passes": 1.0}, 64, 0.6),
     ("backgammon", 500, {"network": "2x64", "simulations": 8, "passes": 1.0}, 16, 0.75),
     ("wall_game(width=4,height=4)", 500, {}, 2, 0.85),
     ("pig", 100, {"network": "3x128"}, 2, 0.7),
