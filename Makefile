@@ -73,9 +73,10 @@ tools:
 $(VENV)/bin/python: | tools
 	$(PYTHON) -m venv $(VENV)
 
+# Without MAKEFLAGS, as pip hides make's job server from cargo, which would complain.
 $(VENV)/.wheel: $(SOURCES) $(VENV)/bin/python | tools
 	rm -rf dist
-	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+	MAKEFLAGS= $(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
 	$(BIN)/python -m pip install --no-deps --force-reinstall dist/azpy-*.whl
 	@touch $@
 

@@ -267,9 +267,8 @@ def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixtur
     shown = capsys.readouterr().out
     for game in azpy.list_games():
         assert re.search(rf"^{game}\b", shown, re.MULTILINE)
-    assert (
-        "connect_four(width=7,height=6,k=4)\n    preset: network 4x32, temperature_plies 12, opening_plies 8\n" in shown
-    )
+    preset = "network 3x128, games_per_iteration 500, match_opening_plies 2"
+    assert f"pig(target=20)\n    preset: {preset}\n" in shown
 
 
 def test_a_run_without_a_finished_iteration_names_no_model(capsys: pytest.CaptureFixture[str]) -> None:

@@ -291,8 +291,9 @@ def test_a_preset_in_force_is_said_at_start_and_what_is_given_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["connect_four(width=99)", "--network", "1x8"]) == 2
-    assert capsys.readouterr().out == "preset for connect_four: temperature_plies 12, opening_plies 8\n"
+    assert main(["hex(size=99)", "--network", "1x8", "--opening-plies", "3"]) == 2
+    expected = "preset for hex: games_per_iteration 128, temperature_plies 16, match_opening_plies 2\n"
+    assert capsys.readouterr().out == expected
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
