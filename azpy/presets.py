@@ -5,9 +5,7 @@ from typing import Any
 __all__ = ["PRESETS", "preset_of"]
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # Measured over 400 games, at equal cost of evaluations and fitting (7.5 minutes of two cores): 0.70 [0.66, 0.74]
-    # against PUCT with 100 simulations and noise, 4 passes and batches of 256. With 32 simulations it is 0.66, and with
-    # 4 passes and batches of 256 besides 0.61. benches/ablation.py changes one of them at a time.
+    # benches/ablation.py sets it against PUCT with 100 simulations, and changes one setting at a time.
     "connect_four": {
         "network": "4x32",
         "simulations": 16,
