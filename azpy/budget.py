@@ -16,14 +16,20 @@ __all__ = ["Budget"]
 _WAY_SHARE = 0.05
 _LAST_SHARE = 0.1
 _LEAST_RATE = 0.05
-_RATES = ("fit_seconds_per_position", "match_seconds_per_game", "iteration_seconds")
+_RATES = ("fit_seconds_per_position", "match_seconds_per_game", "iteration_seconds", "play_seconds_per_game")
 
 
 class Budget:
-    """Time, iterations and evaluations of one run, resumed parts included."""
+    """Time, iterations and evaluations of one run, resumed parts included.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        settings: of the run.
+        opponents: how many the network meets in a match.
+    """
+
+    def __init__(self, settings: Settings, opponents: int = 1) -> None:
         self._settings = settings
+        self._opponents = opponents
         self._seconds = math.inf if settings.minutes is None else settings.minutes * 60
         self._begin = time.monotonic()
         self._evaluated = 0.0
@@ -44,7 +50,7 @@ class Budget:
         self.advance_to(float(state["elapsed_seconds"]))
         self._evaluated = float(state.get("evaluations", 0.0))  # checkpoints of older versions did not count them
         self._match_seconds = float(state["match_seconds"])
-        self._measured = {name: float(state[name]) for name in _RATES}
+        self._measured = {name: float(state.get(name, 0.0)) for name in _RATES}  # nor measure the last
 
     def advance_to(self, seconds: float) -> None:
         """Counts at least `seconds` as spent."""
@@ -102,13 +108,14 @@ class Budget:
         """True every few iterations, unless matches have had their share of the time or the last one needs the rest."""
         if iteration % self._settings.match_every or not math.isfinite(self._seconds):
             return iteration % self._settings.match_every == 0
-        if self._match_seconds > _WAY_SHARE * self.elapsed():
+        seconds = self._seconds_of_match(self._settings.match_games)
+        if self._match_seconds + seconds > _WAY_SHARE * self.elapsed():
             return False
-        return self._left() > self._seconds_of_match(self._settings.match_games) + self._final_match_seconds()
+        return self._left() > seconds + self._final_match_seconds()
 
     def final_match_games(self) -> int:
         """Games of the last match against each opponent: fewer if they would take more than their share."""
-        games, cost = self._settings.final_match_games, self._measured["match_seconds_per_game"]
+        games, cost = self._settings.final_match_games, self._seconds_of_match(1)
         if cost > 0 and math.isfinite(self._seconds):
             games = min(games, int(_LAST_SHARE * self._seconds / cost))
         return max(2, games - games % 2)
@@ -117,10 +124,11 @@ class Budget:
         """Counts what an iteration's self-play asked of the network."""
         self._evaluated += evaluations
 
-    def note_iteration(self, seconds: float, fit_seconds: float, positions: int) -> None:
-        """Remembers what an iteration took."""
+    def note_iteration(self, seconds: float, fit_seconds: float, positions: int, games: int) -> None:
+        """Remembers what an iteration took, and how many positions and games it made."""
         self._measured["iteration_seconds"] = seconds
         self._measured["fit_seconds_per_position"] = fit_seconds / max(positions, 1)
+        self._measured["play_seconds_per_game"] = (seconds - fit_seconds) / max(games, 1)
 
     def note_match(self, seconds: float, games: int) -> None:
         """Remembers what a match took; `games` are those against each opponent."""
@@ -134,6 +142,10 @@ class Budget:
         return self._seconds_of_match(self.final_match_games()) if math.isfinite(self._seconds) else 0.0
 
     def _seconds_of_match(self, games: int) -> float:
-        """As it was measured; before that, as if the last match took just its share."""
-        unmeasured = _LAST_SHARE * self._seconds / self._settings.final_match_games
-        return games * (self._measured["match_seconds_per_game"] or unmeasured)
+        """As it was measured; before that, a guess."""
+        settings = self._settings
+        more = (settings.match_simulations or settings.simulations) / settings.simulations
+        # As if opponents took as long as the network, and that as long as in self-play.
+        guess = self._measured["play_seconds_per_game"] * more * self._opponents
+        share = _LAST_SHARE * self._seconds / settings.final_match_games
+        return games * (self._measured["match_seconds_per_game"] or guess or share)

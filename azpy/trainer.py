@@ -89,7 +89,7 @@ class Trainer:
         self._settings = settings
         self._device = settings.device
         self._notes: tuple[str, ...] = ()  # why "auto" passed over a device
-        self._budget = Budget(settings)
+        self._budget = Budget(settings, len(_OPPONENTS))
         self._start = make_position(settings.game)
         self._cores = use_threads(single=settings.deterministic)
         self._learner = Learner(
@@ -210,7 +210,7 @@ class Trainer:
         fit_begin = self._budget.elapsed()
         yield from self._fit(iteration, positions, metrics)
         now = self._budget.elapsed()
-        self._budget.note_iteration(now - begin, now - fit_begin, positions)
+        self._budget.note_iteration(now - begin, now - fit_begin, positions, len(games))
         self._iteration = iteration
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
         self._recent.append(metrics)

@@ -26,7 +26,7 @@ def test_a_timed_run_keeps_time_free_for_its_end(monkeypatch: pytest.MonkeyPatch
     budget = Budget(settings(minutes=10.0, iterations=None, match_every=5, final_match_games=200))
     assert not budget.is_over(0)
     clock.now += 20
-    budget.note_iteration(seconds=20.0, fit_seconds=8.0, positions=4000)
+    budget.note_iteration(seconds=20.0, fit_seconds=8.0, positions=4000, games=500)
     clock.now += 10
     budget.note_match(seconds=10.0, games=100)
     assert budget.final_match_games() == 200
@@ -41,28 +41,40 @@ def test_a_timed_run_keeps_time_free_for_its_end(monkeypatch: pytest.MonkeyPatch
     assert budget.final_match_games() == 60  # a tenth of the run
 
 
+def test_before_a_match_was_measured_self_play_says_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    changes: dict[str, Any] = {"simulations": 16, "match_simulations": 80, "match_games": 20, "final_match_games": 100}
+    budget = Budget(settings(minutes=1.0, iterations=None, match_every=1, **changes), opponents=3)
+    clock.now += 10
+    budget.note_iteration(seconds=10.0, fit_seconds=5.5, positions=1000, games=500)
+    # 9 ms a game of self-play, five times the simulations, three opponents: 0.135 s a game. A tenth of the run is 6 s.
+    assert budget.final_match_games() == 44
+    assert not budget.match_is_due(1)  # its 2.7 s are more than a twentieth of 10
+    clock.now = 1000 + 60 - 6 - 1
+    assert budget.may_play(0)
+    clock.now += 2
+    assert not budget.may_play(0)
+    restored = Budget(settings(minutes=1.0, iterations=None, **changes), opponents=3)
+    restored.load(json.loads(json.dumps(budget.state())))
+    assert restored.final_match_games() == 44
+
+
 def test_matches_on_the_way_take_no_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    budget = Budget(settings(minutes=10.0, iterations=None, match_every=5))
-    clock.now += 100
-    assert budget.match_is_due(5)
-    assert not budget.match_is_due(6)
+    budget = Budget(settings(minutes=100.0, iterations=None, match_every=5, match_games=40))
     budget.note_match(seconds=20.0, games=40)
-    clock.now = 1000 + 399
+    clock.now += 799
     assert not budget.match_is_due(10)
-    clock.now = 1000 + 401  # 20 s are a twentieth of that
+    clock.now += 2  # 40 s, with the next, are a twentieth of that
     assert budget.match_is_due(10)
+    assert not budget.match_is_due(11)
 
 
 def test_a_match_on_the_way_leaves_time_for_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    budget = Budget(settings(minutes=10.0, iterations=None, match_every=5, match_games=40, final_match_games=80))
-    clock.now = 1000 + 600 - 30 - 60 - 1  # not measured yet: a tenth of the run for 80 games
-    assert budget.match_is_due(5)
-    clock.now += 2
-    assert not budget.match_is_due(5)
+    budget = Budget(settings(minutes=20.0, iterations=None, match_every=5, match_games=40, final_match_games=80))
     budget.note_match(seconds=20.0, games=40)
-    clock.now = 1000 + 600 - 20 - 40 - 1  # 40 games take 20 s
+    clock.now = 1000 + 1200 - 20 - 40 - 1  # 40 games take 20 s
     assert budget.match_is_due(10)
     clock.now += 2
     assert not budget.match_is_due(10)
