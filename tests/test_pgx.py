@@ -1,0 +1,119 @@
+"""The rules of games are those of a second program, pgx: actions, boards and outcomes, and the superko of Go."""
+
+import os
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from go_games import random_game
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+pgx = pytest.importorskip("pgx")
+go = pytest.importorskip("pgx.go")
+jax = pytest.importorskip("jax")
+
+GAMES = 64
+Game = Iterator[tuple[azpy.State, int]]  # positions and what is played there; the last is over
+
+
+def plays(start: azpy.State, seed: int, last: float = 0.0) -> Game:
+    """A random game; the last action of all (pass, swap) is played with that probability where it is legal."""
+    rng, state = random.Random(seed), start.clone()
+    while not state.is_terminal:
+        legal = state.legal_actions()
+        takes_last = legal[-1] == state.num_actions - 1 and rng.random() < last
+        action = legal[-1] if takes_last else rng.choice(legal)
+        yield state, action
+        state.play(action)
+    yield state, -1
+
+
+class Theirs:
+    """Many games of pgx side by side; where one is over, steps change nothing."""
+
+    def __init__(self, env: Any, games: int) -> None:
+        self._keys = jax.random.split(jax.random.PRNGKey(0), games)
+        self._step = jax.jit(jax.vmap(env.step))
+        self.state = jax.jit(jax.vmap(env.init))(self._keys)
+        self._rows, self._first = np.arange(games), np.asarray(self.state.current_player)  # they draw who begins
+
+    def after(self, actions: NDArray[np.int32]) -> Any:
+        return self._step(self.state, actions, self._keys)
+
+    def planes(self) -> NDArray[np.bool_]:
+        """[games, C, H, W]"""
+        return np.moveaxis(np.asarray(self.state.observation), 3, 1)
+
+    def over(self) -> NDArray[np.bool_]:
+        return np.asarray(self.state.terminated)
+
+    def outcomes(self) -> NDArray[np.float32]:
+        """For the first player, where the last step ended a game."""
+        rewards: NDArray[np.float32] = np.asarray(self.state.rewards)
+        return rewards[self._rows, self._first]
+
+
+def compare(env: Any, games: list[Game], planes: int = 2) -> tuple[int, int, set[float]]:
+    """Returns the positions compared, the repeats met, and the outcomes.
+
+    Two things are allowed. Where nothing is left to do but pass, our game may be over and theirs go on. And what they
+    allow and we do not must bring back an earlier board: there such a game is lost at once.
+    """
+    theirs, turns = Theirs(env, len(games)), [next(game) for game in games]
+    compared, repeats, outcomes = 0, 0, set[float]()
+    while not (over := theirs.over()).all():
+        seen, masks = theirs.planes(), np.asarray(theirs.state.legal_action_mask)
+        actions, barred = np.zeros(len(games), np.int32), [list[int]() for _ in games]
+        for row in np.flatnonzero(~over):
+            (state, actions[row]), allowed = turns[row], np.flatnonzero(masks[row]).tolist()
+            if state.is_terminal:
+                actions[row] = state.num_actions - 1
+                assert allowed == [actions[row]], str(state)
+                continue
+            legal = state.legal_actions()
+            assert set(legal) <= set(allowed), str(state)
+            barred[row] = sorted(set(allowed) - set(legal))
+            np.testing.assert_array_equal(state.observation()[:planes], seen[row, :planes], err_msg=str(state))
+            compared += 1
+        for nth in range(max(map(len, barred))):
+            tried = [row for row, each in enumerate(barred) if nth < len(each)]
+            forbidden = actions.copy()
+            forbidden[tried] = [barred[row][nth] for row in tried]
+            assert np.asarray(theirs.after(forbidden)._x.is_psk)[tried].all()
+            repeats += len(tried)
+        theirs.state = theirs.after(actions)
+        turns = [turn if turn[0].is_terminal else next(game) for turn, game in zip(turns, games, strict=True)]
+        for row in np.flatnonzero(theirs.over() & ~over):
+            assert turns[row][0].outcome() == theirs.outcomes()[row], str(turns[row][0])
+            outcomes.add(turns[row][0].outcome())
+    return compared, repeats, outcomes
+
+
+@pytest.mark.parametrize(
+    ("game", "name", "last", "wanted"),
+    [
+        ("tic_tac_toe", "tic_tac_toe", 0, {-1, 0, 1}),
+        ("connect_four", "connect_four", 0, {-1, 1}),
+        ("othello", "othello", 0, {-1, 0, 1}),
+        ("hex(size=11,swap=1)", "hex", 0.5, {-1, 1}),
+    ],
+)
+def test_boards_and_outcomes_are_pgxs(game: str, name: str, last: float, wanted: set[float]) -> None:
+    start = azpy.make_game(game)
+    compared, _, outcomes = compare(pgx.make(name), [plays(start, seed, last) for seed in range(GAMES)])
+    print(f"{game}: {compared} positions")
+    assert wanted <= outcomes
+
+
+@pytest.mark.parametrize(("size", "kos"), [(5, False), (9, True)])
+def test_go_is_pgxs_but_for_repeats_which_lose_there(size: int, kos: bool) -> None:
+    start, env = azpy.make_game("go", size=size), go.Go(size=size, komi=7.5)
+    compared, repeats, outcomes = compare(env, [random_game(start, seed, kos) for seed in range(GAMES)], planes=16)
+    print(f"go {size}: {compared} positions, {repeats} repeats")
+    assert repeats > 0
+    assert outcomes == {-1, 1}
