@@ -1,13 +1,13 @@
-"""What each technique of training brings: Connect Four with one of them changed at a time, for equal evaluations.
+"""What each technique of training brings: one of them changed at a time, for equal evaluations.
 
-    python benches/ablation.py [--out ablation] [--evaluations 10000000] [--seeds 1] [--only NAME ...] [--games 400]
-        [--table]
+    python benches/ablation.py [--game connect_four] [--out ablation] [--evaluations 10000000] [--seeds 1]
+        [--only NAME ...] [--games 400] [--table]
 
-Every run plays and learns with the preset of Connect Four, one technique off (or, where the preset leaves it off, on),
-until its self-play has asked the network so often. Then its last model meets the last model of the unchanged run of
-the same seed, in paired games from random openings. What Gumbel's planning has no use for (noise, fpu and the like) is
-changed in a run with PUCT and 100 simulations, and meets that one. Runs lie in the folder --out: the same command goes
-on where it was stopped, trains what is missing, and says nothing twice. `--table` prints what is there.
+Every run plays and learns with the preset of the game and one technique changed, until its self-play has asked the
+network so often. Then its last model meets that of the run it is set against, of the same seed, in paired games from
+random openings. That is a run which plans with Gumbel and 16 simulations (the preset of Connect Four), or one with
+PUCT and 100 for what Gumbel has no use for (noise, fpu and the like). Runs lie in the folder --out: the same command
+goes on where it was stopped, trains what is missing, and says nothing twice. `--table` prints what is there.
 
 Evaluations are equal, fitting is not: a run with fewer simulations a move learns from more positions. The table says
 how many rows both runs were fitted to. The interval is that of the match between two models. What seeds do is not in
@@ -30,22 +30,23 @@ from azpy.presets import preset_of
 from azpy.settings import Settings, match_search
 from azpy.trainer import Trainer
 
-GAME = "connect_four"
-UNCHANGED, PUCT = "unchanged", "PUCT, 100 simulations"
-WITH_PUCT: dict[str, Any] = {"gumbel_actions": 0, "simulations": 100}
+GUMBEL, PUCT = "Gumbel, 16 simulations", "PUCT, 100 simulations"
+WITH_GUMBEL: dict[str, Any] = {"gumbel_actions": 8, "simulations": 16, "games_per_iteration": 512}
+WITH_PUCT: dict[str, Any] = {"gumbel_actions": 0, "simulations": 100, "games_per_iteration": 128}
 # The run that each is set against, and what differs from the preset.
 TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
-    PUCT: (UNCHANGED, WITH_PUCT),
-    "32 simulations": (UNCHANGED, {"simulations": 32}),
-    "four passes": (UNCHANGED, {"passes": 4.0}),
-    "no symmetries": (UNCHANGED, {"symmetries": False}),
-    "no random openings": (UNCHANGED, {"opening_plies": 0}),
-    "outcome alone as value target": (UNCHANGED, {"root_value_weight": 0.0}),
-    "constant learning rate": (UNCHANGED, {"schedule": "constant"}),
-    "small window": (UNCHANGED, {"window_max": 20_000}),
-    "surprise weighting": (UNCHANGED, {"surprise_weight": 0.5}),
-    "solver": (UNCHANGED, {"solver": True}),
-    "earlier networks": (UNCHANGED, {"historical_share": 0.2}),
+    PUCT: (GUMBEL, WITH_PUCT),
+    "32 simulations": (GUMBEL, WITH_GUMBEL | {"simulations": 32}),
+    "four passes": (GUMBEL, WITH_GUMBEL | {"passes": 4.0}),
+    "two passes, batches of 128": (GUMBEL, WITH_GUMBEL | {"passes": 2.0, "batch_size": 128, "learning_rate": 0.0014}),
+    "no symmetries": (GUMBEL, WITH_GUMBEL | {"symmetries": False}),
+    "no random openings": (GUMBEL, WITH_GUMBEL | {"opening_plies": 0}),
+    "outcome alone as value target": (GUMBEL, WITH_GUMBEL | {"root_value_weight": 0.0}),
+    "constant learning rate": (GUMBEL, WITH_GUMBEL | {"schedule": "constant"}),
+    "small window": (GUMBEL, WITH_GUMBEL | {"window_max": 20_000}),
+    "surprise weighting": (GUMBEL, WITH_GUMBEL | {"surprise_weight": 0.5}),
+    "solver": (GUMBEL, WITH_GUMBEL | {"solver": True}),
+    "earlier networks": (GUMBEL, WITH_GUMBEL | {"historical_share": 0.2}),
     "no root noise": (PUCT, WITH_PUCT | {"root_noise": 0.0}),
     "no temperature": (PUCT, WITH_PUCT | {"temperature_plies": 0}),
     "eight leaves a tree": (PUCT, WITH_PUCT | {"eval_batch": 8}),
@@ -58,38 +59,33 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def train(folder: Path, name: str, seed: int, evaluations: int) -> Path:
+def train(run: Path, game: str, name: str, seed: int, evaluations: int) -> Path:
     """The last model of a run, which goes on where it was stopped."""
-    changes: dict[str, Any] = {} if name == UNCHANGED else TECHNIQUES[name][1]
-    options = preset_of(GAME) | {"eval_batch": 1} | changes
+    changes = WITH_GUMBEL if name == GUMBEL else TECHNIQUES[name][1]
     # Its own matches say nothing here: as few as there can be.
-    options |= {"match_every": 1_000_000, "final_match_games": 2}
-    settings = Settings(GAME, seed=seed, total_evaluations=evaluations, **options)
-    path = folder_of(folder, name, seed)
-    with Trainer(settings, path) as trainer:
+    few = {"match_every": 1_000_000, "final_match_games": 2}
+    options = preset_of(game) | {"eval_batch": 1} | few | changes
+    with Trainer(Settings(game, seed=seed, total_evaluations=evaluations, **options), run) as trainer:
         for event in trainer.run():
             if isinstance(event, Saved):
                 print(f"{name}, seed {seed}: iteration {event.iteration}", flush=True)
-    return sorted(path.glob("checkpoints/*/model.onnx"))[-1]
-
-
-def folder_of(folder: Path, name: str, seed: int) -> Path:
-    return folder / f"{name.replace(', ', '_').replace(' ', '_')}-{seed}"
+    return max(run.glob("checkpoints/*/model.onnx"))
 
 
 def rows_fitted(run: Path) -> int:
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     batch_size = read_config(run / "config.toml")["batch_size"]
-    return batch_size * sum(row["steps"] for row in rows if row["kind"] == "iteration")
+    return int(batch_size * sum(row["steps"] for row in rows if row["kind"] == "iteration"))
 
 
-def match(one: Path, other: Path, games: int, seed: int) -> MatchResult:
-    players = [
-        SearchPlayer(OnnxEvaluator(model, game=azpy.make_game(GAME), threads=2), 100, **match_search(Settings))
+def match(game: str, one: Path, other: Path, games: int, seed: int) -> MatchResult:
+    options = match_search(Settings)
+    ours, theirs = (
+        SearchPlayer(OnnxEvaluator(model, game=azpy.make_game(game), threads=2), 100, **options)
         for model in (one, other)
-    ]
-    book = Book(lambda: make_position(GAME), 4, seed)
-    return MatchResult.of(list(play_pairs(book, *players, games // 2, seed)))
+    )
+    book = Book(lambda: make_position(game), 4, seed)
+    return MatchResult.of(list(play_pairs(book, ours, theirs, games // 2, seed)))
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -104,6 +100,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--game", default="connect_four")
     parser.add_argument("--out", type=Path, default=Path("ablation"))
     parser.add_argument("--evaluations", type=int, default=10_000_000)
     parser.add_argument("--seeds", type=int, default=1, help="seeds 0 to this, exclusive")
@@ -120,13 +117,16 @@ def main() -> None:
         names = given.only or list(TECHNIQUES)
         for seed in range(given.seeds):
             for name in [name for name in names if (name, seed) not in done]:
-                pair = (name, TECHNIQUES[name][0])
-                ours, theirs = (train(given.out, each, seed, given.evaluations) for each in pair)
-                result = match(ours, theirs, given.games, seed)
-                row = {"name": name, "against": pair[1], "seed": seed, "evaluations": given.evaluations}
+                against = TECHNIQUES[name][0]
+                runs = {
+                    each: given.out / f"{each.replace(', ', '_').replace(' ', '_')}-{seed}" for each in (name, against)
+                }
+                ours, theirs = (train(run, given.game, each, seed, given.evaluations) for each, run in runs.items())
+                result = match(given.game, ours, theirs, given.games, seed)
+                row = {"name": name, "against": against, "seed": seed, "evaluations": given.evaluations}
                 row |= {"score": result.score, "interval": result.interval}
                 row |= {"elo": result.elo, "elo_interval": result.elo_interval}
-                row["rows_fitted"] = [rows_fitted(folder_of(given.out, each, seed)) for each in pair]
+                row["rows_fitted"] = [rows_fitted(run) for run in runs.values()]
                 rows.append(row)
                 with results.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")

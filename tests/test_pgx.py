@@ -54,8 +54,7 @@ class Theirs:
 
     def outcomes(self) -> NDArray[np.float32]:
         """For the first player, where the last step ended a game."""
-        rewards: NDArray[np.float32] = np.asarray(self.state.rewards)
-        return rewards[self._rows, self._first]
+        return np.asarray(self.state.rewards[self._rows, self._first], np.float32)
 
 
 def compare(env: Any, games: list[Game], planes: int = 2) -> tuple[int, int, set[float]]:
