@@ -26,7 +26,7 @@ train: $(VENV)/.train
 
 # The wheel and the Rust tests are built side by side, on one core each for most of the time.
 test: tools
-	$(MAKE) --jobs=2 --output-sync=line --no-print-directory $(VENV)/.dev test-rust
+	$(MAKE) --jobs=2 --no-print-directory $(VENV)/.dev test-rust
 	$(MAKE) --no-print-directory lint test-python
 
 # A development build: edits of azpy/*.py are seen at once, those of Rust after another `make build`.
@@ -44,7 +44,7 @@ lint: $(VENV)/.dev
 	$(ELSEWHERE) $(BIN)/python -m mypy.stubtest azpy._core --mypy-config-file "$(ROOT)/pyproject.toml"
 
 test-rust: tools
-	cargo test --locked
+	MAKEFLAGS= cargo test --locked
 
 test-python: $(VENV)/.dev
 	$(PYTEST) --numprocesses auto --maxprocesses 4 --dist worksteal "$(ROOT)/tests"
@@ -73,7 +73,8 @@ tools:
 $(VENV)/bin/python: | tools
 	$(PYTHON) -m venv $(VENV)
 
-# Without MAKEFLAGS, as pip hides make's job server from cargo, which would complain.
+# Without MAKEFLAGS, here and where cargo tests: they name a job server that only make's own recipes reach, and cargo would
+# complain.
 $(VENV)/.wheel: $(SOURCES) $(VENV)/bin/python | tools
 	rm -rf dist
 	MAKEFLAGS= $(BIN)/python -m pip wheel --no-deps --wheel-dir dist .

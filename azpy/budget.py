@@ -27,7 +27,7 @@ class Budget:
         opponents: how many the network meets in a match.
     """
 
-    def __init__(self, settings: Settings, opponents: int = 1) -> None:
+    def __init__(self, settings: Settings, opponents: int) -> None:
         self._settings = settings
         self._opponents = opponents
         self._seconds = math.inf if settings.minutes is None else settings.minutes * 60
@@ -50,7 +50,8 @@ class Budget:
         self.advance_to(float(state["elapsed_seconds"]))
         self._evaluated = float(state.get("evaluations", 0.0))  # checkpoints of older versions did not count them
         self._match_seconds = float(state["match_seconds"])
-        self._measured = {name: float(state.get(name, 0.0)) for name in _RATES}  # nor measure the last
+        old = {"play_seconds_per_game": 0.0}  # nor did they measure that
+        self._measured = {name: float((old | state)[name]) for name in _RATES}
 
     def advance_to(self, seconds: float) -> None:
         """Counts at least `seconds` as spent."""
@@ -125,10 +126,18 @@ class Budget:
         self._evaluated += evaluations
 
     def note_iteration(self, seconds: float, fit_seconds: float, positions: int, games: int) -> None:
-        """Remembers what an iteration took, and how many positions and games it made."""
+        """Remembers what an iteration took.
+
+        Args:
+            seconds: all of it.
+            fit_seconds: of these, fitting.
+            positions: that were fitted.
+            games: that were played; those that an interrupted iteration had already do not count.
+        """
         self._measured["iteration_seconds"] = seconds
         self._measured["fit_seconds_per_position"] = fit_seconds / max(positions, 1)
-        self._measured["play_seconds_per_game"] = (seconds - fit_seconds) / max(games, 1)
+        if games:
+            self._measured["play_seconds_per_game"] = (seconds - fit_seconds) / games
 
     def note_match(self, seconds: float, games: int) -> None:
         """Remembers what a match took; `games` are those against each opponent."""
@@ -144,7 +153,7 @@ class Budget:
     def _seconds_of_match(self, games: int) -> float:
         """As it was measured; before that, a guess."""
         settings = self._settings
-        more = (settings.match_simulations or settings.simulations) / settings.simulations
+        more = settings.simulations_in_matches / settings.mean_simulations
         # As if opponents took as long as the network, and that as long as in self-play.
         guess = self._measured["play_seconds_per_game"] * more * self._opponents
         share = _LAST_SHARE * self._seconds / settings.final_match_games

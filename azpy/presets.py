@@ -1,18 +1,20 @@
 """Settings that suit a game, all our choice: they stand in for the defaults, and what a user gives wins over them."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
+
+from azpy.settings import Settings
 
 __all__ = ["PRESETS", "preset_of"]
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # benches/ablation.py sets it against PUCT with 100 simulations, and changes one setting at a time.
+    # benches/ablation.py sets it against PUCT with 100 simulations.
     "connect_four": {
         "network": "4x32",
         "simulations": 16,
-        "match_simulations": 100,
         "gumbel_actions": 7,
         "games_per_iteration": 512,
-        "temperature_plies": 12,
         "opening_plies": 8,
         "batch_size": 128,
         "learning_rate": 0.0014,
@@ -91,6 +93,21 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def preset_of(game: str) -> dict[str, Any]:
-    """The preset of a game's spec, whatever its parameters; empty for `module:Class` and games without one."""
-    return dict(PRESETS.get(game.partition("(")[0].strip(), {}))
+# Settings that Gumbel's planning refuses, or does not look at though someone who gives them expects it to.
+_PUCT_ALONE = ("evaluations", "forced_visits", "root_temperature", "root_noise")
+
+
+def preset_of(game: str, given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """The preset of a game's spec, whatever its parameters; empty for `module:Class` and games without one.
+
+    Args:
+        game: its spec.
+        given: settings that a user gives. Where one of them is for PUCT alone, or they say PUCT, the
+            preset does not plan with Gumbel.
+    """
+    preset = dict(PRESETS.get(game.partition("(")[0].strip(), {}))
+    defaults = {name: getattr(Settings, name) for name in _PUCT_ALONE}
+    wants_puct = any(given.get(name, default) != default for name, default in defaults.items())
+    if "gumbel_actions" in preset and (wants_puct or given.get("gumbel_actions") == 0):
+        del preset["gumbel_actions"], preset["simulations"]  # so few are for Gumbel
+    return preset

@@ -34,6 +34,7 @@ __all__ = [
 
 Group = Literal["run", "search", "self-play", "learning", "matches"]
 GROUPS: tuple[Group, ...] = typing.get_args(Group)
+_MATCH_SIMULATIONS = 100  # at least, where nobody says
 CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
 _NO_LIMIT = 2**32 - 1  # what is allowed up to here or beyond is not worth a reader's time
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
@@ -481,7 +482,7 @@ class Settings:
     match_simulations: Annotated[
         int | None,
         About(
-            "simulations a move in matches; if not given, simulations",
+            "simulations a move in matches; if not given, those of self-play, but 100 at least",
             "matches",
             unit="simulations",
             low=1,
@@ -545,6 +546,17 @@ class Settings:
             raise SettingsError("TensorRT builds an engine for each network, too slow while it is trained: use cuda")
         if self.deterministic and self.device != "cpu":
             raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
+
+    @property
+    def simulations_in_matches(self) -> int:
+        """A move: few simulations that are enough to learn from say little about strength."""
+        return self.match_simulations or max(self.simulations, _MATCH_SIMULATIONS)
+
+    @property
+    def mean_simulations(self) -> float:
+        """Of a move in self-play, fast searches included."""
+        fast = self.simulations // 4 if self.fast_simulations is None else self.fast_simulations
+        return self.full_search_share * self.simulations + (1 - self.full_search_share) * fast
 
     @property
     def device_batch(self) -> int:

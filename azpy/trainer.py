@@ -193,10 +193,13 @@ class Trainer:
     def _iterate(self, iteration: int) -> Iterator[Event]:
         begin = self._budget.elapsed()
         metrics: dict[str, float] = {}
+        known = len(self._run.journal)
+        played = 0
         if iteration in self._run.sealed_iterations():  # played before an interruption, but not fitted
             games = self._run.sealed_games(iteration)
         else:
             yield from self._play(iteration, metrics)
+            played = len(self._run.journal) - known
             with self._time.stage("writing"):
                 games = self._run.seal(iteration, ids_of_iteration(self._settings, self._next_game))
         self._budget.note_evaluations(metrics.get("evaluations", 0.0))
@@ -210,7 +213,7 @@ class Trainer:
         fit_begin = self._budget.elapsed()
         yield from self._fit(iteration, positions, metrics)
         now = self._budget.elapsed()
-        self._budget.note_iteration(now - begin, now - fit_begin, positions, len(games))
+        self._budget.note_iteration(now - begin, now - fit_begin, positions, played)
         self._iteration = iteration
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
         self._recent.append(metrics)
@@ -354,7 +357,7 @@ class Trainer:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
         evaluator = OnnxEvaluator(self._model or b"", self._device, game=self._start, threads=self._cores)
-        simulations = settings.match_simulations or settings.simulations
+        simulations = settings.simulations_in_matches
         player = SearchPlayer(evaluator, simulations, **match_search(settings))
         rows = self._run.metrics()
         met = {row.get("opponent") for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}

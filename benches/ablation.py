@@ -1,13 +1,14 @@
 """What each technique of training brings: one of them changed at a time, for equal evaluations.
 
-    python benches/ablation.py [--game connect_four] [--out ablation] [--evaluations 10000000] [--seeds 1]
+    python benches/ablation.py [--game connect_four] [--out ablation/connect_four] [--evaluations 10000000] [--seeds 1]
         [--only NAME ...] [--games 400] [--table]
 
 Every run plays and learns with the preset of the game and one technique changed, until its self-play has asked the
 network so often. Then its last model meets that of the run it is set against, of the same seed, in paired games from
-random openings. That is a run which plans with Gumbel and 16 simulations (the preset of Connect Four), or one with
-PUCT and 100 for what Gumbel has no use for (noise, fpu and the like). Runs lie in the folder --out: the same command
-goes on where it was stopped, trains what is missing, and says nothing twice. `--table` prints what is there.
+random openings. That is a run which plans with Gumbel and 16 simulations (as the preset of Connect Four does), or, for
+what Gumbel has no use for (noise, fpu and the like), one with PUCT, 100 simulations and fewer games an iteration. Runs
+lie in the folder --out: the same command goes on where it was stopped, trains what is missing, and says nothing twice.
+`--table` prints what is there.
 
 Evaluations are equal, fitting is not: a run with fewer simulations a move learns from more positions. The table says
 how many rows both runs were fitted to. The interval is that of the match between two models. What seeds do is not in
@@ -16,6 +17,7 @@ it: compare the rows of several seeds, and mind that with one seed a difference 
 
 import argparse
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +34,18 @@ from azpy.trainer import Trainer
 
 GUMBEL, PUCT = "Gumbel, 16 simulations", "PUCT, 100 simulations"
 WITH_GUMBEL: dict[str, Any] = {"gumbel_actions": 8, "simulations": 16, "games_per_iteration": 512}
-WITH_PUCT: dict[str, Any] = {"gumbel_actions": 0, "simulations": 100, "games_per_iteration": 128}
+WITH_PUCT: dict[str, Any] = {
+    "gumbel_actions": 0,
+    "simulations": 100,
+    "games_per_iteration": 128,
+    "temperature_plies": 12,
+}
 # The run that each is set against, and what differs from the preset.
 TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
     PUCT: (GUMBEL, WITH_PUCT),
     "32 simulations": (GUMBEL, WITH_GUMBEL | {"simulations": 32}),
     "four passes": (GUMBEL, WITH_GUMBEL | {"passes": 4.0}),
-    "two passes, batches of 128": (GUMBEL, WITH_GUMBEL | {"passes": 2.0, "batch_size": 128, "learning_rate": 0.0014}),
+    "batches of 256": (GUMBEL, WITH_GUMBEL | {"batch_size": 256, "learning_rate": 0.002}),
     "no symmetries": (GUMBEL, WITH_GUMBEL | {"symmetries": False}),
     "no random openings": (GUMBEL, WITH_GUMBEL | {"opening_plies": 0}),
     "outcome alone as value target": (GUMBEL, WITH_GUMBEL | {"root_value_weight": 0.0}),
@@ -101,29 +108,36 @@ def table(rows: list[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--game", default="connect_four")
-    parser.add_argument("--out", type=Path, default=Path("ablation"))
+    parser.add_argument("--out", type=Path, help="by default ablation/GAME")
     parser.add_argument("--evaluations", type=int, default=10_000_000)
     parser.add_argument("--seeds", type=int, default=1, help="seeds 0 to this, exclusive")
     parser.add_argument("--only", nargs="+", choices=list(TECHNIQUES))
     parser.add_argument("--games", type=int, default=400)
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    results = given.out / "results.jsonl"
+    out = given.out or Path("ablation") / re.sub(r"\W+", "-", given.game).strip("-")
+    out.mkdir(parents=True, exist_ok=True)
+    results = out / "results.jsonl"
     text = results.read_text(encoding="utf-8") if results.exists() else ""
     rows = [json.loads(line) for line in text.splitlines()]
+    if any(row["game"] != given.game for row in rows):
+        parser.error(f"{out} has results of another game, {rows[0]['game']}: give another folder as --out")
     if not given.table:
         done = {(row["name"], row["seed"]) for row in rows}
         names = given.only or list(TECHNIQUES)
         for seed in range(given.seeds):
             for name in [name for name in names if (name, seed) not in done]:
                 against = TECHNIQUES[name][0]
-                runs = {
-                    each: given.out / f"{each.replace(', ', '_').replace(' ', '_')}-{seed}" for each in (name, against)
-                }
+                runs = {each: out / f"{each.replace(', ', '_').replace(' ', '_')}-{seed}" for each in (name, against)}
                 ours, theirs = (train(run, given.game, each, seed, given.evaluations) for each, run in runs.items())
                 result = match(given.game, ours, theirs, given.games, seed)
-                row = {"name": name, "against": against, "seed": seed, "evaluations": given.evaluations}
+                row = {
+                    "game": given.game,
+                    "name": name,
+                    "against": against,
+                    "seed": seed,
+                    "evaluations": given.evaluations,
+                }
                 row |= {"score": result.score, "interval": result.interval}
                 row |= {"elo": result.elo, "elo_interval": result.elo_interval}
                 row["rows_fitted"] = [rows_fitted(run) for run in runs.values()]

@@ -23,7 +23,7 @@ class Clock:
 
 def test_a_timed_run_keeps_time_free_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    budget = Budget(settings(minutes=10.0, iterations=None, match_every=5, final_match_games=200))
+    budget = Budget(settings(minutes=10.0, iterations=None, match_every=5, final_match_games=200), opponents=3)
     assert not budget.is_over(0)
     clock.now += 20
     budget.note_iteration(seconds=20.0, fit_seconds=8.0, positions=4000, games=500)
@@ -61,7 +61,7 @@ def test_before_a_match_was_measured_self_play_says_what_it_takes(monkeypatch: p
 
 def test_matches_on_the_way_take_no_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    budget = Budget(settings(minutes=100.0, iterations=None, match_every=5, match_games=40))
+    budget = Budget(settings(minutes=100.0, iterations=None, match_every=5, match_games=40), opponents=3)
     budget.note_match(seconds=20.0, games=40)
     clock.now += 799
     assert not budget.match_is_due(10)
@@ -72,24 +72,26 @@ def test_matches_on_the_way_take_no_more_than_their_share(monkeypatch: pytest.Mo
 
 def test_a_match_on_the_way_leaves_time_for_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    budget = Budget(settings(minutes=20.0, iterations=None, match_every=5, match_games=40, final_match_games=80))
+    budget = Budget(
+        settings(minutes=20.0, iterations=None, match_every=5, match_games=40, final_match_games=80), opponents=3
+    )
     budget.note_match(seconds=20.0, games=40)
     clock.now = 1000 + 1200 - 20 - 40 - 1  # 40 games take 20 s
     assert budget.match_is_due(10)
     clock.now += 2
     assert not budget.match_is_due(10)
-    endless = Budget(settings(iterations=None, match_every=5))
+    endless = Budget(settings(iterations=None, match_every=5), opponents=3)
     endless.note_match(seconds=10**6, games=40)
     assert endless.match_is_due(10)
 
 
 def test_elapsed_time_goes_on_over_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    first = Budget(settings(minutes=10.0, iterations=None))
+    first = Budget(settings(minutes=10.0, iterations=None), opponents=3)
     clock.now += 90
     state = json.loads(json.dumps(first.state()))
     clock.now += 10_000
-    second = Budget(settings(minutes=10.0, iterations=None))
+    second = Budget(settings(minutes=10.0, iterations=None), opponents=3)
     second.load(state)
     clock.now += 10
     assert second.elapsed() == pytest.approx(100)
@@ -99,15 +101,15 @@ def test_elapsed_time_goes_on_over_an_interruption(monkeypatch: pytest.MonkeyPat
 
 def test_the_learning_rate_falls_in_the_second_half(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    budget = Budget(settings(iterations=10))
+    budget = Budget(settings(iterations=10), opponents=3)
     assert [budget.rate(done) for done in (0, 5, 7.5, 10)] == pytest.approx([1, 1, 0.5, 0.05])
-    timed = Budget(settings(iterations=None, minutes=1.0))
+    timed = Budget(settings(iterations=None, minutes=1.0), opponents=3)
     clock.now += 40.5  # the last match keeps a tenth free: three quarters of the rest
     assert timed.rate(3) == pytest.approx(0.5)
     clock.now += 13.5
     assert not timed.may_play(0)
     assert timed.rate(3) == 0.05
-    endless = Budget(settings(iterations=None))
+    endless = Budget(settings(iterations=None), opponents=3)
     clock.now += 10**6
     assert endless.rate(1000) == 1
     assert not endless.is_over(1000)
@@ -115,7 +117,7 @@ def test_the_learning_rate_falls_in_the_second_half(monkeypatch: pytest.MonkeyPa
 
 def test_the_learning_rate_follows_the_schedule_asked_for() -> None:
     def rates(schedule: str, **changes: Any) -> list[float]:
-        budget = Budget(settings(schedule=schedule, **({"iterations": 8} | changes)))
+        budget = Budget(settings(schedule=schedule, **({"iterations": 8} | changes)), opponents=3)
         return [budget.rate(done) for done in (0, 4, 6, 8, 9)]
 
     assert rates("constant") == [1.0] * 5
@@ -124,12 +126,12 @@ def test_the_learning_rate_follows_the_schedule_asked_for() -> None:
 
 
 def test_evaluations_end_a_run_and_lower_the_learning_rate() -> None:
-    budget = Budget(settings(iterations=None, total_evaluations=1000))
+    budget = Budget(settings(iterations=None, total_evaluations=1000), opponents=3)
     assert (budget.rate(0), budget.is_over(0)) == (1.0, False)
     budget.note_evaluations(750)
     assert budget.rate(3) == pytest.approx(0.5)
     state = json.loads(json.dumps(budget.state()))
-    again = Budget(settings(iterations=None, total_evaluations=1000))
+    again = Budget(settings(iterations=None, total_evaluations=1000), opponents=3)
     again.load(state)
     again.note_evaluations(249)
     assert not again.is_over(4)

@@ -287,6 +287,24 @@ def test_presets_are_of_games_that_exist_and_can_be_written_down() -> None:
     assert preset_of("pig:Mine") == {}
 
 
+@pytest.mark.parametrize(
+    "given", [{"forced_visits": 2.0}, {"evaluations": 50}, {"root_noise": 0.1}, {"gumbel_actions": 0}]
+)
+def test_a_preset_that_plans_with_gumbel_gives_way_to_settings_of_puct(given: dict[str, Any]) -> None:
+    plain = preset_of("connect_four", {"root_noise": Settings.root_noise, "seed": 3})
+    assert plain == PRESETS["connect_four"]
+    assert plain["gumbel_actions"] > 0
+    settings = combine(preset_of("connect_four", given), {"game": "connect_four"}, given)
+    assert settings.gumbel_actions == 0
+    assert settings.simulations == 100
+    assert settings.network == plain["network"]
+
+
+def test_matches_search_a_hundred_simulations_at_least() -> None:
+    for given, wanted in (({"simulations": 16}, 100), ({"simulations": 400}, 400), ({"match_simulations": 7}, 7)):
+        assert combine({"game": "pig"}, given).simulations_in_matches == wanted
+
+
 def test_a_preset_in_force_is_said_at_start_and_what_is_given_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -157,9 +157,10 @@ def test_matches_are_played_with_their_own_settings(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("azpy.trainer.SearchPlayer", Noted)
     settings = {"c_puct": 1.0, "fpu": "zero", "match_c_puct": 3.0, "match_fpu": 0.5, "match_lcb": 0.0}
     run(tmp_path, iterations=1, simulations=9, match_solver=False, **settings)
-    assert asked == [{"simulations": 9, "c_puct": 3.0, "fpu": 0.5, "lcb": None, "solver": False}]
+    assert asked == [{"simulations": 100, "c_puct": 3.0, "fpu": 0.5, "lcb": None, "solver": False}]
     run(tmp_path / "more", iterations=1, simulations=9, match_simulations=21)
-    assert asked[1]["simulations"] == 21
+    run(tmp_path / "own", iterations=1, simulations=130)
+    assert [each["simulations"] for each in asked[1:]] == [21, 130]
     rows = [json.loads(line) for line in (tmp_path / "more/metrics.jsonl").read_text().splitlines()]
     assert [row["simulations"] for row in rows if row["kind"] == "match"] == [21, 21, 21]
 

@@ -80,7 +80,7 @@ def _choose(options: argparse.Namespace) -> tuple[Settings, str, dict[str, Any]]
     texts = {name: value for name, value in vars(options).items() if name in ABOUT and value is not None}
     given = read_config(options.config) if options.config else {}
     given |= {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
-    preset = preset_of(given.get("game", ""))
+    preset = preset_of(given.get("game", ""), given)
     settings = combine(preset, given)
     out = options.out or "runs/" + re.sub(r"\W+", "-", settings.game).strip("-")
     return settings, out, {name: value for name, value in preset.items() if name not in given}

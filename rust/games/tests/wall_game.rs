@@ -249,6 +249,7 @@ fn compare_legality(boards: u64, most: u64, seed: u64) -> usize {
 fn example_13_bridges_are_what_removing_edges_finds() {
     assert!(compare_legality(9_900, 4, 1) > 10_000);
     assert!(compare_legality(100, 9, 2) > 100);
+    assert!(compare_legality(10, 20, 5) > 100);
 }
 
 #[test]
