@@ -54,9 +54,19 @@ def test_before_a_match_was_measured_self_play_says_what_it_takes(monkeypatch: p
     assert budget.may_play(0)
     clock.now += 2
     assert not budget.may_play(0)
+    # An iteration whose games were there says nothing of what they took.
+    budget.note_iteration(seconds=2.0, fit_seconds=1.5, positions=1000, games=0)
+    assert budget.final_match_games() == 44
+    # A quarter of full searches, and fast ones of a quarter of the simulations: 0.31 of a game in full.
+    fewer = Budget(settings(minutes=1.0, iterations=None, full_search_share=0.25, **changes), opponents=3)
+    fewer.note_iteration(seconds=10.0, fit_seconds=5.5, positions=1000, games=500)
+    assert fewer.final_match_games() == 18
     restored = Budget(settings(minutes=1.0, iterations=None, **changes), opponents=3)
     restored.load(json.loads(json.dumps(budget.state())))
     assert restored.final_match_games() == 44
+    old = {name: value for name, value in budget.state().items() if name != "play_seconds_per_game"}
+    restored.load(old)  # of a version that did not measure it
+    assert restored.final_match_games() == 100
 
 
 def test_matches_on_the_way_take_no_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
