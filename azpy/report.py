@@ -181,8 +181,8 @@ def _charts(rows: Rows, positions: Searched) -> list[str]:
         ),
         (
             "Policy entropy",
-            "Mean entropy of the network's policy and of the search's visits, and how far search moves the policy "
-            "(KL divergence), in nats.",
+            "Mean entropy of the network's policy and of the search's (the policy target), how far search moves the "
+            "policy (KL divergence), in nats.",
             lines("policy_entropy", "search_entropy", "search_gain"),
         ),
         ("Outcomes", "Share of draws, and what seat 0 scores.", shares("draws", "first_seat_score")),
@@ -255,8 +255,7 @@ def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], Posit
     for action in record.actions[:ply].tolist():
         state.play(action)
     begin, end = record.offsets[ply : ply + 2]
-    visits, priors, legal = (array[begin:end] for array in (record.visits, record.priors, record.legal))
-    share = visits / max(int(visits.sum()), 1)
+    share, priors, legal = (array[begin:end] for array in (record.targets, record.priors, record.legal))
     played = int(record.actions[ply])
     result = record.outcome if record.players[ply] == 0 else -record.outcome
     outcome = "won" if result > 0 else "lost" if result < 0 else "drew"

@@ -29,8 +29,8 @@ class Searched:
         result: what came of the game, for the player to move, float64 [N].
         choice: whether there was more than one legal action, and a visit, bool [N].
         policy_entropy: of the network's priors, in nats, float64 [N].
-        search_entropy: of the search's visits, in nats, float64 [N].
-        search_gain: KL divergence of the visits from the priors, in nats, float64 [N].
+        search_entropy: of what the search says the network should learn (its policy target), in nats, float64 [N].
+        search_gain: KL divergence of that from the priors, in nats, float64 [N].
     """
 
     game: NDArray[np.int64]
@@ -57,7 +57,7 @@ def searched_positions(records: Sequence[GameRecord]) -> Searched:
     priors = _joined([record.priors for record in records], np.float64)
     starts = np.cumsum(lengths) - lengths
     totals = np.add.reduceat(visits, starts) if len(starts) else np.zeros(0)
-    share = visits / np.repeat(np.maximum(totals, 1), lengths)
+    share = _joined([record.targets for record in records], np.float64)
     tiny = 1e-12  # the logarithm of 0 is multiplied by 0
     log_share, log_prior = np.log(np.maximum(share, tiny)), np.log(np.maximum(priors, tiny))
 

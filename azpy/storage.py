@@ -55,7 +55,9 @@ def disk_errors(path: Path, cleanup: Callable[[], object] = lambda: None) -> Ite
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             text = f"no space left on the device of {path}: what was saved before is intact; free some and run again"
         else:
-            text = f"{error.filename or path} cannot be used: {error.strerror or error}"
+            # What was being written stands for what it would have become.
+            name = str(error.filename or path).replace(TEMPORARY, "")
+            text = f"{name} cannot be used: {error.strerror or error}"
         raise RunError(text) from error
 
 

@@ -273,7 +273,8 @@ def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixtur
 
 def test_a_run_without_a_finished_iteration_names_no_model(capsys: pytest.CaptureFixture[str]) -> None:
     Display().show(Finished("runs/t", 0, 1.0))
-    assert capsys.readouterr().out == "done: 0 iterations in 0:01, no model yet\n"
+    said = "no model yet: the run ends before an iteration is done, give it more"
+    assert capsys.readouterr().out == f"done: 0 iterations in 0:01, {said}\n"
 
 
 def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:

@@ -85,7 +85,8 @@ class Display(Screen):
             case Finished():
                 done = f"{event.iteration} iterations in {_clock(event.seconds)}"
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
-                self.line(f"done: {done}, {model if event.iteration else 'no model yet'}")
+                none = "no model yet: the run ends before an iteration is done, give it more"
+                self.line(f"done: {done}, {model if event.iteration else none}")
                 if event.games_hash and event.weights_hash:
                     games, weights = event.games_hash[:16], event.weights_hash[:16]
                     self.line(f"equal for equal runs: hash of the games {games}, of the weights {weights}")
