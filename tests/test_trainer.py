@@ -520,7 +520,7 @@ def test_a_timed_run_ends_on_time(tmp_path: Path) -> None:
     begin = time.monotonic()
     events = run(tmp_path, iterations=None, minutes=0.5, games_per_iteration=200, match_every=2)
     seconds = time.monotonic() - begin
-    assert 20 < seconds < 36
+    assert 20 < seconds < 45  # half a minute, and something for a machine that does other things too
     last = events[-1].iteration
     assert [event.opponent for event in events if isinstance(event, Matched) and event.iteration == last]
 
