@@ -38,7 +38,7 @@ class Collector:
 
     Raises:
         RunError: the folder is in use, damaged, of another run, or of one that trains.
-        SettingsError: no such game, or `historical_share`.
+        SettingsError: no such game, `historical_share`, or a `precision`.
         ModelError: the model is missing, damaged, or does not fit the game.
         MissingPackageError: a model was given and onnxruntime is not installed.
 
@@ -55,6 +55,11 @@ class Collector:
     ) -> None:
         if settings.historical_share:
             raise SettingsError("historical_share needs checkpoints, and a collection has none: leave it at 0")
+        if settings.precision != "fp32":
+            raise SettingsError(
+                "precision is for training, which makes int8 models; a collection plays the model that it is given "
+                "(az-export RUN --onnx-int8 FILE makes one)"
+            )
         self._settings = settings
         self._start = make_position(settings.game)
         self._model = model

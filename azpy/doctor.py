@@ -23,7 +23,7 @@ import numpy as np
 from azpy import _core
 from azpy.errors import AzpyError
 from azpy.evaluator import first_line
-from azpy.machine import usable_cores
+from azpy.machine import cpu_flags, usable_cores
 from azpy.onnx import OnnxEvaluator
 from azpy.probe_model import probe_model
 from azpy.providers import both_runtimes
@@ -180,8 +180,7 @@ def _try(model: bytes, device: str) -> str | None:
 def _cpu() -> dict[str, Any]:
     text = _read(Path("/proc/cpuinfo"))
     model = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    flags = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.MULTILINE)
-    known = set(flags[1].split()) if flags else set()
+    known = cpu_flags()
     cores = os.cpu_count() or 1
     allowed = usable_cores()
     quota = _cgroup_cores(Path("/sys/fs/cgroup"), _read(Path("/proc/self/cgroup")))

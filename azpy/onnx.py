@@ -152,7 +152,8 @@ class OnnxEvaluator(CheckedEvaluator):
         for candidate in devices:
             if candidate.kind == "cpu":
                 self._runner: _OnCpu | _OnGpu = _OnCpu(on_cpu, self.signature)
-                self.description = f"CPU, fp32, {threads} {'thread' if threads == 1 else 'threads'} a batch"
+                kind = "int8" if b"DequantizeLinear" in data else "fp32"
+                self.description = f"CPU, {kind}, {threads} {'thread' if threads == 1 else 'threads'} a batch"
                 self.description += "" if batch is None else f" of {batch} rows"
                 break
             providers = provider_options(

@@ -18,6 +18,7 @@ from azpy.errors import MissingPackageError, ModelError
 from azpy.onnx import OnnxEvaluator, network_id
 from azpy.positions import is_terminal, replayed
 from azpy.selfplay import repeat
+from azpy.storage import INT8_MODEL
 from azpy.stored import StoredRun
 
 __all__ = ["Comparison", "repeat_game"]
@@ -96,9 +97,11 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
         if evaluator.network_id == network:
             return evaluator, os.fspath(model)
     for iteration in reversed(run.checkpoints()):
-        data = _read(run.path / f"checkpoints/{iteration:06d}/model.onnx")
-        if network_id(data) == network:
-            return OnnxEvaluator(data, run.settings.device, game=run.start), f"the model of checkpoint {iteration}"
+        for name, words in (("model.onnx", "model"), (INT8_MODEL, "int8 model")):
+            data = _read(run.path / f"checkpoints/{iteration:06d}" / name)
+            if network_id(data) == network:
+                evaluator = OnnxEvaluator(data, run.settings.device, game=run.start)
+                return evaluator, f"the {words} of checkpoint {iteration}"
     untrained, why_not = _untrained_model(run)
     if network_id(untrained) == network:
         return OnnxEvaluator(untrained, run.settings.device, game=run.start), "the untrained network"

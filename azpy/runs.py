@@ -3,7 +3,8 @@
     config.toml           settings of the run: written before all else, rewritten once a later start has read the rest
     games/journal.bin     games of the iteration in play, one checksummed frame a game
     games/NNNNNN.npz      games of iteration N, sealed, in order of game id (see `storage.pack_games`)
-    checkpoints/NNNNNN/   model.safetensors optimizer.safetensors state.json model.onnx manifest.json (sha256)
+    checkpoints/NNNNNN/   model.safetensors optimizer.safetensors state.json model.onnx manifest.json (sha256),
+                          and model.int8.onnx where that played
     metrics.jsonl         one object a line
     report.html           how the run goes, made from the rest
 
@@ -57,6 +58,7 @@ class Checkpoint:
         optimizer: the optimizer's arrays by name.
         state: what state.json holds.
         onnx: the exported model.
+        int8: its int8 twin, if that played.
     """
 
     path: Path
@@ -64,6 +66,7 @@ class Checkpoint:
     optimizer: dict[str, NDArray[Any]]
     state: dict[str, Any]
     onnx: bytes
+    int8: bytes | None
 
 
 class RunFolder:
@@ -240,6 +243,7 @@ class RunFolder:
         optimizer: Mapping[str, NDArray[Any]],
         state: Mapping[str, Any],
         onnx: bytes,
+        int8: bytes | None = None,
     ) -> Path:
         """Writes a checkpoint; all of it is there, or none of it.
 
@@ -251,7 +255,7 @@ class RunFolder:
             "optimizer.safetensors": _safetensors().save(_contiguous(optimizer)),
             "state.json": (json.dumps(dict(state), indent=1, allow_nan=False) + "\n").encode(),
             "model.onnx": onnx,
-        }
+        } | ({} if int8 is None else {storage.INT8_MODEL: int8})
         manifest = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
         files["manifest.json"] = (json.dumps(manifest, indent=1) + "\n").encode()
         final = self._checkpoints / f"{iteration:06d}"
@@ -411,7 +415,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
     try:
         manifest = json.loads((path / "manifest.json").read_bytes())
-        files = {name: (path / name).read_bytes() for name in CHECKPOINT_FILES}
+        twin = [storage.INT8_MODEL] if isinstance(manifest, dict) and storage.INT8_MODEL in manifest else []
+        files = {name: (path / name).read_bytes() for name in (*CHECKPOINT_FILES, *twin)}
     except FileNotFoundError as error:
         raise damaged(f"{Path(error.filename).name} is missing") from error
     except OSError as error:
@@ -427,6 +432,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         optimizer=_safetensors().load(files["optimizer.safetensors"]),
         state=json.loads(files["state.json"]),
         onnx=files["model.onnx"],
+        int8=files.get(storage.INT8_MODEL),
     )
 
 

@@ -164,6 +164,15 @@ class Settings:
             "run",
         ),
     ] = "cpu"
+    precision: Annotated[
+        str,
+        About(
+            "in what the network plays on the CPU: int8 plays each generation's int8 twin, if that passes a check "
+            "against fp32; auto does so where the CPU has instructions for it",
+            "run",
+            words=("fp32", "int8", "auto"),
+        ),
+    ] = "fp32"
 
     simulations: Annotated[
         int,
@@ -546,6 +555,10 @@ class Settings:
             raise SettingsError("TensorRT builds an engine for each network, too slow while it is trained: use cuda")
         if self.deterministic and self.device != "cpu":
             raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
+        if self.precision != "fp32" and self.device != "cpu":
+            raise SettingsError(f"precision {self.precision} is for the CPU, got device {self.device!r}")
+        if self.deterministic and self.precision == "auto":
+            raise SettingsError("deterministic runs cannot depend on the CPU: give precision fp32 or int8, not auto")
 
     @property
     def simulations_in_matches(self) -> int:

@@ -24,6 +24,7 @@ from azpy._core import GameRecord
 from azpy.errors import RunError
 
 __all__ = [
+    "INT8_MODEL",
     "TEMPORARY",
     "Journal",
     "append",
@@ -40,6 +41,7 @@ __all__ = [
     "write_synced",
 ]
 
+INT8_MODEL = "model.int8.onnx"  # in a checkpoint, where the int8 twin of its model was what played
 TEMPORARY = ".tmp-"  # how the name of an unfinished file or folder begins
 _MAGIC = b"azpyjrn2"
 _FRAME = struct.Struct("<III")  # length of the payload, crc32 of those four bytes, crc32 of the payload

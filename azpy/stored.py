@@ -13,7 +13,7 @@ from azpy.errors import RunError, SettingsError
 from azpy.positions import Position, make_position
 from azpy.settings import combine
 
-__all__ = ["StoredRun", "check_rules", "read_model"]
+__all__ = ["StoredRun", "check_rules", "read_model", "read_player"]
 
 
 class StoredRun:
@@ -109,13 +109,26 @@ def read_model(folder: Path) -> bytes:
     Raises:
         RunError: the checkpoint is damaged.
     """
+    return _read_file(folder, "model.onnx")
+
+
+def read_player(folder: Path) -> bytes:
+    """The model of a checkpoint that played: the int8 twin where there is one, compared with the manifest.
+
+    Raises:
+        RunError: the checkpoint is damaged.
+    """
+    return _read_file(folder, storage.INT8_MODEL if (folder / storage.INT8_MODEL).exists() else "model.onnx")
+
+
+def _read_file(folder: Path, name: str) -> bytes:
     try:
-        data = (folder / "model.onnx").read_bytes()
+        data = (folder / name).read_bytes()
         manifest = json.loads((folder / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
         raise RunError(f"{folder} is damaged: {error}") from error
-    if not isinstance(manifest, dict) or hashlib.sha256(data).hexdigest() != manifest.get("model.onnx"):
-        raise RunError(f"{folder} is damaged: model.onnx differs from manifest.json")
+    if not isinstance(manifest, dict) or hashlib.sha256(data).hexdigest() != manifest.get(name):
+        raise RunError(f"{folder} is damaged: {name} differs from manifest.json")
     return data
 
 

@@ -27,6 +27,7 @@ from azpy.board import Board
 from azpy.budget import Budget
 from azpy.errors import ModelError, RunError, missing_to_train
 from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
+from azpy.int8 import has_int8, twin_of
 from azpy.learner import Learner, use_threads
 from azpy.machine import made_with
 from azpy.network import check_parity, to_onnx
@@ -39,7 +40,7 @@ from azpy.runs import RunFolder
 from azpy.selfplay import EVENT_SECONDS, ids_of_iteration, known_ids, open_self_play, play_on, take_rest
 from azpy.settings import FIXED_SETTINGS, Settings, match_search
 from azpy.statistics import game_statistics
-from azpy.stored import read_model
+from azpy.stored import read_player
 from azpy.timing import TimeShares
 from azpy.window import Window, positions_of
 
@@ -106,7 +107,10 @@ class Trainer:
         self._iteration = 0
         self._next_game = 0
         self._model: bytes | None = None
-        self._evaluator: OnnxEvaluator | None = None
+        self._int8: bytes | None = None  # the twin, where it is what plays
+        self._int8_refused = ""
+        self._wants_int8 = settings.precision == "int8" or (settings.precision == "auto" and has_int8())
+        self._evaluator: OnnxEvaluator | None = None  # what plays
         self._earlier: dict[int, OnnxEvaluator] = {}  # by checkpoint
         self._self_play: _core.SelfPlay | None = None
         self._board: Board | None = None
@@ -168,6 +172,7 @@ class Trainer:
         notices += self._notes
         if not self._evaluator.row_exact:
             notices.append(f"{_NOT_ROW_EXACT}: the same seed can give other games")
+        later = " (int8 once a twin of it passes its check)" if self._wants_int8 and self._int8 is None else ""
         yield Started(
             path,
             self._settings,
@@ -175,7 +180,7 @@ class Trainer:
             self._iteration,
             self._budget.elapsed(),
             tuple(notices),
-            f"{self._evaluator.description}, and is trained on {self._learner.device}",
+            f"{self._evaluator.description}{later}, and is trained on {self._learner.device}",
         )
         over = self._budget.is_over(self._iteration)
         if self._iteration and (over or self._budget.match_is_due(self._iteration)):
@@ -218,6 +223,10 @@ class Trainer:
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
         self._recent.append(metrics)
         advice = advise(self._settings, typical(self._recent), self._cores, own_device=self._device != "cpu")
+        if self._int8_refused:
+            advice = f"fp32 plays, as the int8 model is too far from it: {self._int8_refused}" + (
+                f"; {advice}" if advice else ""
+            )
         self._time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
         with self._time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
@@ -294,7 +303,7 @@ class Trainer:
         for checkpoint in chosen:
             known = before.get(checkpoint)
             model = self._run.path / f"checkpoints/{checkpoint:06d}"
-            self._earlier[checkpoint] = self._load_evaluator(read_model(model)) if known is None else known
+            self._earlier[checkpoint] = self._load_evaluator(read_player(model)) if known is None else known
         if self._self_play is not None and self._earlier.keys() != before.keys():
             self._self_play.set_opponents(list(self._earlier.values()))
 
@@ -322,19 +331,31 @@ class Trainer:
                     yield Fitted(iteration, taken, steps, policy, value)
         with self._time.stage("exporting"):
             observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
-            difference = self._publish(observations)
-        metrics |= {"steps": steps, "policy_loss": policy, "value_loss": value, "parity": difference}
+            checks = self._publish(observations, buffer, iteration)
+        metrics |= {"steps": steps, "policy_loss": policy, "value_loss": value} | checks
 
-    def _publish(self, observations: NDArray[np.float32]) -> float:
-        """Exports the averaged weights, checks the model against them, and makes it the one that plays."""
+    def _publish(
+        self, observations: NDArray[np.float32], buffer: _core.ReplayBuffer | None = None, iteration: int = 0
+    ) -> dict[str, float]:
+        """Exports the averaged weights, checks the model against them, and makes it, or its int8 twin, what plays.
+
+        Returns:
+            What the checks found.
+        """
         network = self._learner.averaged
         model = to_onnx(network)
         evaluator = self._load_evaluator(model)
-        difference = check_parity(network, evaluator, observations)
-        self._model, self._evaluator = model, evaluator
+        checks = {"parity": check_parity(network, evaluator, observations)}
+        self._model, self._int8, self._evaluator = model, None, evaluator
+        if buffer is not None and self._wants_int8:
+            int8, found = twin_of(model, buffer, seed=iteration)
+            checks |= {"int8_policy": found.policy, "int8_value": found.value, "int8_agreement": found.agreement}
+            self._int8_refused = found.too_far
+            if not found.too_far:
+                self._int8, self._evaluator = int8, self._load_evaluator(int8)
         if self._self_play is not None:
-            self._self_play.swap(evaluator)
-        return difference
+            self._self_play.swap(self._evaluator)
+        return checks
 
     def _load_evaluator(self, model: bytes) -> OnnxEvaluator:
         evaluator = OnnxEvaluator(model, self._device, game=self._start)
@@ -407,6 +428,7 @@ class Trainer:
             optimizer=self._learner.optimizer_arrays(),
             state=state | {"budget": self._budget.state(), "resignation": self._resignation.state()},
             onnx=self._model or b"",
+            int8=self._int8,
         )
         self._prune()
         return str(path)
@@ -421,8 +443,8 @@ class Trainer:
             checkpoint = self._run.load_checkpoint(checkpoints[-1])
             self._iteration = checkpoints[-1]
             self._learner.load(checkpoint.model, checkpoint.optimizer)
-            self._model = checkpoint.onnx
-            self._evaluator = self._load_evaluator(checkpoint.onnx)
+            self._model, self._int8 = checkpoint.onnx, checkpoint.int8
+            self._evaluator = self._load_evaluator(checkpoint.int8 or checkpoint.onnx)
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])

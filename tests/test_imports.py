@@ -147,6 +147,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "tree_picture": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy.runs", "azpy.arena"},
     "board": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
     "report": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
+    "int8": {"torch", "onnxscript", "safetensors", *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "trainer": {*SHOWING, "azpy.cli"},
 }
 

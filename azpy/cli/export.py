@@ -7,6 +7,7 @@ float32 [N], both for the player to move, game_id int64 [N], ply int32 [N].
 --pgn: tags, numbered actions and results: of chess standard PGN, of other games the same form with their names.
 --sgf: a folder of SGF files, one a game, for runs of Go.
 --onnx: the model, compared with its checkpoint's manifest first.
+--onnx-int8: its int8 twin for CPUs, made with positions of the newest games, if it says nearly the same.
 
 Only sealed games are written, each checked against the rules first; the run may be in use.
 Exit codes: 0 done, 2 something the user can put right (one line on stderr).
@@ -18,9 +19,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from azpy import exports, storage
+from azpy._core import ReplayBuffer
 from azpy.cli.common import Parser, run_command
-from azpy.errors import RunError, SettingsError
+from azpy.errors import ModelError, RunError, SettingsError
 from azpy.stored import StoredRun, check_rules
+
+_CALIBRATION_POSITIONS = 10_000  # to draw from, at least, where there are as many
 
 
 def _parser() -> Parser:
@@ -31,6 +35,7 @@ def _parser() -> Parser:
     parser.add_argument("--pgn", metavar="FILE", help="games as PGN")
     parser.add_argument("--sgf", metavar="FOLDER", help="games of Go as SGF, a file each")
     parser.add_argument("--onnx", metavar="FILE", help="the model")
+    parser.add_argument("--onnx-int8", metavar="FILE", help="the model in int8, for CPUs that have instructions for it")
     parser.add_argument("--iterations", metavar="A-B", help="games of these iterations: 3, 3-10 (default all)")
     parser.add_argument("--checkpoint", metavar="N", type=int, help="the model of this iteration (default the newest)")
     return parser
@@ -44,12 +49,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _export(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     wants_games = [name for name in ("npz", "jsonl", "pgn", "sgf") if getattr(options, name) is not None]
-    if not wants_games and options.onnx is None:
-        raise SettingsError("nothing to write: give --npz, --jsonl, --pgn, --sgf or --onnx FILE")
+    wants_model = options.onnx is not None or options.onnx_int8 is not None
+    if not wants_games and not wants_model:
+        raise SettingsError("nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx or --onnx-int8 FILE")
     if options.iterations is not None and not wants_games:
         raise SettingsError("--iterations goes with --npz, --jsonl, --pgn and --sgf")
-    if options.checkpoint is not None and options.onnx is None:
-        raise SettingsError("--checkpoint goes with --onnx")
+    if options.checkpoint is not None and not wants_model:
+        raise SettingsError("--checkpoint goes with --onnx and --onnx-int8")
     run = StoredRun(options.run)
     game = str(run.settings.game)
     if options.sgf is not None and game.partition("(")[0].strip() != "go":
@@ -65,13 +71,41 @@ def _export(arguments: Sequence[str]) -> int:
             _said(f"{exports.to_pgn(options.pgn, run.start, games, str(run.path)):,} games in {options.pgn}")
         if options.sgf is not None:
             _said(f"{exports.to_sgf(options.sgf, run.start, games, str(run.path)):,} games in {options.sgf}")
-    if options.onnx is not None:
+    if wants_model:
         iteration = _newest(run) if options.checkpoint is None else options.checkpoint
-        model, path = run.model(iteration), Path(options.onnx)
-        with storage.disk_errors(path):
-            storage.write_atomically(path, model)
-        _said(f"the model of checkpoint {iteration} in {options.onnx}")
+        model = run.model(iteration)
+        if options.onnx is not None:
+            _write(options.onnx, model)
+            _said(f"the model of checkpoint {iteration} in {options.onnx}")
+        if options.onnx_int8 is not None:
+            int8, drift = _int8_twin(run, model, iteration)
+            _write(options.onnx_int8, int8)
+            _said(f"the int8 model of checkpoint {iteration} in {options.onnx_int8}; against fp32 {drift}")
     return 0
+
+
+def _int8_twin(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, str]:
+    """The twin, calibrated on the games that led to a checkpoint, and how far it is from the model."""
+    from azpy.int8 import twin_of  # loads ONNX Runtime
+
+    buffer = ReplayBuffer(run.start, max_positions=1_000_000)
+    for played in [number for number in reversed(run.iterations()) if number <= iteration]:
+        for _, record in run.games([played]):
+            buffer.add(record)
+        if buffer.num_positions >= _CALIBRATION_POSITIONS:
+            break
+    if not buffer.num_positions:
+        raise RunError(f"{run.path} has no sealed games to calibrate an int8 model on")
+    int8, drift = twin_of(model, buffer, seed=iteration)
+    if drift.too_far:
+        raise ModelError(f"an int8 model of checkpoint {iteration} is too far from it: {drift.too_far}")
+    return int8, str(drift)
+
+
+def _write(name: str, model: bytes) -> None:
+    path = Path(name)
+    with storage.disk_errors(path):
+        storage.write_atomically(path, model)
 
 
 def _said(text: str) -> None:

@@ -1,0 +1,223 @@
+"""int8: the twin of a model says nearly the same, plays only then, and a run with it is as reproducible as others."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from azpy import int8
+from azpy.cli.export import main as export
+from azpy.collector import Collector
+from azpy.errors import ModelError, RunError, SettingsError
+from azpy.events import Saved, Started
+from azpy.int8 import Drift, drift, to_int8
+from azpy.onnx import OnnxEvaluator, network_id
+from azpy.repeat import repeat_game
+from azpy.runs import read_checkpoint
+from azpy.settings import Settings
+from azpy.stored import StoredRun
+from azpy.trainer import Trainer
+
+SMALL: dict[str, Any] = {
+    "game": "connect_four(width=5,height=4)",
+    "network": "1x16",
+    "precision": "int8",
+    "deterministic": True,  # each iteration's games are those of the model before
+    "eval_batch": 2,
+    "simulations": 8,
+    "slots": 8,
+    "games_per_iteration": 40,
+    "iterations": 3,
+    "match_every": 100,
+    "match_games": 2,
+    "final_match_games": 2,
+}
+
+
+def train(path: Path, **changes: Any) -> list[Any]:
+    with Trainer(Settings(**(SMALL | changes)), path) as trainer:
+        return list(trainer.run())
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("runs") / "int8"
+    train(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def positions(trained: Path) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Observations and legal actions, half of them for calibration."""
+    run = StoredRun(trained)
+    buffer = azpy.ReplayBuffer(run.start, max_positions=10_000)
+    for _, record in run.games(run.iterations()):
+        buffer.add(record)
+    observations, legal, *_ = buffer.sample(512, seed=1)
+    return observations, legal
+
+
+class Fixed:
+    def __init__(self, logits: NDArray[np.float32], values: NDArray[np.float32]) -> None:
+        self._answer = logits, values
+
+    def evaluate_batch(self, _: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return self._answer
+
+
+def test_the_twin_of_a_trained_model_says_nearly_the_same(
+    trained: Path, positions: tuple[NDArray[np.float32], NDArray[np.bool_]]
+) -> None:
+    observations, legal = positions
+    model = read_checkpoint(trained / "checkpoints/000003").onnx
+    twin = to_int8(model, observations[:256])
+    assert twin == to_int8(model, observations[:256])
+    plain, quantized = OnnxEvaluator(model), OnnxEvaluator(twin)
+    assert "fp32" in plain.description
+    assert "int8" in quantized.description
+    assert quantized.row_exact
+    found = drift(plain, quantized, observations[256:], legal[256:])
+    assert not found.too_far
+    assert found.policy > 0
+    assert found.value > 0
+
+
+def test_a_network_of_flat_features_has_a_twin(tmp_path: Path) -> None:
+    train(tmp_path, game="pig(target=10)", network="2x32", iterations=1)
+    assert read_checkpoint(tmp_path / "checkpoints/000001").int8 is not None
+
+
+def test_drift_is_what_its_words_say() -> None:
+    rng = np.random.default_rng(0)
+    shape = (50, 6)
+    logits, others = (rng.normal(size=shape).astype(np.float32) for _ in range(2))
+    values, other_values = (rng.uniform(-1, 1, 50).astype(np.float32) for _ in range(2))
+    legal = rng.random(shape) < 0.6
+    legal[:, 2] = True
+    found = drift(Fixed(logits, values), Fixed(others, other_values), np.zeros((50, 1, 1, 1), np.float32), legal)
+    divergence, agreed = 0.0, 0
+    for row in range(50):
+        actions = np.flatnonzero(legal[row]).tolist()
+        priors, twins = ([math.exp(float(each[row, a])) for a in actions] for each in (logits, others))
+        priors, twins = ([p / sum(each) for p in each] for each in (priors, twins))
+        divergence += sum(p * math.log(p / q) for p, q in zip(priors, twins, strict=True))
+        agreed += priors.index(max(priors)) == twins.index(max(twins))
+    assert found.policy == pytest.approx(divergence / 50, rel=1e-6)
+    assert found.value == pytest.approx(math.sqrt(np.mean((values - other_values) ** 2)), rel=1e-6)
+    assert found.agreement == agreed / 50
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"policy": 0.011}, "policies differ by 0.011 nats"),
+        ({"value": 0.06}, "values differ by 0.06"),
+        ({"agreement": 0.5}, "best actions agree in 50%"),
+        ({"policy": math.nan}, "policies differ by nan"),
+    ],
+)
+def test_the_gate_says_what_is_too_far(change: dict[str, float], words: str) -> None:
+    good = Drift(policy=0.001, value=0.01, agreement=0.99)
+    assert not good.too_far
+    assert words in replace(good, **change).too_far
+
+
+def test_the_twin_plays_from_the_second_iteration_on_and_games_repeat(trained: Path) -> None:
+    run = StoredRun(trained)
+    first, second = (read_checkpoint(trained / f"checkpoints/{n:06d}") for n in (1, 2))
+    assert first.int8 is not None
+    assert second.int8 is not None
+    played = {iteration: set[int]() for iteration in run.iterations()}
+    for iteration, record in run.games(run.iterations()):
+        played[iteration] |= set(record.networks.tolist()) - {0}
+    assert played[2] == {network_id(first.int8)}
+    assert played[3] == {network_id(second.int8)}
+    comparison = repeat_game(run, next(record for _, record in run.games([3])))
+    assert comparison.difference is None
+    assert comparison.model == "the int8 model of checkpoint 2"
+    rows = [json.loads(line) for line in (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert all(0 < row["int8_policy"] < Drift.MOST_POLICY for row in rows if row["kind"] == "iteration")
+
+
+def test_a_twin_that_is_too_far_does_not_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(int8.Drift, "MOST_POLICY", 0.0)
+    events = train(tmp_path, iterations=2)
+    advice = [event.advice or "" for event in events if isinstance(event, Saved)]
+    assert all("fp32 plays, as the int8 model is too far from it: policies differ" in text for text in advice)
+    run = StoredRun(tmp_path)
+    assert not list(tmp_path.glob("checkpoints/*/model.int8.onnx"))
+    first = read_checkpoint(tmp_path / "checkpoints/000001").onnx
+    assert {network_id(first)} == {int(n) for _, record in run.games([2]) for n in record.networks} - {0}
+
+
+def test_a_deterministic_run_in_parts_is_the_run_in_one_go(tmp_path: Path) -> None:
+    whole = train(tmp_path / "whole")[-1]
+    with Trainer(Settings(**SMALL), tmp_path / "parts") as trainer:
+        for event in trainer.run():
+            if isinstance(event, Saved) and event.iteration == 2:
+                break
+    events = train(tmp_path / "parts")
+    started = next(event for event in events if isinstance(event, Started))
+    assert "int8" in started.evaluator.split(", and")[0]
+    assert (events[-1].games_hash, events[-1].weights_hash) == (whole.games_hash, whole.weights_hash)
+
+
+def test_a_twin_can_be_exported(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, twin = tmp_path / "plain.onnx", tmp_path / "int8.onnx"
+    assert export([str(trained), "--onnx", str(model), "--onnx-int8", str(twin), "--checkpoint", "2"]) == 0
+    assert "the int8 model of checkpoint 2" in capsys.readouterr().out
+    rows = np.random.default_rng(0).random((64, *OnnxEvaluator(model).obs_shape), dtype=np.float32)
+    logits, values = OnnxEvaluator(model).evaluate_batch(rows)
+    twin_logits, twin_values = OnnxEvaluator(twin).evaluate_batch(rows)
+    assert 0 < np.abs(logits - twin_logits).max() < 0.5
+    assert 0 < np.abs(values - twin_values).max() < 0.2
+
+
+def test_a_twin_that_is_too_far_is_not_exported(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(int8.Drift, "LEAST_AGREEMENT", 1.1)
+    assert export([str(trained), "--onnx-int8", str(tmp_path / "int8.onnx")]) == 2
+    assert "is too far from it: best actions agree in" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_twin_is_refused_by_name(trained: Path, tmp_path: Path) -> None:
+    source, target = trained / "checkpoints/000003", tmp_path / "checkpoint"
+    target.mkdir()
+    for file in source.iterdir():
+        (target / file.name).write_bytes(file.read_bytes())
+    data = bytearray((target / "model.int8.onnx").read_bytes())
+    data[len(data) // 2] ^= 1
+    (target / "model.int8.onnx").write_bytes(data)
+    with pytest.raises(RunError, match=r"model\.int8\.onnx differs from manifest\.json"):
+        read_checkpoint(target)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"precision": "int4"}, "precision must be fp32 or int8 or auto"),
+        ({"precision": "int8", "device": "cuda"}, "precision int8 is for the CPU, got device 'cuda'"),
+        ({"precision": "auto", "deterministic": True}, "give precision fp32 or int8, not auto"),
+    ],
+)
+def test_what_cannot_be_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        Settings("tic_tac_toe", **changes)
+
+
+def test_a_collection_makes_no_twins(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="precision is for training"):
+        Collector(Settings("tic_tac_toe", precision="int8"), tmp_path)
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(ModelError, match="cannot be quantized"):
+        to_int8(b"nonsense", np.zeros((4, 3, 6, 7), np.float32))
