@@ -227,7 +227,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["run"], "nothing to write: give --npz, --jsonl, --pgn, --sgf or --onnx FILE"),
+        (["run"], "nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx or --onnx-int8 FILE"),
         (["nowhere", "--npz", "x"], "nowhere is no run folder"),
         (
             ["run", "--npz", "x", "--iterations", "3-10"],

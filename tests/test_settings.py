@@ -48,6 +48,8 @@ def random_settings(rng: random.Random) -> dict[str, Any]:
     chosen["pipelines"] = rng.randint(1, min(chosen["slots"], 256))
     if chosen["deterministic"]:
         chosen |= {"minutes": None, "total_evaluations": None, "device": "cpu"}
+    if chosen["deterministic"] or chosen["device"] != "cpu":
+        chosen["precision"] = "fp32"
     return chosen
 
 
