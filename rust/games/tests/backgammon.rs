@@ -173,6 +173,9 @@ fn scattered(random: &mut Random, ranges: [usize; 2]) -> Backgammon {
         let places = (0..26).filter(|&place| counts[place] > 0);
         texts.push(places.map(|place| format!("{}:{}", name(place), counts[place])).collect::<Vec<_>>().join(","));
     }
+    if texts.iter().any(|text| text == "off:15") {
+        return scattered(random, ranges); // the game is over
+    }
     let turn = if random.next().is_multiple_of(2) { "x" } else { "o" };
     Backgammon::default().parse(&format!("x={} o={} turn={turn}", texts[0], texts[1])).unwrap()
 }
