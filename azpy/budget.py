@@ -153,7 +153,9 @@ class Budget:
     def _seconds_of_match(self, games: int) -> float:
         """As it was measured; before that, a guess."""
         settings = self._settings
-        more = settings.simulations_in_matches / settings.mean_simulations
+        full, fast = settings.simulations, settings.fast_simulations or settings.simulations // 4
+        mean = settings.full_search_share * full + (1 - settings.full_search_share) * fast
+        more = settings.simulations_in_matches / mean
         # As if opponents took as long as the network, and that as long as in self-play.
         guess = self._measured["play_seconds_per_game"] * more * self._opponents
         share = _LAST_SHARE * self._seconds / settings.final_match_games

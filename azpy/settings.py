@@ -566,12 +566,6 @@ class Settings:
         return self.match_simulations or max(self.simulations, _MATCH_SIMULATIONS)
 
     @property
-    def mean_simulations(self) -> float:
-        """Of a move in self-play, fast searches included."""
-        fast = self.simulations // 4 if self.fast_simulations is None else self.fast_simulations
-        return self.full_search_share * self.simulations + (1 - self.full_search_share) * fast
-
-    @property
     def device_batch(self) -> int:
         """Rows of a full batch: leaves of one tree times slots of one pipeline."""
         return self.eval_batch * -(-self.slots // self.pipelines)
