@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,15 @@ from azpy.evaluator import Evaluator
 from azpy.machine import usable_cores
 from azpy.openings import roll
 from azpy.positions import Position
+from azpy.selfplay import threads_of_trees
 from azpy.settings import Settings
 
 __all__ = [
     "EVALUATOR_ROWS",
     "Figure",
+    "Play",
     "machine",
+    "measure_alone",
     "measure_evaluator",
     "measure_games",
     "measure_search",
@@ -262,22 +265,24 @@ def measure_self_play(
         Positions a second of the ceiling, and of self-play with the cache off and on, with the ratio to the ceiling
         of the same turn (with the cache on there may be too few positions to ask for); and simulations a second.
     """
-    off = _Play(start, evaluator, settings, 0)
-    try:
-        on = _Play(start, evaluator, settings, 200_000)
-        try:
-            return _measure_self_play(start, evaluator, settings, {"off": off, "on": on}, seconds, repeats)
-        finally:
-            on.close()
-    finally:
-        off.close()
+    layout: dict[str, Any] = {
+        "slots": settings.slots,
+        "pipelines": settings.pipelines,
+        "eval_batch": settings.eval_batch,
+    }
+    layout |= {"simulations": settings.simulations, "threads": threads_of_trees(settings, evaluator)}
+    with (
+        Play(start, evaluator, cache_positions=0, **layout) as off,
+        Play(start, evaluator, cache_positions=200_000, **layout) as on,
+    ):
+        return _measure_self_play(start, evaluator, settings, {"off": off, "on": on}, seconds, repeats)
 
 
 def _measure_self_play(
     start: Position,
     evaluator: Evaluator,
     settings: Settings,
-    plays: Mapping[str, "_Play"],
+    plays: Mapping[str, "Play"],
     seconds: float,
     repeats: int,
 ) -> list[Figure]:
@@ -288,7 +293,7 @@ def _measure_self_play(
     for repeat in range(repeats + 1):
         turn = {name: play.run(seconds) for name, play in plays.items()}
         rows = max(1, round(turn["off"]["rows"] / turn["off"]["batches"]))
-        ceiling = _ceiling(evaluators, rows, start.obs_shape, seconds)
+        ceiling = measure_alone(evaluators, rows, start.obs_shape, seconds)
         if repeat:
             ceilings.append(ceiling)
             for name, one in turn.items():
@@ -306,20 +311,19 @@ def _measure_self_play(
     return figures
 
 
-class _Play:
-    """Self-play that runs for some time now and then; finished games are thrown away."""
+class Play:
+    """Self-play that runs for some time now and then, to be measured; finished games are thrown away.
 
-    def __init__(self, start: Position, evaluator: Evaluator, settings: Settings, cache_positions: int) -> None:
-        self._pipelines = settings.pipelines
-        self._play = _core.SelfPlay(
-            start,
-            evaluator,
-            slots=settings.slots,
-            pipelines=settings.pipelines,
-            eval_batch=settings.eval_batch,
-            simulations=settings.simulations,
-            cache_positions=cache_positions,
-        )
+    Args:
+        start: of the games.
+        evaluator: as for `SelfPlay`.
+        options: its keywords.
+
+    To be used in a `with` block.
+    """
+
+    def __init__(self, start: Position, evaluator: Evaluator, **options: Any) -> None:
+        self._play = _core.SelfPlay(start, evaluator, **options)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._take, daemon=True)
         self._thread.start()
@@ -333,7 +337,12 @@ class _Play:
             self._error = error
 
     def run(self, seconds: float) -> dict[str, float]:
-        """What was done in about `seconds`, one round at least, and the pipelines' `seconds` at work."""
+        """What was done in about `seconds`, one round at least.
+
+        Returns:
+            The changes of `SelfPlay.stats` and of the sums over `SelfPlay.pipeline_stats`, and `seconds`: how long
+            the pipelines were at work, on average.
+        """
         before, begin = self._totals(), time.perf_counter()
         self._play.resume()
         while time.perf_counter() - begin < seconds or self._play.stats["batches"] == before["batches"]:
@@ -345,17 +354,21 @@ class _Play:
         return {name: after[name] - before[name] for name in after}
 
     def _totals(self) -> dict[str, float]:
-        names = ("seconds_growing", "seconds_evaluating", "seconds_waiting")
-        seconds = sum(pipeline[name] for pipeline in self._play.pipeline_stats for name in names)
-        return dict(self._play.stats) | {"seconds": seconds / self._pipelines}
+        pipelines = self._play.pipeline_stats
+        spent = {name: sum(pipeline[name] for pipeline in pipelines) for name in pipelines[0]}
+        work = spent["seconds_growing"] + spent["seconds_evaluating"] + spent["seconds_waiting"]
+        return dict(self._play.stats) | spent | {"seconds": work / len(pipelines)}
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._play.close()
         self._thread.join()
 
 
-def _ceiling(evaluators: Sequence[Evaluator], rows: int, obs_shape: Sequence[int], seconds: float) -> float:
-    """Positions a second of as many threads as evaluators, which do nothing but evaluate."""
+def measure_alone(evaluators: Sequence[Evaluator], rows: int, obs_shape: Sequence[int], seconds: float) -> float:
+    """Positions a second of as many threads as evaluators, which do nothing but evaluate batches of `rows`."""
     batches = [_observations(rows, obs_shape, seed=index) for index in range(len(evaluators))]
     begin = time.perf_counter()
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
 from azpy.errors import SettingsError, did_you_mean
+from azpy.machine import usable_cores
 from azpy.providers import parse_devices
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "About",
     "Settings",
     "auto_eval_batch",
+    "auto_pipelines",
     "checked",
     "combine",
     "default_of",
@@ -36,6 +38,7 @@ Group = Literal["run", "search", "self-play", "learning", "matches"]
 GROUPS: tuple[Group, ...] = typing.get_args(Group)
 _MATCH_SIMULATIONS = 100  # at least, where nobody says
 CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
+_MOST_PIPELINES = 256
 _NO_LIMIT = 2**32 - 1  # what is allowed up to here or beyond is not worth a reader's time
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
@@ -240,18 +243,21 @@ class Settings:
     pipelines: Annotated[
         int,
         About(
-            "threads of self-play; while one waits for the network, the others' trees grow",
+            "threads of self-play; while one waits for the network, the others' trees grow; auto: 2, or one a core "
+            "where the network runs on the CPU",
             "self-play",
             unit="threads",
             low=1,
-            high=256,
+            high=_MOST_PIPELINES,
+            auto=True,
             same_games=True,
         ),
     ] = 2
     threads: Annotated[
         int | None,
         About(
-            "threads that grow the trees; if not given, one a core",
+            "threads that grow the trees; if not given, one a core, or each pipeline its own where the network runs on "
+            "the same cores and each has a pipeline",
             "self-play",
             unit="threads",
             low=1,
@@ -682,12 +688,20 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
     chosen: dict[str, Any] = {name: value for layer in layers for name, value in layer.items()}
     if "game" not in chosen:
         raise SettingsError("no game: give its name, or a file with one as --config")
+    if is_auto("pipelines", chosen.setdefault("pipelines", "auto")):
+        slots = checked("slots", chosen.get("slots", Settings.slots))
+        chosen["pipelines"] = auto_pipelines(slots, chosen.get("device", Settings.device))
     if is_auto("eval_batch", chosen.setdefault("eval_batch", "auto")):
         # It decides the visits: in a deterministic run it must not depend on what may change the speed alone.
         layout = {} if chosen.get("deterministic") is True else chosen
         parts = {name: checked(name, layout.get(name, getattr(Settings, name))) for name in ("slots", "pipelines")}
         chosen["eval_batch"] = auto_eval_batch(**parts)
     return Settings(**{name: checked(name, value) for name, value in chosen.items()})
+
+
+def auto_pipelines(slots: int, device: str) -> int:
+    """One a core where the network runs on the CPU, as each one's network runs on one core; else 2 take turns."""
+    return min(max(2, usable_cores()) if device == "cpu" else 2, slots, _MOST_PIPELINES)
 
 
 def auto_eval_batch(slots: int, pipelines: int) -> int:

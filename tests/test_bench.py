@@ -101,7 +101,7 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
         (["search", "--game", "go_fish"], 'unknown game "go_fish"'),
         (["speed"], "invalid choice: 'speed'"),
         ([], "the following arguments are required: WHAT"),
-        (["selfplay", "--slots", "1"], "slots must be at least the 2 pipelines, got 1"),
+        (["selfplay", "--slots", "1", "--pipelines", "2"], "slots must be at least the 2 pipelines, got 1"),
         (["selfplay", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
         (["selfplay", "--eval-batch", "many"], "eval_batch must be a whole number or auto, got 'many'"),
         (["evaluator", "--model", "nowhere.onnx"], "nowhere.onnx"),

@@ -115,6 +115,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "failing_lines": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "check_game": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "pondering": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy.runs", "azpy.arena"},
+    "tuning": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "budget": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
     "resignation": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "machine": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy.runs", "azpy.arena"},

@@ -11,6 +11,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from azpy import list_games
@@ -18,8 +19,10 @@ from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display
 from azpy.config import read_config, repeat_command
 from azpy.errors import SettingsError
+from azpy.positions import make_position
 from azpy.presets import preset_of
 from azpy.settings import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
+from azpy.tuning import TUNED, tune
 
 
 def _parser() -> Parser:
@@ -36,6 +39,8 @@ def _parser() -> Parser:
     parser.add_argument("--collect-only", action="store_true", help="only play and store games; train elsewhere")
     text = "with --collect-only: the ONNX model that plays, looked at before each iteration (default: even priors)"
     parser.add_argument("--model", metavar="FILE", help=text)
+    text = "first tries for a minute which slots, pipelines, eval batch and threads are fastest here, and takes them"
+    parser.add_argument("--tune", action="store_true", help=text)
     parser.add_argument("--list-games", action="store_true", help="the games, their parameters and presets")
     for group in GROUPS:
         section = parser.add_argument_group(group)
@@ -113,6 +118,9 @@ def _train(arguments: Sequence[str]) -> int:
         print(_games())
         return 0
     settings, out, preset = _choose(options)
+    if options.tune and (options.collect_only or settings.deterministic):
+        what = "collections" if options.collect_only else "deterministic runs, which must not depend on the clock"
+        raise SettingsError(f"--tune is not for {what}: give --slots, --pipelines, --eval-batch and --threads")
     if preset:
         print(f"preset for {settings.game.partition('(')[0]}: {_listed(preset)}", flush=True)
     display = Display()
@@ -127,11 +135,32 @@ def _train(arguments: Sequence[str]) -> int:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
     from azpy.trainer import Trainer  # after the arguments: torch takes seconds to load
 
+    if options.tune:
+        settings = _tuned(settings, {name for name in TUNED if getattr(options, name) not in (None, "auto")})
     with Trainer(settings, out) as trainer, display:
         for event in trainer.run():
             display.show(event)
     print(f"the same run once more: {repeat_command(out)}", flush=True)
     return 0
+
+
+def _tuned(settings: Settings, given: set[str]) -> Settings:
+    """The settings with what is fastest here, found with a network of random weights."""
+    from azpy.network import Network, to_onnx
+    from azpy.onnx import OnnxEvaluator
+
+    start = make_position(settings.game)
+    network = Network(start.obs_shape, start.num_actions, settings.network)
+    evaluator = OnnxEvaluator(to_onnx(network), settings.device, game=start)
+    print(f"tuning for a minute: {evaluator.description}, positions/s answered in self-play", flush=True)
+    trials = tune(start, evaluator, settings, given)
+    for best in trials:
+        layout = ", ".join(f"{name} {value}" for name, value in best.settings().items())
+        print(f"  {best.rate:9,.0f}  {layout}", flush=True)
+    flags = " ".join(f"--{name} {value}" for name, value in best.settings().items()).replace("_", "-")
+    print(f"taken: {flags}", flush=True)
+    found: dict[str, Any] = best.settings()
+    return replace(settings, **found)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,215 @@
+"""Self-play against what the network could do alone and against a peer, everything taking turns in one run.
+
+    python benches/selfplay.py [RUN] [--game connect_four] [--network 5x64] [--simulations 100] [--slots 256]
+        [--seconds 10] [--repeats 5] [--no-int8] [--peer] [--json FILE]
+
+With RUN, the last model of that run plays, else one with random weights. Each turn measures
+
+- the network alone: as many threads as cores that do nothing but evaluate, in batches as large as self-play's, in fp32
+  and in int8
+- self-play with nothing but the network, and with tree reuse, the cache and int8, each on its own and all together
+- with --peer: pgx and mctx, a process pinned to each core, with an equally large network (`benches/pgx_peer.py`)
+
+The first turn warms up; the rest give medians and ranges. "Efficiency" is evaluations a second over those of the
+network alone in the same precision and turn, with the cache off. A simulation is a visit that a search adds: what a
+reused tree brings is on top and not counted, and one that the cache answers counts like one that the network answers.
+"""
+
+import argparse
+import contextlib
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from azpy import ReplayBuffer, SelfPlay
+from azpy.benchmarks import Play, machine, measure_alone
+from azpy.int8 import has_int8, twin_of
+from azpy.machine import usable_cores
+from azpy.network import Network, to_onnx
+from azpy.onnx import OnnxEvaluator
+from azpy.positions import Position, make_position
+from azpy.settings import Settings
+from azpy.stored import StoredRun
+
+CACHE = 200_000
+OFF: dict[str, Any] = {"tree_reuse": False, "cache_positions": 0}
+# What is on, beside the network.
+LEVERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "fp32": ("fp32", {}),
+    "fp32, tree reuse": ("fp32", {"tree_reuse": True}),
+    "fp32, cache": ("fp32", {"cache_positions": CACHE}),
+    "int8": ("int8", {}),
+    "fp32, tree reuse, cache": ("fp32", {"tree_reuse": True, "cache_positions": CACHE}),
+    "int8, tree reuse, cache": ("int8", {"tree_reuse": True, "cache_positions": CACHE}),
+}
+
+
+class Peers:
+    """One process of pgx and mctx a core."""
+
+    def __init__(self, game: str, network: str, simulations: int, slots: int) -> None:
+        script, cores = Path(__file__).parent / "pgx_peer.py", usable_cores()
+        self._processes = [
+            subprocess.Popen(
+                [sys.executable, script, game, network, str(simulations), str(slots // cores), str(core)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for core in range(cores)
+        ]
+        for process in self._processes:
+            self._answer(process)
+
+    @staticmethod
+    def _answer(process: "subprocess.Popen[str]") -> str:
+        line = process.stdout.readline() if process.stdout else ""
+        if not line:
+            raise SystemExit("a process of pgx and mctx ended: see above what it lacks")
+        return line
+
+    def run(self, seconds: float) -> dict[str, float]:
+        """Evaluations and simulations of all processes together, and the seconds of the slowest."""
+        total = dict.fromkeys(("evaluations", "simulations", "seconds"), 0.0)
+        while total["seconds"] < seconds:
+            for process in self._processes:
+                assert process.stdin is not None
+                process.stdin.write("\n")
+                process.stdin.flush()
+            found = [json.loads(self._answer(process)) for process in self._processes]
+            for name in ("evaluations", "simulations"):
+                total[name] += sum(one[name] for one in found)
+            total["seconds"] += max(one["seconds"] for one in found)
+        return total
+
+    def close(self) -> None:
+        """Ends the processes."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+
+def models(given: argparse.Namespace) -> tuple[Position, str, dict[str, bytes]]:
+    """Where games start, the network's size, and the model in each precision."""
+    if given.run is not None:
+        run = StoredRun(given.run)
+        start, network, fp32 = run.start, run.settings.network, run.model(run.checkpoints()[-1])
+    else:
+        start, network = make_position(given.game), given.network
+        fp32 = to_onnx(Network(start.obs_shape, start.num_actions, network))
+    found = {"fp32": fp32}
+    if given.int8:
+        # Positions to calibrate on: of games that the network plays here.
+        buffer = ReplayBuffer(start)
+        evaluator = OnnxEvaluator(fp32, game=start)
+        with SelfPlay(start, evaluator, slots=32, simulations=16, games=64) as play:
+            for record in play:
+                buffer.add(record)
+        found["int8"], _ = twin_of(fp32, buffer, seed=0)
+    return start, network, found
+
+
+def turns(given: argparse.Namespace, start: Position, network: str, found: Mapping[str, bytes]) -> Iterator[Any]:
+    """For each turn: what was done by name of what was measured."""
+    cores = usable_cores()
+    evaluators = {name: OnnxEvaluator(model, game=start) for name, model in found.items()}
+    layout = {"slots": given.slots, "pipelines": cores, "threads": 1, "eval_batch": 1, "simulations": given.simulations}
+    with contextlib.ExitStack() as stack:
+        plays = {
+            name: stack.enter_context(Play(start, evaluators[precision], **(layout | OFF | options)))
+            for name, (precision, options) in LEVERS.items()
+            if precision in evaluators
+        }
+        peers = None
+        if given.peer:
+            peers = Peers(given.game if given.run is None else start.game, network, given.simulations, given.slots)
+            stack.callback(peers.close)
+        for turn in range(given.repeats + 1):
+            done: dict[str, dict[str, float]] = {}
+            for name, play in plays.items():
+                done[name] = play.run(given.seconds)
+            for precision, evaluator in evaluators.items():
+                rows = round(done[precision]["rows"] / done[precision]["batches"])
+                rate = measure_alone([evaluator] * cores, rows, start.obs_shape, given.seconds)
+                done[f"{precision} alone"] = {"rows": rate, "simulations": 0.0, "seconds": 1.0}
+            if peers is not None:
+                ran = peers.run(given.seconds)
+                done["pgx + mctx"] = ran | {"rows": ran["evaluations"]}
+            if turn:
+                yield done
+
+
+def table(done: list[dict[str, dict[str, float]]]) -> list[dict[str, Any]]:
+    """A row for each thing measured."""
+    rows = []
+    for name in done[0]:
+        precision = name.partition(",")[0]
+        rates = {what: [turn[name][what] / turn[name]["seconds"] for turn in done] for what in ("rows", "simulations")}
+        row: dict[str, Any] = {"name": name, "evaluations/s": rates["rows"], "simulations/s": rates["simulations"]}
+        if name in ("fp32", "int8", "fp32, tree reuse"):
+            alone = [turn[f"{precision} alone"]["rows"] for turn in done]
+            row["efficiency"] = [one / other for one, other in zip(rates["rows"], alone, strict=True)]
+        if name in LEVERS:
+            row["of fp32"] = [
+                rate / (turn["fp32"]["simulations"] / turn["fp32"]["seconds"])
+                for rate, turn in zip(rates["simulations"], done, strict=True)
+            ]
+            row["hits"] = [
+                turn[name]["cache_hits"] / max(1.0, turn[name]["cache_hits"] + turn[name]["evaluations"])
+                for turn in done
+            ]
+            row["growing"] = [
+                turn[name]["seconds_growing"] / (turn[name]["seconds_growing"] + turn[name]["seconds_evaluating"])
+                for turn in done
+            ]
+            if "pgx + mctx" in done[0]:
+                peer = [turn["pgx + mctx"]["simulations"] / turn["pgx + mctx"]["seconds"] for turn in done]
+                row["of the peer"] = [rate / other for rate, other in zip(rates["simulations"], peer, strict=True)]
+        rows.append(row)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path, nargs="?")
+    parser.add_argument("--game", default="connect_four")
+    parser.add_argument("--network", default="5x64")
+    parser.add_argument("--simulations", type=int, default=100)
+    parser.add_argument("--slots", type=int, default=256)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--int8", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    Settings(given.game, network=given.network, slots=given.slots, simulations=given.simulations)  # in words, if bad
+    start, network, found = models(given)
+    on = machine()
+    instructions = "with" if has_int8() else "without"
+    print(f"{on['cpu']}, {on['cores']} cores, {instructions} int8 instructions", flush=True)
+    model = given.run or f"{given.game}, random weights"
+    print(f"{model}, {network}, {given.slots} slots, {given.simulations} simulations", flush=True)
+    rows = table(list(turns(given, start, network, found)))
+    names = ("evaluations/s", "simulations/s", "of fp32", "of the peer", "efficiency", "hits", "growing")
+    shown = [name for name in names if any(name in row for row in rows)]
+    print(f"{'':24}" + "".join(f"{name:>26}" for name in shown))
+    for row in rows:
+        cells = []
+        for name in shown:
+            if not any(row.get(name, ())):
+                cells.append(f"{'':>26}")
+                continue
+            digits = ",.0f" if name.endswith("/s") else ".3f"
+            middle, least, most = (format(of(row[name]), digits) for of in (statistics.median, min, max))
+            cells.append(f"{f'{middle} ({least}..{most})':>26}")
+        print(f"{row['name']:24}" + "".join(cells), flush=True)
+    if given.json is not None:
+        given.json.write_text(json.dumps({"machine": on, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
