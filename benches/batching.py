@@ -11,11 +11,15 @@ of pairs: the same command goes on where it was stopped, and a smaller --elo con
 """
 
 import argparse
+import hashlib
 import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 import azpy
 from azpy.arena import SearchPlayer, play_pairs
@@ -27,6 +31,7 @@ from azpy.settings import Settings, match_search
 
 LOT = 20  # pairs between two lines of the file
 MOST_PAIRS = 4000
+MOST_KEPT = 2_000_000  # answers of the network
 WAYS: dict[str, dict[str, Any]] = {
     "loss 0": {"virtual_loss": 0.0},
     "loss 0.5": {"virtual_loss": 0.5},
@@ -37,6 +42,27 @@ WAYS: dict[str, dict[str, Any]] = {
     "loss 1, a tenth in flight": {"virtual_loss": 1.0, "in_flight_share": 0.1},
     "loss 0, a tenth in flight": {"virtual_loss": 0.0, "in_flight_share": 0.1},
 }
+
+
+class Kept:
+    """A network that answers a position once: both sides ask it, in games from the same openings."""
+
+    def __init__(self, network: OnnxEvaluator) -> None:
+        self._network = network
+        self._answers: dict[bytes, tuple[NDArray[np.float32], np.float32]] = {}
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        keys = [hashlib.blake2b(row.data, digest_size=16).digest() for row in observations]
+        new = list({key: row for row, key in enumerate(keys) if key not in self._answers}.values())
+        if new:
+            if len(self._answers) > MOST_KEPT:
+                self._answers.clear()
+                new = list(dict(zip(keys, range(len(keys)), strict=True)).values())
+            logits, values = self._network.evaluate_batch(observations[new])
+            self._answers.update((keys[row], found) for row, *found in zip(new, logits, values, strict=True))
+        answers = [self._answers[key] for key in keys]
+        return np.stack([logits for logits, _ in answers]), np.array([value for _, value in answers], np.float32)
+
 
 Cell = tuple[str, int, int, int, str]  # game, network, simulations, eval batch, way
 
@@ -58,7 +84,7 @@ def width(counts: list[int]) -> float:
     return (elo(high) - elo(low)) / 2 if low > 0 and high < 1 else float("inf")
 
 
-def play(game: str, network: OnnxEvaluator, cell: Cell, counts: list[int], goal: float) -> Iterator[list[int]]:
+def play(game: str, network: Kept, cell: Cell, counts: list[int], goal: float) -> Iterator[list[int]]:
     """Lots of pairs until the interval is narrow enough; each lot has openings of its own seed."""
     _, _, simulations, eval_batch, way = cell
     options = match_search(Settings)
@@ -104,10 +130,13 @@ def main() -> None:
     for text in given.model:
         game, _, path = text.rpartition("=")
         network = OnnxEvaluator(model_of(Path(path)), game=azpy.make_game(game), threads=2)
+        if not network.row_exact:
+            raise SystemExit(f"{path} answers a row differently in other batches: answers cannot be kept")
+        kept = Kept(network)
         for simulations, eval_batch, way in itertools.product(given.simulations, given.eval_batches, given.ways):
             cell = (game, network.network_id, simulations, eval_batch, way)
             counts = cells.setdefault(cell, [0] * 5)
-            for lot in play(game, network, cell, counts, given.elo):
+            for lot in play(game, kept, cell, counts, given.elo):
                 row = dict(zip(("game", "network", "simulations", "eval_batch", "way"), cell, strict=True))
                 line = json.dumps({**row, "pairs": lot})
                 with given.out.open("a", encoding="utf-8") as file:
