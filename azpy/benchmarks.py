@@ -308,6 +308,12 @@ def _measure_self_play(
         )
         simulations = tuple(one["simulations"] / one["seconds"] for one in found)
         figures.append(Figure(f"self-play, cache {name}", "simulations/s", simulations))
+        full = tuple(100 * one["rows"] / one["rows_capacity"] for one in found)
+        figures.append(Figure(f"self-play, cache {name}, batches full", "%", full))
+        network = tuple(
+            100 * one["seconds_evaluating"] / (one["seconds_evaluating"] + one["seconds_growing"]) for one in found
+        )
+        figures.append(Figure(f"self-play, cache {name}, pipelines in the network", "%", network))
     return figures
 
 

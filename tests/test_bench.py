@@ -88,8 +88,9 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
     play = figures(out, "selfplay")
     assert [(figure["name"].partition(",")[0], figure["unit"]) for figure in play] == [
         ("the evaluator alone", "positions/s"),
-        *[("self-play", "positions/s"), ("self-play", "simulations/s")] * 2,
+        *[("self-play", unit) for unit in ("positions/s", "simulations/s", "%", "%")] * 2,
     ]
+    assert all(0 < figure["median"] <= 100 for figure in play if figure["unit"] == "%")
     assert play[1]["of"] == "the evaluator alone"
     assert play[1]["ratio_min"] > 0
     assert play[1]["runs"][0] / play[0]["runs"][0] <= play[1]["ratio_max"] + 1e-9
