@@ -9,8 +9,9 @@ import math
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
+from azpy.about import GROUPS, About
 from azpy.errors import SettingsError, did_you_mean
 from azpy.machine import usable_cores
 from azpy.providers import parse_devices
@@ -34,60 +35,9 @@ __all__ = [
     "parse",
 ]
 
-Group = Literal["run", "search", "self-play", "learning", "matches"]
-GROUPS: tuple[Group, ...] = typing.get_args(Group)
 _MATCH_SIMULATIONS = 100  # at least, where nobody says
 CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
 _MOST_PIPELINES = 256
-_NO_LIMIT = 2**32 - 1  # what is allowed up to here or beyond is not worth a reader's time
-_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-
-
-@dataclass(frozen=True)
-class About:
-    """What people are told of a setting, and what it may be.
-
-    Attributes:
-        help: what it is, in a phrase.
-        group: where `--help` and config.toml list it.
-        unit: what it counts; empty for text, switches and pure numbers.
-        source: the paper, program or measurement that the default comes from.
-        low: the least it can be.
-        high: the most it can be.
-        above: `low` itself is refused.
-        even: odd numbers are refused.
-        auto: `auto` may stand for it on the command line and in a file, and does where nothing is given; `combine`
-            puts a number there.
-        words: texts that may stand for a number; of a text, all it may be.
-        fixed: why a run cannot change it when it goes on; empty if it can.
-        same_games: changes neither games nor weights of a deterministic run.
-    """
-
-    help: str
-    group: Group
-    unit: str = ""
-    source: str = "our choice"
-    low: float = -math.inf
-    high: float = math.inf
-    above: bool = False
-    even: bool = False
-    auto: bool = False
-    words: tuple[str, ...] = ()
-    fixed: str = ""
-    same_games: bool = False
-
-    @property
-    def range(self) -> str:
-        """What it may be, in words; empty if anything of its type."""
-        parts = ["even"] if self.even else []
-        if self.high < _NO_LIMIT and not self.above:
-            parts.append(f"{self.low} to {self.high}")
-        else:
-            parts += [f"{'more than' if self.above else 'at least'} {self.low}"] if self.low > -math.inf else []
-            parts += [f"at most {self.high}"] if self.high < _NO_LIMIT else []
-        return " or ".join(filter(None, [*self.words, ", ".join(parts)]))
-
-
 _ZERO, _KATAGO = "AlphaGo Zero, Silver et al. 2017", "KataGo, Wu 2019"
 
 
@@ -611,41 +561,7 @@ def checked(name: str, value: Any) -> Any:
     """
     if name not in ABOUT:
         raise SettingsError(f"{name}: no such setting{did_you_mean(name, ABOUT)}")
-    about, kind = ABOUT[name], KIND[name]
-    if (value is None and name in _OPTIONAL) or (isinstance(value, str) and value in about.words):
-        return value
-    fits = not (kind is str and about.words) and isinstance(value, (int, float) if kind is float else kind)
-    if not fits or (isinstance(value, bool) and kind is not bool):  # True counts as 1 for Python, not here
-        came = f"the text {value!r}" if isinstance(value, str) else repr(value)
-        raise SettingsError(f"{name} must be {_expected(name)}, got {came}")
-    if kind in (bool, str):
-        return value
-    number = _finite(name, value) if kind is float else value
-    if number < about.low:
-        raise SettingsError(f"{name} must be at least {about.low}, got {number}")
-    if about.above and number <= about.low:
-        raise SettingsError(f"{name} must be more than {about.low}, got {number}")
-    if number > about.high:
-        raise SettingsError(f"{name} must be at most {about.high}, got {number}")
-    if about.even and number % 2:
-        raise SettingsError(f"{name} must be an even number, got {number}")
-    return number
-
-
-def _expected(name: str) -> str:
-    about, kind = ABOUT[name], KIND[name]
-    others = [] if kind is str and about.words else [_KINDS[kind]]
-    return " or ".join([*about.words, *others, *(["auto"] if about.auto else [])])
-
-
-def _finite(name: str, value: float) -> float:
-    try:
-        number = float(value)
-    except OverflowError:  # a whole number with more than 308 digits
-        number = math.inf
-    if not math.isfinite(number):
-        raise SettingsError(f"{name} must be a finite number, got {number}")
-    return number
+    return ABOUT[name].checked(name, value, KIND[name], name in _OPTIONAL)
 
 
 def parse(name: str, text: str) -> Any:
@@ -654,19 +570,7 @@ def parse(name: str, text: str) -> Any:
     Raises:
         SettingsError: text that is no value of this setting.
     """
-    about, kind = ABOUT[name], KIND[name]
-    if is_auto(name, text):
-        return text
-    if text == "none" and name in _OPTIONAL:
-        return None
-    if text in about.words:
-        return text
-    try:
-        return checked(name, kind(text))
-    except SettingsError:
-        raise
-    except ValueError:
-        raise SettingsError(f"{name} must be {_expected(name)}, got {text!r}") from None
+    return text if is_auto(name, text) else ABOUT[name].parsed(name, text, KIND[name], name in _OPTIONAL)
 
 
 def default_of(name: str) -> Any:

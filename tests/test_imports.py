@@ -101,6 +101,7 @@ SHOWING = {"rich", "argparse"}
 FORBIDDEN: dict[str, set[str]] = {
     "__init__": {*NETWORKS, *SHOWING, *ABOVE, "azpy.arena"},
     "errors": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core"},
+    "about": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.settings", "azpy.runs", "azpy.arena"},
     "settings": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
     "config": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
     "presets": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
