@@ -247,7 +247,13 @@ def measure_evaluator(
 
 
 def measure_self_play(
-    start: Position, evaluator: Evaluator, settings: Settings, *, seconds: float = 2.0, repeats: int = 5
+    start: Position,
+    evaluator: Evaluator,
+    settings: Settings,
+    *,
+    bare: Evaluator | None = None,
+    seconds: float = 2.0,
+    repeats: int = 5,
 ) -> list[Figure]:
     """Positions that self-play has evaluated a second, over what the evaluator reaches with nothing else to do.
 
@@ -258,11 +264,13 @@ def measure_self_play(
         start: of the games.
         evaluator: may be called from several threads, or has `fork`; with a `network_id` its answers are cached.
         settings: slots, pipelines, eval_batch and simulations of self-play.
+        bare: the model with nothing of azpy's around it, as a ceiling of the ceiling; may be called from several
+            threads, and what it answers is not looked at.
         seconds: of each turn.
         repeats: turns that count.
 
     Returns:
-        Positions a second of the ceiling, and of self-play with the cache off and on, with the ratio to the ceiling
+        Positions a second of the model alone, if there is one; of the ceiling; and of self-play with the cache off and on, with the ratio to the ceiling
         of the same turn (with the cache on there may be too few positions to ask for); and simulations a second.
     """
     layout: dict[str, Any] = {
@@ -275,13 +283,14 @@ def measure_self_play(
         Play(start, evaluator, cache_positions=0, **layout) as off,
         Play(start, evaluator, cache_positions=200_000, **layout) as on,
     ):
-        return _measure_self_play(start, evaluator, settings, {"off": off, "on": on}, seconds, repeats)
+        return _measure_self_play(start, evaluator, settings, bare, {"off": off, "on": on}, seconds, repeats)
 
 
 def _measure_self_play(
     start: Position,
     evaluator: Evaluator,
     settings: Settings,
+    bare: Evaluator | None,
     plays: Mapping[str, "Play"],
     seconds: float,
     repeats: int,
@@ -290,17 +299,27 @@ def _measure_self_play(
     evaluators = [evaluator, *(fork() for _ in range(settings.pipelines - 1))]  # as self-play has them
     taken: dict[str, list[dict[str, float]]] = {name: [] for name in plays}
     ceilings: list[float] = []
+    bares: list[float] = []
     for repeat in range(repeats + 1):
         turn = {name: play.run(seconds) for name, play in plays.items()}
         rows = max(1, round(turn["off"]["rows"] / turn["off"]["batches"]))
         ceiling = measure_alone(evaluators, rows, start.obs_shape, seconds)
+        model = measure_alone([bare] * settings.pipelines, rows, start.obs_shape, seconds) if bare is not None else 0.0
         if repeat:
             ceilings.append(ceiling)
+            bares.append(model)
             for name, one in turn.items():
                 taken[name].append(one)
-    figures = [
-        Figure(f"the evaluator alone, {settings.pipelines} threads, batch {rows}", "positions/s", tuple(ceilings))
-    ]
+    layout = f"{settings.pipelines} threads, batch {rows}"
+    figures = []
+    if bare is not None:
+        figures.append(Figure(f"the model alone, {layout}", "positions/s", tuple(bares)))
+        ratios = _ratios(ceilings, bares)
+        figures.append(
+            Figure(f"the evaluator alone, {layout}", "positions/s", tuple(ceilings), "the model alone", ratios)
+        )
+    else:
+        figures.append(Figure(f"the evaluator alone, {layout}", "positions/s", tuple(ceilings)))
     for name, found in taken.items():
         rates = tuple(one["rows"] / one["seconds"] for one in found)
         figures.append(

@@ -43,6 +43,7 @@ LEVERS: dict[str, tuple[str, dict[str, Any]]] = {
     "fp32, tree reuse": ("fp32", {"tree_reuse": True}),
     "fp32, cache": ("fp32", {"cache_positions": CACHE}),
     "int8": ("int8", {}),
+    "int8, cache": ("int8", {"cache_positions": CACHE}),
     "fp32, tree reuse, cache": ("fp32", {"tree_reuse": True, "cache_positions": CACHE}),
     "int8, tree reuse, cache": ("int8", {"tree_reuse": True, "cache_positions": CACHE}),
 }

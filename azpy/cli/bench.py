@@ -3,7 +3,8 @@
   search     simulations a second of one tree, leaves a second of the batched path, bytes a simulation
   games      random games and plies a second of each built-in game, played in Rust
   evaluator  positions a second of a model by batch size
-  selfplay   positions a second of self-play, over what the same model reaches alone at the same batch size
+  selfplay   positions a second of the model alone, of azpy's evaluator over it, and of self-play over the evaluator, all
+             with batches of one size
 
 Medians of --repeats turns of --seconds each, what is compared taking turns; in brackets the least and the most.
 
@@ -17,6 +18,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from azpy import _core, benchmarks
 from azpy.benchmarks import Figure
@@ -63,9 +67,9 @@ def _bench(arguments: Sequence[str]) -> int:
     )
     chosen = {name: getattr(settings, name) for name in ("network", *_OF_SELF_PLAY)}
     start = make_position(settings.game)
-    evaluator = None
+    evaluator = bare = None
     if {"evaluator", "selfplay"} & set(given.what):
-        evaluator = _evaluator(start, given.model, settings.network)
+        evaluator, bare = _evaluators(start, given.model, settings.network)
         chosen["network"] = given.model or f"{settings.network}, random"
     else:
         del chosen["network"]
@@ -75,7 +79,7 @@ def _bench(arguments: Sequence[str]) -> int:
     show(_heading(report))
     report["figures"] = []
     for what in dict.fromkeys(given.what):
-        figures = _measure(what, given.game, settings, start, evaluator, turns)
+        figures = _measure(what, given.game, settings, start, evaluator, bare, turns)
         report["figures"] += [{"benchmark": what} | figure.row() for figure in figures]
         show(_table(what, figures))
     if given.json is not None:
@@ -84,7 +88,13 @@ def _bench(arguments: Sequence[str]) -> int:
 
 
 def _measure(
-    what: str, game: str | None, settings: Settings, start: Position, evaluator: Any, turns: dict[str, Any]
+    what: str,
+    game: str | None,
+    settings: Settings,
+    start: Position,
+    evaluator: Any,
+    bare: "_Bare | None",
+    turns: dict[str, Any],
 ) -> list[Figure]:
     if what == "search":
         return benchmarks.measure_search(start, **turns)
@@ -93,20 +103,40 @@ def _measure(
         return benchmarks.measure_games(games, **turns)
     if what == "evaluator":
         return benchmarks.measure_evaluator(evaluator, start.obs_shape, **turns)
-    return benchmarks.measure_self_play(start, evaluator, settings, **turns)
+    return benchmarks.measure_self_play(start, evaluator, settings, bare=bare, **turns)
 
 
-def _evaluator(start: Position, model: str | None, network: str) -> Any:
-    """The model, or a random network."""
+class _Bare:
+    """A model as ONNX Runtime runs it, one core a call, with nothing of azpy's around it."""
+
+    def __init__(self, model: str | bytes, input_name: str) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._input = input_name
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> Any:
+        return self._session.run(None, {self._input: observations})
+
+
+def _evaluators(start: Position, model: str | None, network: str) -> tuple[Any, _Bare | None]:
+    """The model, or a random network; and the same bare, where it takes batches of any size."""
     from azpy.onnx import OnnxEvaluator  # loads ONNX Runtime
 
+    data: str | bytes
     if model is not None:
-        return OnnxEvaluator(model, game=start)
-    try:
-        from azpy.network import Network, to_onnx  # loads torch
-    except MissingPackageError as error:
-        raise MissingPackageError(f"{error}; or give a model with --model FILE") from None
-    return OnnxEvaluator(to_onnx(Network(start.obs_shape, start.num_actions, network)), game=start)
+        data = model
+    else:
+        try:
+            from azpy.network import Network, to_onnx  # loads torch
+        except MissingPackageError as error:
+            raise MissingPackageError(f"{error}; or give a model with --model FILE") from None
+        data = to_onnx(Network(start.obs_shape, start.num_actions, network))
+    evaluator = OnnxEvaluator(data, game=start)
+    bare = _Bare(data, evaluator.signature.input) if evaluator.signature.batch is None else None
+    return evaluator, bare
 
 
 def _heading(report: dict[str, Any]) -> str:
