@@ -270,8 +270,11 @@ def measure_self_play(
         repeats: turns that count.
 
     Returns:
-        Positions a second of the model alone, if there is one; of the ceiling; and of self-play with the cache off and on, with the ratio to the ceiling
-        of the same turn (with the cache on there may be too few positions to ask for); and simulations a second.
+        Positions a second of the model alone, if there is one; of the ceiling; and of self-play with the cache off and
+        on, each with the ratio to what stands before it in the same turn (with the cache on there may be too few
+        positions to ask for). Simulations a second; how full batches are (leaves of a tree over eval_batch); and the
+        pipelines' time in the network, its turn included: in the rest of it the network waits for their trees, unless
+        another pipeline's batch is there.
     """
     layout: dict[str, Any] = {
         "slots": settings.slots,

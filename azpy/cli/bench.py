@@ -3,8 +3,8 @@
   search     simulations a second of one tree, leaves a second of the batched path, bytes a simulation
   games      random games and plies a second of each built-in game, played in Rust
   evaluator  positions a second of a model by batch size
-  selfplay   positions a second of the model alone, of azpy's evaluator over it, and of self-play over the evaluator, all
-             with batches of one size
+  selfplay   positions a second of the model alone, of azpy's evaluator over it, and of self-play over the evaluator,
+             in batches of one size
 
 Medians of --repeats turns of --seconds each, what is compared taking turns; in brackets the least and the most.
 
