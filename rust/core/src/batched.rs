@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use crate::cache::Cache;
 use crate::evaluator::{Batch, Evaluator};
 use crate::game::{Action, Game, GameFault, PovValue};
-use crate::search::{Answer, Replies, Search};
+use crate::search::{Answer, Replies, Search, SearchStats};
 
 /// Fewer jobs than this are done by the calling thread: handing them out costs more than doing them.
 const PARALLEL_FROM: usize = 8;
@@ -99,6 +99,8 @@ pub struct RoundStats {
     pub rows_capacity: u64,
     /// Leaves that shared the row of an equal leaf in the same batch.
     pub shared: u64,
+    /// What the searches did in them.
+    pub searches: SearchStats,
 }
 
 impl RoundStats {
@@ -108,7 +110,15 @@ impl RoundStats {
         self.rows += other.rows;
         self.rows_capacity += other.rows_capacity;
         self.shared += other.shared;
+        self.searches.add(&other.searches);
     }
+}
+
+/// What all searches have done since each began.
+fn total<G: Game>(searches: &[Search<G>]) -> SearchStats {
+    let mut total = SearchStats::default();
+    searches.iter().for_each(|search| total.add(search.stats()));
+    total
 }
 
 /// The memory of a round, kept from one to the next.
@@ -180,6 +190,7 @@ impl<G: Game> Rounds<G> {
     ) -> Result<bool, SearchError<E::Error>> {
         self.networks.clear();
         self.networks.extend(evaluators.iter().map(Evaluator::network));
+        let before = total(searches);
         let Self { cache, networks, .. } = &*self;
         let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
         self.workers.for_each(searches, |search| search.gather(cache_for(search.network)));
@@ -209,6 +220,7 @@ impl<G: Game> Rounds<G> {
         let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
         let replies = Replies { offsets: &self.offsets, logits: &self.logits, values: &self.values };
         self.workers.for_each(searches, |search| search.apply(replies, cache_for(search.network)));
+        self.stats.searches.add(&total(searches).since(&before));
         Ok(searches.iter().any(|search| !search.is_done()))
     }
 

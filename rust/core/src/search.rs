@@ -87,6 +87,20 @@ impl SearchStats {
         self.rounds += other.rounds;
         self.unexpanded += other.unexpanded;
     }
+
+    /// What came after `earlier`, of the same searches.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            simulations: self.simulations - earlier.simulations,
+            evaluations: self.evaluations - earlier.evaluations,
+            cache_hits: self.cache_hits - earlier.cache_hits,
+            terminals: self.terminals - earlier.terminals,
+            collisions: self.collisions - earlier.collisions,
+            rounds: self.rounds - earlier.rounds,
+            unexpanded: self.unexpanded - earlier.unexpanded,
+        }
+    }
 }
 
 /// Why a search ended.

@@ -24,7 +24,7 @@ use crate::evaluator::Evaluator;
 use crate::game::Game;
 use crate::play::{GameInPlay, begin_move, finish_move};
 use crate::record::{FAST_SEARCH, GameRecord, Ply};
-use crate::search::{Search, SearchStats};
+use crate::search::Search;
 use crate::timing::{Clocked, PipelineStats};
 
 pub use crate::play::{SelfPlayConfig, choose, sharpen};
@@ -72,8 +72,6 @@ pub struct SelfPlayStats {
     pub controls: u64,
     /// Those of them that this player did not lose.
     pub false_resignations: u64,
-    /// Over finished moves.
-    pub search: SearchStats,
     /// Over finished rounds.
     pub rounds: RoundStats,
 }
@@ -424,10 +422,6 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             let networks = self.networks();
             let config = &self.config;
             let mut slots_in_play: Vec<_> = self.searches.iter_mut().zip(&mut self.games).collect();
-            let mut searched = SearchStats::default();
-            for (search, _) in slots_in_play.iter().filter(|(search, _)| search.is_done()) {
-                searched.add(search.stats());
-            }
             self.rounds.workers().for_each(&mut slots_in_play, |(search, game)| {
                 // Games end and begin here; a search that is not done has nothing to be told.
                 if search.is_done() {
@@ -441,7 +435,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 self.searches.swap_remove(index);
                 over.push(self.games.swap_remove(index).into_record());
             }
-            if !self.hand_over(shared, over, &searched) {
+            if !self.hand_over(shared, over) {
                 return Ok(());
             }
             self.refill(shared, slots);
@@ -498,7 +492,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             begin_move(&mut search, &mut game, &self.config, &self.networks());
             // A game without a single search (over at once, or all opening) still counts.
             if game.over {
-                self.hand_over(shared, vec![game.into_record()], &SearchStats::default());
+                self.hand_over(shared, vec![game.into_record()]);
             } else {
                 self.searches.push(search);
                 self.games.push(game);
@@ -507,7 +501,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     }
 
     /// Hands finished games over, waits where it has to, takes a new evaluator. Says whether to go on.
-    fn hand_over(&mut self, shared: &Shared<E, G>, over: Vec<GameRecord>, searched: &SearchStats) -> bool {
+    fn hand_over(&mut self, shared: &Shared<E, G>, over: Vec<GameRecord>) -> bool {
         let mut state = shared.lock();
         let rounds = std::mem::take(&mut self.rounds.stats);
         let stats = &mut state.stats;
@@ -522,7 +516,6 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             stats.controls += u64::from(record.control && record.resign_ply.is_some());
             stats.false_resignations += u64::from(record.false_resignation());
         }
-        stats.search.add(searched);
         stats.rounds.add(&rounds);
         let mut spent = std::mem::take(&mut self.spent);
         spent.growing = self.began.elapsed().saturating_sub(spent.evaluating);

@@ -466,8 +466,8 @@ impl SelfPlay {
 
     /// Totals since the start. Of finished games: games, positions (samples), searches (samples or not), fast_searches
     /// (among them), opponent_games, resigned games, controls (control games in which a player would have resigned) and
-    /// false_resignations (of those that it did not lose). Of finished moves: simulations, evaluations, cache_hits,
-    /// terminals, collisions. Of rounds: batches, rows, rows_capacity (rows, had every tree found eval_batch leaves),
+    /// false_resignations (of those that it did not lose). Of rounds, whose moves need not be finished: simulations,
+    /// evaluations, cache_hits, terminals, collisions, batches, rows, rows_capacity (rows, had every tree found eval_batch leaves),
     /// shared (leaves that shared a row with an equal one).
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -482,11 +482,11 @@ impl SelfPlay {
         dict.set_item("resigned", stats.resigned)?;
         dict.set_item("controls", stats.controls)?;
         dict.set_item("false_resignations", stats.false_resignations)?;
-        dict.set_item("simulations", stats.search.simulations)?;
-        dict.set_item("evaluations", stats.search.evaluations)?;
-        dict.set_item("cache_hits", stats.search.cache_hits)?;
-        dict.set_item("terminals", stats.search.terminals)?;
-        dict.set_item("collisions", stats.search.collisions)?;
+        dict.set_item("simulations", stats.rounds.searches.simulations)?;
+        dict.set_item("evaluations", stats.rounds.searches.evaluations)?;
+        dict.set_item("cache_hits", stats.rounds.searches.cache_hits)?;
+        dict.set_item("terminals", stats.rounds.searches.terminals)?;
+        dict.set_item("collisions", stats.rounds.searches.collisions)?;
         dict.set_item("batches", stats.rounds.batches)?;
         dict.set_item("rows", stats.rounds.rows)?;
         dict.set_item("rows_capacity", stats.rounds.rows_capacity)?;
