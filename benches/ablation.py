@@ -1,9 +1,9 @@
 """What each technique of training brings: one of them changed at a time, for equal evaluations.
 
-    python benches/ablation.py [--game connect_four] [--out ablation/connect_four] [--evaluations 10000000] [--seeds 1]
-        [--only NAME ...] [--games 400] [--table]
+    python benches/ablation.py [--game connect_four] [--network BxC] [--out ablation/connect_four]
+        [--evaluations 10000000] [--seeds 1] [--only NAME ...] [--games 400] [--table]
 
-Every run plays and learns with the preset of the game and one technique changed, until its self-play has asked the
+Every run plays and learns with the preset of the game (its network too, unless one is given) and one technique changed, until its self-play has asked the
 network so often. Then its last model meets that of the run it is set against, of the same seed, in paired games from
 random openings. That is a run which plans with Gumbel and 16 simulations (as the preset of Connect Four does), or, for
 what Gumbel has no use for (noise, fpu and the like), one with PUCT, 100 simulations and fewer games an iteration. Runs
@@ -66,12 +66,13 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def train(run: Path, game: str, name: str, seed: int, evaluations: int) -> Path:
+def train(run: Path, game: str, network: str | None, name: str, seed: int, evaluations: int) -> Path:
     """The last model of a run, which goes on where it was stopped."""
     changes = WITH_GUMBEL if name == GUMBEL else TECHNIQUES[name][1]
     # Its own matches say nothing here: as few as there can be.
     few = {"match_every": 1_000_000, "final_match_games": 2}
-    options = preset_of(game) | {"eval_batch": 1} | few | changes
+    size = {} if network is None else {"network": network}
+    options = preset_of(game) | size | {"eval_batch": 1} | few | changes
     with Trainer(Settings(game, seed=seed, total_evaluations=evaluations, **options), run) as trainer:
         for event in trainer.run():
             if isinstance(event, Saved):
@@ -108,6 +109,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--game", default="connect_four")
+    parser.add_argument("--network", help="of all runs, by default the preset's")
     parser.add_argument("--out", type=Path, help="by default ablation/GAME")
     parser.add_argument("--evaluations", type=int, default=10_000_000)
     parser.add_argument("--seeds", type=int, default=1, help="seeds 0 to this, exclusive")
@@ -129,7 +131,9 @@ def main() -> None:
             for name in [name for name in names if (name, seed) not in done]:
                 against = TECHNIQUES[name][0]
                 runs = {each: out / f"{each.replace(', ', '_').replace(' ', '_')}-{seed}" for each in (name, against)}
-                ours, theirs = (train(run, given.game, each, seed, given.evaluations) for each, run in runs.items())
+                ours, theirs = (
+                    train(run, given.game, given.network, each, seed, given.evaluations) for each, run in runs.items()
+                )
                 result = match(given.game, ours, theirs, given.games, seed)
                 row = {
                     "game": given.game,
