@@ -3,12 +3,12 @@
     python benches/ablation.py [--game connect_four] [--network BxC] [--out ablation/connect_four]
         [--evaluations 10000000] [--seeds 1] [--only NAME ...] [--games 400] [--table]
 
-Every run plays and learns with the preset of the game (its network too, unless one is given) and one technique changed, until its self-play has asked the
-network so often. Then its last model meets that of the run it is set against, of the same seed, in paired games from
-random openings. That is a run which plans with Gumbel and 16 simulations (as the preset of Connect Four does), or, for
-what Gumbel has no use for (noise, fpu and the like), one with PUCT, 100 simulations and fewer games an iteration. Runs
-lie in the folder --out: the same command goes on where it was stopped, trains what is missing, and says nothing twice.
-`--table` prints what is there.
+Every run plays and learns with the preset of the game (its network too, unless one is given) and one technique
+changed, until its self-play has asked the network so often. Then its last model meets that of the run it is set
+against, of the same seed, in paired games from random openings. That is a run which plans with Gumbel and 16
+simulations (as the preset of Connect Four does), or, for what Gumbel has no use for (noise, fpu and the like), one with
+PUCT, 100 simulations and fewer games an iteration. Runs lie in the folder --out: the same command goes on where it was
+stopped, trains what is missing, and says nothing twice. `--table` prints what is there.
 
 Evaluations are equal, fitting is not: a run with fewer simulations a move learns from more positions. The table says
 how many rows both runs were fitted to. The interval is that of the match between two models. What seeds do is not in
