@@ -22,6 +22,7 @@ __all__ = [
     "FIXED_SETTINGS",
     "GROUPS",
     "KIND",
+    "MOST_LEAVES",
     "SAME_GAMES_SETTINGS",
     "About",
     "Settings",
@@ -38,6 +39,7 @@ __all__ = [
 _MATCH_SIMULATIONS = 100  # at least, where nobody says
 CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
 _MOST_PIPELINES = 256
+MOST_LEAVES = 8  # of one tree at a time; what more cost in strength is in docs/search.md
 _ZERO, _KATAGO = "AlphaGo Zero, Silver et al. 2017", "KataGo, Wu 2019"
 
 
@@ -134,8 +136,8 @@ class Settings:
     eval_batch: Annotated[
         int,
         About(
-            "leaves of one tree in a call of the network; auto: the fewest that fill the device's batch (in a "
-            "deterministic run, one of the default slots and pipelines)",
+            "leaves of one tree in a call of the network; auto: the fewest that fill the device's batch, at most 8 (in a "
+            "deterministic run, that of the default slots and pipelines)",
             "search",
             unit="leaves",
             low=1,
@@ -609,5 +611,5 @@ def auto_pipelines(slots: int, device: str) -> int:
 
 
 def auto_eval_batch(slots: int, pipelines: int) -> int:
-    """The fewest leaves of one tree that fill the device's batch."""
-    return max(1, math.ceil(CPU_BATCH * pipelines / max(slots, 1)))
+    """The fewest leaves of one tree that fill the device's batch; no more than cost little strength."""
+    return min(max(1, math.ceil(CPU_BATCH * pipelines / max(slots, 1))), MOST_LEAVES)

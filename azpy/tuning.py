@@ -15,7 +15,7 @@ from typing import Any
 from azpy.benchmarks import Play
 from azpy.machine import usable_cores
 from azpy.positions import Position
-from azpy.settings import Settings
+from azpy.settings import MOST_LEAVES, Settings
 
 __all__ = ["TUNED", "Trial", "tune"]
 
@@ -24,7 +24,6 @@ _CLEARLY = 1.03  # what noise makes of equal rates is less, mostly
 _TRIALS = 16  # about as many as there are
 _WARM_UP = 0.1  # of a trial
 _ENOUGH = 2  # larger batches in a row that win nothing
-_MOST_LEAVES = 32
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ def _pipelines(settings: Settings, _best: Trial | None, given: set[str], on_cpu:
             continue
         slots = settings.slots if "slots" in given else min(count * rows, _most_slots(settings, given))
         leaves = settings.eval_batch if "eval_batch" in given else max(1, -(-rows * count // slots))
-        found.append(Trial(slots, count, min(leaves, _MOST_LEAVES), grow))
+        found.append(Trial(slots, count, min(leaves, MOST_LEAVES), grow))
     return list(dict.fromkeys(found))
 
 
@@ -142,7 +141,7 @@ def _leaves(settings: Settings, best: Trial | None, given: set[str], _on_cpu: bo
     assert best is not None  # noqa: S101
     if "eval_batch" in given or best.slots < _most_slots(settings, given):
         return []
-    return [replace(best, eval_batch=leaves, rate=0.0, rows=0.0) for leaves in (2, 4, 8, 16, _MOST_LEAVES)]
+    return [replace(best, eval_batch=leaves, rate=0.0, rows=0.0) for leaves in (2, 4, MOST_LEAVES)]
 
 
 def _most_slots(settings: Settings, given: set[str]) -> int:

@@ -245,8 +245,9 @@ def test_another_word_is_refused_with_those_there_are() -> None:
 
 
 def test_auto_stands_where_no_number_is_given(tmp_path: Path) -> None:
-    assert settings_from(["pig", "--slots", "4", "--pipelines", "1"])[0].eval_batch == 16
-    assert settings_from(["pig", "--slots", "4", "--pipelines", "1", "--eval-batch", "8"])[0].eval_batch == 8
+    assert settings_from(["pig", "--slots", "16", "--pipelines", "1"])[0].eval_batch == 4
+    assert settings_from(["pig", "--slots", "4", "--pipelines", "1"])[0].eval_batch == 8  # more would cost strength
+    assert settings_from(["pig", "--slots", "4", "--pipelines", "1", "--eval-batch", "16"])[0].eval_batch == 16
     (tmp_path / "run.toml").write_text('game = "pig"\nslots = 4\npipelines = 1\neval_batch = 3\n')
     assert settings_from(["--config", str(tmp_path / "run.toml")])[0].eval_batch == 3
 
