@@ -136,8 +136,8 @@ class Settings:
     eval_batch: Annotated[
         int,
         About(
-            "leaves of one tree in a call of the network; auto: the fewest that fill the device's batch, at most 8 (in a "
-            "deterministic run, that of the default slots and pipelines)",
+            "leaves of one tree in a call of the network; auto: the fewest that fill the device's batch, up to 8 (in "
+            "a deterministic run, that of the default slots and pipelines)",
             "search",
             unit="leaves",
             low=1,
