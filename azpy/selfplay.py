@@ -16,6 +16,7 @@ __all__ = [
     "EVENT_SECONDS",
     "ids_of_iteration",
     "known_ids",
+    "on_devices",
     "open_self_play",
     "play_on",
     "rates",
@@ -37,6 +38,13 @@ def known_ids(settings: Settings, next_game: int, journal: Iterable[_core.GameRe
     return {record.game_id for record in journal if ids is None or record.game_id in ids}
 
 
+def on_devices(evaluators: Sequence[Any]) -> str:
+    """What plays, in words: the first evaluator's description, and the devices of the others."""
+    first, *others = evaluators
+    more = f", and likewise on {', '.join(other.device for other in others)}" if others else ""
+    return f"{first.description}{more}"
+
+
 def open_self_play(
     settings: Settings,
     start: Position,
@@ -52,7 +60,7 @@ def open_self_play(
     Args:
         settings: of the run.
         start: where its games begin.
-        evaluator: see `SelfPlay`.
+        evaluator: see `SelfPlay`; a list has one for each of the run's devices.
         next_game: id of the iteration's first game.
         known: ids of its games that are finished already. A deterministic run plays from the first missing one on.
         resign_below: the threshold by now, see `Resignation`.
@@ -75,7 +83,7 @@ def open_self_play(
         first_game=first,
         games=games,
         slots=settings.slots,
-        pipelines=settings.pipelines,
+        pipelines=settings.all_pipelines,
         threads=settings.threads,
         cache_positions=settings.cache_positions,
     )
