@@ -114,7 +114,7 @@ def name_devices(device: str, numbers: str | None) -> tuple[str, ...]:
     if numbers is None:
         return (device,)
     given = numbers.split(",")
-    if not all(number.isascii() and number.isdigit() for number in given):
+    if not all(number.isascii() and number.isdigit() and len(number) < 5 for number in given):
         raise SettingsError(f"devices must be numbers of GPUs, such as 0,1, got {numbers!r}")
     if len({int(number) for number in given}) < len(given):
         raise SettingsError(f"devices must name each GPU once, got {numbers!r}")

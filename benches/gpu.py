@@ -1,6 +1,6 @@
 """Evaluation at the speed of the device: evaluators and self-play over what the device does with the same model alone.
 
-    python benches/gpu.py [--device auto] [--rows 512] [--seconds 0.5] [--repeats 3] [--minutes 8] [--json FILE]
+    python benches/gpu.py [--device auto] [--rows 512] [--seconds 0.4] [--repeats 3] [--minutes 8] [--json FILE]
 
 A line for each evaluator, precision, and with or without CUDA graphs:
 
@@ -48,10 +48,18 @@ from azpy.torch_evaluator import TorchEvaluator
 
 GOALS = {"evaluations_per_second": 280_000, "busy": 0.97}  # in self-play, of 20x128 in the Wall Game
 LEAVES, SIMULATIONS, PARITY_ROWS = 8, 200, 256
-NETWORKS = {
-    "gpu": {"wall_game(width=8,height=8)": "20x128", "chess": "20x256"},
-    "cpu": {"wall_game(width=8,height=8)": "2x32", "chess": "1x32"},
+PRECISIONS = ("fp16", "bf16", "tf32", "fp32")
+# Game, network, precisions, with and without graphs.
+SETS = {
+    "gpu": [
+        ("wall_game(width=8,height=8)", "20x128", PRECISIONS, (True, False)),
+        ("chess", "20x256", ("fp16", "bf16"), (True,)),
+    ],
+    "cpu": [("wall_game(width=8,height=8)", "2x32", PRECISIONS, (False,)), ("chess", "1x32", ("fp32",), (False,))],
 }
+LONGER = (
+    2.5  # a turn of self-play; how busy the GPU is, is looked at in its second half: nvidia-smi looks back up to 1 s
+)
 CHAINED = 8  # batches of the ceiling between two looks at the clock
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -180,7 +188,7 @@ def model_alone(evaluator: Any, subject: Subject, rows: int) -> Callable[[], int
     """Runs the model a few times from memory of the device and returns the rows; looks inside azpy's own evaluators.
 
     Raises:
-        AttributeError: the evaluator looks otherwise inside.
+        AttributeError, KeyError: the evaluator looks otherwise inside.
     """
     runner = evaluator._runner
     if evaluator.device == "cpu":
@@ -310,14 +318,15 @@ class Play:
             self._error = error
 
     def rate(self, seconds: float) -> float:
-        """Rows a second over the next seconds, a batch at least."""
+        """Rows a second over a longer turn, a batch at least."""
         before, begin = self._play.stats, time.perf_counter()
         self._play.resume()
-        while time.perf_counter() < begin + seconds or self._play.stats["batches"] == before["batches"]:
+        while time.perf_counter() < begin + LONGER * seconds or self._play.stats["batches"] == before["batches"]:
             if self._error is not None:
                 raise self._error
             time.sleep(min(0.01, seconds))
-        share = self._busy.share(begin, time.perf_counter())
+        end = time.perf_counter()
+        share = self._busy.share((begin + end) / 2, end)
         self._play.pause()
         rows, batches = (self._play.stats[name] - before[name] for name in ("rows", "batches"))
         self.filled.append(rows / batches)
@@ -362,7 +371,7 @@ def measure(case: Case, subject: Subject, scale: Scale, peak: float, busy: Busy)
         note = ""
         try:
             steps["ceiling"] = model_alone(evaluator, subject, scale.rows)
-        except AttributeError as error:
+        except (AttributeError, KeyError) as error:
             note = f"no ceiling, measured against itself alone: {error}"
         plays = {f"{count}": Play(subject, evaluator, count, scale.rows, busy) for count in scale.pipelines}
         try:
@@ -421,22 +430,23 @@ def line(case: Case, found: dict[str, Any]) -> str:
     )
 
 
-def cases_of(networks: dict[str, str], on_cpu: bool) -> list[Case]:
+def cases_of(kind: str) -> list[Case]:
     """What is measured, the most telling first."""
-    return [
+    cases = [
         Case(game, network, evaluator, precision, graphs)
-        for graphs in ((False,) if on_cpu else (True, False))
-        for game, network in networks.items()
-        for precision in ("fp16", "bf16", "tf32", "fp32")
+        for game, network, precisions, with_graphs in SETS[kind]
+        for precision in precisions
+        for graphs in with_graphs
         for evaluator in ("onnx", "torch")
     ]
+    return sorted(cases, key=lambda case: not case.graphs)
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:N, or auto: CUDA if torch finds it")
     parser.add_argument("--rows", type=int, help="of a batch (default 512, on the CPU 64)")
-    parser.add_argument("--seconds", type=float, help="of each turn (default 0.5, on the CPU 0.2)")
+    parser.add_argument("--seconds", type=float, help="of each turn (default 0.4, on the CPU 0.15)")
     parser.add_argument("--repeats", type=int, help="turns that count (default 3)")
     parser.add_argument("--minutes", type=float, default=8.0, help="of all of it at most (default 8)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
@@ -451,12 +461,12 @@ def main(arguments: list[str] | None = None) -> None:
         device=device,
         rows=given.rows or (64 if on_cpu else 512),
         pipelines=(1, 2) if on_cpu else (1, 2, 3),
-        seconds=given.seconds or (0.2 if on_cpu else 0.5),
+        seconds=given.seconds or (0.15 if on_cpu else 0.4),
         repeats=given.repeats or (2 if on_cpu else 3),
         matrix=256 if on_cpu else 8192,
     )
-    networks = NETWORKS["cpu" if on_cpu else "gpu"]
-    subjects = {game: Subject(game, network) for game, network in networks.items()}
+    cases = cases_of("cpu" if on_cpu else "gpu")
+    subjects = {game: Subject(game, network) for game, network in {(case.game, case.network) for case in cases}}
     machine = benchmarks.machine() | {"torch": torch.__version__}
     machine["gpu"] = None if on_cpu else torch.cuda.get_device_name(torch.device(device))
     peaks = {name: matrix_peak(name, scale) for name in DTYPES if not on_cpu or name in ("fp32", "bf16")}
@@ -475,7 +485,7 @@ def main(arguments: list[str] | None = None) -> None:
             subject.truth = Said(exact, subject.observations)
     busy, longest = Busy(device), 0.0
     try:
-        for case in cases_of(networks, on_cpu):
+        for case in cases:
             subject = subjects[case.game]
             began = time.monotonic()
             try:

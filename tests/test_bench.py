@@ -202,7 +202,7 @@ def test_the_gpu_s_table_is_made_on_a_cpu_too(
     gpu = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "gpu", gpu)
     spec.loader.exec_module(gpu)
-    monkeypatch.setitem(gpu.NETWORKS, "cpu", {"tic_tac_toe": "1x8"})
+    monkeypatch.setitem(gpu.SETS, "cpu", [("tic_tac_toe", "1x8", gpu.PRECISIONS, (False,))])
     monkeypatch.setattr(gpu, "PARITY_ROWS", 32)
     tiny = ["--device", "cpu", "--rows", "16", "--seconds", "0.01", "--repeats", "1"]
     file = tmp_path / "found.json"
