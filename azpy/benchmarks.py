@@ -350,7 +350,7 @@ class Play:
     To be used in a `with` block.
     """
 
-    def __init__(self, start: Position, evaluator: Evaluator, **options: Any) -> None:
+    def __init__(self, start: Position, evaluator: Evaluator | Sequence[Evaluator], **options: Any) -> None:
         self._play = _core.SelfPlay(start, evaluator, **options)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._take, daemon=True)

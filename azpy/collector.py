@@ -7,7 +7,7 @@ played by the new model: that is how somebody else's training closes the loop.
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
-from azpy.selfplay import ids_of_iteration, known_ids, open_self_play, play_on, take_rest
+from azpy.selfplay import ids_of_iteration, known_ids, on_devices, open_self_play, play_on, take_rest
 from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.window import positions_of
 
@@ -63,7 +63,7 @@ class Collector:
         self._settings = settings
         self._start = make_position(settings.game)
         self._model = model
-        self._evaluator: Any = _core.UniformEvaluator()
+        self._evaluators: Sequence[Any] = [_core.UniformEvaluator()]  # one a device
         self._self_play: _core.SelfPlay | None = None
         self._under_way = False
         self._resignation = Resignation(settings.resign_below)
@@ -161,7 +161,7 @@ class Collector:
             self._self_play = open_self_play(
                 self._settings,
                 self._start,
-                self._evaluator,
+                self._evaluators,
                 self._next_game,
                 known,
                 resign_below=self._resignation.below,
@@ -181,22 +181,27 @@ class Collector:
         """Plays with what the model's file holds now."""
         if self._model is None:
             return
-        evaluator = OnnxEvaluator(self._model, self._settings.device, game=self._start)
-        if getattr(self._evaluator, "network_id", None) == evaluator.network_id:
+        first, *others = self._settings.device_names
+        evaluator = OnnxEvaluator(self._model, first, game=self._start)
+        if getattr(self._evaluators[0], "network_id", None) == evaluator.network_id:
+            return
+        evaluators = [evaluator, *(OnnxEvaluator(self._model, other, game=self._start) for other in others)]
+        if any(other.network_id != evaluator.network_id for other in evaluators):  # the file was replaced meanwhile
+            self._take_model()
             return
         if self._settings.deterministic and not evaluator.row_exact:
             raise ModelError(
                 "a deterministic run cannot be: here the model's answer depends on what else is in its batch"
             )
-        self._evaluator = evaluator
+        self._evaluators = evaluators
         if self._self_play is not None:
-            self._self_play.swap(evaluator)
+            self._self_play.swap(evaluators)
 
     def _player(self) -> str:
         """Who plays, in words."""
         if self._model is None:
             return _UNIFORM
-        network, device = self._evaluator.network_id, self._evaluator.description
+        network, device = self._evaluators[0].network_id, on_devices(self._evaluators)
         return f"{os.fspath(self._model)} (network {network:#018x}) on {device}"
 
     def _elapsed(self) -> float:

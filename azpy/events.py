@@ -6,6 +6,8 @@ from azpy.arena import MatchResult
 from azpy.settings import Settings
 
 __all__ = [
+    "BeingBuilt",
+    "Built",
     "CollectEvent",
     "CollectFinished",
     "CollectStarted",
@@ -51,6 +53,30 @@ class Fitted:
     steps: int
     policy_loss: float
     value_loss: float
+
+
+@dataclass(frozen=True)
+class BeingBuilt:
+    """What the network of `iteration` plays with is being made, since `seconds`; the network before it plays on.
+
+    With `waited_for`, nothing goes on until it is ready.
+    """
+
+    iteration: int
+    seconds: float
+    waited_for: bool
+
+
+@dataclass(frozen=True)
+class Built:
+    """The network of `iteration` plays from now on; to make it ready took `seconds`.
+
+    With a `problem` it cannot play, and the network before it plays on.
+    """
+
+    iteration: int
+    seconds: float
+    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -117,5 +143,5 @@ class CollectFinished:
     seconds: float
 
 
-Event = Started | Played | Fitted | Saved | Matched | Finished
+Event = Started | Played | Fitted | BeingBuilt | Built | Saved | Matched | Finished
 CollectEvent = CollectStarted | Played | Sealed | CollectFinished

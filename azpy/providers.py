@@ -26,6 +26,7 @@ __all__ = [
     "installed_runtimes",
     "library_problem",
     "misplaced",
+    "name_devices",
     "parse_devices",
     "provider_options",
     "reinstall",
@@ -92,6 +93,34 @@ def parse_devices(text: str) -> tuple[Device, ...]:
     if kind in _PROVIDERS and (not colon or (kind != "cpu" and index.isascii() and index.isdigit())):
         return (Device(kind, int(index or 0)),)
     raise SettingsError(f"device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N or auto, got {text!r}")
+
+
+def name_devices(device: str, numbers: str | None) -> tuple[str, ...]:
+    """The devices of a run by name, one for each group of its pipelines.
+
+    Args:
+        device: see `parse_devices`.
+        numbers: of several GPUs, such as "0,1", in place of the device's own. What is named like this is used or
+            refused, so "auto" is CUDA then.
+
+    Raises:
+        SettingsError: no such device, no such list, a GPU twice, or a list for the CPU.
+
+    Example:
+        >>> name_devices("cuda", "0,1")
+        ('cuda:0', 'cuda:1')
+    """
+    kind = parse_devices(device)[0].kind
+    if numbers is None:
+        return (device,)
+    given = numbers.split(",")
+    if not all(number.isascii() and number.isdigit() and len(number) < 5 for number in given):
+        raise SettingsError(f"devices must be numbers of GPUs, such as 0,1, got {numbers!r}")
+    if len({int(number) for number in given}) < len(given):
+        raise SettingsError(f"devices must name each GPU once, got {numbers!r}")
+    if kind == "cpu" or ":" in device:
+        raise SettingsError(f"devices {numbers} needs device cuda, tensorrt or auto, got {device!r}")
+    return tuple(f"{kind}:{int(number)}" for number in given)
 
 
 def check_precision(device: Device, precision: str) -> None:

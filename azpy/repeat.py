@@ -70,7 +70,7 @@ def repeat_game(run: StoredRun, record: GameRecord, *models: str | os.PathLike[s
         raise ModelError(
             f"game {record.game_id} cannot be repeated: the network was exchanged during its first search, ply {plies}"
         )
-    given = {model: OnnxEvaluator(model, run.settings.device, game=run.start) for model in models}
+    given = {model: OnnxEvaluator(model, run.settings.device_names[0], game=run.start) for model in models}
     for model, evaluator in given.items():
         if evaluator.network_id not in (network, *opponents):
             played = " and ".join(f"{one:#018x}" for one in (network, *opponents))
@@ -100,11 +100,11 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
         for name, words in (("model.onnx", "model"), (INT8_MODEL, "int8 model")):
             data = _read(run.path / f"checkpoints/{iteration:06d}" / name)
             if network_id(data) == network:
-                evaluator = OnnxEvaluator(data, run.settings.device, game=run.start)
+                evaluator = OnnxEvaluator(data, run.settings.device_names[0], game=run.start)
                 return evaluator, f"the {words} of checkpoint {iteration}"
     untrained, why_not = _untrained_model(run)
     if network_id(untrained) == network:
-        return OnnxEvaluator(untrained, run.settings.device, game=run.start), "the untrained network"
+        return OnnxEvaluator(untrained, run.settings.device_names[0], game=run.start), "the untrained network"
     remain = ", ".join(map(str, run.checkpoints()))
     raise ModelError(
         f"the model that played the game, network {network:#018x}, is gone: {run.path} has "

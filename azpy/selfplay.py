@@ -17,6 +17,7 @@ __all__ = [
     "EVENT_SECONDS",
     "ids_of_iteration",
     "known_ids",
+    "on_devices",
     "open_self_play",
     "play_on",
     "rates",
@@ -39,6 +40,13 @@ def known_ids(settings: Settings, next_game: int, journal: Iterable[_core.GameRe
     return {record.game_id for record in journal if ids is None or record.game_id in ids}
 
 
+def on_devices(evaluators: Sequence[Any]) -> str:
+    """What plays, in words: the first evaluator's description, and the devices of the others."""
+    first, *others = evaluators
+    more = f", and likewise on {', '.join(other.device for other in others)}" if others else ""
+    return f"{first.description}{more}"
+
+
 def open_self_play(
     settings: Settings,
     start: Position,
@@ -54,7 +62,7 @@ def open_self_play(
     Args:
         settings: of the run.
         start: where its games begin.
-        evaluator: see `SelfPlay`.
+        evaluator: see `SelfPlay`; a list has one for each of the run's devices.
         next_game: id of the iteration's first game.
         known: ids of its games that are finished already. A deterministic run plays from the first missing one on.
         resign_below: the threshold by now, see `Resignation`.
@@ -77,7 +85,7 @@ def open_self_play(
         first_game=first,
         games=games,
         slots=settings.slots,
-        pipelines=settings.pipelines,
+        pipelines=settings.all_pipelines,
         threads=threads_of_trees(settings, evaluator),
         cache_positions=settings.cache_positions,
     )
@@ -90,7 +98,8 @@ def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:
     take the core from another pipeline's network and give it back when the system likes. With 256 slots and a 4x32
     network on 2 cores that made 25,300 evaluations/s of 23,500, and the network alone 25,200 (November 2026).
     """
-    own_core = getattr(evaluator, "device", None) == "cpu" and settings.pipelines >= usable_cores()
+    first = evaluator[0] if isinstance(evaluator, Sequence) else evaluator
+    own_core = getattr(first, "device", None) == "cpu" and settings.pipelines >= usable_cores()
     return 1 if settings.threads is None and own_core else settings.threads
 
 

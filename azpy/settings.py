@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from azpy.about import GROUPS, About
 from azpy.errors import SettingsError, did_you_mean
 from azpy.machine import usable_cores
-from azpy.providers import parse_devices
+from azpy.providers import name_devices
 
 __all__ = [
     "ABOUT",
@@ -115,10 +115,19 @@ class Settings:
     device: Annotated[
         str,
         About(
-            "where the network plays and is trained: cpu, cuda, cuda:N, or auto for the best that loads",
+            "where the network plays and is trained: cpu, cuda, cuda:N, tensorrt, tensorrt:N (trained by torch on "
+            "CUDA), or auto for the best that loads",
             "run",
         ),
     ] = "cpu"
+    devices: Annotated[
+        str | None,
+        About(
+            "numbers of several GPUs, such as 0,1: each has pipelines of its own, the first also trains and plays "
+            "matches",
+            "run",
+        ),
+    ] = None
     precision: Annotated[
         str,
         About(
@@ -195,8 +204,8 @@ class Settings:
     pipelines: Annotated[
         int,
         About(
-            "threads of self-play; while one waits for the network, the others' trees grow; auto: 2, or one a core "
-            "where the network runs on the CPU",
+            "threads of self-play, on each of the devices; while one waits for the network, the others' trees grow; "
+            "auto: 2, or one a core where the network runs on the CPU",
             "self-play",
             unit="threads",
             low=1,
@@ -501,22 +510,36 @@ class Settings:
         """Refuses what cannot be run."""
         for field in fields(self):
             object.__setattr__(self, field.name, checked(field.name, getattr(self, field.name)))
-        if self.slots < self.pipelines:
-            raise SettingsError(f"slots must be at least the {self.pipelines} pipelines, got {self.slots}")
+        name_devices(self.device, self.devices)
+        if self.slots < self.all_pipelines:
+            raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
         if self.deterministic and self.minutes is not None:
             raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
         if self.deterministic and self.total_evaluations is not None:
             raise SettingsError(
                 "deterministic runs cannot depend on total_evaluations, which depend on the cache: give iterations"
             )
-        if any(device.kind == "tensorrt" for device in parse_devices(self.device)):
-            raise SettingsError("TensorRT builds an engine for each network, too slow while it is trained: use cuda")
         if self.deterministic and self.device != "cpu":
             raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
         if self.precision != "fp32" and self.device != "cpu":
             raise SettingsError(f"precision {self.precision} is for the CPU, got device {self.device!r}")
         if self.deterministic and self.precision == "auto":
             raise SettingsError("deterministic runs cannot depend on the CPU: give precision fp32 or int8, not auto")
+
+    @property
+    def device_names(self) -> tuple[str, ...]:
+        """Where the network plays."""
+        return name_devices(self.device, self.devices)
+
+    @property
+    def training_device(self) -> str:
+        """Where the network is trained, as torch calls it."""
+        return self.device_names[0].replace("tensorrt", "cuda")
+
+    @property
+    def all_pipelines(self) -> int:
+        """Those of all devices."""
+        return self.pipelines * len(self.device_names)
 
     @property
     def simulations_in_matches(self) -> int:
@@ -526,7 +549,7 @@ class Settings:
     @property
     def device_batch(self) -> int:
         """Rows of a full batch: leaves of one tree times slots of one pipeline."""
-        return self.eval_batch * -(-self.slots // self.pipelines)
+        return self.eval_batch * -(-self.slots // self.all_pipelines)
 
 
 def match_search(settings: Settings | type[Settings]) -> dict[str, Any]:
@@ -594,20 +617,23 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
     chosen: dict[str, Any] = {name: value for layer in layers for name, value in layer.items()}
     if "game" not in chosen:
         raise SettingsError("no game: give its name, or a file with one as --config")
+    groups = len((checked("devices", chosen.get("devices")) or "").split(","))
     if is_auto("pipelines", chosen.setdefault("pipelines", "auto")):
         slots = checked("slots", chosen.get("slots", Settings.slots))
-        chosen["pipelines"] = auto_pipelines(slots, chosen.get("device", Settings.device))
+        chosen["pipelines"] = auto_pipelines(slots // groups, chosen.get("device", Settings.device))
     if is_auto("eval_batch", chosen.setdefault("eval_batch", "auto")):
         # It decides the visits: in a deterministic run it must not depend on what may change the speed alone.
-        layout = {} if chosen.get("deterministic") is True else chosen
-        parts = {name: checked(name, layout.get(name, getattr(Settings, name))) for name in ("slots", "pipelines")}
-        chosen["eval_batch"] = auto_eval_batch(**parts)
+        fixed = chosen.get("deterministic") is True
+        layout, groups = ({}, 1) if fixed else (chosen, groups)
+        slots, pipelines = (checked(name, layout.get(name, getattr(Settings, name))) for name in ("slots", "pipelines"))
+        chosen["eval_batch"] = auto_eval_batch(slots, pipelines * groups)
     return Settings(**{name: checked(name, value) for name, value in chosen.items()})
 
 
 def auto_pipelines(slots: int, device: str) -> int:
-    """One a core where the network runs on the CPU, as each one's network runs on one core; else 2 take turns."""
-    return min(max(2, usable_cores()) if device == "cpu" else 2, slots, _MOST_PIPELINES)
+    """One a core where the network runs on the CPU, as each one's network runs on one core; else 2 that take turns."""
+    wanted = max(2, usable_cores()) if device == "cpu" else 2
+    return max(1, min(wanted, slots, _MOST_PIPELINES))
 
 
 def auto_eval_batch(slots: int, pipelines: int) -> int:

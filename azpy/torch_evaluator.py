@@ -1,12 +1,17 @@
 """An evaluator that runs a torch module: for networks that were never exported, and for fp16 and bf16.
 
 ONNX Runtime plays faster on the CPU in fp32 and needs no torch; this evaluator takes any module, on any device that
-torch knows as "cpu" or "cuda". Knows nothing of ONNX, search or training.
+torch knows as "cpu" or "cuda". On a GPU each fork has a stream, memory on both sides, and CUDA graphs of its own.
+Knows nothing of ONNX, search or training.
 """
 
+import contextlib
 import copy
 import hashlib
 import os
+import threading
+import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -23,12 +28,27 @@ except ImportError as error:
     raise missing_to_train("torch") from error
 
 from azpy.network import Network, load_arrays, torch_device
+from azpy.providers import BUCKETS, chunks
 from azpy.runs import read_checkpoint
 from azpy.stored import StoredRun
 
 __all__ = ["TorchEvaluator"]
 
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+# Runs of a shape before it is recorded: libraries choose kernels and take workspaces in the first ones.
+_RUNS_BEFORE_RECORDING = 3
+# "Only one capture may be underway at a time in the process" (torch/cuda/graphs.py, 2.15).
+_RECORDING = threading.Lock()
+# Streams whose evaluators are gone, by GPU. torch has 32 a GPU and hands them out in turn, whoever still uses one; and
+# graphs of one stream share a workspace of cuBLAS, which goes with the first of them (pytorch issue 193402, 2026).
+_FREE_STREAMS: dict[torch.device, list[torch.cuda.Stream]] = {}
+# Where more evaluators live than there are streams, those that share one take turns: what one of them did while
+# another records would become part of the graph.
+_STREAM_LOCKS: dict[int, threading.Lock] = {}
+
+_cuda: Any = torch.cuda  # its Stream and Event are not typed
+
+_Answer = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 class _GameShape(Protocol):
@@ -52,6 +72,11 @@ class TorchEvaluator(CheckedEvaluator):
         game: a `State`, or anything with `num_actions` and `obs_shape`; the network must fit it. Needed where the
             module has no `num_actions` and `obs_shape` of its own.
         channels_last: keep planes and weights in torch's channels-last format, the faster one for convolutions.
+        buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts.
+        cuda_graph: on a GPU, record each bucket's kernels once and replay them, so that Python launches one thing a
+            batch and not each kernel. On by default: it brought NVIDIA's MLPerf entries 1.1 to 1.7 times the speed
+            (PyTorch's blog, October 2021), the more the shorter the kernels. A module that waits for the GPU within
+            `forward`, or decides by what it computes, cannot be recorded.
 
     Attributes:
         network_id: nonzero 64-bit hash of the module's structure and weights.
@@ -62,8 +87,8 @@ class TorchEvaluator(CheckedEvaluator):
         description: device and precision, in one line.
 
     Raises:
-        ModelError: a module that does not fit the game or answers in another form.
-        DeviceError: torch cannot use the device.
+        ModelError: a module that does not fit the game, answers in another form, or cannot be recorded.
+        DeviceError: torch cannot use the device, or it has no room.
         RunError: a checkpoint that is damaged, or in no run folder.
         SettingsError: no such device, or a precision that it does not have.
 
@@ -77,8 +102,6 @@ class TorchEvaluator(CheckedEvaluator):
         ((1, 9), (1,))
     """
 
-    _larger_batches = (8, 64)
-
     def __init__(
         self,
         network: nn.Module | str | os.PathLike[str],
@@ -87,9 +110,13 @@ class TorchEvaluator(CheckedEvaluator):
         precision: str = "fp32",
         game: _GameShape | None = None,
         channels_last: bool = True,
+        buckets: Sequence[int] = BUCKETS,
+        cuda_graph: bool = True,
     ) -> None:
         if precision not in _DTYPES:
             raise SettingsError(f"precision must be fp32, fp16 or bf16, got {precision!r}")
+        if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
+            raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
         target = torch_device(device)
         if precision == "fp16" and target.type == "cpu":
             # 5x64 at batch 64, a core with AVX512-BF16: fp32 5,300 positions/s, bf16 8,500, fp16 590 (November 2026).
@@ -99,41 +126,271 @@ class TorchEvaluator(CheckedEvaluator):
         else:
             self.name, module = os.fspath(network), _load_checkpoint(Path(network))
         self.obs_shape, self.num_actions = _shapes(module, game)
-        self.network_id = _hash(module)
-        self._dtype, self._device = _DTYPES[precision], target
-        self._format = torch.channels_last if channels_last else torch.contiguous_format
-        untyped: Any = copy.deepcopy(module)  # torch's releases do not agree on how `to` is typed
-        try:
-            self._module = untyped.to(device=target, dtype=self._dtype, memory_format=self._format)
-        except (RuntimeError, AssertionError) as error:
-            raise DeviceError(f"torch cannot use {device!r}: {first_line(error)}") from error
-        self._module.eval().requires_grad_(False)
-        self.device = str(target)
-        self.description = f"torch {torch.__version__}, {self.device}, {_precision_in_words(precision, target)}"
         if game is not None:
             self._check_fits(game)
+        self.network_id = _hash(module)
+        placed = _place(module, target, _DTYPES[precision], channels_last, device)
+        self.device = str(target)
+        self.description = f"torch {torch.__version__}, {self.device}, {_precision_in_words(precision, target)}"
+        if target.type == "cpu":
+            self._runner: _OnCpu | _OnGpu = _OnCpu(placed, self.obs_shape)
+            self._larger_batches = (8, 64)
+        else:
+            self._runner = _OnGpu(placed, target, self.obs_shape, buckets, cuda_graph, self.name)
+            self._larger_batches = tuple(buckets)
+            graphs = ", CUDA graphs" if cuda_graph else ""
+            self.description += f", batches of {', '.join(map(str, buckets))} rows{graphs}"
         self._warm_up()
         self.row_exact = self._probe_rows()
 
-    def _evaluate(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        with torch.inference_mode():  # a thread's own state: entered in each call
-            rows = torch.from_numpy(np.ascontiguousarray(observations))
-            rows = rows.to(device=self._device, dtype=self._dtype, memory_format=self._format)
-            logits, values = self._module(rows)
-            # Copies: a module may answer from memory that it writes to again.
-            return _to_numpy(logits), _to_numpy(values.reshape(-1))
+    def _evaluate(self, observations: NDArray[np.float32]) -> _Answer:
+        return self._runner.run(observations)
+
+    def input_buffer(self, rows: int) -> NDArray[np.float32]:
+        """Memory for the observations of the calling thread's next batch, which need no copy on their way from there.
+
+        Args:
+            rows: of that batch.
+
+        Returns:
+            Observations [rows, C, H, W] float32, C order, to be filled and given to `evaluate_batch`; page-locked for
+            a GPU. The same memory again in the next call from this thread; other threads and forks have their own.
+        """
+        return self._runner.memory.array(rows)
 
     def fork(self) -> Self:
-        """An evaluator for another pipeline's thread; the weights are shared, as nothing writes to them."""
-        return copy.copy(self)
+        """An evaluator for another pipeline's thread; the weights are shared, as nothing writes to them.
+
+        Raises:
+            DeviceError: the GPU has no room for another one's memory.
+        """
+        other = copy.copy(self)
+        other._runner = self._runner.fork()
+        return other
 
     def __repr__(self) -> str:
         return f"TorchEvaluator({self.name!r}, {self.device!r}, network_id={self.network_id:#018x})"
 
 
-def _to_numpy(tensor: torch.Tensor) -> NDArray[np.float32]:
-    array: NDArray[np.float32] = tensor.to(device="cpu", dtype=torch.float32, copy=True).contiguous().numpy()
-    return array
+class _Memory:
+    """Where observations come from: for each thread one block, as large as its largest batch.
+
+    Args:
+        obs_shape: (C, H, W).
+        pinned: page-locked, so that a GPU reads it while the host goes on.
+    """
+
+    def __init__(self, obs_shape: tuple[int, int, int], pinned: bool) -> None:
+        self._obs_shape, self._pinned = obs_shape, pinned
+        self._mine = threading.local()  # two searches in two threads may share one evaluator
+
+    def array(self, rows: int) -> NDArray[np.float32]:
+        """[rows, C, H, W] of this thread's block."""
+        if getattr(self._mine, "block", None) is None or len(self._mine.block) < rows:
+            capacity = 1 << max(rows - 1, 0).bit_length()
+            self._mine.block = torch.zeros((capacity, *self._obs_shape), pin_memory=self._pinned)
+        self._mine.array = self._mine.block[:rows].numpy()
+        array: NDArray[np.float32] = self._mine.array
+        return array
+
+    def tensor(self, observations: NDArray[np.float32]) -> torch.Tensor:
+        """`observations` in this thread's block, where they may be already."""
+        if observations is not getattr(self._mine, "array", None):
+            self.array(len(observations))[:] = observations
+        block: torch.Tensor = self._mine.block
+        return block[: len(observations)]
+
+
+class _OnCpu:
+    """The module as it is, called by any number of threads."""
+
+    def __init__(self, compute: "_Placed", obs_shape: tuple[int, int, int]) -> None:
+        self._compute = compute
+        self._obs_shape = obs_shape
+        self.memory = _Memory(obs_shape, pinned=False)
+
+    def run(self, observations: NDArray[np.float32]) -> _Answer:
+        """Logits [B, A] and values [B] of any number of rows."""
+        with torch.inference_mode():  # a thread's own state: entered in each call
+            logits, values = self._compute(torch.from_numpy(np.ascontiguousarray(observations)))
+            # Copies: a module may answer from memory that it writes to again.
+            return logits.clone().numpy(), values.clone().numpy()
+
+    def fork(self) -> "_OnCpu":
+        return _OnCpu(self._compute, self._obs_shape)
+
+
+class _OnGpu:
+    """One thread's way to a GPU: a stream, and for each bucket memory at fixed addresses, and a graph.
+
+    All of a batch is queued without waiting: parts are copied in, evaluated and copied out in the stream's order. Then
+    the host sleeps until the last copy is done, with the GIL released.
+
+    Args:
+        compute: what answers.
+        device: where it answers. On "cpu", for tests, nothing is queued or recorded and all else is the same.
+        obs_shape: (C, H, W).
+        buckets: rows of the batches, ascending.
+        cuda_graph: whether kernels are recorded.
+        name: of the model, for errors.
+    """
+
+    def __init__(
+        self,
+        compute: "_Placed",
+        device: torch.device,
+        obs_shape: tuple[int, int, int],
+        buckets: Sequence[int],
+        cuda_graph: bool,
+        name: str,
+    ) -> None:
+        self._again = (compute, device, obs_shape, buckets, cuda_graph, name)
+        self._buckets = tuple(buckets)
+        self._stream = _take_stream(device) if device.type == "cuda" else None
+        pinned = self._stream is not None
+        self.memory = _Memory(obs_shape, pinned)
+        self._lanes: dict[int, _Lane] = {}
+        self._lock = threading.Lock()  # the memory of the lanes holds one batch at a time
+        self._done: torch.cuda.Event | None = None
+        if self._stream is not None:
+            self._lock = _STREAM_LOCKS.setdefault(self._stream.cuda_stream, self._lock)
+            # Sleeps rather than spins while it waits: the core has trees to grow.
+            self._done = _cuda.Event(blocking=True)
+        try:
+            with _RECORDING, self._lock, torch.inference_mode():
+                if self._stream is not None:  # the weights came by this one
+                    self._stream.wait_stream(torch.cuda.current_stream(device))
+                with self._use_stream():
+                    for rows in reversed(self._buckets):
+                        self._lanes[rows] = _Lane(compute, torch.zeros((rows, *obs_shape), device=device))
+                    if pinned and cuda_graph:
+                        self._record(name)
+        except torch.OutOfMemoryError as error:
+            raise DeviceError(f"the GPU has no room for {name}: {first_line(error)}") from error
+        except ModelError:
+            raise
+        except Exception as error:  # a module may raise anything
+            raise ModelError(f"{name} cannot be run: {first_line(error)}") from error
+        self._answers = self._host_memory(self._buckets[-1])
+        if self._stream is not None:
+            weakref.finalize(self, _give_back, device, self._stream, self._lanes).atexit = False
+
+    def _record(self, name: str) -> None:
+        # One pool for all, as they run at different times. The largest bucket comes first: what it needs in between is
+        # enough for the others.
+        pool = torch.cuda.graph_pool_handle()
+        for lane in self._lanes.values():
+            try:
+                lane.record(self._stream, pool)
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError as error:
+                raise ModelError(
+                    f"{name} cannot be recorded as a CUDA graph: {first_line(error)}; cuda_graph=False runs it as it is"
+                ) from error
+
+    def _use_stream(self) -> contextlib.AbstractContextManager[object]:
+        """Sets the GPU and the stream of this thread; both are a thread's own state."""
+        return contextlib.nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
+
+    def _host_memory(self, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Where answers arrive: logits [rows, A] and values [rows]."""
+        lane = self._lanes[self._buckets[-1]]
+        logits, values = (
+            torch.empty((rows, *answer.shape[1:]), pin_memory=self._stream is not None) for answer in lane.answers
+        )
+        return logits, values
+
+    def run(self, observations: NDArray[np.float32]) -> _Answer:
+        """Logits [B, A] and values [B] of any number of rows."""
+        rows = len(observations)
+        with self._lock, torch.inference_mode(), self._use_stream():
+            given = self.memory.tensor(observations)
+            if len(self._answers[0]) < rows:
+                self._answers = self._host_memory(1 << (rows - 1).bit_length())
+            logits, values = (answer[:rows] for answer in self._answers)
+            for begin, end, bucket in chunks(rows, self._buckets):
+                lane = self._lanes[bucket]
+                # What earlier batches left in the rows behind these is computed too, and not looked at.
+                lane.observations[: end - begin].copy_(given[begin:end], non_blocking=True)
+                lane.run()
+                logits[begin:end].copy_(lane.answers[0][: end - begin], non_blocking=True)
+                values[begin:end].copy_(lane.answers[1][: end - begin], non_blocking=True)
+            if self._done is not None:
+                self._done.record()
+                self._done.synchronize()
+            # Copies: the next batch arrives in the same memory.
+            return logits.clone().numpy(), values.clone().numpy()
+
+    def fork(self) -> "_OnGpu":
+        return _OnGpu(*self._again)
+
+
+class _Lane:
+    """One bucket: observations at a fixed address, and answers to them, of which a graph leaves those at fixed ones.
+
+    Args:
+        compute: what answers.
+        observations: [rows, C, H, W] float32, on the device.
+    """
+
+    def __init__(self, compute: "_Placed", observations: torch.Tensor) -> None:
+        self.observations = observations
+        self._compute = compute
+        self._graph: torch.cuda.CUDAGraph | None = None
+        for _ in range(_RUNS_BEFORE_RECORDING):
+            self.run()
+
+    def record(self, stream: torch.cuda.Stream | None, pool: Any) -> None:
+        """Makes a graph of what `run` does, on the stream on which it will be replayed, with memory from `pool`."""
+        graph = torch.cuda.CUDAGraph()
+        # Other threads go on using the GPU meanwhile: only what this one does is looked at.
+        with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+            self.run()
+        self._graph = graph
+
+    def run(self) -> None:
+        """Puts the answers to `observations` into `answers`."""
+        if self._graph is None:
+            self.answers = self._compute(self.observations)
+        else:
+            self._graph.replay()
+
+
+def _take_stream(device: torch.device) -> torch.cuda.Stream:
+    try:
+        stream = _FREE_STREAMS.setdefault(device, []).pop()
+    except IndexError:
+        stream = _cuda.Stream(device)
+    return stream
+
+
+def _give_back(device: torch.device, stream: torch.cuda.Stream, lanes: dict[int, _Lane]) -> None:
+    lanes.clear()  # the graphs first
+    _FREE_STREAMS[device].append(stream)
+
+
+class _Placed:
+    """A module on its device, between float32 in and float32 out."""
+
+    def __init__(self, module: nn.Module, device: torch.device, dtype: torch.dtype, channels_last: bool) -> None:
+        self._dtype = dtype
+        self._format = torch.channels_last if channels_last else torch.contiguous_format
+        untyped: Any = copy.deepcopy(module)  # torch's releases do not agree on how `to` is typed
+        self._module = untyped.to(device=device, dtype=dtype, memory_format=self._format)
+        self._module.eval().requires_grad_(False)
+
+    def __call__(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits [B, A] and values [B] of observations [B, C, H, W], all float32 in C order, on the device."""
+        logits, values = self._module(observations.to(dtype=self._dtype, memory_format=self._format))
+        return logits.float().contiguous(), values.reshape(-1).float().contiguous()
+
+
+def _place(module: nn.Module, device: torch.device, dtype: torch.dtype, channels_last: bool, name: str) -> _Placed:
+    try:
+        return _Placed(module, device, dtype, channels_last)
+    except (RuntimeError, AssertionError) as error:
+        raise DeviceError(f"torch cannot use {name!r}: {first_line(error)}") from error
 
 
 def _precision_in_words(precision: str, device: torch.device) -> str:

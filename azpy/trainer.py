@@ -2,13 +2,15 @@
 
 Each iteration plays games with the newest model, seals them, takes gradient steps on a window of recent positions,
 checks the exported model against the network, saves a checkpoint and hands the model to self-play. Self-play and
-fitting take turns: on one machine they would only take cores from each other.
+fitting take turns: on one machine they would only take cores from each other. Where a model takes long to make ready
+(TensorRT), the one before it begins the next iteration, and hands over in its midst.
 
 `Trainer.run` yields events and decides nothing about how they are shown. What is done is in the run folder; a new
 `Trainer` on the same folder goes on from there.
 """
 
 import contextlib
+import copy
 import importlib.util
 import os
 import time
@@ -25,19 +27,20 @@ from azpy.advice import advise, typical
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.board import Board
 from azpy.budget import Budget
-from azpy.errors import ModelError, RunError, missing_to_train
-from azpy.events import Event, Finished, Fitted, Matched, Played, Saved, Started
+from azpy.building import Building
+from azpy.errors import DeviceError, ModelError, RunError, missing_to_train
+from azpy.events import BeingBuilt, Built, Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.int8 import has_int8, twin_of
 from azpy.learner import Learner, use_threads
 from azpy.machine import made_with
-from azpy.network import check_parity, to_onnx
+from azpy.network import PARITY_TOLERANCE, Network, check_parity, to_onnx
 from azpy.onnx import OnnxEvaluator, import_onnxruntime
 from azpy.positions import make_position
 from azpy.providers import parse_devices
 from azpy.report import make_report
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
-from azpy.selfplay import EVENT_SECONDS, ids_of_iteration, known_ids, open_self_play, play_on, take_rest
+from azpy.selfplay import EVENT_SECONDS, ids_of_iteration, known_ids, on_devices, open_self_play, play_on, take_rest
 from azpy.settings import FIXED_SETTINGS, Settings, match_search
 from azpy.statistics import game_statistics
 from azpy.stored import read_player
@@ -47,6 +50,7 @@ from azpy.window import Window, positions_of
 __all__ = ["Trainer", "opponents_of"]
 
 _PARITY_ROWS = 64
+_TENSORRT_TOLERANCE = 2e-2  # its layers may use TF32, which keeps 10 bits of a number, whatever is asked of it
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
 _NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
@@ -88,7 +92,7 @@ class Trainer:
                 raise missing_to_train(package)
         import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged
         self._settings = settings
-        self._device = settings.device
+        self._devices = settings.device_names
         self._notes: tuple[str, ...] = ()  # why "auto" passed over a device
         self._budget = Budget(settings, len(_OPPONENTS))
         self._start = make_position(settings.game)
@@ -100,7 +104,7 @@ class Trainer:
             learning_rate=settings.learning_rate,
             weight_decay=settings.weight_decay,
             seed=settings.seed,
-            device=settings.device,
+            device=settings.training_device,
         )
         self._window = Window(settings.window_min, settings.window_share, settings.window_max, settings.window_growth)
         self._resignation = Resignation(settings.resign_below)
@@ -110,8 +114,11 @@ class Trainer:
         self._int8: bytes | None = None  # the twin, where it is what plays
         self._int8_refused = ""
         self._wants_int8 = settings.precision == "int8" or (settings.precision == "auto" and has_int8())
-        self._evaluator: OnnxEvaluator | None = None  # what plays
-        self._earlier: dict[int, OnnxEvaluator] = {}  # by checkpoint
+        self._evaluators: list[OnnxEvaluator] = []  # what plays, one a device
+        self._earlier: dict[int, list[OnnxEvaluator]] = {}  # by checkpoint, one a device
+        self._on_tensorrt = settings.device.startswith("tensorrt")
+        self._building: Building[tuple[list[OnnxEvaluator], float]] | None = None  # what is to play next
+        self._built: dict[str, float] = {}  # what is to be said of it in the next row
         self._self_play: _core.SelfPlay | None = None
         self._board: Board | None = None
         self._under_way = False
@@ -136,6 +143,7 @@ class Trainer:
         In the middle of a run, its journal gets all finished games, and its metrics the time spent.
         """
         play, self._self_play = self._self_play, None
+        building, self._building = self._building, None
         under_way, self._under_way = self._under_way, False
         with contextlib.ExitStack() as last_first:  # all of it is done, whatever fails
             last_first.callback(self._run.close)
@@ -143,6 +151,8 @@ class Trainer:
                 last_first.callback(self._board.close)
             if under_way:
                 last_first.callback(self._run.note_stop, "stopped", self._iteration, self._budget.elapsed())
+            if building is not None:
+                last_first.callback(building.wait)
             if play is not None:
                 last_first.callback(play.close)
             if play is not None and under_way:
@@ -166,11 +176,10 @@ class Trainer:
         path, notices = str(self._run.path), list(self._run.notices)
         self._under_way = True
         self._time.restart()
-        if self._evaluator is None:
+        if not self._evaluators:
             self._publish(self._some_observations())
-        assert self._evaluator is not None  # noqa: S101
         notices += self._notes
-        if not self._evaluator.row_exact:
+        if not all(evaluator.row_exact for evaluator in self._evaluators):
             notices.append(f"{_NOT_ROW_EXACT}: the same seed can give other games")
         later = " (int8 once a twin of it passes its check)" if self._wants_int8 and self._int8 is None else ""
         yield Started(
@@ -180,7 +189,7 @@ class Trainer:
             self._iteration,
             self._budget.elapsed(),
             tuple(notices),
-            f"{self._evaluator.description}{later}, and is trained on {self._learner.device}",
+            f"{on_devices(self._evaluators)}{later}, and is trained on {self._learner.device}",
         )
         over = self._budget.is_over(self._iteration)
         if self._iteration and (over or self._budget.match_is_due(self._iteration)):
@@ -217,12 +226,14 @@ class Trainer:
             self._self_play.set_resign_below(self._resignation.below)
         fit_begin = self._budget.elapsed()
         yield from self._fit(iteration, positions, metrics)
+        metrics |= self._built
+        self._built = {}
         now = self._budget.elapsed()
         self._budget.note_iteration(now - begin, now - fit_begin, positions, played)
         self._iteration = iteration
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
         self._recent.append(metrics)
-        advice = advise(self._settings, typical(self._recent), self._cores, own_device=self._device != "cpu")
+        advice = advise(self._settings, typical(self._recent), self._cores, own_device=self._devices[0] != "cpu")
         if self._int8_refused:
             advice = f"fp32 plays, as the int8 model is too far from it: {self._int8_refused}" + (
                 f"; {advice}" if advice else ""
@@ -254,6 +265,7 @@ class Trainer:
             self._time.played(time.monotonic() - begin, pipelines_before, play.pipeline_stats)
             metrics.update(self._time.shares())
             yield Played(iteration, len(known), dict(metrics))
+            yield from self._change_over()
         self._time.played(time.monotonic() - begin, pipelines_before, play.pipeline_stats)
         if self._settings.deterministic:
             play.close()
@@ -275,7 +287,7 @@ class Trainer:
         self._self_play = open_self_play(
             self._settings,
             self._start,
-            self._evaluator,
+            self._evaluators,
             next_game,
             known,
             resign_below=self._resignation.below,
@@ -303,7 +315,7 @@ class Trainer:
         for checkpoint in chosen:
             known = before.get(checkpoint)
             model = self._run.path / f"checkpoints/{checkpoint:06d}"
-            self._earlier[checkpoint] = self._load_evaluator(read_player(model)) if known is None else known
+            self._earlier[checkpoint] = self._open(read_player(model)) if known is None else known
         if self._self_play is not None and self._earlier.keys() != before.keys():
             self._self_play.set_opponents(list(self._earlier.values()))
 
@@ -330,8 +342,11 @@ class Trainer:
                     reported = time.monotonic()
                     yield Fitted(iteration, taken, steps, policy, value)
         with self._time.stage("exporting"):
+            yield from self._change_over(wait=True)  # one at a time
             observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
             checks = self._publish(observations, buffer, iteration)
+        if self._building is not None:
+            yield BeingBuilt(iteration, 0.0, waited_for=False)
         metrics |= {"steps": steps, "policy_loss": policy, "value_loss": value} | checks
 
     def _publish(
@@ -339,31 +354,68 @@ class Trainer:
     ) -> dict[str, float]:
         """Exports the averaged weights, checks the model against them, and makes it, or its int8 twin, what plays.
 
+        A TensorRT engine is only begun here, once something plays that can play on: `_change_over` does the rest.
+
         Returns:
             What the checks found.
         """
         network = self._learner.averaged
         model = to_onnx(network)
-        evaluator = self._load_evaluator(model)
-        checks = {"parity": check_parity(network, evaluator, observations)}
-        self._model, self._int8, self._evaluator = model, None, evaluator
+        if self._on_tensorrt and self._evaluators:
+            as_it_is = copy.deepcopy(network)
+            self._building = Building(iteration, lambda: self._open_checked(model, as_it_is, observations))
+            self._model = model
+            return {}
+        evaluators, parity = self._open_checked(model, network, observations)
+        checks = {"parity": parity}
+        self._model, self._int8, self._evaluators = model, None, evaluators
         if buffer is not None and self._wants_int8:
             int8, found = twin_of(model, buffer, seed=iteration)
             checks |= {"int8_policy": found.policy, "int8_value": found.value, "int8_agreement": found.agreement}
             self._int8_refused = found.too_far
             if not found.too_far:
-                self._int8, self._evaluator = int8, self._load_evaluator(int8)
+                self._int8, self._evaluators = int8, self._open(int8)
         if self._self_play is not None:
-            self._self_play.swap(self._evaluator)
+            self._self_play.swap(self._evaluators)
         return checks
 
-    def _load_evaluator(self, model: bytes) -> OnnxEvaluator:
-        evaluator = OnnxEvaluator(model, self._device, game=self._start)
-        self._device = evaluator.device  # "auto" chooses once
-        self._notes += evaluator.notes
-        if self._settings.deterministic and not evaluator.row_exact:
-            raise ModelError(f"a deterministic run cannot be: {_NOT_ROW_EXACT}")
-        return evaluator
+    def _change_over(self, *, wait: bool = False) -> Iterator[Event]:
+        """Hands a model that is ready to self-play; with `wait`, one that is being made ready, too."""
+        building = self._building
+        if building is None or not (wait or building.is_done):
+            return
+        if not building.is_done:
+            yield BeingBuilt(building.iteration, building.seconds, waited_for=True)
+            building.wait()
+        self._building = None
+        try:
+            evaluators, parity = building.take()
+            if self._self_play is not None:
+                self._self_play.swap(evaluators)
+        except DeviceError as error:
+            yield Built(building.iteration, building.seconds, str(error))
+            return
+        self._evaluators = evaluators
+        self._built = {"parity": parity, "build_seconds": building.seconds}
+        yield Built(building.iteration, building.seconds)
+
+    def _open_checked(
+        self, model: bytes, network: Network, observations: NDArray[np.float32]
+    ) -> tuple[list[OnnxEvaluator], float]:
+        """`_open`, and how far what the first says is from what the network says."""
+        evaluators = self._open(model)
+        tolerance = _TENSORRT_TOLERANCE if self._on_tensorrt else PARITY_TOLERANCE
+        return evaluators, check_parity(network, evaluators[0], observations, tolerance)
+
+    def _open(self, model: bytes) -> list[OnnxEvaluator]:
+        """An evaluator on each of the devices."""
+        evaluators = [OnnxEvaluator(model, device, game=self._start) for device in self._devices]
+        self._devices = tuple(evaluator.device for evaluator in evaluators)  # "auto" chooses once
+        for evaluator in evaluators:
+            self._notes += evaluator.notes
+            if self._settings.deterministic and not evaluator.row_exact:
+                raise ModelError(f"a deterministic run cannot be: {_NOT_ROW_EXACT}")
+        return evaluators
 
     def _some_observations(self) -> NDArray[np.float32]:
         rng = np.random.default_rng(self._settings.seed)
@@ -371,13 +423,14 @@ class Trainer:
 
     def _match(self, last: bool) -> Iterator[Event]:
         """The newest model against each opponent it has not met yet, on the same openings every time."""
+        yield from self._change_over(wait=True)
         with self._time.stage("matches"):
             yield from self._play_matches(last)
 
     def _play_matches(self, last: bool) -> Iterator[Event]:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
-        evaluator = OnnxEvaluator(self._model or b"", self._device, game=self._start, threads=self._cores)
+        evaluator = OnnxEvaluator(self._model or b"", self._devices[0], game=self._start, threads=self._cores)
         simulations = settings.simulations_in_matches
         player = SearchPlayer(evaluator, simulations, **match_search(settings))
         rows = self._run.metrics()
@@ -444,7 +497,7 @@ class Trainer:
             self._iteration = checkpoints[-1]
             self._learner.load(checkpoint.model, checkpoint.optimizer)
             self._model, self._int8 = checkpoint.onnx, checkpoint.int8
-            self._evaluator = self._load_evaluator(checkpoint.int8 or checkpoint.onnx)
+            self._evaluators = self._open(checkpoint.int8 or checkpoint.onnx)
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])

@@ -8,7 +8,7 @@ less strength. Prints nothing and writes nothing.
 
 import copy
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ class Trial:
 
     Attributes:
         slots: games at once, over all pipelines.
-        pipelines: threads with a batch of their own.
+        pipelines: threads with a batch of their own, on each device.
         eval_batch: leaves of one tree in a batch.
         threads: that grow the trees.
         rate: positions a second that the network answered.
@@ -52,13 +52,13 @@ class Trial:
 
 
 def tune(
-    start: Position, evaluator: Any, settings: Settings, given: Collection[str] = (), seconds: float = 60.0
+    start: Position, evaluators: Sequence[Any], settings: Settings, given: Collection[str] = (), seconds: float = 60.0
 ) -> Iterator[Trial]:
     """Tries layouts of self-play.
 
     Args:
         start: of the games.
-        evaluator: what is to play, see `SelfPlay`; has a `device`.
+        evaluators: what is to play, see `SelfPlay`, one for each of the run's devices; each has a `device`.
         settings: of the run; no more slots are tried than it plays games an iteration.
         given: those of `TUNED` that are to stay as the settings have them.
         seconds: in all, about.
@@ -66,22 +66,24 @@ def tune(
     Yields:
         What was measured, as it comes; the last is the best one once more.
     """
-    alone = copy.copy(evaluator)
-    alone.network_id = None  # every leaf is a row
+    alone = [copy.copy(evaluator) for evaluator in evaluators]
+    for evaluator in alone:
+        evaluator.network_id = None  # every leaf is a row
     each, end = seconds / _TRIALS, time.monotonic() + seconds
     tried: dict[Trial, Trial] = {}
 
     def measured(layout: Trial) -> Trial:
         if layout not in tried:
             options: dict[str, Any] = {"simulations": settings.simulations, "gumbel_actions": settings.gumbel_actions}
-            with Play(start, alone, cache_positions=0, **options, **layout.settings()) as play:
+            options |= layout.settings() | {"pipelines": layout.pipelines * len(alone)}
+            with Play(start, alone, cache_positions=0, **options) as play:
                 play.run(each * _WARM_UP)
                 done = play.run(each * (1 - _WARM_UP))
             rate, rows = done["rows"] / done["seconds"], done["rows"] / done["batches"]
             tried[layout] = replace(layout, rate=rate, rows=rows)
         return tried[layout]
 
-    on_cpu = evaluator.device == "cpu"
+    on_cpu = alone[0].device == "cpu"
     best: Trial | None = None
     for layouts in (_pipelines, _slots, _leaves):
         # More slots are compared with fewer, not with the common size that pipelines were tried with.
@@ -113,13 +115,14 @@ def _pipelines(settings: Settings, _best: Trial | None, given: set[str], on_cpu:
     pipelines = [settings.pipelines] if "pipelines" in given else [pair[0] for pair in pairs]
     threads = [settings.threads or cores] if "threads" in given else [pair[1] for pair in pairs]
     rows = 64 if on_cpu else 256
+    groups = len(settings.device_names)
     found = []
     for index in range(max(len(pipelines), len(threads))):
         count, grow = pipelines[index % len(pipelines)], threads[index % len(threads)]
-        if not 1 <= count <= _most_slots(settings, given):
+        if not 1 <= count * groups <= _most_slots(settings, given):
             continue
-        slots = settings.slots if "slots" in given else min(count * rows, _most_slots(settings, given))
-        leaves = settings.eval_batch if "eval_batch" in given else max(1, -(-rows * count // slots))
+        slots = settings.slots if "slots" in given else min(count * groups * rows, _most_slots(settings, given))
+        leaves = settings.eval_batch if "eval_batch" in given else max(1, -(-rows * count * groups // slots))
         found.append(Trial(slots, count, min(leaves, MOST_LEAVES), grow))
     return list(dict.fromkeys(found))
 
@@ -131,7 +134,8 @@ def _slots(settings: Settings, best: Trial | None, given: set[str], _on_cpu: boo
     if "slots" in given:
         counts = [settings.slots]
     else:
-        counts = [best.pipelines * rows for rows in (16, 32, 64, 128, 256, 512, 1024) if best.pipelines * rows < most]
+        pipelines = best.pipelines * len(settings.device_names)
+        counts = [pipelines * rows for rows in (16, 32, 64, 128, 256, 512, 1024) if pipelines * rows < most]
         counts.append(most)
     return [Trial(slots, best.pipelines, leaves, best.threads) for slots in counts]
 

@@ -1,6 +1,7 @@
 """az-bench as a user meets it: figures that can be true, one clear line for what is wrong."""
 
 import importlib.metadata
+import importlib.util
 import json
 import sys
 import threading
@@ -192,6 +193,42 @@ def test_the_ceiling_is_that_of_forks_which_are_there_already() -> None:
     assert all(run > 0 for figure in figures for run in figure.runs)
     # Once for each self-play and once for all turns of the ceiling, by the thread that measures.
     assert forked_by == [threading.current_thread().name] * 3
+
+
+def test_the_gpu_s_table_is_made_on_a_cpu_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(__file__).parent.parent / "benches/gpu.py"
+    spec = importlib.util.spec_from_file_location("gpu", path)
+    assert spec is not None
+    assert spec.loader is not None
+    gpu = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "gpu", gpu)
+    spec.loader.exec_module(gpu)
+    monkeypatch.setitem(gpu.SETS, "cpu", [("tic_tac_toe", "1x8", gpu.PRECISIONS, (False,))])
+    monkeypatch.setattr(gpu, "PARITY_ROWS", 32)
+    tiny = ["--device", "cpu", "--rows", "16", "--seconds", "0.01", "--repeats", "1"]
+    file = tmp_path / "found.json"
+    gpu.main([*tiny, "--json", str(file)])
+    out = capsys.readouterr().out
+    report = json.loads(file.read_text())
+    lines = {(each["case"]["evaluator"], each["case"]["precision"]): each for each in report["lines"]}
+    assert set(lines) == {("onnx", "fp32"), ("torch", "fp32"), ("torch", "bf16")}
+    for each in lines.values():
+        assert each["figures"].keys() == {"ceiling", "alone", "1", "2"}
+        assert all(figure["median"] > 0 for figure in each["figures"].values())
+        assert each["figures"]["ceiling"]["ratio"] == 1
+        assert each["figures"]["2"]["rows_of_a_batch"] <= 16
+        assert each["of_peak"] > 0
+        assert each["note"] == ""
+    assert lines["onnx", "fp32"]["parity"]["value"] < 1e-5
+    assert 0 < lines["torch", "bf16"]["parity"]["value"] < 0.1
+    left_out = {(each["case"]["evaluator"], each["case"]["precision"]): each["why"] for each in report["left_out"]}
+    assert "CPU computes in fp32, not 'fp16'" in left_out["onnx", "fp16"]
+    assert "no fast fp16 on the CPU" in left_out["torch", "fp16"]
+    assert out.count("left out: ") == len(left_out) == 5
+    gpu.main([*tiny, "--minutes", "0.0001"])
+    assert capsys.readouterr().out.count("left out: the time is up") == 8
 
 
 class Countdown(azpy.Game):

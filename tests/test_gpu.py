@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 import azpy
-from azpy.errors import DeviceError
+from azpy.errors import DeviceError, ModelError
 from azpy.learner import Learner
+from azpy.network import Network
 from azpy.onnx import OnnxEvaluator
 from azpy.probe_model import probe_model
 from azpy.providers import BUCKETS, Device, misplaced
+from azpy.torch_evaluator import TorchEvaluator
 
 pytestmark = pytest.mark.gpu
 
@@ -129,7 +131,7 @@ def test_tf32_is_near_fp32(cpu: OnnxEvaluator) -> None:
 
 
 def test_the_exported_network_runs_on_cuda_whole() -> None:
-    from azpy.network import Network, to_onnx
+    from azpy.network import to_onnx
     from azpy.onnx import _nodes_by_provider, _open_on_gpu, import_onnxruntime
     from azpy.providers import provider_options
 
@@ -202,15 +204,7 @@ def test_tensorrt_in_half_precision_is_near_fp32(
 
 @pytest.mark.parametrize(("precision", "bound"), [("fp32", 5e-3), ("fp16", 2e-2), ("bf16", 1e-1)])
 def test_torch_on_cuda_is_near_torch_on_the_cpu(precision: str, bound: float) -> None:
-    import torch
-
-    from azpy.network import Network
-    from azpy.torch_evaluator import TorchEvaluator
-
-    torch.manual_seed(0)
-    network = Network(GAME.obs_shape, GAME.num_actions, "5x64")
-    for parameter in network.parameters():
-        torch.nn.init.normal_(parameter, std=0.05)
+    network = strong_network()
     exact = TorchEvaluator(network)
     evaluator = TorchEvaluator(network, "cuda", precision=precision)
     assert max(difference(exact, evaluator)) < bound
@@ -218,6 +212,124 @@ def test_torch_on_cuda_is_near_torch_on_the_cpu(precision: str, bound: float) ->
     assert azpy.Search(evaluator, simulations=100).run(GAME).visits.sum() == 100
     with pytest.raises(DeviceError, match="there is no GPU 99"):
         TorchEvaluator(network, "cuda:99")
+
+
+def strong_network(spec: str = "5x64", seed: int = 0) -> Network:
+    """A network with opinions."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = Network(GAME.obs_shape, GAME.num_actions, spec)
+        for parameter in made.parameters():
+            torch.nn.init.normal_(parameter, std=0.05)
+    return made
+
+
+@pytest.fixture
+def exact_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 100, 511, 512, 513, 1500])
+@pytest.mark.usefixtures("exact_convolutions")
+def test_torch_s_graphs_say_what_single_kernels_and_the_cpu_say(count: int) -> None:
+    network = strong_network()
+    graphs = TorchEvaluator(network, "cuda")
+    graphs.evaluate_batch(rows(512, seed=3))  # what earlier batches leave behind must not show
+    logits, values = graphs.evaluate_batch(rows(count))
+    assert (logits.shape, values.shape) == ((count, 7), (count,))
+    if count:
+        assert max(difference(TorchEvaluator(network, "cuda", cuda_graph=False), graphs, count)) < 1e-5
+        assert max(difference(TorchEvaluator(network), graphs, count)) < 1e-4
+    kept = logits.copy(), values.copy()
+    graphs.evaluate_batch(rows(count, seed=1))
+    np.testing.assert_array_equal(logits, kept[0])
+    np.testing.assert_array_equal(values, kept[1])
+    given = graphs.input_buffer(count)
+    given[:] = rows(count)
+    np.testing.assert_array_equal(graphs.evaluate_batch(given)[0], logits)
+
+
+@pytest.mark.parametrize(("precision", "bound"), [("fp16", 2e-2), ("bf16", 1e-1)])
+def test_torch_s_graphs_in_half_precision_are_near_fp32(precision: str, bound: float) -> None:
+    network = strong_network()
+    graphs = TorchEvaluator(network, "cuda", precision=precision)
+    plain = TorchEvaluator(network, "cuda", precision=precision, cuda_graph=False)
+    assert max(difference(plain, graphs, 700)) < bound / 10
+    assert max(difference(TorchEvaluator(network), graphs, 700)) < bound
+    assert same_choices(TorchEvaluator(network), graphs) > 0.9
+
+
+@pytest.mark.usefixtures("exact_convolutions")
+def test_torch_s_graphs_are_recorded_and_replayed_beside_others_at_work() -> None:
+    network = strong_network("3x32")
+    exact = TorchEvaluator(network)
+    evaluator = TorchEvaluator(network, "cuda")
+    stop, worst = threading.Event(), list[float]()
+
+    def work(fork: TorchEvaluator, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        while not stop.is_set():
+            batch = rows(int(rng.integers(1, 600)), seed)
+            logits, values = fork.evaluate_batch(batch)
+            expected_logits, expected_values = exact.evaluate_batch(batch)
+            worst.append(float(np.abs(logits - expected_logits).max() / np.abs(expected_logits).max()))
+            worst.append(float(np.abs(values - expected_values).max()))
+
+    threads = [threading.Thread(target=work, args=(evaluator.fork(), seed)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for seed in range(40):  # more than torch has streams, one after the other
+            other = strong_network("1x16", seed)
+            assert max(difference(TorchEvaluator(other), TorchEvaluator(other, "cuda"), 20)) < 1e-4
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert len(worst) > 20
+    assert max(worst) < 1e-4
+
+
+def test_torch_s_memory_on_the_gpu_goes_with_the_evaluator() -> None:
+    network = strong_network()
+
+    def use_it() -> int:
+        evaluator = TorchEvaluator(network, "cuda")
+        fork = evaluator.fork()
+        fork.evaluate_batch(rows(1000))
+        return torch.cuda.memory_allocated()
+
+    use_it()
+    before = torch.cuda.memory_allocated()  # with what libraries keep for a stream
+    for _ in range(3):
+        assert use_it() > before
+        assert torch.cuda.memory_allocated() <= before
+
+
+def test_a_module_that_cannot_be_recorded_is_refused_with_what_to_do() -> None:
+    class Waits(Network):
+        def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            logits, values = super().forward(observations)
+            return (logits * 2 if float(logits.abs().max()) > 1e9 else logits), values
+
+    network = Waits(GAME.obs_shape, GAME.num_actions, "1x16")
+    with pytest.raises(ModelError, match=r"cannot be recorded as a CUDA graph: .*cuda_graph=False"):
+        TorchEvaluator(network, "cuda")
+    assert max(difference(TorchEvaluator(network), TorchEvaluator(network, "cuda", cuda_graph=False))) < 1e-2
+    assert max(difference(TorchEvaluator(strong_network()), TorchEvaluator(strong_network(), "cuda"))) < 1e-2
+
+
+def test_self_play_on_torch_s_graphs() -> None:
+    evaluator = TorchEvaluator(strong_network("2x16"), "cuda", precision="fp16")
+    options: dict[str, Any] = {"slots": 96, "pipelines": 3, "simulations": 16, "eval_batch": 4, "games": 96}
+    with azpy.SelfPlay("connect_four", evaluator, **options) as games:
+        records = [next(games) for _ in range(20)]
+        fresh = TorchEvaluator(strong_network("2x16", seed=1), "cuda", precision="fp16")
+        games.swap(fresh)
+        records += games
+    assert sorted(record.game_id for record in records) == list(range(96))
+    used = {int(network_id) for record in records for network_id in record.networks}
+    assert used == {evaluator.network_id, fresh.network_id}
 
 
 def test_fitting_on_the_gpu_is_fitting_on_the_cpu_and_is_saved_as_it_is() -> None:

@@ -31,7 +31,9 @@ def random_value(name: str, rng: random.Random) -> Any:
     if about.words and (kind is str or rng.random() < 0.3):
         return rng.choice(about.words)
     if name == "device":
-        return rng.choice(["cpu", "cuda", "cuda:1", "auto"])
+        return rng.choice(["cpu", "cuda", "cuda:1", "tensorrt", "auto"])
+    if name == "devices":
+        return rng.choice([None, "0", "0,1", "5,3,1"])
     if kind is str:
         return "".join(rng.choices("ax5(=,) \"'\\#\n\t\x7fé😀", k=rng.randrange(1, 12)))
     if getattr(Settings, name, 0) is None and rng.random() < 0.5:
@@ -48,6 +50,9 @@ def random_settings(rng: random.Random) -> dict[str, Any]:
     chosen["pipelines"] = rng.randint(1, min(chosen["slots"], 256))
     if chosen["deterministic"]:
         chosen |= {"minutes": None, "total_evaluations": None, "device": "cpu"}
+    several = len((chosen["devices"] or "").split(","))
+    if chosen["device"] in ("cpu", "cuda:1") or chosen["slots"] < several * chosen["pipelines"]:
+        chosen["devices"] = None
     if chosen["deterministic"] or chosen["device"] != "cpu":
         chosen["precision"] = "fp32"
     return chosen

@@ -1,8 +1,9 @@
 """Trying layouts of self-play: what is fastest is found, what a user gave stays."""
 
+import dataclasses
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class Device:
 
 def tuned(device: Device, given: Collection[str] = (), **chosen: Any) -> list[Trial]:
     run = Settings("connect_four", simulations=50, **chosen)
-    return list(tune(START, device, run, given, seconds=4.0))
+    return list(tune(START, [device], run, given, seconds=4.0))
 
 
 def test_a_device_with_costly_calls_gets_large_batches_of_many_slots() -> None:
@@ -75,6 +76,17 @@ def test_what_was_given_stays() -> None:
         assert trial.pipelines <= 5
 
 
+def test_each_of_several_devices_has_its_pipelines() -> None:
+    """Twice the devices answer twice as many rows, and no layout has fewer slots than pipelines on all of them."""
+    run = Settings("connect_four", simulations=50, games_per_iteration=64, device="cuda", devices="0,1")
+    given = {"pipelines": 1, "threads": 1}
+    run = dataclasses.replace(run, **given)  # type: ignore[arg-type]
+    *_, one = tuned(Device(0.001, 0.001), given, games_per_iteration=64, **given)
+    *_, two = tune(START, [Device(0.001, 0.001), Device(0.001, 0.001)], run, given, seconds=4.0)
+    assert two.rate > 1.4 * one.rate
+    assert two.slots >= 2
+
+
 def test_equal_positions_are_counted_row_by_row() -> None:
     """At the start of the games all trees look alike: were rows shared, batches would be small there."""
     device = Device(0.001, 0.0)
@@ -87,8 +99,10 @@ def test_equal_positions_are_counted_row_by_row() -> None:
 def test_a_training_run_uses_what_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def quick(start: azpy.State, evaluator: azpy.Evaluator, run: Settings, given: Collection[str]) -> Iterator[Trial]:
-        return tune(start, evaluator, run, given, seconds=0.3)
+    def quick(
+        start: azpy.State, evaluators: Sequence[azpy.Evaluator], run: Settings, given: Collection[str]
+    ) -> Iterator[Trial]:
+        return tune(start, evaluators, run, given, seconds=0.3)
 
     monkeypatch.setattr("azpy.cli.train.tune", quick)
     flags = ["--tune", "--slots", "6", "--network", "1x8", "--simulations", "8", "--games-per-iteration", "8"]

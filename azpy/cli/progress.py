@@ -6,6 +6,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from azpy.events import (
+    BeingBuilt,
+    Built,
     CollectEvent,
     CollectFinished,
     CollectStarted,
@@ -74,6 +76,20 @@ class Display(Screen):
                 losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
                 text = f"{event.taken}/{event.steps} steps, {losses}"
                 self._status(f"iteration {event.iteration} fit", text, event.taken / event.steps)
+            case BeingBuilt():
+                since = f"an engine is being built since {event.seconds:.0f} s"
+                meanwhile = "waiting for it" if event.waited_for else "the network before plays on"
+                self._status(f"network of iteration {event.iteration}", f"{since}, {meanwhile}", 0.0)
+            case Built(problem=None):
+                self.line(
+                    f"  the network of iteration {event.iteration} plays from here on: its engine took "
+                    f"{event.seconds:.0f} s, in which the one before played on"
+                )
+            case Built():
+                self.line(
+                    f"  warning: no engine for the network of iteration {event.iteration} after {event.seconds:.0f} s, "
+                    f"the one before plays on: {event.problem}"
+                )
             case Saved():
                 self.line(_summary(event))
                 if event.advice and event.advice != self._advice:
@@ -115,9 +131,10 @@ class Display(Screen):
     def _begin(self, settings: Settings, notices: tuple[str, ...], iteration: int, seconds: float) -> None:
         self._games = settings.games_per_iteration
         slots = settings.device_batch // settings.eval_batch
+        each = f" on each of GPUs {settings.devices}" if settings.devices else ""
         self.line(
             f"eval batch {settings.eval_batch} x {slots} slots per pipeline = device batch {settings.device_batch} "
-            f"({settings.pipelines} pipelines), {settings.simulations} simulations a move"
+            f"({settings.pipelines} pipelines{each}), {settings.simulations} simulations a move"
         )
         for notice in notices:
             self.line(notice)

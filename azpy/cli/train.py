@@ -21,6 +21,7 @@ from azpy.config import read_config, repeat_command
 from azpy.errors import SettingsError
 from azpy.positions import make_position
 from azpy.presets import preset_of
+from azpy.selfplay import on_devices
 from azpy.settings import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
 from azpy.tuning import TUNED, tune
 
@@ -151,9 +152,10 @@ def _tuned(settings: Settings, given: set[str]) -> Settings:
 
     start = make_position(settings.game)
     network = Network(start.obs_shape, start.num_actions, settings.network)
-    evaluator = OnnxEvaluator(to_onnx(network), settings.device, game=start)
-    print(f"tuning for a minute: {evaluator.description}, positions/s answered in self-play", flush=True)
-    trials = tune(start, evaluator, settings, given)
+    model = to_onnx(network)
+    evaluators = [OnnxEvaluator(model, device, game=start) for device in settings.device_names]
+    print(f"tuning for a minute: {on_devices(evaluators)}, positions/s answered in self-play", flush=True)
+    trials = tune(start, evaluators, settings, given)
     for best in trials:
         layout = ", ".join(f"{name} {value}" for name, value in best.settings().items())
         print(f"  {best.rate:9,.0f}  {layout}", flush=True)

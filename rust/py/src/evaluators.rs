@@ -10,7 +10,7 @@ use numpy::{PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PySlice, PyTuple};
+use pyo3::types::{PyList, PySlice, PyTuple};
 
 use crate::errors::EvaluatorError;
 use crate::hosted::Hosted;
@@ -55,6 +55,9 @@ impl RolloutEvaluator {
     }
 }
 
+/// Whose turn it is to call an evaluator that pipelines share, for each evaluator that may be in a list.
+pub(crate) type Turns = [Arc<Mutex<()>>];
+
 /// An evaluator as the core sees it.
 pub(crate) enum AnyEvaluator {
     Uniform,
@@ -74,13 +77,35 @@ impl AnyEvaluator {
         Ok(Self::Python(PyEvaluator::new(object, None)?))
     }
 
+    /// One evaluator for each of `pipelines`. Of a list, one network on several devices, pipelines take one device after
+    /// another; `turns` has a lock for each.
+    pub(crate) fn for_pipelines(object: &Bound<'_, PyAny>, pipelines: usize, turns: &Turns) -> PyResult<Vec<Self>> {
+        if !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
+            return Self::forked(object, pipelines, &turns[0]);
+        }
+        let devices = object.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let count = devices.len();
+        if count == 0 || count > pipelines {
+            return Err(PyValueError::new_err(format!(
+                "expected 1 to {pipelines} evaluators in a list, a pipeline for each at least, got {count}"
+            )));
+        }
+        let mut groups = Vec::new();
+        for (index, (device, turns)) in devices.iter().zip(turns.iter()).enumerate() {
+            groups.push(Self::forked(device, (pipelines - index).div_ceil(count), turns)?.into_iter());
+        }
+        let all: Vec<_> = (0..pipelines).filter_map(|index| groups[index % count].next()).collect();
+        if all.iter().any(|evaluator| evaluator.network_id() != all[0].network_id()) {
+            return Err(PyValueError::new_err(
+                "the evaluators in a list must be of one network: their network_id differ",
+            ));
+        }
+        Ok(all)
+    }
+
     /// One evaluator for each of `pipelines`: `fork()` where the object has it, else the object itself, one call at a
     /// time.
-    pub(crate) fn for_pipelines(
-        object: &Bound<'_, PyAny>,
-        pipelines: usize,
-        turns: &Arc<Mutex<()>>,
-    ) -> PyResult<Vec<Self>> {
+    fn forked(object: &Bound<'_, PyAny>, pipelines: usize, turns: &Arc<Mutex<()>>) -> PyResult<Vec<Self>> {
         let first = Self::new(object)?;
         let Self::Python(_) = first else {
             return (0..pipelines).map(|_| Self::new(object)).collect();
@@ -93,6 +118,13 @@ impl AnyEvaluator {
             return Ok(all);
         }
         (0..pipelines).map(|_| Ok(Self::Python(PyEvaluator::new(object, Some(turns.clone()))?))).collect()
+    }
+
+    fn network_id(&self) -> Option<u64> {
+        match self {
+            Self::Python(evaluator) => evaluator.network,
+            Self::Uniform | Self::Rollout(_) => None,
+        }
     }
 }
 
@@ -260,9 +292,6 @@ impl<G: Hosted> Evaluator<G> for AnyEvaluator {
     }
 
     fn network(&self) -> Option<u64> {
-        match self {
-            Self::Python(evaluator) => evaluator.network,
-            Self::Uniform | Self::Rollout(_) => None,
-        }
+        self.network_id()
     }
 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::selfplay_error;
-use crate::evaluators::{AnyEvaluator, is_evaluating};
+use crate::evaluators::{AnyEvaluator, Turns, is_evaluating};
 use crate::hosted::{Fault, Hosted, SelfPlaySettings};
 use crate::record::GameRecord;
 use crate::settings;
@@ -141,7 +141,8 @@ pub(crate) fn close_all(py: Python<'_>) {
 ///
 /// Args:
 ///     game: a game's name, a State, or an azpy.Game at its start.
-///     evaluator: as for `Search`.
+///     evaluator: as for `Search`; or a list of evaluators of one network, each on a device of its own: the pipelines are
+///         dealt out to them in turn.
 ///     slots: games at once, 2^20 at most.
 ///     pipelines: threads with a batch of their own, 256 at most: while one batch is evaluated the other trees grow.
 ///     simulations: visits that a full search adds.
@@ -180,8 +181,8 @@ pub(crate) fn close_all(py: Python<'_>) {
 pub(crate) struct SelfPlay {
     live: Live,
     pipelines: usize,
-    /// Whose turn it is to call an evaluator that pipelines share, also across a swap.
-    turns: Arc<Mutex<()>>,
+    /// For evaluators that pipelines share; also across a swap.
+    turns: Vec<Arc<Mutex<()>>>,
 }
 
 impl SelfPlay {
@@ -223,7 +224,7 @@ fn attached_once(body: &mut (dyn FnMut() + Send)) {
 fn for_each_pipeline(
     objects: &[&Bound<'_, PyAny>],
     pipelines: usize,
-    turns: &Arc<Mutex<()>>,
+    turns: &Turns,
 ) -> PyResult<Vec<Vec<AnyEvaluator>>> {
     let mut lists: Vec<_> = (0..pipelines).map(|_| Vec::new()).collect();
     for object in objects {
@@ -353,7 +354,7 @@ impl SelfPlay {
             game: spec,
         };
         let layout = Layout { slots, first_game, games, inside: attached_once };
-        let turns = Arc::default();
+        let turns: Vec<_> = (0..pipelines).map(|_| Arc::default()).collect();
         let networks: Vec<_> = std::iter::once(evaluator).chain(&opponents).collect();
         let networks = for_each_pipeline(&networks, pipelines, &turns)?;
         let settings = SelfPlaySettings {

@@ -1,0 +1,225 @@
+"""Engines that take long to build: the old network plays on, the new one takes over, and nothing is left behind."""
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import azpy
+from azpy.building import Building
+from azpy.cli.progress import Display
+from azpy.config import read_config
+from azpy.errors import DeviceError, ModelError
+from azpy.events import BeingBuilt, Built, Event, Finished, Played, Saved
+from azpy.onnx import network_id
+from azpy.runs import RunFolder
+from azpy.settings import Settings
+from azpy.trainer import Trainer
+from oracles import Batch
+
+SMALL: dict[str, Any] = {
+    "game": "tic_tac_toe",
+    "network": "1x16",
+    "device": "tensorrt",
+    "eval_batch": 2,
+    "simulations": 12,
+    "slots": 8,
+    "games_per_iteration": 100,  # more than can be ready when the next iteration begins
+    "iterations": 3,
+    "match_every": 100,
+    "final_match_games": 2,
+}
+
+
+class Engines:
+    """TensorRT as it is seen from a run: what is opened, when, and who is asked. Answers come from the CPU."""
+
+    def __init__(self) -> None:
+        self.opened: list[int] = []  # network ids
+        self.may_open = threading.Event()  # builds after the first wait for this
+        self.may_open.set()
+        self.fails: dict[int, Exception] = {}  # by number of the build
+        self.dismissed = 0  # a network that must not be asked any more
+        self.main = threading.current_thread()
+        self.builders: list[str] = []
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
+    made = Engines()
+
+    class Slow(azpy.OnnxEvaluator):
+        def __init__(self, model: bytes, device: str, **options: Any) -> None:
+            number = len(made.opened)
+            made.opened.append(network_id(model))
+            made.builders.append(threading.current_thread().name)
+            if threading.current_thread() is not made.main:
+                assert made.may_open.wait(60)
+            if number in made.fails:
+                raise made.fails[number]
+            super().__init__(model, "cpu", **options)
+            self.device = device
+
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            assert self.network_id != made.dismissed, "a network was asked after another took over"
+            return super().evaluate_batch(observations)
+
+    monkeypatch.setattr("azpy.trainer.OnnxEvaluator", Slow)
+    monkeypatch.setattr("azpy.learner._choose", lambda device: torch.device("cpu"))
+    return made
+
+
+def games_of(path: Path, iteration: int) -> list[azpy.GameRecord]:
+    with RunFolder(path, read_config(path / "config.toml")) as run:
+        return run.sealed_games(iteration)
+
+
+def no_builder_is_left() -> bool:
+    return not [thread for thread in threading.enumerate() if thread.name == "azpy-building"]
+
+
+def test_the_old_network_plays_on_until_the_new_one_is_ready(tmp_path: Path, engines: Engines) -> None:
+    engines.may_open.clear()
+    events: list[Event] = []
+    with Trainer(Settings(**SMALL), tmp_path) as trainer:
+        for event in trainer.run():
+            events.append(event)
+            if isinstance(event, Played) and event.iteration == 2 and event.games >= 10:
+                engines.may_open.set()  # not before some games of iteration 2 are there
+            if isinstance(event, Built) and event.iteration == 1:
+                engines.dismissed = engines.opened[0]
+    built = [event for event in events if isinstance(event, Built)]
+    assert [(event.iteration, event.problem) for event in built] == [(1, None), (2, None), (3, None)]
+    place = events.index(built[0])
+    before = [event for event in events[:place] if isinstance(event, Played) and event.iteration == 2]
+    assert before[-1].games >= 10
+    assert isinstance(events[-1], Finished)
+    first, second = engines.opened[:2]
+    assert {int(network) for game in games_of(tmp_path, 1) for network in game.networks} == {first}
+    games = [game.networks.tolist() for game in games_of(tmp_path, 2)]
+    assert all(networks == sorted(networks, key=[first, second].index) for networks in games)
+    assert sum(set(networks) == {first} for networks in games) >= 10
+    assert second in {network for game in games_of(tmp_path, 3) for network in game.networks.tolist()}
+    assert engines.builders[0] == threading.current_thread().name
+    assert engines.builders[1] == "azpy-building"
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    rows = [row for row in rows if row["kind"] == "iteration"]
+    assert "parity" not in rows[0]  # iteration 1's network was checked when it was ready
+    assert rows[1]["parity"] < 1e-4
+    assert rows[1]["build_seconds"] > 0
+    assert no_builder_is_left()
+
+
+def test_a_build_as_long_as_an_iteration_is_waited_for_and_said(
+    tmp_path: Path, engines: Engines, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engines.may_open.clear()
+    events: list[Event] = []
+    with Trainer(Settings(**SMALL | {"iterations": 2}), tmp_path) as trainer:
+        for event in trainer.run():
+            events.append(event)
+            if isinstance(event, BeingBuilt) and event.waited_for:
+                engines.may_open.set()
+    building = [(event.iteration, event.waited_for) for event in events if isinstance(event, BeingBuilt)]
+    assert building[:3] == [(1, False), (1, True), (2, False)]
+    assert len(games_of(tmp_path, 2)) >= 100
+    display = Display()
+    for event in events:
+        display.show(event)
+    said = capsys.readouterr().out
+    assert "the network of iteration 1 plays from here on: its engine took " in said
+    assert "in which the one before played on" in said
+
+
+def test_a_build_that_fails_is_said_and_the_old_network_plays_on(
+    tmp_path: Path, engines: Engines, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engines.fails[1] = DeviceError("the GPU has no room")
+    with Trainer(Settings(**SMALL), tmp_path) as trainer:
+        events = list(trainer.run())
+    built = [(event.iteration, event.problem) for event in events if isinstance(event, Built)]
+    assert built == [(1, "the GPU has no room"), (2, None), (3, None)]
+    assert [event.iteration for event in events if isinstance(event, Saved)] == [1, 2, 3]
+    networks = [network for game in games_of(tmp_path, 2) for network in game.networks.tolist()]
+    assert set(networks) == {engines.opened[0]}
+    third = {network for game in games_of(tmp_path, 3) for network in game.networks.tolist()}
+    assert third <= {engines.opened[0], engines.opened[2]}
+    display = Display()
+    for event in events:
+        display.show(event)
+    said = capsys.readouterr().out
+    assert "warning: no engine for the network of iteration 1 after " in said
+    assert "the one before plays on: the GPU has no room" in said
+
+
+def test_the_first_build_that_fails_ends_the_run(tmp_path: Path, engines: Engines) -> None:
+    engines.fails[0] = DeviceError("the GPU has no room")
+    with Trainer(Settings(**SMALL), tmp_path) as trainer, pytest.raises(DeviceError, match="no room"):
+        list(trainer.run())
+    assert no_builder_is_left()
+
+
+def test_an_engine_that_says_something_else_ends_the_run(
+    tmp_path: Path, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exported: list[bytes] = []
+
+    def stale(network: Any) -> bytes:
+        exported.append(azpy.network.to_onnx(network))
+        return exported[0]
+
+    monkeypatch.setattr("azpy.trainer._TENSORRT_TOLERANCE", 1e-4)
+    monkeypatch.setattr("azpy.trainer.to_onnx", stale)
+    with Trainer(Settings(**SMALL), tmp_path) as trainer, pytest.raises(ModelError, match="differs from the network"):
+        list(trainer.run())
+    assert no_builder_is_left()
+
+
+def test_a_run_that_ends_in_the_midst_of_a_build_leaves_nothing_behind(tmp_path: Path, engines: Engines) -> None:
+    engines.may_open.clear()
+    with Trainer(Settings(**SMALL), tmp_path) as trainer:
+        for event in trainer.run():
+            if isinstance(event, Saved):
+                break
+        assert not no_builder_is_left()
+        threading.Timer(0.2, engines.may_open.set).start()
+    assert no_builder_is_left()
+    with RunFolder(tmp_path, read_config(tmp_path / "config.toml")) as folder:
+        assert folder.checkpoints() == [1]
+    with Trainer(Settings(**SMALL), tmp_path) as trainer:  # and the same command goes on
+        assert [event.iteration for event in trainer.run() if isinstance(event, Saved)] == [2, 3]
+
+
+def test_other_devices_wait_for_their_model(tmp_path: Path, engines: Engines) -> None:
+    with Trainer(Settings(**SMALL | {"device": "cuda", "iterations": 2}), tmp_path) as trainer:
+        events = list(trainer.run())
+    assert not [event for event in events if isinstance(event, (BeingBuilt, Built))]
+    assert set(engines.builders) == {threading.current_thread().name}
+
+
+def test_what_is_being_made_is_waited_for_or_looked_at() -> None:
+    gate = threading.Event()
+    building = Building(7, lambda: gate.wait(60) and "made")
+    done = [building.is_done]
+    time.sleep(0.01)
+    assert 0 < building.seconds < 60
+    gate.set()
+    assert building.take() == "made"
+    assert [*done, building.is_done] == [False, True]
+    took = building.seconds
+    time.sleep(0.01)
+    assert building.seconds == took
+
+    def fails() -> None:
+        raise KeyError("on purpose")
+
+    failed = Building(8, fails)
+    failed.wait()
+    with pytest.raises(KeyError, match="on purpose"):
+        failed.take()
