@@ -19,7 +19,7 @@ from azpy.onnx import OnnxEvaluator
 from azpy.positions import make_position
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
-from azpy.selfplay import ids_of_iteration, known_ids, on_devices, open_self_play, play_on, take_rest
+from azpy.selfplay import ids_of_iteration, known_ids, on_devices, open_self_play, play_on, player_of, take_rest
 from azpy.settings import FIXED_SETTINGS, Settings
 from azpy.window import positions_of
 
@@ -161,7 +161,7 @@ class Collector:
             self._self_play = open_self_play(
                 self._settings,
                 self._start,
-                self._evaluators,
+                player_of(self._evaluators),
                 self._next_game,
                 known,
                 resign_below=self._resignation.below,

@@ -20,6 +20,7 @@ __all__ = [
     "on_devices",
     "open_self_play",
     "play_on",
+    "player_of",
     "rates",
     "repeat",
     "take_rest",
@@ -38,6 +39,11 @@ def known_ids(settings: Settings, next_game: int, journal: Iterable[_core.GameRe
     """The ids of those finished games that are of the iteration whose first id is `next_game`."""
     ids = ids_of_iteration(settings, next_game)
     return {record.game_id for record in journal if ids is None or record.game_id in ids}
+
+
+def player_of(evaluators: Sequence[Any]) -> Any:
+    """What `SelfPlay` is given: the one evaluator, or a list with one for each device."""
+    return evaluators[0] if len(evaluators) == 1 else list(evaluators)
 
 
 def on_devices(evaluators: Sequence[Any]) -> str:
@@ -62,7 +68,7 @@ def open_self_play(
     Args:
         settings: of the run.
         start: where its games begin.
-        evaluator: see `SelfPlay`; a list has one for each of the run's devices.
+        evaluator: see `SelfPlay` and `player_of`.
         next_game: id of the iteration's first game.
         known: ids of its games that are finished already. A deterministic run plays from the first missing one on.
         resign_below: the threshold by now, see `Resignation`.

@@ -40,7 +40,16 @@ from azpy.providers import parse_devices
 from azpy.report import make_report
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
-from azpy.selfplay import EVENT_SECONDS, ids_of_iteration, known_ids, on_devices, open_self_play, play_on, take_rest
+from azpy.selfplay import (
+    EVENT_SECONDS,
+    ids_of_iteration,
+    known_ids,
+    on_devices,
+    open_self_play,
+    play_on,
+    player_of,
+    take_rest,
+)
 from azpy.settings import FIXED_SETTINGS, Settings, match_search
 from azpy.statistics import game_statistics
 from azpy.stored import read_player
@@ -287,7 +296,7 @@ class Trainer:
         self._self_play = open_self_play(
             self._settings,
             self._start,
-            self._evaluators,
+            player_of(self._evaluators),
             next_game,
             known,
             resign_below=self._resignation.below,

@@ -181,15 +181,26 @@ def test_an_engine_that_says_something_else_ends_the_run(
     assert no_builder_is_left()
 
 
-def test_a_run_that_ends_in_the_midst_of_a_build_leaves_nothing_behind(tmp_path: Path, engines: Engines) -> None:
+def test_a_run_that_ends_in_the_midst_of_a_build_leaves_nothing_behind(
+    tmp_path: Path, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = Building.wait
+
+    def wait_for_what_can_end_now(building: Building[Any]) -> None:
+        engines.may_open.set()
+        wait(building)
+
+    monkeypatch.setattr(Building, "wait", wait_for_what_can_end_now)
     engines.may_open.clear()
-    with Trainer(Settings(**SMALL), tmp_path) as trainer:
-        for event in trainer.run():
-            if isinstance(event, Saved):
-                break
-        assert not no_builder_is_left()
-        threading.Timer(0.2, engines.may_open.set).start()
-    assert no_builder_is_left()
+    try:
+        with Trainer(Settings(**SMALL), tmp_path) as trainer:
+            for event in trainer.run():
+                if isinstance(event, Saved):
+                    break
+            assert not no_builder_is_left()
+        assert no_builder_is_left()
+    finally:
+        engines.may_open.set()
     with RunFolder(tmp_path, read_config(tmp_path / "config.toml")) as folder:
         assert folder.checkpoints() == [1]
     with Trainer(Settings(**SMALL), tmp_path) as trainer:  # and the same command goes on

@@ -326,6 +326,11 @@ def test_what_lies_in_its_memory_is_not_copied_on_the_host() -> None:
 
 def test_searches_in_two_threads_may_share_an_evaluator() -> None:
     evaluator = TorchEvaluator(network())
+    theirs = list[Any]()
+    thread = threading.Thread(target=lambda: theirs.append(evaluator.input_buffer(4)))
+    thread.start()
+    thread.join()
+    assert not np.shares_memory(evaluator.input_buffer(4), theirs[0])
     starts = [GAME, azpy.parse_state("connect_four", "4 4 3")]
 
     def visits(start: Any) -> list[int]:
