@@ -132,16 +132,17 @@ def test_tf32_is_near_fp32(cpu: OnnxEvaluator) -> None:
 
 def test_the_exported_network_runs_on_cuda_whole() -> None:
     from azpy.network import to_onnx
-    from azpy.onnx import _nodes_by_provider, _open_on_gpu, import_onnxruntime
     from azpy.providers import provider_options
+    from azpy.sessions import import_onnxruntime, nodes_by_provider, open_on_gpu
 
     for game, spec in (("connect_four", "5x64"), ("pig", "2x64")):
         state = azpy.make_game(game)
         model = to_onnx(Network(state.obs_shape, state.num_actions, spec))
         device = Device("cuda")
         ort = import_onnxruntime(device)
-        options = provider_options(device, "fp32", BUCKETS, state.obs_shape, 1, Path(), ort.__version__)
-        nodes = _nodes_by_provider(_open_on_gpu(ort, model, device, options))
+        inputs = {"observations": state.obs_shape}
+        options = provider_options(device, "fp32", BUCKETS, inputs, 1, Path(), ort.__version__)
+        nodes = nodes_by_provider(open_on_gpu(ort, model, device, options))
         assert misplaced(nodes, device) is None
         assert "CPUExecutionProvider" not in nodes
 

@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import sys
-import threading
 import types
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from numpy.typing import NDArray
 
 from azpy import providers
 from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError
-from azpy.onnx import OnnxEvaluator, _OnGpu
+from azpy.onnx import OnnxEvaluator
 from azpy.providers import BUCKETS, Device, bucket_of, chunks, misplaced, parse_devices
-from fake_onnxruntime import ACTIONS, CPU, CUDA, TENSORRT, Session, answer, install
+from fake_onnxruntime import CPU, CUDA, TENSORRT, Session, answer, install
 
 MODEL = b"any model"
 
@@ -42,8 +41,8 @@ def test_devices_by_name() -> None:
 @pytest.mark.parametrize(
     ("device", "precision", "text"),
     [
-        ("cpu", "fp16", "CPU computes in fp32, not 'fp16': fp16 needs device=\"tensorrt\", or TorchEvaluator"),
-        ("cuda", "bf16", "CUDA computes in fp32 or tf32, not 'bf16'"),
+        ("cpu", "fp16", "CPU computes in fp32, not 'fp16': fp16 needs device=\"cuda\", or TorchEvaluator"),
+        ("auto", "bf16", "CPU computes in fp32, not 'bf16'"),
         ("tensorrt", "tf32", 'tf32 needs device="cuda"'),
         ("auto", "tf32", "CPU computes in fp32, not 'tf32'"),
         ("cuda", "int4", "no provider has it"),
@@ -235,7 +234,7 @@ def test_a_missing_driver_is_named_before_anything_to_install(
     changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, **changes)
-    monkeypatch.setattr("azpy.onnx.driver_problem", lambda index=0: "there is no NVIDIA driver here")
+    monkeypatch.setattr("azpy.sessions.driver_problem", lambda index=0: "there is no NVIDIA driver here")
     with pytest.raises(DeviceError, match=r"^CUDA cannot be used: there is no NVIDIA driver here$"):
         OnnxEvaluator(MODEL, "cuda")
 
@@ -327,136 +326,6 @@ def test_the_cpu_asks_nothing_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine.calls == ["session"]
     assert evaluator.fork()._runner is evaluator._runner
     assert evaluator.description == "CPU, fp32, 3 threads a batch"
-
-
-# Buckets
-
-
-@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 32, 33, 200, 512, 513, 1100])
-def test_padding_and_chunks_change_no_row(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda")
-    evaluator.evaluate_batch(rows(512, seed=9) * 100)  # what earlier batches leave behind must not show
-    machine.batches.clear()
-    logits, values = evaluator.evaluate_batch(rows(count))
-    expected_logits, expected_values = answer(rows(count))
-    np.testing.assert_array_equal(logits, expected_logits)
-    np.testing.assert_array_equal(values, expected_values)
-    assert logits.shape == (count, ACTIONS)
-    assert logits.dtype == values.dtype == np.float32
-    assert machine.batches == [bucket for _, _, bucket in chunks(count, BUCKETS)]
-
-
-def test_an_answer_is_not_changed_by_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda")
-    logits, values = evaluator.evaluate_batch(rows(5))
-    kept = logits.copy(), values.copy()
-    evaluator.evaluate_batch(rows(5, seed=1))
-    np.testing.assert_array_equal(logits, kept[0])
-    np.testing.assert_array_equal(values, kept[1])
-
-
-def test_every_bucket_is_prepared_before_the_first_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch)
-    OnnxEvaluator(MODEL, "cuda", buckets=(2, 4, 6))
-    assert machine.batches[:3] == [2, 4, 6]
-    assert sorted(shape for shape, _, _ in machine.memory if len(shape) == 4) == [(n, 2, 3, 3) for n in (2, 4, 6)]
-
-
-def test_rows_that_differ_between_buckets_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
-    assert OnnxEvaluator(MODEL, "cuda").row_exact
-    exact = Session.run_with_iobinding
-
-    def inexact(self: Session, binding: Any, options: Any = None) -> None:
-        exact(self, binding, options)
-        binding.bound["values"].array[:] += np.float32(1e-6) * (len(binding.bound["values"].array) == 256)
-
-    monkeypatch.setattr(Session, "run_with_iobinding", inexact)
-    assert not OnnxEvaluator(MODEL, "cuda").row_exact
-
-
-def test_a_fork_on_a_gpu_has_a_session_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda", buckets=(8,))
-    before = len(machine.gpu_sessions)
-    fork = evaluator.fork()
-    assert len(machine.gpu_sessions) == before + 1
-    assert (fork.network_id, fork.device, fork.row_exact) == (evaluator.network_id, "cuda:0", True)
-    wrong: list[int] = []
-
-    def work(mine: OnnxEvaluator, seed: int) -> None:
-        expected = answer(rows(5, seed))[0]
-        wrong.append(sum(not (mine.evaluate_batch(rows(5, seed))[0] == expected).all() for _ in range(100)))
-
-    threads = [threading.Thread(target=work, args=(mine, n)) for n, mine in enumerate((evaluator, fork, evaluator))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == [0, 0, 0]
-
-
-@pytest.mark.parametrize("cuda_graph", [True, False])
-def test_forks_take_turns_where_graphs_are_recorded(cuda_graph: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ONNX Runtime's recording fails when another thread copies to the GPU meanwhile."""
-    install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda", buckets=(8,), cuda_graph=cuda_graph)
-    forks = [evaluator, evaluator.fork()]
-    both_inside = threading.Barrier(2)
-    met: list[bool] = []
-
-    def meets(*_: Any) -> None:
-        try:
-            both_inside.wait(timeout=0.2 if cuda_graph else 20)
-            met.append(True)
-        except threading.BrokenBarrierError:
-            met.append(False)
-
-    monkeypatch.setattr(Session, "run_with_iobinding", meets)
-    threads = [threading.Thread(target=fork.evaluate_batch, args=(rows(5),)) for fork in forks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert met == [not cuda_graph] * 2
-
-
-def test_buckets_work_with_the_real_onnx_runtime() -> None:
-    """The calls that a GPU gets, made on memory of the CPU: names, shapes and copies are the real ones."""
-    import onnxruntime
-
-    from test_onnx import make_model
-
-    session = onnxruntime.InferenceSession(make_model(), providers=[CPU])
-    evaluator = OnnxEvaluator(make_model())
-    runner = _OnGpu(onnxruntime, lambda: session, ("cpu", 0), evaluator.signature, (4, 16), cuda_graph=True)
-    for count in (1, 4, 5, 16, 37):
-        logits, values = runner.run(rows(count, seed=count))
-        expected_logits, expected_values = evaluator.evaluate_batch(rows(count, seed=count))
-        np.testing.assert_array_equal(logits, expected_logits)
-        np.testing.assert_array_equal(values, expected_values)
-    kept = logits.copy()
-    runner.run(rows(37, seed=1))
-    np.testing.assert_array_equal(logits, kept)
-
-
-def test_a_bucket_s_memory_has_the_form_of_the_model() -> None:
-    """Other names, priors, and values [B, 1], with the real ONNX Runtime on memory of the CPU."""
-    import onnxruntime
-
-    from test_onnx import make_priors_model
-
-    model = make_priors_model(batch=4)
-    evaluator = OnnxEvaluator(model)
-    session = onnxruntime.InferenceSession(model, providers=[CPU])
-    runner = _OnGpu(onnxruntime, lambda: session, ("cpu", 0), evaluator.signature, (4,), cuda_graph=False)
-    for count in (1, 4, 11):
-        priors, values = runner.run(rows(count, seed=count))
-        logits, expected = evaluator.evaluate_batch(rows(count, seed=count))
-        np.testing.assert_array_equal(np.log(priors), logits)
-        np.testing.assert_array_equal(values, expected)
 
 
 # TensorRT
