@@ -124,7 +124,7 @@ def with_form(model: bytes, signature: Signature, form: Form) -> bytes:
     try:
         import onnx
     except ImportError as error:
-        raise MissingPackageError('planes as bytes need onnx: pip install "azpy[train]"') from error
+        raise MissingPackageError("planes as bytes need onnx: pip install onnx") from error
     try:
         proto = onnx.load_from_string(model)
         opset = next(each.version for each in proto.opset_import if each.domain in {"", "ai.onnx"})

@@ -48,7 +48,7 @@ def to_half(model: bytes, precision: str) -> bytes:
         import onnxruntime
         from onnx import version_converter
     except ImportError as error:
-        raise MissingPackageError(f'{precision} needs {error.name}: pip install "azpy[train]"') from error
+        raise MissingPackageError(f"{precision} needs {error.name}: pip install {error.name}") from error
     try:
         proto = onnx.load_from_string(model)
         opset = next(each.version for each in proto.opset_import if each.domain in {"", "ai.onnx"})

@@ -16,6 +16,7 @@ import pytest
 
 from azpy.errors import DeviceError
 from azpy.gpu import OnGpu
+from azpy.sessions import open_on_cpu
 
 CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
 ACTIONS = 9
@@ -232,7 +233,7 @@ def gpu_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, list[An
 
     def open_session(ort: Any, data: bytes, device: Any, providers: list[Any]) -> Any:
         opened.append((data, providers))
-        return ort.InferenceSession(data, providers=[CPU])
+        return open_on_cpu(ort, data, 1, "the model")
 
     def on_cpu(ort: Any, open_it: Any, memory: Any, *rest: Any) -> OnGpu:
         assert memory[0] == "cuda"

@@ -182,7 +182,7 @@ def test_a_model_that_is_none_and_a_missing_package_are_named(monkeypatch: pytes
     with pytest.raises(ModelError, match="cannot be converted to fp16"):
         to_half(b"nonsense", "fp16")
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(MissingPackageError, match=r'bf16 needs onnx: pip install "azpy\[train\]"'):
+    with pytest.raises(MissingPackageError, match="bf16 needs onnx: pip install onnx"):
         to_half(network("pig"), "bf16")
 
 

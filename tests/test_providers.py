@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from azpy import providers
 from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError
 from azpy.onnx import OnnxEvaluator
-from azpy.providers import BUCKETS, Device, bucket_of, chunks, misplaced, parse_devices
+from azpy.providers import BUCKETS, Device, bucket_of, chunks, misplaced, parse_devices, provider_options
 from fake_onnxruntime import CPU, CUDA, TENSORRT, Session, answer, install
 
 MODEL = b"any model"
@@ -328,7 +328,59 @@ def test_the_cpu_asks_nothing_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert evaluator.description == "CPU, fp32, 3 threads a batch"
 
 
-# TensorRT
+# Options of providers
+
+
+FLOATS, COMPACT = {"observations": (2, 3, 3)}, {"azpy_bytes": (120, 8, 8), "azpy_actions": (218,)}
+
+
+def planned(kind: str, precision: str, inputs: Any = FLOATS, **changes: Any) -> dict[str, dict[str, str]]:
+    arguments: dict[str, Any] = {"network_id": 0xABC, "cache_dir": Path("/cache"), "runtime_version": "1.31.1"}
+    return dict(provider_options(Device(kind, 2), precision, (8, 64, 256), inputs, **(arguments | changes)))
+
+
+@pytest.mark.parametrize("cuda_graph", [True, False])
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16"])
+def test_options_of_cuda(precision: str, cuda_graph: bool) -> None:
+    expected = {"device_id": "2", "cudnn_conv_algo_search": "HEURISTIC", "use_tf32": str(int(precision == "tf32"))}
+    expected |= {"enable_cuda_graph": "1"} if cuda_graph else {}
+    assert planned("cuda", precision, cuda_graph=cuda_graph) == {CUDA: expected}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
+def test_options_of_tensorrt(precision: str) -> None:
+    both = planned("tensorrt", precision)
+    assert list(both) == [TENSORRT, CUDA]  # what TensorRT cannot take runs on the same GPU
+    assert both[CUDA] == planned("cuda", "fp32")[CUDA]
+    expected = {
+        "device_id": "2",
+        "trt_engine_cache_enable": "1",
+        "trt_engine_cache_path": "/cache",
+        "trt_engine_cache_prefix": f"azpy-0000000000000abc-{precision}-8-256-observations2x3x3-ort1.31.1",
+        "trt_timing_cache_enable": "1",
+        "trt_timing_cache_path": "/cache",
+        "trt_builder_optimization_level": "3",
+        "trt_context_memory_sharing_enable": "1",
+        "trt_profile_min_shapes": "observations:8x2x3x3",
+        "trt_profile_opt_shapes": "observations:64x2x3x3",
+        "trt_profile_max_shapes": "observations:256x2x3x3",
+    }
+    expected |= {} if precision == "fp32" else {f"trt_{precision}_enable": "1"}
+    assert both[TENSORRT] == expected
+
+
+def test_profiles_have_all_inputs_and_engines_their_form() -> None:
+    options = planned("tensorrt", "fp16", COMPACT)[TENSORRT]
+    assert options["trt_profile_min_shapes"] == "azpy_bytes:8x120x8x8,azpy_actions:8x218"
+    assert options["trt_profile_max_shapes"] == "azpy_bytes:256x120x8x8,azpy_actions:256x218"
+    prefixes = {
+        planned("tensorrt", precision, inputs, **changes)[TENSORRT]["trt_engine_cache_prefix"]
+        for precision in ("fp32", "fp16", "bf16")
+        for inputs in (FLOATS, COMPACT, {"theirs/x:0": (2, 3, 3)})
+        for changes in ({}, {"network_id": 0xDEF}, {"runtime_version": "1.32.0"})
+    }
+    assert len(prefixes) == 27
+    assert not [prefix for prefix in prefixes if set("/:") & set(prefix)]  # it begins a file's name
 
 
 def test_tensorrt_s_engines_are_kept_by_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -336,32 +388,16 @@ def test_tensorrt_s_engines_are_kept_by_weights(monkeypatch: pytest.MonkeyPatch,
     cache = tmp_path / "new" / "engines"
     one = OnnxEvaluator(MODEL, "tensorrt", buckets=(8, 64, 256), cache_dir=cache)
     other = OnnxEvaluator(b"other weights", "tensorrt:1", buckets=(8, 64, 256), cache_dir=cache)
-    first, second = (options_of(session, TENSORRT) for session in machine.gpu_sessions)
-    assert first["trt_engine_cache_prefix"] == f"azpy-{one.network_id:016x}-fp32-8-256-ort1.31.1"
-    assert f"{other.network_id:016x}" in second["trt_engine_cache_prefix"]
-    assert first["trt_engine_cache_prefix"] != second["trt_engine_cache_prefix"]
-    assert first["trt_engine_cache_enable"] == first["trt_timing_cache_enable"] == "1"
-    assert first["trt_engine_cache_path"] == first["trt_timing_cache_path"] == str(cache)
+    half = OnnxEvaluator(MODEL, "tensorrt", buckets=(8, 64, 256), cache_dir=cache, precision="fp16")
+    options = [options_of(session, TENSORRT) for session in machine.gpu_sessions]
+    for evaluator, given in zip((one, other, half), options, strict=True):
+        assert given["trt_engine_cache_prefix"].startswith(f"azpy-{evaluator.network_id:016x}-")
+        assert given["trt_engine_cache_path"] == given["trt_timing_cache_path"] == str(cache)
+    assert len({given["trt_engine_cache_prefix"] for given in options}) == 3
     assert cache.is_dir()
-    assert first["trt_profile_min_shapes"] == "observations:8x2x3x3"
-    assert first["trt_profile_opt_shapes"] == "observations:64x2x3x3"
-    assert first["trt_profile_max_shapes"] == "observations:256x2x3x3"
-    assert not {"trt_fp16_enable", "trt_bf16_enable"} & first.keys()
-    assert [name for name, _ in machine.gpu_sessions[1].asked] == [TENSORRT, CUDA]
     assert {options["device_id"] for _, options in machine.gpu_sessions[1].asked} == {"1"}
     assert one.description == "TensorRT, GPU 0, fp32, batches of 8, 64, 256 rows"
-
-
-@pytest.mark.parametrize("precision", ["fp16", "bf16"])
-def test_tensorrt_s_precision_is_an_option_and_in_the_prefix(
-    precision: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    machine = install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "tensorrt", precision=precision, cache_dir=tmp_path)
-    options = options_of(machine.gpu_sessions[0], TENSORRT)
-    assert {name for name in options if name.endswith("16_enable")} == {f"trt_{precision}_enable"}
-    assert f"-{precision}-" in options["trt_engine_cache_prefix"]
-    assert f"TensorRT, GPU 0, {precision}" in evaluator.description
+    assert half.description == "TensorRT, GPU 0, fp16, batches of 8, 64, 256 rows"
 
 
 def test_engines_that_cannot_be_kept_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
