@@ -377,7 +377,7 @@ class Claims:
         (Claims([0.5, 1.5, 127.5], [2]), None),
         (Claims([1 / 300, 65535 / 300], [300]), None),
         (Claims([0.3], None), None),
-        (Claims([0.0, 0.3], [2]), "0.3 at row 0, column 1 of plane 0"),
+        (Claims([0.0, 0.3], [2]), "at row 0, column 1 of plane 0"),
         (Claims([128.0], [2]), "128.0 at row 0"),
         (Claims([-1.0], [1]), "-1.0 at row 0"),
         (Claims([0.0], [0]), "plane_divisors [0]"),

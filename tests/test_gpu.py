@@ -372,7 +372,7 @@ def chess() -> tuple[azpy.State, bytes, NDArray[np.float32]]:
     """Chess, a model of it, and 600 positions."""
     start = azpy.make_game("chess")
     model = probe_model(start.obs_shape, start.num_actions, layers=6, channels=64)
-    rng, state, observations = np.random.default_rng(0), start.clone(), []
+    rng, state, observations = np.random.default_rng(0), start.clone(), list[NDArray[np.float32]]()
     while len(observations) < 600:
         if state.is_terminal:
             state = start.clone()
@@ -406,13 +406,9 @@ def test_bytes_and_legal_actions_say_what_floats_say(
 
 def test_searches_with_a_form_find_what_others_find(chess: tuple[azpy.State, bytes, NDArray[np.float32]]) -> None:
     start, model, _ = chess
-    visits = [
-        azpy.Search(OnnxEvaluator(model, "cuda", game=start, compact=compact), simulations=200, eval_batch=4)
-        .run(start)
-        .visits
-        for compact in (False, True)
-    ]
-    np.testing.assert_array_equal(*visits)
+    plain, compact = (OnnxEvaluator(model, "cuda", game=start, compact=compact) for compact in (False, True))
+    expected = azpy.Search(plain, simulations=200, eval_batch=4).run(start).visits
+    np.testing.assert_array_equal(azpy.Search(compact, simulations=200, eval_batch=4).run(start).visits, expected)
 
 
 def test_memory_is_page_locked_and_lent(cuda: OnnxEvaluator) -> None:
