@@ -128,7 +128,7 @@ class OnGpu:
         self._form, self._num_actions = form, signature.num_actions
         self._records = cuda_graph
         self._driver = driver
-        self._busy = threading.Lock()  # the device's memory holds one batch at a time
+        self._lock = threading.Lock()  # the device's memory holds one batch at a time
         self._thread = threading.local()  # its _Host, and whether it has recorded
         with _TURNS.alone() if cuda_graph else _TURNS.shared():
             session = open_session()
@@ -160,7 +160,7 @@ class OnGpu:
         """Policy [B, A], or [B, L] of the given actions, and values [B] of any number of rows as they travel."""
         rows = len(observations)
         host = self._host(rows)
-        with self._busy:
+        with self._lock:
             if self._records and not getattr(self._thread, "recorded", False):
                 with _TURNS.alone():
                     self._prepare()
