@@ -130,8 +130,9 @@ class OnGpu:
         self._driver = driver
         self._lock = threading.Lock()  # the device's memory holds one batch at a time
         self._thread = threading.local()  # its _Host, and whether it has recorded
-        with _TURNS.alone() if cuda_graph else _TURNS.shared():
+        with _TURNS.shared():
             session = open_session()
+        with _TURNS.alone() if cuda_graph else _TURNS.shared():
             try:
                 self._lanes = {
                     rows: _Lane(ort, session, memory, rows, signature, form, number if cuda_graph else None)
@@ -178,8 +179,7 @@ class OnGpu:
         host: _Host | None = getattr(self._thread, "host", None)
         if host is None or host.capacity < needed:
             with _TURNS.shared():
-                host = _Host(needed, self._form, self._num_actions, self._driver)
-            self._thread.host = host
+                self._thread.host = host = _Host(needed, self._form, self._num_actions, self._driver)
         return host
 
     def fork(self) -> "OnGpu":

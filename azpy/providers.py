@@ -44,7 +44,7 @@ _TITLES = {"cpu": "CPU", "cuda": "CUDA", "tensorrt": "TensorRT"}
 _PRECISIONS = {"cpu": ("fp32",), "cuda": ("fp32", "tf32", "fp16", "bf16"), "tensorrt": ("fp32", "fp16", "bf16")}
 # What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
 _AUTO = ("cuda", "cpu")
-# TensorRT's own default, of 0 to 5: below 3 engines are slower, above it they take several times as long to build.
+# TensorRT's own default, of 0 to 5: lower ones try fewer kernels, higher ones take longer to build.
 _TRT_LEVEL = "3"
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 # A GPU provider leaves these to the CPU on purpose: they work on sizes, not on numbers.
@@ -193,7 +193,7 @@ def provider_options(
         "trt_engine_cache_enable": "1",
         "trt_engine_cache_path": str(cache_dir),
         "trt_engine_cache_prefix": f"azpy-{network_id:016x}-{precision}-{least}-{most}-{form}-ort{runtime_version}",
-        # What kernels took, by layer and GPU: the next network of this form builds in a fraction of the time.
+        # What kernels took, by layer and GPU: the next network of this form need not have them timed again.
         "trt_timing_cache_enable": "1",
         "trt_timing_cache_path": str(cache_dir),
         "trt_builder_optimization_level": _TRT_LEVEL,

@@ -82,9 +82,11 @@ class Spy:
         self.legal: list[NDArray[np.int32]] = []
 
     def input_buffer(self, rows: int) -> NDArray[Any]:
-        return np.full((rows, *self.form.shape), 9, self.form.dtype)
+        self.memory = np.full((rows, *self.form.shape), 9, self.form.dtype)
+        return self.memory
 
     def evaluate_batch(self, observations: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        assert observations is self.memory  # what was lent, not another array that looks at it
         self.calls.append("all")
         self.seen.append(observations.copy())
         return self._answer(observations)
@@ -92,6 +94,7 @@ class Spy:
     def evaluate_legal(
         self, observations: NDArray[Any], actions: NDArray[np.int32]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        assert observations is self.memory
         self.calls.append("legal")
         self.seen.append(observations.copy())
         self.legal.append(actions.copy())
