@@ -241,6 +241,19 @@ def test_answers_are_the_same_to_the_bit(game: str) -> None:
     np.testing.assert_array_equal(values_again, values)
 
 
+def test_numbers_that_take_two_bytes_do_so_to_the_bit() -> None:
+    state = azpy.parse_state("chess", "4k3/8/8/8/8/8/8/R3K2R w KQ - 12 140")
+    observations = state.observation()[None]
+    assert observations[0, 113, 0, 0] == np.float32(278 / 512)
+    spy = Spy("chess")
+    azpy.Search(spy, simulations=1).run(state)
+    np.testing.assert_array_equal(as_floats(spy.seen[0], spy.divisors or []), observations)
+    model = model_of("chess")
+    plain, compact = OnnxEvaluator(model, game=state), OnnxEvaluator(model, game=state, compact=True)
+    np.testing.assert_array_equal(compact._form.packed(observations), spy.seen[0])
+    np.testing.assert_array_equal(compact.evaluate_batch(observations)[0], plain.evaluate_batch(observations)[0])
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("game", ["chess", "connect_four", "backgammon"])
 def test_searches_are_the_same_visit_for_visit(game: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
