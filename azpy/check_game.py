@@ -45,7 +45,7 @@ from azpy.game_checks import (
 from azpy.games import PREFIX
 from azpy.perspective import Clash, Line, Path, Perspective, Warned, opposed
 from azpy.positions import Position, board_of, make_position, name_of, python_game
-from azpy.state_checks import Mirrors, check_refusals, check_text
+from azpy.state_checks import Mirrors, check_planes, check_refusals, check_text
 
 __all__ = ["Finding", "Report", "check_game"]
 
@@ -350,6 +350,7 @@ class _Checker:
             if isinstance(walked, State):
                 check_refusals(walked, facts, len(line))
                 check_text(walked, self.start)
+                check_planes(walked)
         except Broken as broken:
             raise Failed(line[:ply], broken) from None
         return look
@@ -428,6 +429,7 @@ class _Checker:
                 if isinstance(position, State):
                     check_refusals(position, facts, len(line))
                     check_text(position, self.start)
+                    check_planes(position)
                 if mirrors is not None:
                     mirrors.check(position, facts)
             except Broken as broken:

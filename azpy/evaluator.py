@@ -35,8 +35,13 @@ class Evaluator(Protocol):
     Optional attributes, looked up when a search or self-play is made:
 
     * ``fork() -> Evaluator``: an evaluator of its own for another thread.
-    * ``input_buffer(rows) -> array``: memory to fill instead of the search's own, C-contiguous float32
-      [rows, C, H, W]; asked for before each batch and handed back as its `observations`.
+    * ``input_buffer(rows) -> array or None``: memory to fill instead of the search's own, C-contiguous float32
+      [rows, C, H, W]; asked for before each batch and handed back as its `observations`. Where the game's planes are
+      bytes (`State.plane_divisors`) it may be uint8 [rows, C', H, W]: n of every value n / divisor, and behind the C
+      planes the high bytes of those whose divisor is above 255, C' in all.
+    * ``legal_width: int`` and ``evaluate_legal(observations, actions) -> (logits, values)``: asked in place of
+      `evaluate_batch` where no row has more than L = `legal_width` legal actions. `actions` [rows, L] int32 are those
+      of each row, ascending, with zeros behind; the logits [rows, L] are theirs, those of the zeros are ignored.
     * ``network_id: int``: a nonzero 64-bit hash of the network's weights. Without it no answer is kept; with it, equal
       positions are asked once as long as the network is the same.
 
@@ -145,9 +150,13 @@ class CheckedEvaluator(ABC):
     def _probe_rows(self) -> bool:
         """Compares the bits of the same rows in batches of 1, 2 and 7, and in the larger ones of the device."""
         sizes = (_PROBE_ROWS, 1, 2, *self._larger_batches)
-        rows = np.random.default_rng(0).random((max(sizes), *self.obs_shape), np.float32)
+        rows = self._some_rows(max(sizes))
         answers = [self._in_batches_of(size, rows) for size in sizes]
         return all(answer == answers[0] for answer in answers)
+
+    def _some_rows(self, count: int) -> NDArray[np.float32]:
+        """Observations [B, C, H, W] to compare answers on."""
+        return np.random.default_rng(0).random((count, *self.obs_shape), np.float32)
 
     def _in_batches_of(self, size: int, rows: NDArray[np.float32]) -> tuple[bytes, bytes]:
         parts = [self._evaluate(rows[begin : begin + size]) for begin in range(0, _PROBE_ROWS, size)]

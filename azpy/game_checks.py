@@ -142,6 +142,10 @@ RULES = {
         "each symmetry permutes actions and planes alike, and another one undoes it",
         "see num_symmetries, symmetric_action and symmetric_observation; num_symmetries 1 has none",
     ),
+    "planes": Rule(
+        "planes and legal actions are as the game says they are",
+        "see Game::plane_divisors and Game::most_legal_actions; without them nothing is assumed",
+    ),
     "text": Rule("a position that is written as text is read back the same", "see Game::to_text and Game::parse"),
     "process": Rule(
         "the game is the same in another process",

@@ -1,9 +1,9 @@
-"""An int8 twin of a model for the CPU, and the gate that it passes before it plays.
+"""An int8 twin of a model for the CPU.
 
 ONNX Runtime's static quantization: convolutions in int8, with a scale for each output channel and scales of
 activations measured on positions; the heads' matrices, where rounding shows most and costs least, stay in fp32. A
-network without convolutions is quantized whole. Knows nothing of torch, search or
-run folders.
+network without convolutions is quantized whole. `azpy/parity.py` says whether it may play. Knows nothing of torch,
+search or run folders.
 """
 
 import contextlib
@@ -11,9 +11,8 @@ import io
 import logging
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,85 +22,16 @@ from azpy.errors import MissingPackageError, ModelError
 from azpy.evaluator import first_line
 from azpy.machine import cpu_flags
 from azpy.onnx import OnnxEvaluator
+from azpy.parity import Drift, drift, held_out
 
-__all__ = ["Drift", "drift", "has_int8", "to_int8", "twin_of"]
+__all__ = ["has_int8", "to_int8", "twin_of"]
 
 # Instructions that multiply 8-bit integers and add into 32 bits. Without them ONNX Runtime adds two products in 16
 # bits, which overflows unless weights have 7 bits (its documentation of quantization, "reduce_range").
 _INT8_FLAGS = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}
-_CALIBRATION_ROWS, _DRIFT_ROWS = 512, 2048
+_CALIBRATION_ROWS = 512
 _ROWS_AT_ONCE = 128
 _MATRICES = {"Gemm", "MatMul"}
-
-
-class _Evaluator(Protocol):
-    def evaluate_batch(
-        self, observations: NDArray[np.float32], /
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]: ...
-
-
-@dataclass(frozen=True)
-class Drift:
-    """How far a model's answers are from those of another, over some positions.
-
-    Attributes:
-        policy: mean KL(theirs || its) over the legal actions, in nats.
-        value: root mean square of the differences between the values.
-        agreement: share of the positions where both like the same action best.
-    """
-
-    policy: float
-    value: float
-    agreement: float
-
-    # Some times what trained networks show: benches/int8.py.
-    MOST_POLICY = 0.01
-    MOST_VALUE = 0.05
-    LEAST_AGREEMENT = 0.93
-
-    def __str__(self) -> str:
-        values = f"values by {self.value:.2g}, best actions agree in {self.agreement:.1%}"
-        return f"policies differ by {self.policy:.2g} nats, {values}"
-
-    @property
-    def too_far(self) -> str:
-        """What is beyond its limit, in words; nothing if all is well."""
-        beyond = []
-        if not self.policy <= self.MOST_POLICY:
-            beyond.append(f"policies differ by {self.policy:.2g} nats, at most {self.MOST_POLICY:g} is allowed")
-        if not self.value <= self.MOST_VALUE:
-            beyond.append(f"values differ by {self.value:.2g}, at most {self.MOST_VALUE:g} is allowed")
-        if not self.agreement >= self.LEAST_AGREEMENT:
-            beyond.append(
-                f"best actions agree in {self.agreement:.0%}, at least {self.LEAST_AGREEMENT:.0%} is asked for"
-            )
-        return "; ".join(beyond)
-
-
-def drift(model: _Evaluator, twin: _Evaluator, observations: NDArray[np.float32], legal: NDArray[np.bool_]) -> Drift:
-    """How far `twin` is from `model`.
-
-    Args:
-        model: the one that is right.
-        twin: the other.
-        observations: [B, C, H, W] float32; other positions than those a twin was calibrated on.
-        legal: [B, A], at least one action a row.
-    """
-    (logits, values), (twin_logits, twin_values) = (each.evaluate_batch(observations) for each in (model, twin))
-    log_priors, twin_log_priors = _log_softmax(logits, legal), _log_softmax(twin_logits, legal)
-    gaps = np.subtract(log_priors, twin_log_priors, where=legal, out=np.zeros_like(log_priors))
-    return Drift(
-        policy=float((np.exp(log_priors) * gaps).sum(1).mean()),
-        value=float(np.sqrt(np.mean((values.astype(np.float64) - twin_values) ** 2))),
-        agreement=float(np.mean(log_priors.argmax(1) == twin_log_priors.argmax(1))),
-    )
-
-
-def _log_softmax(logits: NDArray[np.float32], legal: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Over the legal actions; the others are -inf."""
-    masked = np.where(legal, logits.astype(np.float64), -np.inf)
-    masked -= masked.max(1, keepdims=True)
-    return np.asarray(masked - np.log(np.exp(masked).sum(1, keepdims=True)))
 
 
 def has_int8() -> bool:
@@ -122,9 +52,8 @@ def twin_of(model: bytes, buffer: _core.ReplayBuffer, seed: int) -> tuple[bytes,
         MissingPackageError: the package onnx or onnxruntime is not installed.
     """
     positions, *_ = buffer.sample(_CALIBRATION_ROWS, seed=2 * seed)
-    others, legal, *_ = buffer.sample(_DRIFT_ROWS, seed=2 * seed + 1)
     twin = to_int8(model, positions)
-    return twin, drift(OnnxEvaluator(model), OnnxEvaluator(twin), others, legal)
+    return twin, drift(OnnxEvaluator(model), OnnxEvaluator(twin), *held_out(buffer, seed))
 
 
 def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:

@@ -7,6 +7,7 @@ when a provider does not load. Option names are those of ONNX Runtime's CUDA and
 import ctypes
 import importlib.metadata
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,10 +39,13 @@ BUCKETS = (8, 32, 128, 256, 512)
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 _TITLES = {"cpu": "CPU", "cuda": "CUDA", "tensorrt": "TensorRT"}
-# What a provider does by its options alone, with a float32 model. The first is the default.
-_PRECISIONS = {"cpu": ("fp32",), "cuda": ("fp32", "tf32"), "tensorrt": ("fp32", "fp16", "bf16")}
+# What can be had on a device of a float32 model. The first is the default. TensorRT and TF32 need no more than options;
+# for half precision on CUDA the model is converted.
+_PRECISIONS = {"cpu": ("fp32",), "cuda": ("fp32", "tf32", "fp16", "bf16"), "tensorrt": ("fp32", "fp16", "bf16")}
 # What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
 _AUTO = ("cuda", "cpu")
+# TensorRT's own default, of 0 to 5: lower ones try fewer kernels, higher ones take longer to build.
+_TRT_LEVEL = "3"
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 # A GPU provider leaves these to the CPU on purpose: they work on sizes, not on numbers.
 _SHAPE_OPS = {"Shape", "Size", "Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Slice", "Cast", "Constant"}
@@ -124,7 +128,7 @@ def name_devices(device: str, numbers: str | None) -> tuple[str, ...]:
 
 
 def check_precision(device: Device, precision: str) -> None:
-    """Refuses a precision that the provider cannot give a float32 model by its options.
+    """Refuses a precision that a float32 model cannot have on a device.
 
     Raises:
         SettingsError: says where it can be had.
@@ -146,12 +150,11 @@ def provider_options(
     device: Device,
     precision: str,
     buckets: Sequence[int],
-    obs_shape: tuple[int, int, int],
+    inputs: Mapping[str, Sequence[int]],
     network_id: int,
     cache_dir: Path,
     runtime_version: str,
     cuda_graph: bool = False,
-    input_name: str = "observations",
 ) -> list[tuple[str, dict[str, str]]]:
     """The `providers` of an `InferenceSession` on a GPU.
 
@@ -161,12 +164,11 @@ def provider_options(
         device: a GPU.
         precision: one that `check_precision` lets pass.
         buckets: rows of the batches to come, ascending.
-        obs_shape: (C, H, W).
+        inputs: sizes of a row of each input, by its name: {"observations": (C, H, W)}.
         network_id: hash of the weights; TensorRT's own file names hold none, so it goes into the prefix.
         cache_dir: where TensorRT keeps its engines.
         runtime_version: ONNX Runtime's, as an engine fits one version only.
         cuda_graph: record each bucket's kernels once and replay them.
-        input_name: of the model.
     """
     cuda = {
         "device_id": str(device.index),
@@ -179,20 +181,27 @@ def provider_options(
     if device.kind == "cuda":
         return [(device.provider, cuda)]
     least, most = buckets[0], buckets[-1]
-    shapes = {
-        name: f"{input_name}:" + "x".join(str(size) for size in (rows, *obs_shape))
-        for name, rows in (("min", least), ("opt", buckets[len(buckets) // 2]), ("max", most))
-    }
+
+    def shapes(rows: int) -> str:
+        return ",".join(f"{name}:" + "x".join(map(str, (rows, *sizes))) for name, sizes in inputs.items())
+
+    # An engine is for its inputs too: a model that takes bytes has another graph than one that takes floats.
+    form = "-".join(f"{name}{'x'.join(map(str, sizes))}" for name, sizes in sorted(inputs.items()))
+    form = re.sub(r"[^A-Za-z0-9_-]", "_", form)
     tensorrt = {
         "device_id": str(device.index),
         "trt_engine_cache_enable": "1",
         "trt_engine_cache_path": str(cache_dir),
-        "trt_engine_cache_prefix": f"azpy-{network_id:016x}-{precision}-{least}-{most}-ort{runtime_version}",
+        "trt_engine_cache_prefix": f"azpy-{network_id:016x}-{precision}-{least}-{most}-{form}-ort{runtime_version}",
+        # What kernels took, by layer and GPU: the next network of this form need not have them timed again.
         "trt_timing_cache_enable": "1",
         "trt_timing_cache_path": str(cache_dir),
-        "trt_profile_min_shapes": shapes["min"],
-        "trt_profile_opt_shapes": shapes["opt"],
-        "trt_profile_max_shapes": shapes["max"],
+        "trt_builder_optimization_level": _TRT_LEVEL,
+        # One scratch memory for all of a session's engines, as they run one after another.
+        "trt_context_memory_sharing_enable": "1",
+        "trt_profile_min_shapes": shapes(least),
+        "trt_profile_opt_shapes": shapes(buckets[len(buckets) // 2]),
+        "trt_profile_max_shapes": shapes(most),
     }
     if precision in {"fp16", "bf16"}:
         tensorrt[f"trt_{precision}_enable"] = "1"

@@ -6,7 +6,7 @@ from the seed.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def repeat_game(run: StoredRun, record: GameRecord, *models: str | os.PathLike[s
         raise ModelError(
             f"game {record.game_id} cannot be repeated: the network was exchanged during its first search, ply {plies}"
         )
-    given = {model: OnnxEvaluator(model, run.settings.device_names[0], game=run.start) for model in models}
+    given = {model: _open(run, model, (network, *opponents)) for model in models}
     for model, evaluator in given.items():
         if evaluator.network_id not in (network, *opponents):
             played = " and ".join(f"{one:#018x}" for one in (network, *opponents))
@@ -99,17 +99,27 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
     for iteration in reversed(run.checkpoints()):
         for name, words in (("model.onnx", "model"), (INT8_MODEL, "int8 model")):
             data = _read(run.path / f"checkpoints/{iteration:06d}" / name)
-            if network_id(data) == network:
-                evaluator = OnnxEvaluator(data, run.settings.device_names[0], game=run.start)
-                return evaluator, f"the {words} of checkpoint {iteration}"
+            for precision in ("fp32", run.settings.precision):  # what did not pass its check played in fp32
+                if network_id(data, precision) == network:
+                    in_it = "" if precision == "fp32" else f" in {precision}"
+                    return _open(run, data, (network,)), f"the {words} of checkpoint {iteration}{in_it}"
     untrained, why_not = _untrained_model(run)
     if network_id(untrained) == network:
-        return OnnxEvaluator(untrained, run.settings.device_names[0], game=run.start), "the untrained network"
+        return _open(run, untrained, (network,)), "the untrained network"
     remain = ", ".join(map(str, run.checkpoints()))
     raise ModelError(
         f"the model that played the game, network {network:#018x}, is gone: {run.path} has "
         f"{f'checkpoints {remain}' if remain else 'no checkpoints'}{why_not}; give its file with --model if you have it"
     )
+
+
+def _open(run: StoredRun, model: str | os.PathLike[str] | bytes, played: Collection[int]) -> OnnxEvaluator:
+    """A model on the run's device, in the precision in which it played, if that can be told."""
+    device, precision = run.settings.device_names[0], run.settings.precision
+    evaluator = OnnxEvaluator(model, device, game=run.start)
+    if evaluator.network_id in played or precision in {"fp32", "int8", "auto"}:
+        return evaluator
+    return OnnxEvaluator(model, device, game=run.start, precision=precision)
 
 
 def _read(path: Path) -> bytes:

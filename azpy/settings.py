@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from azpy.about import GROUPS, About
 from azpy.errors import SettingsError, did_you_mean
 from azpy.machine import usable_cores
-from azpy.providers import name_devices
+from azpy.providers import check_precision, name_devices, parse_devices
 
 __all__ = [
     "ABOUT",
@@ -131,10 +131,10 @@ class Settings:
     precision: Annotated[
         str,
         About(
-            "in what the network plays on the CPU: int8 plays each generation's int8 twin, if that passes a check "
-            "against fp32; auto does so where the CPU has instructions for it",
+            "in what the network plays, each generation only if that passes a check against fp32: on the CPU int8, or "
+            "auto, which is int8 where the CPU has instructions for it; on a GPU fp16, bf16, or tf32 (CUDA)",
             "run",
-            words=("fp32", "int8", "auto"),
+            words=("fp32", "int8", "auto", "fp16", "bf16", "tf32"),
         ),
     ] = "fp32"
 
@@ -521,8 +521,12 @@ class Settings:
             )
         if self.deterministic and self.device != "cpu":
             raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
-        if self.precision != "fp32" and self.device != "cpu":
+        if self.precision in {"int8", "auto"} and self.device != "cpu":
             raise SettingsError(f"precision {self.precision} is for the CPU, got device {self.device!r}")
+        if self.precision not in {"int8", "auto"}:
+            for name in self.device_names:
+                for device in parse_devices(name):
+                    check_precision(device, self.precision)
         if self.deterministic and self.precision == "auto":
             raise SettingsError("deterministic runs cannot depend on the CPU: give precision fp32 or int8, not auto")
 

@@ -1,4 +1,4 @@
-"""What only games in Rust have and must keep: refusals, symmetries, a notation.
+"""What only games in Rust have and must keep: refusals, symmetries, a notation, planes as bytes.
 
 Positions are those of `azpy.State`. The same checks stand in Rust for the games that ship with azpy
 (rust/games/tests/conformance.rs); here they are for everyone's. Knows no search and no files.
@@ -9,7 +9,7 @@ import numpy as np
 from azpy._core import CHANCE, State, parse_state
 from azpy.game_checks import Broken, Facts, array_of, facts_of
 
-__all__ = ["Mirrors", "check_refusals", "check_text"]
+__all__ = ["Mirrors", "check_planes", "check_refusals", "check_text"]
 
 _TRIED = 6  # illegal actions in a position
 
@@ -42,6 +42,28 @@ def check_text(state: State, start: State) -> None:
     facts, again = facts_of(state), facts_of(back)
     if facts != again:
         raise Broken("text", f"{text!r}, read as another position: {facts.differences(again)}", "the same position")
+
+
+def check_planes(state: State) -> None:
+    """The position's planes hold what `plane_divisors` says, and no more actions are legal than it says."""
+    if state.turn < 0:
+        return
+    legal, most = len(state.legal_actions()), state.most_legal_actions
+    if legal > most:
+        raise Broken("planes", f"{legal} legal actions", f"at most {most}, as most_legal_actions says")
+    if state.plane_divisors is None:
+        return
+    divisors = np.array(state.plane_divisors, np.float32)
+    if len(divisors) != state.obs_shape[0] or not divisors.all():
+        raise Broken("planes", f"plane_divisors {state.plane_divisors}", "a number above 0 for each plane")
+    planes = array_of(state)
+    divisors = divisors[:, None, None]
+    numbers = np.rint(planes * divisors)
+    fits = (numbers >= 0) & (numbers <= np.where(divisors > 0xFF, 0xFFFF, 0xFF)) & (numbers / divisors == planes)
+    if not fits.all():
+        plane, row, column = (int(index) for index in np.argwhere(~fits)[0])
+        got = f"{planes[plane, row, column]} at row {row}, column {column} of plane {plane}"
+        raise Broken("planes", got, f"n / {state.plane_divisors[plane]} with a whole n, as plane_divisors says")
 
 
 class Mirrors:

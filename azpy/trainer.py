@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from azpy.learner import Learner, use_threads
 from azpy.machine import made_with
 from azpy.network import PARITY_TOLERANCE, Network, check_parity, to_onnx
 from azpy.onnx import OnnxEvaluator, import_onnxruntime
+from azpy.parity import drift, held_out
 from azpy.positions import make_position
 from azpy.providers import parse_devices
 from azpy.report import make_report
@@ -75,6 +76,15 @@ _OPPONENTS: dict[str, Callable[[], Player]] = {
     "mcts-100": lambda: mcts(100),
     "mcts-1000": lambda: mcts(1000),
 }
+
+
+class _Ready(NamedTuple):
+    """A model that may play: evaluators, one a device; what its checks found; its precision, and why not another."""
+
+    evaluators: list[OnnxEvaluator]
+    checks: dict[str, float]
+    precision: str
+    refused: str
 
 
 class Trainer:
@@ -121,12 +131,13 @@ class Trainer:
         self._next_game = 0
         self._model: bytes | None = None
         self._int8: bytes | None = None  # the twin, where it is what plays
-        self._int8_refused = ""
+        self._precision = "fp32"  # of what plays on a GPU
+        self._refused = ""  # why fp32 plays where something else is wanted
         self._wants_int8 = settings.precision == "int8" or (settings.precision == "auto" and has_int8())
         self._evaluators: list[OnnxEvaluator] = []  # what plays, one a device
         self._earlier: dict[int, list[OnnxEvaluator]] = {}  # by checkpoint, one a device
         self._on_tensorrt = settings.device.startswith("tensorrt")
-        self._building: Building[tuple[list[OnnxEvaluator], float]] | None = None  # what is to play next
+        self._building: Building[_Ready] | None = None  # what is to play next
         self._built: dict[str, float] = {}  # what is to be said of it in the next row
         self._self_play: _core.SelfPlay | None = None
         self._board: Board | None = None
@@ -191,6 +202,8 @@ class Trainer:
         if not all(evaluator.row_exact for evaluator in self._evaluators):
             notices.append(f"{_NOT_ROW_EXACT}: the same seed can give other games")
         later = " (int8 once a twin of it passes its check)" if self._wants_int8 and self._int8 is None else ""
+        if self._reduced != self._precision:
+            later = f" ({self._reduced} once it passes its check)"
         yield Started(
             path,
             self._settings,
@@ -243,10 +256,8 @@ class Trainer:
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
         self._recent.append(metrics)
         advice = advise(self._settings, typical(self._recent), self._cores, own_device=self._devices[0] != "cpu")
-        if self._int8_refused:
-            advice = f"fp32 plays, as the int8 model is too far from it: {self._int8_refused}" + (
-                f"; {advice}" if advice else ""
-            )
+        if self._refused:
+            advice = f"fp32 plays, as {self._refused}" + (f"; {advice}" if advice else "")
         self._time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
         with self._time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
@@ -370,19 +381,22 @@ class Trainer:
         """
         network = self._learner.averaged
         model = to_onnx(network)
+        positions = None if buffer is None or self._reduced == "fp32" else held_out(buffer, iteration)
         if self._on_tensorrt and self._evaluators:
             as_it_is = copy.deepcopy(network)
-            self._building = Building(iteration, lambda: self._open_checked(model, as_it_is, observations))
+            self._building = Building(iteration, lambda: self._open_checked(model, as_it_is, observations, positions))
             self._model = model
             return {}
-        evaluators, parity = self._open_checked(model, network, observations)
-        checks = {"parity": parity}
-        self._model, self._int8, self._evaluators = model, None, evaluators
+        ready = self._open_checked(model, network, observations, positions)
+        checks = ready.checks
+        self._model, self._int8 = model, None
+        self._evaluators, self._precision, self._refused = ready.evaluators, ready.precision, ready.refused
         if buffer is not None and self._wants_int8:
             int8, found = twin_of(model, buffer, seed=iteration)
             checks |= {"int8_policy": found.policy, "int8_value": found.value, "int8_agreement": found.agreement}
-            self._int8_refused = found.too_far
-            if not found.too_far:
+            if found.too_far:
+                self._refused = f"the int8 model is too far from it: {found.too_far}"
+            else:
                 self._int8, self._evaluators = int8, self._open(int8)
         if self._self_play is not None:
             self._self_play.swap(self._evaluators)
@@ -398,27 +412,51 @@ class Trainer:
             building.wait()
         self._building = None
         try:
-            evaluators, parity = building.take()
+            ready = building.take()
             if self._self_play is not None:
-                self._self_play.swap(evaluators)
+                self._self_play.swap(ready.evaluators)
         except DeviceError as error:
             yield Built(building.iteration, building.seconds, str(error))
             return
-        self._evaluators = evaluators
-        self._built = {"parity": parity, "build_seconds": building.seconds}
+        self._evaluators, self._precision, self._refused = ready.evaluators, ready.precision, ready.refused
+        self._built = ready.checks | {"build_seconds": building.seconds}
         yield Built(building.iteration, building.seconds)
 
+    @property
+    def _reduced(self) -> str:
+        """The precision that is wanted on a GPU."""
+        return "fp32" if self._settings.precision in {"int8", "auto"} else self._settings.precision
+
     def _open_checked(
-        self, model: bytes, network: Network, observations: NDArray[np.float32]
-    ) -> tuple[list[OnnxEvaluator], float]:
-        """`_open`, and how far what the first says is from what the network says."""
+        self,
+        model: bytes,
+        network: Network,
+        observations: NDArray[np.float32],
+        positions: tuple[NDArray[np.float32], NDArray[np.bool_]] | None,
+    ) -> "_Ready":
+        """`_open` in the precision that is wanted, if that says nearly what fp32 says on `positions`, else in fp32."""
+        precision, refused, checks = self._reduced, "", dict[str, float]()
+        if positions is not None:
+            exact = OnnxEvaluator(model, self._devices[0].replace("tensorrt", "cuda"), game=self._start)
+            checks["parity"] = check_parity(network, exact, observations)
+            try:
+                evaluators = self._open(model, precision)
+                found = drift(exact, evaluators[0], *positions)
+                for name in ("policy", "value", "agreement"):
+                    checks[f"{precision}_{name}"] = getattr(found, name)
+                refused = f"{precision} is too far from it: {found.too_far}" if found.too_far else ""
+            except ModelError as error:  # such as numbers that are too large
+                refused = f"{precision} does not do: {error}"
+            if not refused:
+                return _Ready(evaluators, checks, precision, "")
         evaluators = self._open(model)
         tolerance = _TENSORRT_TOLERANCE if self._on_tensorrt else PARITY_TOLERANCE
-        return evaluators, check_parity(network, evaluators[0], observations, tolerance)
+        checks["parity"] = check_parity(network, evaluators[0], observations, tolerance)
+        return _Ready(evaluators, checks, "fp32", refused)
 
-    def _open(self, model: bytes) -> list[OnnxEvaluator]:
+    def _open(self, model: bytes, precision: str = "fp32") -> list[OnnxEvaluator]:
         """An evaluator on each of the devices."""
-        evaluators = [OnnxEvaluator(model, device, game=self._start) for device in self._devices]
+        evaluators = [OnnxEvaluator(model, device, game=self._start, precision=precision) for device in self._devices]
         self._devices = tuple(evaluator.device for evaluator in evaluators)  # "auto" chooses once
         for evaluator in evaluators:
             self._notes += evaluator.notes
@@ -428,7 +466,8 @@ class Trainer:
 
     def _some_observations(self) -> NDArray[np.float32]:
         rng = np.random.default_rng(self._settings.seed)
-        return rng.random((_PARITY_ROWS, *self._start.obs_shape), dtype=np.float32)
+        # Ones and zeros: planes that travel as bytes hold nothing in between.
+        return rng.integers(0, 2, (_PARITY_ROWS, *self._start.obs_shape)).astype(np.float32)
 
     def _match(self, last: bool) -> Iterator[Event]:
         """The newest model against each opponent it has not met yet, on the same openings every time."""
@@ -483,7 +522,10 @@ class Trainer:
         self._run.write_report(page)
 
     def _save(self) -> str:
-        state = {"iteration": self._iteration, "next_game": self._next_game, "positions": self._window.seen}
+        state: dict[str, Any] = {"iteration": self._iteration, "next_game": self._next_game}
+        # What is still being built has not passed its check.
+        plays = self._precision if self._building is None else "fp32"
+        state |= {"positions": self._window.seen, "precision": plays}
         path = self._run.save_checkpoint(
             self._iteration,
             model=self._learner.model_arrays(),
@@ -506,7 +548,9 @@ class Trainer:
             self._iteration = checkpoints[-1]
             self._learner.load(checkpoint.model, checkpoint.optimizer)
             self._model, self._int8 = checkpoint.onnx, checkpoint.int8
-            self._evaluators = self._open(checkpoint.int8 or checkpoint.onnx)
+            passed = checkpoint.state.get("precision", "fp32")
+            self._precision = passed if passed == self._reduced else "fp32"  # the setting may have changed
+            self._evaluators = self._open(checkpoint.int8 or checkpoint.onnx, self._precision)
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])

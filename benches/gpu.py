@@ -38,10 +38,10 @@ from azpy import SelfPlay, benchmarks
 from azpy.benchmarks import Figure
 from azpy.errors import AzpyError
 from azpy.evaluator import first_line
-from azpy.int8 import drift
 from azpy.network import Network, to_onnx
 from azpy.onnx import OnnxEvaluator
 from azpy.openings import roll
+from azpy.parity import drift
 from azpy.positions import Position, is_terminal, make_position, observation_of
 from azpy.providers import BUCKETS
 from azpy.torch_evaluator import TorchEvaluator
@@ -239,16 +239,14 @@ def rows_of(count: int, subject: Subject) -> NDArray[np.float32]:
 def evaluator_alone(evaluator: Any, subject: Subject, rows: int) -> Callable[[], int]:
     """Batches from memory of the host: the evaluator's own, where it has some."""
     observations = rows_of(rows, subject)
+    lent = evaluator.input_buffer(rows) if hasattr(evaluator, "input_buffer") else None
+    if lent is not None:  # filled by Rust in self-play, on other cores
+        lent[:] = evaluator._form.packed(observations) if lent.dtype == np.uint8 else observations
 
     def run() -> int:
-        given = observations
-        if hasattr(evaluator, "input_buffer"):
-            given = evaluator.input_buffer(rows)  # filled by Rust in self-play, on other cores
-        evaluator.evaluate_batch(given)
+        evaluator.evaluate_batch(observations if lent is None else evaluator.input_buffer(rows))
         return rows
 
-    if hasattr(evaluator, "input_buffer"):
-        evaluator.input_buffer(rows)[:] = observations
     return run
 
 

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from azpy import ReplayBuffer, benchmarks
 from azpy.arena import MatchResult, Pair, SearchPlayer, play_pairs
 from azpy.evaluator import Evaluator
-from azpy.int8 import drift, has_int8, to_int8
+from azpy.int8 import has_int8, to_int8
 from azpy.machine import usable_cores
 from azpy.onnx import OnnxEvaluator
 from azpy.openings import Book
+from azpy.parity import drift
 from azpy.positions import make_position
 from azpy.settings import Settings, match_search
 from azpy.stored import StoredRun

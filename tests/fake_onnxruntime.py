@@ -3,14 +3,20 @@
 It answers row by row with sums of the row, in numpy, so that padding and chunks can be checked to the bit.
 """
 
+import ctypes
 import sys
 import time
 import types
+import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
+
+from azpy.errors import DeviceError
+from azpy.gpu import OnGpu
+from azpy.sessions import open_on_cpu
 
 CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
 ACTIONS = 9
@@ -32,6 +38,7 @@ class Machine:
     sessions: list["Session"] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     memory: list[tuple[tuple[int, ...], str, int]] = field(default_factory=list)
+    driver: Any = field(default_factory=lambda: Driver())
 
     @property
     def gpu_sessions(self) -> list["Session"]:
@@ -62,8 +69,9 @@ class RunOptions:
 
 
 class OrtValue:
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.array = np.full(shape, np.nan, np.float32)
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.array = np.zeros(shape, dtype)
+        self.array.view(np.uint8).fill(0xFF)  # NaN
 
     def update_inplace(self, data: Any) -> None:
         if data.shape != self.array.shape:
@@ -72,6 +80,40 @@ class OrtValue:
 
     def numpy(self) -> Any:
         return self.array.copy()
+
+    def data_ptr(self) -> int:
+        return int(self.array.ctypes.data)
+
+
+class Driver:
+    """Of CUDA: memory that it locks is that which it copies."""
+
+    def __init__(self) -> None:
+        self.locked: list[weakref.ref[Any]] = []
+        self.copied: list[int] = []  # rows
+        self.locks = True
+
+    def array(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        if not self.locks:
+            raise DeviceError("the CUDA driver refuses cuMemHostRegister_v2 (CUDA error 2)")
+        memory = np.full(shape, 7, dtype)
+        self.locked.append(weakref.ref(memory))
+        return memory
+
+    def upload(self, address: int, array: Any) -> None:
+        self._copy(address, array.ctypes.data, array)
+
+    def download(self, array: Any, address: int) -> None:
+        self._copy(array.ctypes.data, address, array)
+
+    def _copy(self, to: int, source: int, array: Any) -> None:
+        assert array.flags.c_contiguous
+        root = array
+        while root.base is not None:
+            root = root.base
+        assert any(memory() is root for memory in self.locked)
+        self.copied.append(len(array))
+        ctypes.memmove(to, source, array.nbytes)
 
 
 class Binding:
@@ -169,13 +211,36 @@ def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Machine:
         print(machine.preload_says, end="")
 
     def allocate(shape: tuple[int, ...], dtype: Any, device: str, index: int) -> OrtValue:
-        assert dtype is np.float32
         machine.memory.append((tuple(shape), device, index))
-        return OrtValue(tuple(shape))
+        return OrtValue(tuple(shape), dtype)
 
     module.InferenceSession, module.preload_dlls = open_session, preload
     module.OrtValue = types.SimpleNamespace(ortvalue_from_shape_and_type=allocate)
     monkeypatch.setitem(sys.modules, "onnxruntime", module)
     monkeypatch.setattr("azpy.providers.installed_runtimes", lambda: dict.fromkeys(machine.installed, "1.31.1"))
-    monkeypatch.setattr("azpy.onnx.driver_problem", lambda index=0: None)
+    monkeypatch.setattr("azpy.sessions.driver_problem", lambda index=0: None)
+    monkeypatch.setattr("azpy.gpu._driver_of", lambda index: machine.driver)
     return machine
+
+
+def gpu_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, list[Any]]]:
+    """Makes a GPU of the CPU for `OnnxEvaluator`, with the real ONNX Runtime: all but the devices is what a GPU gets.
+
+    Returns:
+        Model and providers of each session that is opened on a GPU from now on.
+    """
+    opened: list[tuple[bytes, list[Any]]] = []
+
+    def open_session(ort: Any, data: bytes, device: Any, providers: list[Any]) -> Any:
+        opened.append((data, providers))
+        return open_on_cpu(ort, data, 1, "the model")
+
+    def on_cpu(ort: Any, open_it: Any, memory: Any, *rest: Any) -> OnGpu:
+        assert memory[0] == "cuda"
+        return OnGpu(ort, open_it, ("cpu", 0), *rest)
+
+    driver = Driver()
+    monkeypatch.setattr("azpy.onnx.open_on_gpu", open_session)
+    monkeypatch.setattr("azpy.onnx.OnGpu", on_cpu)
+    monkeypatch.setattr("azpy.gpu._driver_of", lambda index: driver)
+    return opened

@@ -68,7 +68,7 @@ def test_cuda_says_what_the_cpu_says(count: int, cpu: OnnxEvaluator, cuda: OnnxE
 
 def test_it_says_where_it_runs(cuda: OnnxEvaluator) -> None:
     assert cuda.device == "cuda:0"
-    assert cuda.description == "CUDA, GPU 0, fp32, batches of 8, 32, 128, 256, 512 rows"
+    assert cuda.description == "CUDA, GPU 0, fp32, batches of 8, 32, 128, 256, 512 rows, planes as bytes"
     assert OnnxEvaluator(MODEL, "auto").device == "cuda:0"
     with pytest.raises(DeviceError, match="there is no GPU 99"):
         OnnxEvaluator(MODEL, "cuda:99")
@@ -132,16 +132,17 @@ def test_tf32_is_near_fp32(cpu: OnnxEvaluator) -> None:
 
 def test_the_exported_network_runs_on_cuda_whole() -> None:
     from azpy.network import to_onnx
-    from azpy.onnx import _nodes_by_provider, _open_on_gpu, import_onnxruntime
     from azpy.providers import provider_options
+    from azpy.sessions import import_onnxruntime, nodes_by_provider, open_on_gpu
 
     for game, spec in (("connect_four", "5x64"), ("pig", "2x64")):
         state = azpy.make_game(game)
         model = to_onnx(Network(state.obs_shape, state.num_actions, spec))
         device = Device("cuda")
         ort = import_onnxruntime(device)
-        options = provider_options(device, "fp32", BUCKETS, state.obs_shape, 1, Path(), ort.__version__)
-        nodes = _nodes_by_provider(_open_on_gpu(ort, model, device, options))
+        inputs = {"observations": state.obs_shape}
+        options = provider_options(device, "fp32", BUCKETS, inputs, 1, Path(), ort.__version__)
+        nodes = nodes_by_provider(open_on_gpu(ort, model, device, options))
         assert misplaced(nodes, device) is None
         assert "CPUExecutionProvider" not in nodes
 
@@ -364,3 +365,119 @@ def test_fitting_on_the_gpu_is_fitting_on_the_cpu_and_is_saved_as_it_is() -> Non
     assert further == pytest.approx(also, rel=2e-2)
     assert on_the_cpu.steps == 25
     assert on_cpu.steps == 20
+
+
+@pytest.fixture(scope="module")
+def chess() -> tuple[azpy.State, bytes, NDArray[np.float32]]:
+    """Chess, a model of it, and 600 positions."""
+    start = azpy.make_game("chess")
+    model = probe_model(start.obs_shape, start.num_actions, layers=6, channels=64)
+    rng, state, observations = np.random.default_rng(0), start.clone(), list[NDArray[np.float32]]()
+    while len(observations) < 600:
+        if state.is_terminal:
+            state = start.clone()
+        observations.append(state.observation())
+        state.play(int(rng.choice(state.legal_actions())))
+    return start, model, np.array(observations)
+
+
+@pytest.mark.parametrize("device", ["cuda", "tensorrt"])
+def test_bytes_and_legal_actions_say_what_floats_say(
+    device: str, chess: tuple[azpy.State, bytes, NDArray[np.float32]], tmp_path: Path
+) -> None:
+    start, model, observations = chess
+    plain = OnnxEvaluator(model, device, game=start, compact=False, cache_dir=tmp_path)
+    compact = OnnxEvaluator(model, device, game=start, cache_dir=tmp_path)
+    assert compact.notes == ()
+    assert compact.description.endswith("planes as bytes, logits of at most 218 legal actions")
+    bound = 0.0 if device == "cuda" else 2e-2  # the same kernels; TensorRT chooses anew
+    actions = np.random.default_rng(0).integers(0, 4672, (600, 218)).astype(np.int32)
+    for count in (600, 1, 9, 512):
+        logits, values = plain.evaluate_batch(observations[:count])
+        found = compact.evaluate_batch(observations[:count])
+        picked, legal_values = compact.evaluate_legal(observations[:count], actions[:count])
+        scale = np.abs(logits).max()
+        assert np.abs(found[0] - logits).max() <= bound * scale
+        assert np.abs(found[1] - values).max() <= bound
+        expected = np.take_along_axis(found[0], actions[:count].astype(np.int64), 1)
+        np.testing.assert_array_equal(picked, expected)
+        np.testing.assert_array_equal(legal_values, found[1])
+
+
+def test_searches_with_a_form_find_what_others_find(chess: tuple[azpy.State, bytes, NDArray[np.float32]]) -> None:
+    start, model, _ = chess
+    plain, compact = (OnnxEvaluator(model, "cuda", game=start, compact=compact) for compact in (False, True))
+    expected = azpy.Search(plain, simulations=200, eval_batch=4).run(start).visits
+    np.testing.assert_array_equal(azpy.Search(compact, simulations=200, eval_batch=4).run(start).visits, expected)
+
+
+def test_memory_is_page_locked_and_lent(cuda: OnnxEvaluator) -> None:
+    assert cuda.notes == ()
+    expected = cuda.evaluate_batch(rows(300))
+    addresses = set()
+    cuda.input_buffer(300)
+    for _ in range(20):
+        memory: Any = cuda.input_buffer(300)
+        packed = cuda._form.packed(rows(300)) if memory.dtype == np.uint8 else rows(300)
+        memory[:] = packed
+        logits, values = cuda.evaluate_batch(memory)
+        np.testing.assert_array_equal(logits, expected[0])
+        np.testing.assert_array_equal(values, expected[1])
+        addresses.add((memory.ctypes.data, logits.ctypes.data, values.ctypes.data))
+    assert len(addresses) == 1
+
+
+@pytest.mark.parametrize(("precision", "bound"), [("fp16", 2e-2), ("bf16", 1e-1)])
+@pytest.mark.parametrize("cuda_graph", [False, True])
+def test_cuda_in_half_precision_is_near_fp32(
+    precision: str, bound: float, cuda_graph: bool, cpu: OnnxEvaluator
+) -> None:
+    half = OnnxEvaluator(MODEL, "cuda", game=GAME, precision=precision, cuda_graph=cuda_graph)
+    assert max(difference(cpu, half)) < bound
+    assert min(difference(cpu, half)) > 0
+    assert same_choices(cpu, half) > 0.9
+    assert half.network_id != cpu.network_id
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_our_network_in_half_precision_runs_on_cuda_whole(precision: str) -> None:
+    from azpy.half import to_half
+    from azpy.network import to_onnx
+    from azpy.providers import provider_options
+    from azpy.sessions import import_onnxruntime, nodes_by_provider, open_on_gpu
+
+    state = azpy.make_game("connect_four")
+    model = to_half(to_onnx(Network(state.obs_shape, state.num_actions, "5x64")), precision)
+    device = Device("cuda")
+    ort = import_onnxruntime(device)
+    options = provider_options(device, precision, BUCKETS, {"observations": state.obs_shape}, 1, Path(), "")
+    nodes = nodes_by_provider(open_on_gpu(ort, model, device, options))
+    assert "CPUExecutionProvider" not in nodes
+
+
+def test_pipelines_with_graphs_overlap_with_new_sessions(cpu: OnnxEvaluator) -> None:
+    """Recording and freeing in the midst of replays, as when a network is exchanged."""
+    options: dict[str, Any] = {"slots": 48, "pipelines": 3, "simulations": 16, "games": 300}
+    first = OnnxEvaluator(MODEL, "cuda", game=GAME, cuda_graph=True)
+    with azpy.SelfPlay("connect_four", first, **options) as games:
+        taken = 0
+        for _ in games:
+            taken += 1
+            if taken % 60 == 0:
+                games.swap(OnnxEvaluator(MODEL, "cuda", game=GAME, cuda_graph=True))
+    assert taken == 300
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16", "tf32"])
+def test_a_run_plays_in_reduced_precision(precision: str, tmp_path: Path) -> None:
+    from azpy.runs import read_checkpoint
+    from azpy.settings import Settings
+    from azpy.trainer import Trainer
+
+    settings = Settings(
+        "connect_four", device="cuda", precision=precision, network="3x32", simulations=16, games_per_iteration=64,
+        iterations=2, match_every=100, final_match_games=2,
+    )  # fmt: skip
+    with Trainer(settings, tmp_path) as trainer:
+        list(trainer.run())
+    assert read_checkpoint(tmp_path / "checkpoints/000001").state["precision"] == precision

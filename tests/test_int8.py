@@ -11,13 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy import int8
+from azpy import parity
 from azpy.cli.export import main as export
 from azpy.collector import Collector
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.events import Saved, Started
-from azpy.int8 import Drift, drift, to_int8
+from azpy.int8 import to_int8
 from azpy.onnx import OnnxEvaluator, network_id
+from azpy.parity import Drift, drift
 from azpy.repeat import repeat_game
 from azpy.runs import read_checkpoint
 from azpy.settings import Settings
@@ -146,7 +147,7 @@ def test_the_twin_plays_from_the_second_iteration_on_and_games_repeat(trained: P
 
 
 def test_a_twin_that_is_too_far_does_not_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(int8.Drift, "MOST_POLICY", 0.0)
+    monkeypatch.setattr(parity.Drift, "MOST_POLICY", 0.0)
     events = train(tmp_path, iterations=2)
     advice = [event.advice or "" for event in events if isinstance(event, Saved)]
     assert all("fp32 plays, as the int8 model is too far from it: policies differ" in text for text in advice)
@@ -182,7 +183,7 @@ def test_a_twin_can_be_exported(trained: Path, tmp_path: Path, capsys: pytest.Ca
 def test_a_twin_that_is_too_far_is_not_exported(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(int8.Drift, "LEAST_AGREEMENT", 1.1)
+    monkeypatch.setattr(parity.Drift, "LEAST_AGREEMENT", 1.1)
     assert export([str(trained), "--onnx-int8", str(tmp_path / "int8.onnx")]) == 2
     assert "is too far from it: best actions agree in" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

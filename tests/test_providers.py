@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import sys
-import threading
 import types
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from numpy.typing import NDArray
 
 from azpy import providers
 from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError
-from azpy.onnx import OnnxEvaluator, _OnGpu
-from azpy.providers import BUCKETS, Device, bucket_of, chunks, misplaced, parse_devices
-from fake_onnxruntime import ACTIONS, CPU, CUDA, TENSORRT, Session, answer, install
+from azpy.onnx import OnnxEvaluator
+from azpy.providers import BUCKETS, Device, bucket_of, chunks, misplaced, parse_devices, provider_options
+from fake_onnxruntime import CPU, CUDA, TENSORRT, Session, answer, install
 
 MODEL = b"any model"
 
@@ -42,8 +41,8 @@ def test_devices_by_name() -> None:
 @pytest.mark.parametrize(
     ("device", "precision", "text"),
     [
-        ("cpu", "fp16", "CPU computes in fp32, not 'fp16': fp16 needs device=\"tensorrt\", or TorchEvaluator"),
-        ("cuda", "bf16", "CUDA computes in fp32 or tf32, not 'bf16'"),
+        ("cpu", "fp16", "CPU computes in fp32, not 'fp16': fp16 needs device=\"cuda\", or TorchEvaluator"),
+        ("auto", "bf16", "CPU computes in fp32, not 'bf16'"),
         ("tensorrt", "tf32", 'tf32 needs device="cuda"'),
         ("auto", "tf32", "CPU computes in fp32, not 'tf32'"),
         ("cuda", "int4", "no provider has it"),
@@ -235,7 +234,7 @@ def test_a_missing_driver_is_named_before_anything_to_install(
     changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, **changes)
-    monkeypatch.setattr("azpy.onnx.driver_problem", lambda index=0: "there is no NVIDIA driver here")
+    monkeypatch.setattr("azpy.sessions.driver_problem", lambda index=0: "there is no NVIDIA driver here")
     with pytest.raises(DeviceError, match=r"^CUDA cannot be used: there is no NVIDIA driver here$"):
         OnnxEvaluator(MODEL, "cuda")
 
@@ -329,137 +328,59 @@ def test_the_cpu_asks_nothing_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert evaluator.description == "CPU, fp32, 3 threads a batch"
 
 
-# Buckets
+# Options of providers
 
 
-@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 32, 33, 200, 512, 513, 1100])
-def test_padding_and_chunks_change_no_row(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda")
-    evaluator.evaluate_batch(rows(512, seed=9) * 100)  # what earlier batches leave behind must not show
-    machine.batches.clear()
-    logits, values = evaluator.evaluate_batch(rows(count))
-    expected_logits, expected_values = answer(rows(count))
-    np.testing.assert_array_equal(logits, expected_logits)
-    np.testing.assert_array_equal(values, expected_values)
-    assert logits.shape == (count, ACTIONS)
-    assert logits.dtype == values.dtype == np.float32
-    assert machine.batches == [bucket for _, _, bucket in chunks(count, BUCKETS)]
+FLOATS, COMPACT = {"observations": (2, 3, 3)}, {"azpy_bytes": (120, 8, 8), "azpy_actions": (218,)}
 
 
-def test_an_answer_is_not_changed_by_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda")
-    logits, values = evaluator.evaluate_batch(rows(5))
-    kept = logits.copy(), values.copy()
-    evaluator.evaluate_batch(rows(5, seed=1))
-    np.testing.assert_array_equal(logits, kept[0])
-    np.testing.assert_array_equal(values, kept[1])
-
-
-def test_every_bucket_is_prepared_before_the_first_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch)
-    OnnxEvaluator(MODEL, "cuda", buckets=(2, 4, 6))
-    assert machine.batches[:3] == [2, 4, 6]
-    assert sorted(shape for shape, _, _ in machine.memory if len(shape) == 4) == [(n, 2, 3, 3) for n in (2, 4, 6)]
-
-
-def test_rows_that_differ_between_buckets_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
-    assert OnnxEvaluator(MODEL, "cuda").row_exact
-    exact = Session.run_with_iobinding
-
-    def inexact(self: Session, binding: Any, options: Any = None) -> None:
-        exact(self, binding, options)
-        binding.bound["values"].array[:] += np.float32(1e-6) * (len(binding.bound["values"].array) == 256)
-
-    monkeypatch.setattr(Session, "run_with_iobinding", inexact)
-    assert not OnnxEvaluator(MODEL, "cuda").row_exact
-
-
-def test_a_fork_on_a_gpu_has_a_session_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda", buckets=(8,))
-    before = len(machine.gpu_sessions)
-    fork = evaluator.fork()
-    assert len(machine.gpu_sessions) == before + 1
-    assert (fork.network_id, fork.device, fork.row_exact) == (evaluator.network_id, "cuda:0", True)
-    wrong: list[int] = []
-
-    def work(mine: OnnxEvaluator, seed: int) -> None:
-        expected = answer(rows(5, seed))[0]
-        wrong.append(sum(not (mine.evaluate_batch(rows(5, seed))[0] == expected).all() for _ in range(100)))
-
-    threads = [threading.Thread(target=work, args=(mine, n)) for n, mine in enumerate((evaluator, fork, evaluator))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == [0, 0, 0]
+def planned(kind: str, precision: str, inputs: Any = FLOATS, **changes: Any) -> dict[str, dict[str, str]]:
+    arguments: dict[str, Any] = {"network_id": 0xABC, "cache_dir": Path("/cache"), "runtime_version": "1.31.1"}
+    return dict(provider_options(Device(kind, 2), precision, (8, 64, 256), inputs, **(arguments | changes)))
 
 
 @pytest.mark.parametrize("cuda_graph", [True, False])
-def test_forks_take_turns_where_graphs_are_recorded(cuda_graph: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ONNX Runtime's recording fails when another thread copies to the GPU meanwhile."""
-    install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda", buckets=(8,), cuda_graph=cuda_graph)
-    forks = [evaluator, evaluator.fork()]
-    both_inside = threading.Barrier(2)
-    met: list[bool] = []
-
-    def meets(*_: Any) -> None:
-        try:
-            both_inside.wait(timeout=0.2 if cuda_graph else 20)
-            met.append(True)
-        except threading.BrokenBarrierError:
-            met.append(False)
-
-    monkeypatch.setattr(Session, "run_with_iobinding", meets)
-    threads = [threading.Thread(target=fork.evaluate_batch, args=(rows(5),)) for fork in forks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert met == [not cuda_graph] * 2
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16"])
+def test_options_of_cuda(precision: str, cuda_graph: bool) -> None:
+    expected = {"device_id": "2", "cudnn_conv_algo_search": "HEURISTIC", "use_tf32": str(int(precision == "tf32"))}
+    expected |= {"enable_cuda_graph": "1"} if cuda_graph else {}
+    assert planned("cuda", precision, cuda_graph=cuda_graph) == {CUDA: expected}
 
 
-def test_buckets_work_with_the_real_onnx_runtime() -> None:
-    """The calls that a GPU gets, made on memory of the CPU: names, shapes and copies are the real ones."""
-    import onnxruntime
-
-    from test_onnx import make_model
-
-    session = onnxruntime.InferenceSession(make_model(), providers=[CPU])
-    evaluator = OnnxEvaluator(make_model())
-    runner = _OnGpu(onnxruntime, lambda: session, ("cpu", 0), evaluator.signature, (4, 16), cuda_graph=True)
-    for count in (1, 4, 5, 16, 37):
-        logits, values = runner.run(rows(count, seed=count))
-        expected_logits, expected_values = evaluator.evaluate_batch(rows(count, seed=count))
-        np.testing.assert_array_equal(logits, expected_logits)
-        np.testing.assert_array_equal(values, expected_values)
-    kept = logits.copy()
-    runner.run(rows(37, seed=1))
-    np.testing.assert_array_equal(logits, kept)
-
-
-def test_a_bucket_s_memory_has_the_form_of_the_model() -> None:
-    """Other names, priors, and values [B, 1], with the real ONNX Runtime on memory of the CPU."""
-    import onnxruntime
-
-    from test_onnx import make_priors_model
-
-    model = make_priors_model(batch=4)
-    evaluator = OnnxEvaluator(model)
-    session = onnxruntime.InferenceSession(model, providers=[CPU])
-    runner = _OnGpu(onnxruntime, lambda: session, ("cpu", 0), evaluator.signature, (4,), cuda_graph=False)
-    for count in (1, 4, 11):
-        priors, values = runner.run(rows(count, seed=count))
-        logits, expected = evaluator.evaluate_batch(rows(count, seed=count))
-        np.testing.assert_array_equal(np.log(priors), logits)
-        np.testing.assert_array_equal(values, expected)
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
+def test_options_of_tensorrt(precision: str) -> None:
+    both = planned("tensorrt", precision)
+    assert list(both) == [TENSORRT, CUDA]  # what TensorRT cannot take runs on the same GPU
+    assert both[CUDA] == planned("cuda", "fp32")[CUDA]
+    expected = {
+        "device_id": "2",
+        "trt_engine_cache_enable": "1",
+        "trt_engine_cache_path": "/cache",
+        "trt_engine_cache_prefix": f"azpy-0000000000000abc-{precision}-8-256-observations2x3x3-ort1.31.1",
+        "trt_timing_cache_enable": "1",
+        "trt_timing_cache_path": "/cache",
+        "trt_builder_optimization_level": "3",
+        "trt_context_memory_sharing_enable": "1",
+        "trt_profile_min_shapes": "observations:8x2x3x3",
+        "trt_profile_opt_shapes": "observations:64x2x3x3",
+        "trt_profile_max_shapes": "observations:256x2x3x3",
+    }
+    expected |= {} if precision == "fp32" else {f"trt_{precision}_enable": "1"}
+    assert both[TENSORRT] == expected
 
 
-# TensorRT
+def test_profiles_have_all_inputs_and_engines_their_form() -> None:
+    options = planned("tensorrt", "fp16", COMPACT)[TENSORRT]
+    assert options["trt_profile_min_shapes"] == "azpy_bytes:8x120x8x8,azpy_actions:8x218"
+    assert options["trt_profile_max_shapes"] == "azpy_bytes:256x120x8x8,azpy_actions:256x218"
+    prefixes = {
+        planned("tensorrt", precision, inputs, **changes)[TENSORRT]["trt_engine_cache_prefix"]
+        for precision in ("fp32", "fp16", "bf16")
+        for inputs in (FLOATS, COMPACT, {"theirs/x:0": (2, 3, 3)})
+        for changes in ({}, {"network_id": 0xDEF}, {"runtime_version": "1.32.0"})
+    }
+    assert len(prefixes) == 27
+    assert not [prefix for prefix in prefixes if set("/:") & set(prefix)]  # it begins a file's name
 
 
 def test_tensorrt_s_engines_are_kept_by_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -467,32 +388,16 @@ def test_tensorrt_s_engines_are_kept_by_weights(monkeypatch: pytest.MonkeyPatch,
     cache = tmp_path / "new" / "engines"
     one = OnnxEvaluator(MODEL, "tensorrt", buckets=(8, 64, 256), cache_dir=cache)
     other = OnnxEvaluator(b"other weights", "tensorrt:1", buckets=(8, 64, 256), cache_dir=cache)
-    first, second = (options_of(session, TENSORRT) for session in machine.gpu_sessions)
-    assert first["trt_engine_cache_prefix"] == f"azpy-{one.network_id:016x}-fp32-8-256-ort1.31.1"
-    assert f"{other.network_id:016x}" in second["trt_engine_cache_prefix"]
-    assert first["trt_engine_cache_prefix"] != second["trt_engine_cache_prefix"]
-    assert first["trt_engine_cache_enable"] == first["trt_timing_cache_enable"] == "1"
-    assert first["trt_engine_cache_path"] == first["trt_timing_cache_path"] == str(cache)
+    half = OnnxEvaluator(MODEL, "tensorrt", buckets=(8, 64, 256), cache_dir=cache, precision="fp16")
+    options = [options_of(session, TENSORRT) for session in machine.gpu_sessions]
+    for evaluator, given in zip((one, other, half), options, strict=True):
+        assert given["trt_engine_cache_prefix"].startswith(f"azpy-{evaluator.network_id:016x}-")
+        assert given["trt_engine_cache_path"] == given["trt_timing_cache_path"] == str(cache)
+    assert len({given["trt_engine_cache_prefix"] for given in options}) == 3
     assert cache.is_dir()
-    assert first["trt_profile_min_shapes"] == "observations:8x2x3x3"
-    assert first["trt_profile_opt_shapes"] == "observations:64x2x3x3"
-    assert first["trt_profile_max_shapes"] == "observations:256x2x3x3"
-    assert not {"trt_fp16_enable", "trt_bf16_enable"} & first.keys()
-    assert [name for name, _ in machine.gpu_sessions[1].asked] == [TENSORRT, CUDA]
     assert {options["device_id"] for _, options in machine.gpu_sessions[1].asked} == {"1"}
     assert one.description == "TensorRT, GPU 0, fp32, batches of 8, 64, 256 rows"
-
-
-@pytest.mark.parametrize("precision", ["fp16", "bf16"])
-def test_tensorrt_s_precision_is_an_option_and_in_the_prefix(
-    precision: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    machine = install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "tensorrt", precision=precision, cache_dir=tmp_path)
-    options = options_of(machine.gpu_sessions[0], TENSORRT)
-    assert {name for name in options if name.endswith("16_enable")} == {f"trt_{precision}_enable"}
-    assert f"-{precision}-" in options["trt_engine_cache_prefix"]
-    assert f"TensorRT, GPU 0, {precision}" in evaluator.description
+    assert half.description == "TensorRT, GPU 0, fp16, batches of 8, 64, 256 rows"
 
 
 def test_engines_that_cannot_be_kept_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

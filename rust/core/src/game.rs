@@ -190,6 +190,20 @@ pub trait Game: Clone + Send + Sync + 'static {
     /// those of the player to move unless the game's encoding says otherwise.
     fn encode(&self, row: &mut [f32]);
 
+    /// What the planes hold where that is whole numbers: a divisor above 0 for each of the C planes, so that every value
+    /// that `encode` writes to a plane is n / divisor, one division in f32, with a whole n from 0 to 255, or to 65,535
+    /// where the divisor is above 255. The same in all positions of a game. Then observations can travel as bytes
+    /// (`bytes.rs`), a quarter as large.
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        None
+    }
+
+    /// About how many actions are legal at most, in any position of the game. Batches in which more are legal are
+    /// answered all the same, but not in the short form that evaluators may choose by it.
+    fn most_legal_actions(&self) -> usize {
+        self.num_actions()
+    }
+
     /// Identifies the position for the cache. Covers all that `encode` and `legal_actions` read and all that the
     /// future depends on: the turn, history where planes or repetition rules use it, clocks, board size.
     fn key(&self) -> u128;

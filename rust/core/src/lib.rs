@@ -3,11 +3,12 @@
 //! Lowest to highest: [`game`] (the rules' contract), [`rng`] · [`evaluator`], [`tree`], [`cache`], [`config`] · [`search`]
 //! (one tree: descend, expand, ascend; PUCT, Gumbel, the root's noise and the solver in files of their own) · [`look`] (what
 //! people see of it) · [`batched`] (many trees, one call a network a round) · [`record`], [`resign`], [`timing`],
-//! [`selfplay`] (one game in its own file), [`replay`]. Beside [`game`] stands [`text`] (positions as people read and write
-//! them). Nothing here knows Python, a concrete game, or a file.
+//! [`selfplay`] (one game in its own file), [`replay`]. Beside [`game`] stand [`text`] (positions as people read and write
+//! them) and [`bytes`] (planes as bytes). Nothing here knows Python, a concrete game, or a file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
+pub mod bytes;
 pub mod cache;
 pub mod config;
 pub mod evaluator;

@@ -430,6 +430,16 @@ impl Game for Backgammon {
         row[15 + PLACES] = f32::from(CLOCK.saturating_sub(self.plies_left)) / f32::from(CLOCK);
     }
 
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        let mut divisors = vec![1; FEATURES];
+        for side in divisors[..2 * SIDE_FEATURES].chunks_exact_mut(SIDE_FEATURES) {
+            side[..4 * PLACES].iter_mut().skip(3).step_by(4).for_each(|divisor| *divisor = 2);
+            side[SIDE_FEATURES - 1] = CHECKERS as u16;
+        }
+        divisors[FEATURES - 1] = CLOCK;
+        Some(divisors)
+    }
+
     #[inline]
     fn key(&self) -> u128 {
         let [a, b] = self.sides.map(|side| {

@@ -257,6 +257,14 @@ impl Game for Breakthrough {
         row[2 * cells..].fill(f32::from(self.mover as u8));
     }
 
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        Some(vec![1; 3])
+    }
+
+    fn most_legal_actions(&self) -> usize {
+        3 * self.num_pieces()
+    }
+
     #[inline]
     fn key(&self) -> u128 {
         // Whether it is over follows from the pieces.

@@ -259,6 +259,10 @@ impl Game for ConnectFour {
         }
     }
 
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        Some(vec![1; 2])
+    }
+
     #[inline]
     fn key(&self) -> u128 {
         // A column as bits from its bottom: one a stone (whose it is), then a 1 that marks the height. Exact in W * (H + 1)

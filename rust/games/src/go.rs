@@ -502,6 +502,10 @@ impl<const WORDS: usize> Game for Go<WORDS> {
         }
     }
 
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        Some(vec![1; 2 * HISTORY + 1])
+    }
+
     #[inline]
     fn key(&self) -> u128 {
         let rest = u64::from(self.size)

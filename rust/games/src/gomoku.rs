@@ -201,6 +201,10 @@ impl Game for Gomoku {
         }
     }
 
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        Some(vec![1; 2])
+    }
+
     #[inline]
     fn key(&self) -> u128 {
         // Whose turn it is, and whether it is over, follows from the stones.

@@ -300,6 +300,10 @@ impl Game for Hex {
         }
     }
 
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        Some(vec![1; 3])
+    }
+
     #[inline]
     fn key(&self) -> u128 {
         // A swap shows in the turn: with as many stones of either player, or with one more of player 1.

@@ -298,6 +298,10 @@ impl Game for Othello {
         }
     }
 
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        Some(vec![1; 2])
+    }
+
     #[inline]
     fn key(&self) -> u128 {
         let [zero, one] = self.discs;

@@ -124,6 +124,10 @@ impl Game for TicTacToe {
         }
     }
 
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        Some(vec![1; 2])
+    }
+
     fn key(&self) -> u128 {
         // The turn follows from the number of stones.
         let low = u64::from(self.stones[0]) | u64::from(self.stones[1]) << 16;

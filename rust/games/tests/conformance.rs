@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use azpy_core::bytes::PlaneBytes;
 use azpy_core::game::{Action, Game, PlayError, Player, Turn};
 use azpy_games::chess::Encoding;
 use azpy_games::{
@@ -118,6 +119,8 @@ fn check_position<G: Game>(state: &G, facts: &Facts, line: &[Action]) {
             state.encode(&mut row);
             assert_eq!(row, facts.observation, "encode keeps old values, after {line:?}");
             let mut names: Vec<_> = facts.legal.iter().map(|&action| state.action_name(action)).collect();
+            check_bytes(state, &facts.observation, line);
+            assert!(facts.legal.len() <= state.most_legal_actions(), "{:?} after {line:?}", facts.legal);
             names.sort();
             names.dedup();
             assert_eq!(names.len(), facts.legal.len(), "two actions of one name, after {line:?}");
@@ -134,6 +137,34 @@ fn check_position<G: Game>(state: &G, facts: &Facts, line: &[Action]) {
             assert!((-1.0..=1.0).contains(&outcome), "outcome {outcome} after {line:?}");
         }
     }
+}
+
+/// The observation as bytes says the same, to the bit: low bytes of all planes, then high bytes of the wide ones.
+fn check_bytes<G: Game>(state: &G, observation: &[f32], line: &[Action]) {
+    let Some(divisors) = state.plane_divisors() else {
+        assert!(PlaneBytes::of(state).is_none());
+        return;
+    };
+    let bytes = PlaneBytes::of(state).unwrap();
+    let mut row = vec![7; bytes.shape().iter().product()];
+    bytes.write(observation, &mut row);
+    let [planes, height, width] = state.obs_shape();
+    let cells = height * width;
+    assert_eq!(divisors.len(), planes);
+    let mut high = planes * cells;
+    for (plane, &divisor) in divisors.iter().enumerate() {
+        for cell in 0..cells {
+            let mut whole = f32::from(row[plane * cells + cell]);
+            if divisor > 255 {
+                whole += 256.0 * f32::from(row[high + cell]);
+            }
+            let value = observation[plane * cells + cell];
+            let read = whole / f32::from(divisor);
+            assert_eq!(read.to_bits(), value.to_bits(), "plane {plane}: {value} read as {read}, after {line:?}");
+        }
+        high += if divisor > 255 { cells } else { 0 };
+    }
+    assert_eq!(high, row.len());
 }
 
 /// A position written down and read again is the same one, if the game has a notation; a picture is whole.
@@ -335,6 +366,8 @@ fn chess_conforms() {
         {
             starts.push(start(encoding, None, 120).parse(text).unwrap());
         }
+        // Plies that take two bytes.
+        starts.push(start(encoding, None, 512).parse("4k3/8/8/8/8/8/8/R3K2R w KQ - 95 140").unwrap());
         conforms(&starts, 2);
     }
 }
@@ -467,4 +500,25 @@ fn sizes_that_make_no_sense_are_refused_with_the_reason() {
     assert!(wall_game(8, 8, WallRules { classic_policy: true, ..plain }).contains("needs the classic variant"));
     assert!(WallGame::new(3, 21, plain).is_err() && WallGame::new(usize::MAX, 8, plain).is_err());
     assert!(WallGame::with_seed(plain, 1).is_err());
+}
+
+/// A game of numbers in the thousands is not among them, nor are those of a handful of features.
+#[test]
+fn planes_of_most_games_are_bytes() {
+    assert!(PlaneBytes::of(&Pig::default()).is_none());
+    let wide = Chess::new(Encoding::Az119, None, 512).unwrap();
+    assert_eq!(PlaneBytes::of(&wide).map(|bytes| bytes.shape()), Some([120, 8, 8]));
+    let narrow = Chess::new(Encoding::Az119, None, 255).unwrap();
+    assert_eq!(PlaneBytes::of(&narrow).map(|bytes| bytes.shape()), Some([119, 8, 8]));
+    let walls = walls(20, 13, WallRules::default());
+    assert_eq!(PlaneBytes::of(&walls).map(|bytes| bytes.shape()), Some([13, 20, 13]));
+    check_bytes(&walls, &encode(&walls), &[]);
+    assert!(PlaneBytes::of(&TicTacToe::new()).is_some());
+    assert!(PlaneBytes::of(&ConnectFour::default()).is_some());
+    assert!(PlaneBytes::of(&Hex::default()).is_some());
+    assert!(PlaneBytes::of(&Othello::default()).is_some());
+    assert!(PlaneBytes::of(&Go9::new(9, 7.5, true).unwrap()).is_some());
+    assert!(PlaneBytes::of(&Gomoku::default()).is_some());
+    assert!(PlaneBytes::of(&Breakthrough::default()).is_some());
+    assert!(PlaneBytes::of(&Backgammon::default()).is_some());
 }

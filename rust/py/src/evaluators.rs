@@ -4,9 +4,11 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use azpy_core::bytes::PlaneBytes;
 use azpy_core::evaluator::{Batch, Evaluator, Rollout, Uniform};
-use azpy_core::game::PovValue;
-use numpy::{PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use azpy_core::game::{Game, PovValue};
+use numpy::ndarray::{Dimension, IntoDimension};
+use numpy::{Element, PyArray, PyArray2, PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -134,10 +136,22 @@ pub(crate) struct PyEvaluator {
     /// Its `network_id`, if it has one: then its answers may be cached.
     network: Option<u64>,
     own_memory: bool,
-    /// Where observations go when the object has no `input_buffer`: `[capacity, C, H, W]`.
+    /// How many actions of a row its `evaluate_legal` takes, if it has one.
+    legal_width: Option<usize>,
+    /// Where observations go when the object gives no memory for them: `[capacity, C, H, W]`.
     memory: Option<Py<PyArray4<f32>>>,
+    /// The legal actions: `[capacity, legal_width]`.
+    actions: Option<Py<PyArray2<i32>>>,
     /// Held during a call where several pipelines share the object. Taken before the GIL, never while holding it.
     turns: Option<Arc<Mutex<()>>>,
+}
+
+/// Memory to fill with the observations of a batch.
+enum Observations<'py> {
+    /// `[rows, C, H, W]`.
+    Floats(Bound<'py, PyArray4<f32>>),
+    /// `[rows, C', H, W]`, see `PlaneBytes`.
+    Bytes(PlaneBytes, Bound<'py, PyArray4<u8>>),
 }
 
 impl PyEvaluator {
@@ -148,67 +162,160 @@ impl PyEvaluator {
                 object.repr()?
             )));
         }
-        let network = match object.getattr_opt("network_id")? {
-            None => None,
-            Some(id) if id.is_none() => None,
-            Some(id) => Some(id.extract::<u64>().map_err(|_| {
+        let given = |name: &str| -> PyResult<_> { Ok(object.getattr_opt(name)?.filter(|value| !value.is_none())) };
+        let network = given("network_id")?.map(|id| {
+            id.extract::<u64>().map_err(|_| {
                 PyValueError::new_err(format!("network_id must be None or a whole number in [0, 2**64), got {id}"))
-            })?),
-        };
-        let own_memory = object.hasattr("input_buffer")?;
-        Ok(Self { object: object.clone().unbind(), network, own_memory, memory: None, turns })
+            })
+        });
+        let legal_width = given("legal_width")?.map(|width| {
+            let number = width.extract::<usize>().ok().filter(|&number| number > 0 && object.hasattr("evaluate_legal").unwrap_or(false));
+            number.ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "legal_width must be None or a whole number above 0, of an evaluator with evaluate_legal, got {width}"
+                ))
+            })
+        });
+        Ok(Self {
+            object: object.clone().unbind(),
+            network: network.transpose()?,
+            own_memory: object.hasattr("input_buffer")?,
+            legal_width: legal_width.transpose()?,
+            memory: None,
+            actions: None,
+            turns,
+        })
     }
 
-    /// `[rows, C, H, W]` to fill: the evaluator's own memory, or ours.
-    fn memory<'py>(&mut self, py: Python<'py>, rows: usize, shape: [usize; 3]) -> PyResult<Bound<'py, PyArray4<f32>>> {
-        let wanted = [rows, shape[0], shape[1], shape[2]];
+    /// Memory for the observations of a batch: the evaluator's own, or ours.
+    fn observations<'py, G: Game>(&mut self, py: Python<'py>, batch: &Batch<'_, G>) -> PyResult<Observations<'py>> {
+        let (rows, [c, h, w]) = (batch.rows(), batch.states[0].obs_shape());
         if self.own_memory {
             let given = self.object.bind(py).call_method1(intern!(py, "input_buffer"), (rows,))?;
-            let fits = |array: &Bound<'_, PyArray4<f32>>| array.shape() == wanted && array.is_c_contiguous();
-            return given.cast_into::<PyArray4<f32>>().ok().filter(fits).ok_or_else(|| {
-                EvaluatorError::new_err(format!(
-                    "input_buffer({rows}) must give a C-contiguous float32 array of shape {wanted:?}"
-                ))
-            });
+            if !given.is_none() {
+                return own_memory(&given, &batch.states[0], rows);
+            }
         }
-        let fits = |memory: &Py<PyArray4<f32>>| {
-            let have = memory.bind(py).shape();
-            have[0] >= rows && have[1..] == wanted[1..]
-        };
-        if !self.memory.as_ref().is_some_and(fits) {
-            let capacity = rows.next_power_of_two();
-            let memory = PyArray4::<f32>::zeros(py, [capacity, shape[0], shape[1], shape[2]], false);
-            self.memory = Some(memory.unbind());
+        Ok(Observations::Floats(rows_of(py, &mut self.memory, [rows, c, h, w])?))
+    }
+
+    /// The legal actions of each row `[rows, legal_width]`, zeros behind them; `None` where the evaluator takes none, or
+    /// fewer than a row has.
+    fn legal<'py, G: Game>(
+        &mut self,
+        py: Python<'py>,
+        batch: &Batch<'_, G>,
+    ) -> PyResult<Option<Bound<'py, PyArray2<i32>>>> {
+        let rows = batch.rows();
+        let fits = |&width: &usize| (0..rows).all(|row| batch.range(row).len() <= width);
+        let Some(width) = self.legal_width.filter(fits) else { return Ok(None) };
+        let actions = rows_of(py, &mut self.actions, [rows, width])?;
+        {
+            let mut memory = actions.try_readwrite().map_err(unwritable)?;
+            for (row, padded) in memory.as_slice_mut()?.chunks_exact_mut(width).enumerate() {
+                let legal = &batch.actions[batch.range(row)];
+                padded[legal.len()..].fill(0);
+                for (to, &action) in padded.iter_mut().zip(legal) {
+                    *to = action as i32;
+                }
+            }
         }
-        let memory = self.memory.as_ref().expect("just made").bind(py);
-        if memory.shape()[0] == rows {
-            return Ok(memory.clone());
-        }
-        let rows = PySlice::new(py, 0, rows as isize, 1);
-        Ok(memory.get_item(rows)?.cast_into::<PyArray4<f32>>()?)
+        Ok(Some(actions))
     }
 
     fn evaluate<G: Hosted>(&mut self, batch: Batch<'_, G>) -> PyResult<()> {
         let turns = self.turns.clone();
         let _turn = turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
         Python::attach(|py| {
-            let (rows, shape) = (batch.rows(), batch.states[0].obs_shape());
-            let observations = self.memory(py, rows, shape)?;
-            {
-                let mut memory = observations.try_readwrite().map_err(|error| {
-                    EvaluatorError::new_err(format!("the memory for observations cannot be written: {error}"))
-                })?;
-                let memory = memory.as_slice_mut()?;
-                py.detach(|| batch.fill(0..rows, memory));
-            }
+            let rows = 0..batch.rows();
+            let observations = match self.observations(py, &batch)? {
+                Observations::Floats(array) => {
+                    let mut memory = array.try_readwrite().map_err(unwritable)?;
+                    let memory = memory.as_slice_mut()?;
+                    py.detach(|| batch.fill(rows, memory));
+                    array.clone().into_any()
+                }
+                Observations::Bytes(bytes, array) => {
+                    let mut memory = array.try_readwrite().map_err(unwritable)?;
+                    let memory = memory.as_slice_mut()?;
+                    py.detach(|| batch.fill_bytes(rows, &bytes, memory));
+                    array.clone().into_any()
+                }
+            };
             check_faults(batch.states)?;
+            let legal = self.legal(py, &batch)?;
+            let object = self.object.bind(py);
             let outer = EVALUATING.replace(true);
-            let reply = self.object.bind(py).call_method1(intern!(py, "evaluate_batch"), (observations,));
+            let (method, width, reply) = match legal {
+                Some(actions) => {
+                    let width = actions.shape()[1];
+                    let reply = object.call_method1(intern!(py, "evaluate_legal"), (observations, actions));
+                    ("evaluate_legal", Some(width), reply)
+                }
+                None => ("evaluate_batch", None, object.call_method1(intern!(py, "evaluate_batch"), (observations,))),
+            };
             EVALUATING.set(outer);
-            take_reply(&reply?, batch)?;
+            take_reply(&reply?, batch, method, width)?;
             py.check_signals()
         })
     }
+}
+
+fn unwritable(error: impl std::fmt::Display) -> PyErr {
+    EvaluatorError::new_err(format!("the memory for observations cannot be written: {error}"))
+}
+
+/// The memory that an evaluator's `input_buffer` gave, if its shape and type do.
+fn own_memory<'py, G: Game>(given: &Bound<'py, PyAny>, state: &G, rows: usize) -> PyResult<Observations<'py>> {
+    let [c, h, w] = state.obs_shape();
+    let floats = [rows, c, h, w];
+    if let Ok(array) = given.cast::<PyArray4<f32>>()
+        && array.shape() == floats
+        && array.is_c_contiguous()
+    {
+        return Ok(Observations::Floats(array.clone()));
+    }
+    let mut expected = format!("float32 array of shape {floats:?}");
+    if let Some(bytes) = PlaneBytes::of(state) {
+        let [c, h, w] = bytes.shape();
+        let shape = [rows, c, h, w];
+        if let Ok(array) = given.cast::<PyArray4<u8>>()
+            && array.shape() == shape
+            && array.is_c_contiguous()
+        {
+            return Ok(Observations::Bytes(bytes, array.clone()));
+        }
+        expected += &format!(", or uint8 array of shape {shape:?}");
+    }
+    Err(EvaluatorError::new_err(format!("input_buffer({rows}) must give a C-contiguous {expected}")))
+}
+
+/// The first rows of memory that is kept from batch to batch, and made anew where it is too small.
+fn rows_of<'py, T: Element, D: Dimension, const N: usize>(
+    py: Python<'py>,
+    memory: &mut Option<Py<PyArray<T, D>>>,
+    shape: [usize; N],
+) -> PyResult<Bound<'py, PyArray<T, D>>>
+where
+    [usize; N]: IntoDimension<Dim = D>,
+{
+    let fits = |memory: &Py<PyArray<T, D>>| {
+        let have = memory.bind(py).shape();
+        have[0] >= shape[0] && have[1..] == shape[1..]
+    };
+    let kept = match memory.take().filter(fits) {
+        Some(kept) => kept,
+        None => {
+            let mut capacity = shape;
+            capacity[0] = shape[0].next_power_of_two();
+            PyArray::zeros(py, capacity, false).unbind()
+        }
+    };
+    let all = memory.insert(kept).bind(py);
+    if all.shape()[0] == shape[0] {
+        return Ok(all.clone());
+    }
+    Ok(all.get_item(PySlice::new(py, 0, shape[0] as isize, 1))?.cast_into::<PyArray<T, D>>()?)
 }
 
 /// Nothing is asked, answered or cached for a position of a game that has failed. Roots fail each for itself.
@@ -217,39 +324,39 @@ fn check_faults<G: Hosted>(states: &[G]) -> PyResult<()> {
     states.iter().map_while(Hosted::fault).try_for_each(crate::hosted::Fault::check)
 }
 
-/// Checks a reply and copies what belongs to legal actions.
-fn take_reply<G: Hosted>(reply: &Bound<'_, PyAny>, batch: Batch<'_, G>) -> PyResult<()> {
-    let (rows, num_actions) = (batch.rows(), batch.states[0].num_actions());
+/// Checks the reply of `method` and copies what belongs to legal actions: those of all actions, or, `legal_width` of a
+/// row, of the legal ones alone.
+fn take_reply<G: Hosted>(
+    reply: &Bound<'_, PyAny>,
+    batch: Batch<'_, G>,
+    method: &str,
+    legal_width: Option<usize>,
+) -> PyResult<()> {
+    let (rows, width) = (batch.rows(), legal_width.unwrap_or_else(|| batch.states[0].num_actions()));
     let pair = reply.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
     let Some(pair) = pair else {
         let got = reply.get_type().name()?;
         return Err(EvaluatorError::new_err(format!(
-            "evaluate_batch must return a tuple (logits, values), got {got}{}",
+            "{method} must return a tuple (logits, values), got {got}{}",
             reply.len().map_or(String::new(), |len| format!(" of length {len}"))
         )));
     };
-    let logits = float32(&pair.get_item(0)?, "logits", &[&[rows, num_actions]])?;
+    let logits = float32(&pair.get_item(0)?, "logits", &[&[rows, width]])?;
     let values = float32(&pair.get_item(1)?, "values", &[&[rows], &[rows, 1]])?;
     let borrowed = |error| EvaluatorError::new_err(format!("the evaluator's reply cannot be read: {error}"));
     let logits = logits.try_readonly().map_err(borrowed)?;
     let values = values.try_readonly().map_err(borrowed)?;
     let view = logits.as_array();
     // `as_slice` alone would also accept Fortran order and read it scrambled; `to_slice` of a view is C order or none.
-    match view.to_slice() {
-        Some(flat) => {
-            for row in 0..rows {
-                let from = &flat[row * num_actions..(row + 1) * num_actions];
-                for index in batch.range(row) {
-                    batch.logits[index] = from[batch.actions[index] as usize];
-                }
-            }
-        }
-        None => {
-            for row in 0..rows {
-                for index in batch.range(row) {
-                    batch.logits[index] = view[[row, batch.actions[index] as usize]];
-                }
-            }
+    let flat = view.to_slice();
+    for row in 0..rows {
+        let range = batch.range(row);
+        let (actions, logits) = (&batch.actions[range.clone()], &mut batch.logits[range]);
+        match (flat.map(|flat| &flat[row * width..(row + 1) * width]), legal_width) {
+            (Some(from), Some(_)) => logits.copy_from_slice(&from[..logits.len()]),
+            (Some(from), None) => logits.iter_mut().zip(actions).for_each(|(to, &action)| *to = from[action as usize]),
+            (None, Some(_)) => logits.iter_mut().enumerate().for_each(|(index, to)| *to = view[[row, index]]),
+            (None, None) => logits.iter_mut().zip(actions).for_each(|(to, &action)| *to = view[[row, action as usize]]),
         }
     }
     for (to, &from) in batch.values.iter_mut().zip(values.as_array()) {

@@ -97,6 +97,8 @@ pub(crate) trait AnyState: Send + Sync {
     fn num_actions(&self) -> usize;
     fn obs_shape(&self) -> [usize; 3];
     fn max_plies(&self) -> usize;
+    fn plane_divisors(&self) -> Option<Vec<u16>>;
+    fn most_legal_actions(&self) -> usize;
     fn turn(&self) -> Turn;
     fn legal_actions(&self) -> Vec<Action>;
     fn chance_outcomes(&self) -> Vec<(Action, f32)>;
@@ -153,6 +155,12 @@ impl<G: Hosted> AnyState for Typed<G> {
     }
     fn max_plies(&self) -> usize {
         self.0.max_plies()
+    }
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        self.0.plane_divisors()
+    }
+    fn most_legal_actions(&self) -> usize {
+        self.0.most_legal_actions()
     }
     fn turn(&self) -> Turn {
         self.0.turn()

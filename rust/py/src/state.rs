@@ -95,6 +95,19 @@ impl State {
         self.inner.max_plies()
     }
 
+    /// What the planes hold where that is whole numbers, a divisor for each of the C planes: every value of a plane is
+    /// n / divisor in float32, n whole and at most 255, or at most 65,535 where the divisor is above 255. Else None.
+    #[getter]
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        self.inner.plane_divisors()
+    }
+
+    /// About how many actions are legal at most, in any position of the game.
+    #[getter]
+    fn most_legal_actions(&self) -> usize {
+        self.inner.most_legal_actions()
+    }
+
     /// How many symmetries the rules have, the identity (number 0) included.
     #[getter]
     fn num_symmetries(&self) -> usize {

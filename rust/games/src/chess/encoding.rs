@@ -206,6 +206,16 @@ impl Chess {
         }
     }
 
+    /// Of the planes: all are 0 or 1 but for the clocks of az119.
+    pub(super) fn divisors(&self) -> Vec<u16> {
+        let mut divisors = vec![1; self.planes()];
+        if self.rules.encoding == Encoding::Az119 {
+            divisors[113] = self.rules.max_plies;
+            divisors[118] = 100;
+        }
+        divisors
+    }
+
     pub(super) fn encode_planes(&self, row: &mut [f32]) {
         row.fill(0.0);
         match self.rules.encoding {

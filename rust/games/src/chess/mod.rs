@@ -309,6 +309,16 @@ impl Game for Chess {
         self.encode_planes(row);
     }
 
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        Some(self.divisors())
+    }
+
+    /// A position with 218 is N. Petrović's of 1964; a search by integer programming (Tobs40, lichess.org, 2024) found
+    /// that none of standard chess has more.
+    fn most_legal_actions(&self) -> usize {
+        218
+    }
+
     fn key(&self) -> u128 {
         const NO_FILE: u64 = 8;
         let (board, rules) = (&self.board, &self.rules);

@@ -401,6 +401,12 @@ impl Game for WallGame {
         }
     }
 
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        let mut divisors = vec![1; self.obs_shape()[0]];
+        divisors[..4].fill(self.board.cells() as u16);
+        Some(divisors)
+    }
+
     #[inline]
     fn key(&self) -> u128 {
         let WallRules { variant, immediate, one_move_rule, classic_policy } = self.rules;

@@ -1,0 +1,411 @@
+"""Planes as bytes and logits of the legal actions alone: the same answers and searches to the bit, only smaller."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from azpy import EvaluatorError
+from azpy.errors import MissingPackageError, ModelError
+from azpy.form import Form, form_of
+from azpy.game_checks import Broken
+from azpy.onnx import OnnxEvaluator
+from azpy.probe_model import probe_model
+from azpy.state_checks import check_planes
+from fake_onnxruntime import gpu_on_the_cpu
+from test_onnx import make_priors_model
+
+GAMES = [
+    "connect_four",
+    "chess",
+    "chess(encoding=az18)",
+    "backgammon",
+    "wall_game(width=5,height=4)",
+    "wall_game(width=20,height=13)",
+    "go(size=5)",
+    "hex(size=5,swap=1)",
+    "breakthrough(width=5,height=5)",
+    "pig",
+]
+
+
+def positions(game: str, count: int, seed: int = 0) -> list[azpy.State]:
+    """Players' turns of random games."""
+    rng, found, state = np.random.default_rng(seed), list[azpy.State](), azpy.make_game(game)
+    while len(found) < count:
+        if state.is_terminal:
+            state = azpy.make_game(game)
+        actions = state.legal_actions() or [outcome for outcome, _ in state.chance_outcomes()]
+        if state.turn >= 0:
+            found.append(state.clone())
+        state.play(int(rng.choice(actions)))
+    return found
+
+
+def model_of(game: str) -> bytes:
+    state = azpy.make_game(game)
+    return probe_model(state.obs_shape, state.num_actions, layers=2, channels=8)
+
+
+def as_floats(packed: NDArray[np.uint8], divisors: list[int]) -> NDArray[np.float32]:
+    """What bytes stand for, one plane after another."""
+    planes, high = [], len(divisors)
+    for plane, divisor in enumerate(divisors):
+        numbers = packed[:, plane].astype(np.float32)
+        if divisor > 255:
+            numbers += np.float32(256) * packed[:, high].astype(np.float32)
+            high += 1
+        planes.append(numbers / np.float32(divisor))
+    assert high == packed.shape[1]
+    return np.stack(planes, axis=1)
+
+
+def searched(evaluator: Any, states: list[azpy.State], simulations: int, **options: Any) -> list[azpy.SearchResult]:
+    search = azpy.VectorSearch(states, evaluator, **options)
+    search.run(simulations)
+    return search.results()
+
+
+class Spy:
+    """Takes bytes and, of at most `legal_width` actions, the legal ones; answers at random, by the position alone."""
+
+    def __init__(self, game: str, legal_width: int | None = None) -> None:
+        state = azpy.make_game(game)
+        self.divisors, self.actions = state.plane_divisors, state.num_actions
+        self.legal_width = legal_width
+        self.form = Form(state.obs_shape, tuple(self.divisors or ()) or None)
+        self.calls: list[str] = []
+        self.seen: list[NDArray[Any]] = []
+        self.legal: list[NDArray[np.int32]] = []
+
+    def input_buffer(self, rows: int) -> NDArray[Any]:
+        self.memory = np.full((rows, *self.form.shape), 9, self.form.dtype)
+        return self.memory
+
+    def evaluate_batch(self, observations: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        assert observations is self.memory  # what was lent, not another array that looks at it
+        self.calls.append("all")
+        self.seen.append(observations.copy())
+        return self._answer(observations)
+
+    def evaluate_legal(
+        self, observations: NDArray[Any], actions: NDArray[np.int32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        assert observations is self.memory
+        self.calls.append("legal")
+        self.seen.append(observations.copy())
+        self.legal.append(actions.copy())
+        logits, values = self._answer(observations)
+        return np.take_along_axis(logits, actions.astype(np.int64), 1), values
+
+    def _answer(self, observations: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        seeds = [hash(row.tobytes()) % 2**32 for row in observations]
+        answers = [np.random.default_rng(seed).random(self.actions + 1, np.float32) for seed in seeds]
+        return np.array([answer[1:] for answer in answers]), np.array([answer[0] for answer in answers])
+
+
+# What a search hands over
+
+
+@pytest.mark.parametrize("game", [game for game in GAMES if game != "pig"])
+def test_a_search_fills_bytes_that_stand_for_its_floats(game: str) -> None:
+    for state in positions(game, 3, seed=1):
+        spy = Spy(game)
+        azpy.Search(spy, simulations=1).run(state)
+        assert spy.divisors is not None
+        assert spy.seen[0].dtype == np.uint8
+        np.testing.assert_array_equal(as_floats(spy.seen[0], spy.divisors)[0], state.observation())
+
+
+def test_many_threads_fill_bytes_too() -> None:
+    states = positions("backgammon", 200)
+    alone, together = Spy("backgammon"), Spy("backgammon")
+    one = searched(alone, states, 20, threads=1)
+    two = searched(together, states, 20, threads=2)
+    assert max(len(seen) for seen in together.seen) > 100
+    for first, second in zip(one, two, strict=True):
+        np.testing.assert_array_equal(first.visits, second.visits)
+
+
+def test_a_search_hands_over_the_legal_actions_padded() -> None:
+    for state in positions("chess", 5, seed=2):
+        spy = Spy("chess", legal_width=218)
+        azpy.Search(spy, simulations=1).run(state)
+        expected = np.zeros(218, np.int32)
+        expected[: len(state.legal_actions())] = state.legal_actions()
+        np.testing.assert_array_equal(spy.legal[0][0], expected)
+        assert set(spy.calls) == {"legal"}
+
+
+def test_rows_with_more_legal_actions_than_fit_are_answered_whole() -> None:
+    spy = Spy("connect_four", legal_width=6)
+    states = [state for state in positions("connect_four", 300) if len(state.legal_actions()) in (6, 7)]
+    for state in states:
+        spy.calls.clear()
+        result = azpy.Search(spy, simulations=1).run(state)
+        assert spy.calls[0] == ("legal" if len(state.legal_actions()) == 6 else "all")
+        np.testing.assert_array_equal(result.priors, azpy.Search(Spy("connect_four"), simulations=1).run(state).priors)
+    assert {len(state.legal_actions()) for state in states} == {6, 7}
+
+
+class Wrong(Spy):
+    def __init__(self, game: str, **what: Any) -> None:
+        super().__init__(game, legal_width=218)
+        self.what = what
+
+    def input_buffer(self, rows: int) -> Any:
+        return self.what["buffer"](rows) if "buffer" in self.what else super().input_buffer(rows)
+
+    def evaluate_legal(self, observations: NDArray[Any], actions: NDArray[np.int32]) -> Any:
+        if "reply" in self.what:
+            return self.what["reply"]
+        return super().evaluate_legal(observations, actions)
+
+
+@pytest.mark.parametrize(
+    ("game", "what", "text"),
+    [
+        ("chess", {"reply": (np.zeros((1, 217), np.float32), np.zeros(1, np.float32))}, "got shape [1, 217], expected"),
+        ("chess", {"reply": None}, "evaluate_legal must return a tuple (logits, values), got NoneType"),
+        (
+            "chess",
+            {"buffer": lambda rows: np.zeros((rows, 119, 8, 8), np.uint8)},
+            "float32 array of shape [1, 119, 8, 8], or uint8 array of shape [1, 120, 8, 8]",
+        ),
+        (
+            "pig",
+            {"buffer": lambda rows: np.zeros((rows, 5, 1, 1), np.uint8)},
+            "input_buffer(1) must give a C-contiguous float32 array of shape [1, 5, 1, 1]",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_a_named_error(game: str, what: dict[str, Any], text: str) -> None:
+    state = positions(game, 1)[0]
+    with pytest.raises(EvaluatorError) as caught:
+        azpy.Search(Wrong(game, **what), simulations=3).run(state)
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("width", [0, -1, "many", 2.5])
+def test_a_width_must_be_a_whole_number(width: Any) -> None:
+    spy = Spy("chess")
+    spy.legal_width = width
+    with pytest.raises(ValueError, match="legal_width must be None or a whole number above 0"):
+        azpy.Search(spy)
+
+
+def test_a_width_needs_its_method() -> None:
+    class Bare:
+        legal_width = 9
+
+        def evaluate_batch(self, observations: Any) -> Any:
+            raise AssertionError
+
+    with pytest.raises(ValueError, match="of an evaluator with evaluate_legal"):
+        azpy.Search(Bare())
+
+
+# What a model makes of it
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_answers_are_the_same_to_the_bit(game: str) -> None:
+    states = positions(game, 40)
+    observations = np.array([state.observation() for state in states])
+    model = model_of(game)
+    plain, compact = OnnxEvaluator(model, game=states[0]), OnnxEvaluator(model, game=states[0], compact=True)
+    assert compact.network_id == plain.network_id
+    logits, values = plain.evaluate_batch(observations)
+    again, values_again = compact.evaluate_batch(observations)
+    np.testing.assert_array_equal(again, logits)
+    np.testing.assert_array_equal(values_again, values)
+    memory = compact.input_buffer(40)
+    if game == "pig":
+        assert memory is None
+        observed: Any = observations
+    else:
+        assert memory is not None
+        observed = compact._form.packed(observations)
+        divisors = states[0].plane_divisors
+        assert divisors is not None
+        np.testing.assert_array_equal(as_floats(observed, divisors), observations)
+    assert compact.legal_width == states[0].most_legal_actions
+    actions = np.zeros((40, compact.legal_width or 0), np.int32)
+    for row, state in zip(actions, states, strict=True):
+        row[: len(state.legal_actions())] = state.legal_actions()
+    picked, values_again = compact.evaluate_legal(observed, actions)
+    np.testing.assert_array_equal(picked, np.take_along_axis(logits, actions.astype(np.int64), 1))
+    np.testing.assert_array_equal(values_again, values)
+
+
+def test_numbers_that_take_two_bytes_do_so_to_the_bit() -> None:
+    state = azpy.parse_state("chess", "4k3/8/8/8/8/8/8/R3K2R w KQ - 12 140")
+    observations = state.observation()[None]
+    assert observations[0, 113, 0, 0] == np.float32(278 / 512)
+    spy = Spy("chess")
+    azpy.Search(spy, simulations=1).run(state)
+    np.testing.assert_array_equal(as_floats(spy.seen[0], spy.divisors or []), observations)
+    model = model_of("chess")
+    plain, compact = OnnxEvaluator(model, game=state), OnnxEvaluator(model, game=state, compact=True)
+    np.testing.assert_array_equal(compact._form.packed(observations), spy.seen[0])
+    np.testing.assert_array_equal(compact.evaluate_batch(observations)[0], plain.evaluate_batch(observations)[0])
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("game", ["chess", "connect_four", "backgammon"])
+def test_searches_are_the_same_visit_for_visit(game: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu_on_the_cpu(monkeypatch)
+    states = positions(game, 6, seed=3)
+    model = model_of(game)
+    plain = OnnxEvaluator(model, game=states[0])
+    compact = OnnxEvaluator(model, device, game=states[0], compact=True, buckets=(4, 16))
+    assert compact.legal_width is not None
+    expected = searched(plain, states, 200, eval_batch=4)
+    found = searched(compact, states, 200, eval_batch=4)
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one.visits, other.visits)
+        np.testing.assert_array_equal(one.q, other.q)
+
+
+def test_self_play_is_the_same_with_a_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu_on_the_cpu(monkeypatch)
+    game = azpy.make_game("breakthrough(width=4,height=5)")
+    model = probe_model(game.obs_shape, game.num_actions, layers=2, channels=8)
+    options: dict[str, Any] = {"slots": 8, "pipelines": 2, "simulations": 12, "games": 16, "eval_batch": 2}
+
+    def played(evaluator: OnnxEvaluator) -> list[bytes]:
+        with azpy.SelfPlay(game, evaluator, **options) as games:
+            return [record.to_bytes() for record in sorted(games, key=lambda record: record.game_id)]
+
+    cuda = OnnxEvaluator(model, "cuda", game=game, compact=True, cuda_graph=True, buckets=(2, 8))
+    assert played(cuda) == played(OnnxEvaluator(model, game=game))
+
+
+@pytest.mark.parametrize("compact", [None, True, False])
+def test_memory_on_a_gpu_has_the_form(compact: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = gpu_on_the_cpu(monkeypatch)
+    states = positions("chess", 37)
+    observations = np.array([state.observation() for state in states])
+    model = model_of("chess")
+    plain = OnnxEvaluator(model).evaluate_batch(observations)
+    evaluator = OnnxEvaluator(model, "cuda", game=states[0], compact=compact, buckets=(4, 16))
+    assert (opened[0][0] == model) == (compact is False)
+    assert evaluator.notes == ()
+    said = ", planes as bytes, logits of at most 218 legal actions"
+    assert evaluator.description == "CUDA, GPU 0, fp32, batches of 4, 16 rows" + ("" if compact is False else said)
+    for mine in (evaluator, evaluator.fork()):
+        for count in (37, 1, 5, 16, 0, 20):
+            logits, values = mine.evaluate_batch(observations[:count])
+            np.testing.assert_array_equal(logits, plain[0][:count])
+            np.testing.assert_array_equal(values, plain[1][:count])
+            if compact is not False:
+                actions = np.random.default_rng(count).integers(0, 4672, (count, 218)).astype(np.int32)
+                picked, values = mine.evaluate_legal(observations[:count], actions)
+                np.testing.assert_array_equal(picked, np.take_along_axis(plain[0][:count], actions.astype(np.int64), 1))
+                np.testing.assert_array_equal(values, plain[1][:count])
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_priors_and_a_fixed_batch_have_a_form_too(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu_on_the_cpu(monkeypatch)
+    game = azpy.make_game("tic_tac_toe")
+    model = make_priors_model(batch=4)
+    plain = OnnxEvaluator(model, game=game)
+    compact = OnnxEvaluator(model, device, game=game, compact=True)
+    assert compact.legal_width == 9
+    expected = azpy.Search(plain, simulations=300, eval_batch=6).run(game).visits
+    np.testing.assert_array_equal(azpy.Search(compact, simulations=300, eval_batch=6).run(game).visits, expected)
+
+
+# What is worth it
+
+
+def test_what_is_not_worth_it_is_not_done() -> None:
+    signature = OnnxEvaluator(model_of("connect_four")).signature
+    game = azpy.make_game("connect_four")
+    assert form_of(game, signature, None) == Form((2, 6, 7), (1, 1))  # of 7 actions 7 are legal
+    assert form_of(game, signature, True) == Form((2, 6, 7), (1, 1), 7)
+    assert form_of(game, signature, False) == form_of(None, signature, None) == Form((2, 6, 7))
+    chess = OnnxEvaluator(model_of("chess")).signature
+    assert form_of(azpy.make_game("chess"), chess, None).legal_width == 218
+    evaluator = OnnxEvaluator(model_of("connect_four"), game=game)  # on the CPU it gains nothing
+    assert (evaluator.input_buffer(4), evaluator.legal_width) == (None, None)
+
+
+def test_a_game_in_python_says_nothing_of_its_planes() -> None:
+    class Shape:
+        obs_shape, num_actions = (2, 6, 7), 7
+
+    evaluator = OnnxEvaluator(model_of("connect_four"), game=Shape(), compact=True)
+    assert evaluator.input_buffer(4) is None
+    assert evaluator.legal_width == 7
+
+
+def test_numbers_that_no_plane_has_are_refused() -> None:
+    game = azpy.make_game("chess")
+    evaluator = OnnxEvaluator(model_of("chess"), game=game, compact=True)
+    for number in (0.5, -1.0, 256.0, np.nan, np.inf):
+        row = np.zeros((1, 119, 8, 8), np.float32)
+        row[0, 3, 2, 1] = number
+        with pytest.raises(ModelError, match="numbers that planes of the game cannot have"):
+            evaluator.evaluate_batch(row)
+    with pytest.raises(ModelError, match=r"takes observations \[B, 119, 8, 8\], got \[1, 2, 8, 8\]"):
+        evaluator.evaluate_batch(np.zeros((1, 2, 8, 8), np.float32))
+    with pytest.raises(ModelError, match=r"takes actions \[1, 218\], got \[1, 9\]"):
+        evaluator.evaluate_legal(row, np.zeros((1, 9), np.int32))
+
+
+def test_without_onnx_batches_travel_as_before_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    game, model = azpy.make_game("connect_four"), model_of("connect_four")
+    gpu_on_the_cpu(monkeypatch)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    evaluator = OnnxEvaluator(model, "cuda", game=game)
+    assert evaluator.notes == ("batches travel as float32: planes as bytes need onnx: pip install onnx",)
+    assert "bytes" not in evaluator.description
+    with pytest.raises(MissingPackageError, match="planes as bytes need onnx"):
+        OnnxEvaluator(model, "cuda", game=game, compact=True)
+
+
+# What az-check-game says of it
+
+
+class Claims:
+    """A position with one plane, and what its game says of it."""
+
+    def __init__(self, plane: list[float], divisors: list[int] | None, most: int = 2) -> None:
+        self._plane = np.array(plane, np.float32)[None, None]
+        self.obs_shape, self.turn = self._plane.shape, 0
+        self.plane_divisors, self.most_legal_actions = divisors, most
+
+    def legal_actions(self) -> list[int]:
+        return [0, 1]
+
+    def encode(self) -> NDArray[np.float32]:
+        return self._plane
+
+
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        (Claims([0.5, 1.5, 127.5], [2]), None),
+        (Claims([1 / 300, 65535 / 300], [300]), None),
+        (Claims([0.3], None), None),
+        (Claims([0.0, 0.3], [2]), "at row 0, column 1 of plane 0"),
+        (Claims([128.0], [2]), "128.0 at row 0"),
+        (Claims([-1.0], [1]), "-1.0 at row 0"),
+        (Claims([0.0], [0]), "plane_divisors [0]"),
+        (Claims([0.0], [1, 1]), "plane_divisors [1, 1]"),
+        (Claims([0.0], [1], most=1), "2 legal actions"),
+    ],
+)
+def test_false_claims_of_a_game_are_found(claims: Any, said: str | None) -> None:
+    if said is None:
+        check_planes(claims)
+        return
+    with pytest.raises(Broken) as caught:
+        check_planes(claims)
+    assert caught.value.rule == "planes"
+    assert said in caught.value.got

@@ -1,0 +1,144 @@
+"""Reduced precision on a GPU in training: a generation plays in it if it says nearly what fp32 says, and only then."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from azpy import parity
+from azpy.errors import ModelError, SettingsError
+from azpy.events import Saved, Started
+from azpy.onnx import OnnxEvaluator, network_id
+from azpy.parity import Drift
+from azpy.repeat import repeat_game
+from azpy.runs import read_checkpoint
+from azpy.settings import Settings
+from azpy.stored import StoredRun
+from azpy.trainer import Trainer
+from fake_onnxruntime import gpu_on_the_cpu
+
+SMALL: dict[str, Any] = {
+    "game": "connect_four(width=5,height=4)",
+    "network": "1x16",
+    "device": "cuda",
+    "precision": "fp16",
+    "eval_batch": 2,
+    "simulations": 8,
+    "slots": 8,
+    "games_per_iteration": 30,
+    "iterations": 2,
+    "match_every": 100,
+    "match_games": 2,
+    "final_match_games": 2,
+}
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, list[Any]]]:
+    monkeypatch.setattr("azpy.learner._choose", lambda device: torch.device("cpu"))
+    defaults: Any = OnnxEvaluator.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, "buckets", (4, 16))  # a CPU computes all of a bucket
+    return gpu_on_the_cpu(monkeypatch)
+
+
+def train(path: Path, **changes: Any) -> list[Any]:
+    with Trainer(Settings(**(SMALL | changes)), path) as trainer:
+        return list(trainer.run())
+
+
+def played(path: Path, iteration: int) -> set[int]:
+    run = StoredRun(path)
+    return {int(network) for _, record in run.games([iteration]) for network in record.networks} - {0}
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    lines = (path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row["kind"] == "iteration"]
+
+
+@pytest.mark.parametrize("precision", ["fp16", "tf32"])
+def test_each_generation_that_passes_plays_in_it(precision: str, tmp_path: Path) -> None:
+    events = train(tmp_path, precision=precision)
+    started = next(event for event in events if isinstance(event, Started))
+    assert f"fp32, batches of 4, 16 rows, planes as bytes ({precision} once it passes its check)" in (started.evaluator)
+    first = read_checkpoint(tmp_path / "checkpoints/000001")
+    assert first.state["precision"] == precision
+    # The games that were under way while the network was fitted had begun with the one before.
+    assert network_id(first.onnx, precision) in played(tmp_path, 2)
+    assert network_id(first.onnx) not in played(tmp_path, 2)
+    for row in rows_of(tmp_path):
+        assert row["parity"] < 1e-4
+        assert 0 <= row[f"{precision}_policy"] < Drift.MOST_POLICY
+        assert row[f"{precision}_agreement"] > 0.95
+    assert not any("plays" in (event.advice or "") for event in events if isinstance(event, Saved))
+
+
+def test_what_fails_its_check_plays_in_fp32_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parity.Drift, "MOST_POLICY", -1.0)
+    events = train(tmp_path)
+    advice = [event.advice or "" for event in events if isinstance(event, Saved)]
+    assert len(advice) == 2
+    assert all("fp32 plays, as fp16 is too far from it: policies differ by" in text for text in advice)
+    first = read_checkpoint(tmp_path / "checkpoints/000001")
+    assert first.state["precision"] == "fp32"
+    assert network_id(first.onnx) in played(tmp_path, 2)
+    assert network_id(first.onnx, "fp16") not in played(tmp_path, 2)
+
+
+def test_a_model_that_cannot_be_had_in_it_plays_in_fp32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(model: bytes, precision: str) -> bytes:
+        raise ModelError("answers an empty board with NaN or infinity")
+
+    monkeypatch.setattr("azpy.onnx.to_half", too_large)
+    events = train(tmp_path, iterations=1)
+    (advice,) = (event.advice or "" for event in events if isinstance(event, Saved))
+    assert "fp32 plays, as fp16 does not do: answers an empty board with NaN or infinity" in advice
+
+
+def test_a_run_that_goes_on_plays_on_in_it(tmp_path: Path) -> None:
+    train(tmp_path, iterations=1)
+    started = next(event for event in train(tmp_path) if isinstance(event, Started))
+    assert "CUDA, GPU 0, fp16" in started.evaluator
+    assert "once it passes" not in started.evaluator
+    first = read_checkpoint(tmp_path / "checkpoints/000001").onnx
+    assert played(tmp_path, 2) == {network_id(first, "fp16")}
+    # As another precision is wanted, the model has its check before it: until then, fp32.
+    started = next(event for event in train(tmp_path, iterations=3, precision="tf32") if isinstance(event, Started))
+    assert "fp32" in started.evaluator
+    assert "(tf32 once it passes its check)" in started.evaluator
+
+
+def test_games_are_repeated_in_it(tmp_path: Path) -> None:
+    train(tmp_path, iterations=1)
+    train(tmp_path)
+    run = StoredRun(tmp_path)
+    record = next(record for _, record in run.games([2]))
+    comparison = repeat_game(run, record)
+    assert comparison.model == "the model of checkpoint 1 in fp16"
+    assert comparison.difference is None
+    file = tmp_path / "checkpoints/000001/model.onnx"
+    assert repeat_game(run, record, file).difference is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"device": "cpu"}, "CPU computes in fp32, not 'fp16': fp16 needs device=\"cuda\""),
+        ({"device": "auto", "precision": "bf16"}, "CPU computes in fp32, not 'bf16'"),
+        ({"device": "tensorrt", "precision": "tf32"}, "TensorRT computes in fp32 or fp16 or bf16, not 'tf32'"),
+        ({"device": "cuda", "precision": "int8"}, "precision int8 is for the CPU, got device 'cuda'"),
+        ({"precision": "fp8"}, "precision must be fp32 or int8 or auto or fp16 or bf16 or tf32"),
+    ],
+)
+def test_what_a_device_does_not_have_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings(**(SMALL | changes))
+    assert words in str(caught.value)
+
+
+def test_ids_tell_precisions_apart() -> None:
+    ids = {network_id(b"model", precision) for precision in ("fp32", "tf32", "fp16", "bf16")}
+    assert len(ids) == 4
+    assert network_id(b"model") in ids
