@@ -226,6 +226,14 @@ impl<G: Game> Search<G> {
         }
     }
 
+    /// Ends the search where it is, even in the middle of a round: what is in flight is taken back.
+    pub(crate) fn cut_short(&mut self) {
+        if !self.is_done() {
+            self.abandon();
+            self.stop = Stop::Interrupted;
+        }
+    }
+
     fn end(&mut self, why: Stop) {
         self.remaining = 0;
         self.stop = why;
@@ -299,6 +307,21 @@ impl<G: Game> Search<G> {
     /// Leaves it may gather in a round.
     pub(crate) fn eval_batch(&self) -> usize {
         self.config.eval_batch
+    }
+
+    /// Whether leaves wait for their answers.
+    pub(crate) fn has_leaves(&self) -> bool {
+        !self.leaves.is_empty()
+    }
+
+    /// How many of them the cache did not answer: the rows they need at most.
+    pub(crate) fn rows(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Whether there is anything to report: the root has been evaluated, or needs not be.
+    pub(crate) fn has_result(&self) -> bool {
+        !matches!(self.tree.node(ROOT).kind, Kind::New | Kind::Pending) || self.is_done()
     }
 
     /// Whether the leaves met so far are all that may be evaluated.
