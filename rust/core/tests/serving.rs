@@ -295,7 +295,7 @@ fn a_deadline_is_kept_beside_others_that_have_none() {
         let Ended { search, token } = ended.pop().unwrap();
         assert_eq!((token, search.stop()), (who, Stop::Interrupted));
         // In time, but not much too early: a round takes 6.4 ms.
-        assert!(taken <= allowed && taken + Duration::from_millis(13) > allowed, "{taken:?} of {allowed:?}");
+        assert!(taken <= allowed && taken + Duration::from_millis(15) > allowed, "{taken:?} of {allowed:?}");
         assert!(search.result().visits.iter().sum::<u32>() > 0);
         check_tree(&search);
     }

@@ -22,8 +22,10 @@ mod replay;
 mod result;
 mod search;
 mod selfplay;
+mod serving;
 mod settings;
 mod state;
+mod threads;
 mod wall_game;
 
 use pyo3::exceptions::PyImportError;
@@ -82,6 +84,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_class::<result::SearchResult>()?;
     module.add_class::<search::VectorSearch>()?;
     module.add_class::<selfplay::SelfPlay>()?;
+    module.add_class::<serving::BatchedSearch>()?;
     module.add_class::<state::State>()?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
     module.add_function(wrap_pyfunction!(registry::make_game, module)?)?;
@@ -96,7 +99,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add("FAST_SEARCH", azpy_core::record::FAST_SEARCH)?;
     module.add("OPPONENT", azpy_core::record::OPPONENT)?;
     // Threads that would call into an interpreter that is no longer there must be gone before it goes.
-    let close_all = wrap_pyfunction!(selfplay::close_all, module)?;
+    let close_all = wrap_pyfunction!(threads::close_all, module)?;
     py.import("atexit")?.call_method1("register", (close_all,))?;
     Ok(())
 }
