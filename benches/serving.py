@@ -2,11 +2,11 @@
 
     python benches/serving.py [--concurrent 256] [--seconds 15] [--hurried 16]
 
-So many clients ask at once, and each again as soon as it is answered: a quarter of them for 50 simulations, the others
-for 100, 200 and 400, from random positions of Connect Four, with a small untrained network on the CPU. Equal requests
-should take equal times, whatever the others ask for: p99 over p50 says so for each size. Then a part of the clients asks
-for answers within 0.1 s, while the others go on. Throughput is in evaluations a second, over what the evaluator reaches
-alone with full batches, before and after.
+So many clients ask at once, and each again as soon as it is answered: a quarter of them for 50 simulations, the
+others for 100, 200 and 400, from random positions of Connect Four, with a small untrained network on the CPU. Equal
+requests should take equal times, whatever the others ask for: p99 over p50 says so for each size. Then a part of the
+clients asks for answers within 0.1 s, while the others go on. Throughput is in evaluations a second, over what the
+evaluator reaches alone with full batches, before and after.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def alone(evaluator: azpy.OnnxEvaluator, rows: int, seconds: float = 2.0) -> flo
 def serve(
     session: azpy.BatchedSearch, clients: int, hurried: int, seconds: float
 ) -> tuple[list[Answered], dict[str, float]]:
-    """Has clients ask and ask again; the answers of the time after the first second or two, and what was done in it."""
+    """Has clients ask and ask again; the answers after the crowd of the start has spread, and what was done then."""
     states, answered = positions(1000), queue.SimpleQueue[Answered]()
     asked = 0
 
