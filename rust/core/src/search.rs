@@ -226,7 +226,7 @@ impl<G: Game> Search<G> {
         }
     }
 
-    /// Ends the search where it is, even in the middle of a round: what is in flight is taken back.
+    /// As [`Search::interrupt`], but in the middle of a round: what is in flight is taken back.
     pub(crate) fn cut_short(&mut self) {
         if !self.is_done() {
             self.abandon();
@@ -317,11 +317,6 @@ impl<G: Game> Search<G> {
     /// How many of them the cache did not answer: the rows they need at most.
     pub(crate) fn rows(&self) -> usize {
         self.states.len()
-    }
-
-    /// Whether there is anything to report: the root has been evaluated, or needs not be.
-    pub(crate) fn has_result(&self) -> bool {
-        !matches!(self.tree.node(ROOT).kind, Kind::New | Kind::Pending) || self.is_done()
     }
 
     /// Whether the leaves met so far are all that may be evaluated.

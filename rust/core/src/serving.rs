@@ -197,8 +197,7 @@ impl<G: Game, T> Serving<G, T> {
         // And a quarter more, as the next one may be longer still.
         let longest = self.lengths.iter().max().copied().unwrap_or_default().mul_f64(1.25);
         for (search, request) in self.searches.iter_mut().zip(&self.requests) {
-            let due = request.deadline.is_some_and(|deadline| deadline.saturating_duration_since(now) <= longest);
-            if due && search.has_result() {
+            if request.deadline.is_some_and(|deadline| deadline.saturating_duration_since(now) <= longest) {
                 search.cut_short();
             }
         }

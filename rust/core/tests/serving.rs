@@ -288,13 +288,15 @@ fn a_deadline_is_kept_beside_others_that_have_none() {
         while ended.is_empty() {
             ended.append(&mut serving.gather(&evaluator, evaluator.now));
             if ended.is_empty() {
+                // Rounds take 6.4 or 2.6 ms.
+                evaluator.a_row_takes = Duration::from_micros(140) - evaluator.a_row_takes;
                 ended.append(&mut serving.answer(&mut evaluator).unwrap());
             }
         }
         let taken = evaluator.now - asked;
         let Ended { search, token } = ended.pop().unwrap();
         assert_eq!((token, search.stop()), (who, Stop::Interrupted));
-        // In time, but not much too early: a round takes 6.4 ms.
+        // In time, but not much too early.
         assert!(taken <= allowed && taken + Duration::from_millis(15) > allowed, "{taken:?} of {allowed:?}");
         assert!(search.result().visits.iter().sum::<u32>() > 0);
         check_tree(&search);
@@ -348,7 +350,7 @@ fn a_game_that_fails_fails_alone() {
         let mut evaluator = Recording::new();
         for who in 0..9 {
             if who == 4 {
-                assert!(serving.join(Asked::failing(4, fails), request(4, 200)).is_ok());
+                assert!(serving.join(Asked::failing(4, fails), request(4, 1_000_000)).is_ok());
             } else {
                 join(&mut serving, who, 200);
             }
@@ -359,6 +361,7 @@ fn a_game_that_fails_fails_alone() {
             if who == 4 {
                 assert_eq!(search.fault().is_some(), fails == Fails::Rules);
                 assert_eq!(broken(search.root()), fails != Fails::Rules);
+                assert!(search.stats().simulations < 10_000, "it ends at once");
             } else {
                 let root = Asked::new(who, Toy::random(who as u64, 7, true));
                 assert_eq!(search.result(), alone(&root, config, 200, who as u64).result());
