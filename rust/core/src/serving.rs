@@ -129,7 +129,7 @@ impl<G: Game, T> Serving<G, T> {
     /// Searches for whose leaves the last batch had no room.
     #[must_use]
     pub fn left_over(&self) -> usize {
-        self.left_over
+        self.left_over.min(self.searches.len())
     }
 
     /// What filled the batches so far.
@@ -177,13 +177,17 @@ impl<G: Game, T> Serving<G, T> {
     }
 
     /// Puts those that join into the queue: at its end, but for those with a deadline. They come first once, so that
-    /// there is something to answer them with.
+    /// there is something to answer them with; but as half of a batch at most, so that the others go on.
     fn admit(&mut self) {
         if self.joining.is_empty() {
             return;
         }
-        let (hurried, others): (Vec<_>, Vec<_>) =
-            self.joining.drain(..).partition(|(_, request)| request.deadline.is_some());
+        let mut places = self.max_batch / 2;
+        let (hurried, others): (Vec<_>, Vec<_>) = self.joining.drain(..).partition(|(_, request)| {
+            let hurried = request.deadline.is_some() && places > 0;
+            places -= usize::from(hurried);
+            hurried
+        });
         let old = std::mem::take(&mut self.searches).into_iter().zip(std::mem::take(&mut self.requests));
         (self.searches, self.requests) = hurried.into_iter().chain(old).chain(others).unzip();
     }
@@ -209,9 +213,8 @@ impl<G: Game, T> Serving<G, T> {
         for (search, request) in self.searches[..batch].iter_mut().zip(&self.requests) {
             if search.has_leaves() && !(self.broken)(search.root()) {
                 search.reset(search.root().clone());
-                search
-                    .begin(request.simulations, stream_for(request.seed, 0, 0))
-                    .expect("the root was not refused before");
+                // It was no chance turn before. Should a game have changed its mind, the search is over.
+                let _ = search.begin(request.simulations, stream_for(request.seed, 0, 0));
             }
         }
     }

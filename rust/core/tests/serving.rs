@@ -320,6 +320,26 @@ fn too_little_time_is_enough_for_the_network_alone() {
 }
 
 #[test]
+fn the_others_go_on_however_many_are_in_a_hurry() {
+    let mut serving = serving(one_leaf(), 8, None);
+    let mut evaluator = Recording::new();
+    let start = Asked::new(0, Toy::chain(4000));
+    for who in 0..20 {
+        assert!(serving.join(Asked { who, ..start.clone() }, request(who, u32::MAX)).is_ok());
+    }
+    for who in 100..900 {
+        let hurried = Request { deadline: Some(Instant::now()), ..request(who, u32::MAX) };
+        assert!(serving.join(Asked { who, ..start.clone() }, hurried).is_ok());
+        if who % 10 == 0 {
+            round(&mut serving, &mut evaluator).unwrap();
+        }
+    }
+    let turns = |who: usize| evaluator.batches.iter().flatten().filter(|&&other| other == who).count();
+    let (fewest, most) = ((0..20).map(turns).min().unwrap(), (0..20).map(turns).max().unwrap());
+    assert!(fewest >= 3 && most - fewest <= 1, "the others had {fewest} to {most} turns of 80");
+}
+
+#[test]
 fn an_error_of_the_evaluator_ends_what_is_under_way_and_nothing_else() {
     let mut serving = serving(one_leaf(), 16, None);
     let mut evaluator = Recording { fail_at: 2, ..Recording::new() };

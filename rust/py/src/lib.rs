@@ -2,9 +2,10 @@
 //! rules.
 //!
 //! [`hosted`] is what a game needs to be reached from Python, [`registry`] the games by name, [`pygame`] games written
-//! in Python, [`evaluators`] what may answer; [`state`], [`search`], [`result`], [`selfplay`], [`replay`] and [`record`]
-//! are the Python classes; [`picture`] hands trees to what draws them; [`wall_game`] is the notation of that
-//! game's turns. The core is compiled once a game; Python sees it through four small object-safe traits.
+//! in Python, [`evaluators`] what may answer; [`state`], [`search`], [`result`], [`serving`], [`selfplay`], [`replay`] and
+//! [`record`] are the Python classes; [`threads`] is how those that go on in the background end; [`picture`] hands trees
+//! to what draws them; [`wall_game`] is the notation of that game's turns. The core is compiled once a game; Python sees
+//! it through five small object-safe traits.
 //!
 //! Public is what a crate with a game of one's own needs: [`export_game!`], which makes a module of all this and that
 //! game. Rust has no stable ABI, so such a game cannot join a module that is compiled already.
