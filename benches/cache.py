@@ -23,9 +23,9 @@ import azpy
 from azpy.probe_model import probe_model
 
 LEGAL = {"connect_four": 7, "chess(encoding=az18)": 30, "go(size=7)": 35}  # actions of a position, about
-GAMES = {"connect_four": 250, "chess(encoding=az18)": 30, "go(size=7)": 60}
+GAMES = {"connect_four": 250, "chess(encoding=az18)": 16, "go(size=7)": 40}
 SIZES = (0, 2**12, 2**14, 2**16, 2**18, 2**20)
-ANSWER_BYTES = 48  # and 4 for each prior
+ANSWER_BYTES = 64  # about, and 4 for each prior: `cargo bench --bench cache` says it exactly
 Trace = list[list[int]]  # positions asked for, a batch at a time
 Bucket = list[tuple[int, int]]  # (generation of the network, position), the last used one last
 

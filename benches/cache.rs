@@ -1,4 +1,5 @@
-//! `cargo bench --bench cache`: what looking answers up and storing them costs, and how often threads meet at a lock.
+//! `cargo bench --bench cache`: what looking answers up and storing them costs, how often threads meet at a lock, and
+//! (on Linux) the memory of full caches as the system sees it.
 //!
 //! Threads do nothing but what self-play asks of the cache: look each leaf up, and store the answers of those that were
 //! not there, four of ten being found. In self-play a thread spends most of its time elsewhere, so it waits more seldom
@@ -7,7 +8,7 @@
 use std::sync::Barrier;
 use std::time::Instant;
 
-use azpy_core::cache::Cache;
+use azpy_core::cache::{ANSWER_BYTES, Cache};
 use azpy_core::game::PovValue;
 use azpy_core::rng::mix;
 
@@ -57,8 +58,27 @@ fn hammer(threads: u64, legal: usize) -> (f64, f64) {
     (1e9 * seconds / LEAVES as f64, (cache.waits() - before) as f64 / calls as f64)
 }
 
+/// MiB of resident memory, where the system says it.
+fn resident() -> f64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split(' ').nth(1).and_then(|pages| pages.parse::<f64>().ok()));
+    pages.unwrap_or(f64::NAN) * 4096.0 / f64::from(1 << 20)
+}
+
 fn main() {
-    for (game, legal) in [("Connect Four", 7), ("chess", 30), ("Go 9x9", 70)] {
+    let games = [("Connect Four", 7), ("chess", 30), ("Go 9x9", 70)];
+    let mut full = Vec::new();
+    for (game, legal) in games {
+        let before = resident();
+        let (cache, priors) = (Cache::new(POSITIONS), vec![1.0 / legal as f32; legal]);
+        (0..5 * POSITIONS as u64).for_each(|number| cache.put(1, u128::from(mix(number)), &priors, PovValue(0.0)));
+        full.push(cache);
+        // With glibc's allocator: 8 bytes more, and a multiple of 16.
+        let said = (POSITIONS * (ANSWER_BYTES + (4 * legal + 8).next_multiple_of(16))) as f64 / f64::from(1 << 20);
+        println!("{game}: {POSITIONS} answers should take {said:.1} MiB, and take {:.1}", resident() - before);
+    }
+    drop(full);
+    for (game, legal) in games {
         let counts = [1, 2, 4];
         let mut found = vec![Vec::new(); counts.len()];
         for _ in 0..REPEATS {

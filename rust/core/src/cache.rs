@@ -3,7 +3,8 @@
 //! Sharded and bounded. The whole key is stored beside each entry and compared, so two positions that fall into the
 //! same place never share an answer; and an answer whose number of priors does not fit is no hit.
 //!
-//! A full cache holds as many answers as it was made for, and takes [`ANSWER_BYTES`] for each and 4 for each prior.
+//! A full cache holds as many answers as it was made for, and takes [`ANSWER_BYTES`] for each and 4 for each prior; what
+//! the allocator adds to a small piece of memory comes on top.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -384,7 +384,8 @@ fn closed() -> PyErr {
 ///     simulations: visits below the root, where a request does not say it.
 ///     max_batch: rows of a call of the evaluator, at most (256); at least eval_batch.
 ///     max_requests: that may wait for their answers at once (1024); each has a tree. One more raises `queue.Full`.
-///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none.
+///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes about 64 bytes,
+///         and 4 for each legal action.
 ///     threads: grow the trees; by default one a core.
 ///     Others as for `Search`.
 ///
