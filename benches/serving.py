@@ -3,9 +3,9 @@
     python benches/serving.py [--concurrent 256] [--seconds 15] [--hurried 16]
 
 So many clients ask at once, and each again as soon as it is answered: a quarter of them for 50 simulations, the
-others for 100, 200 and 400, from random positions of Connect Four, with a small untrained network on the CPU. Equal
-requests should take equal times, whatever the others ask for: p99 over p50 says so for each size. Then a part of the
-clients asks for answers within 0.1 s, while the others go on. Throughput is in evaluations a second, over what the
+others for 100, 200 and 400, from random early positions of Connect Four, with a small untrained network on the CPU.
+Equal requests should take equal times, whatever the others ask for: p99 over p50 says so for each size. Then a part of
+the clients asks for answers within 0.1 s, while the others go on. Throughput is in evaluations a second, over what the
 evaluator reaches alone with full batches, before and after.
 """
 
@@ -29,7 +29,7 @@ def positions(count: int) -> list[azpy.State]:
     rng, found = random.Random(1), list[azpy.State]()
     while len(found) < count:
         state = azpy.make_game("connect_four")
-        for _ in range(rng.randrange(20)):
+        for _ in range(rng.randrange(8)):  # early ones: late searches are cut short by games that end
             if not state.is_terminal:
                 state.play(rng.choice(state.legal_actions()))
         if not state.is_terminal:
@@ -50,7 +50,7 @@ def alone(evaluator: azpy.OnnxEvaluator, rows: int, seconds: float = 2.0) -> flo
 def serve(
     session: azpy.BatchedSearch, clients: int, hurried: int, seconds: float
 ) -> tuple[list[Answered], dict[str, float]]:
-    """Has clients ask and ask again; the answers after the crowd of the start has spread, and what was done then."""
+    """Has clients ask and ask again; the answers to what was asked in so many seconds, and what was done in them."""
     states, answered = positions(1000), queue.SimpleQueue[Answered]()
     asked = 0
 
@@ -72,19 +72,24 @@ def serve(
 
     for client in range(clients):
         ask(client)
-    begin, found, before = time.perf_counter(), list[Answered](), session.stats
-    settled = 0.0
-    while time.perf_counter() - begin < seconds + settled:
-        found.append(answered.get())
-        ask(found[-1][0])
-        if not settled and len(found) >= 8 * clients:  # the crowd of the start has spread
-            settled, before = time.perf_counter() - begin, session.stats
-    after = session.stats
-    did = {name: after[name] - before[name] for name in ("batches", "rows")}
-    did["seconds"] = time.perf_counter() - begin - settled
+    seen = 0
+    while seen < 2 * clients:  # the crowd of the start spreads
+        ask(answered.get()[0])
+        seen += 1
+    settled, before, found = time.perf_counter(), session.stats, list[Answered]()
+    over, after = settled + seconds, dict[str, float]()
+    waiting = set(range(clients))  # for what was asked before the end; all go on asking until it is there
+    while waiting:
+        one = answered.get()
+        if settled <= one[1] < over:
+            found.append(one)
+        if one[1] + one[2] > over:
+            waiting.discard(one[0])
+            after = after or session.stats | {"seconds": time.perf_counter() - settled}
+        ask(one[0])
     for _ in range(clients):
         answered.get()
-    return [one for one in found if one[1] >= begin + settled], did
+    return found, {name: after[name] - before.get(name, 0.0) for name in ("batches", "rows", "seconds")}
 
 
 def percentiles(times: list[float]) -> tuple[float, float]:
@@ -109,7 +114,7 @@ def main() -> None:
         rates.append(alone(evaluator, 256))
         hurried, _ = serve(session, given.concurrent, given.hurried, given.seconds / 2)
     rates.append(alone(evaluator, 256))
-    print(f"{given.concurrent} searches at once, {len(found)} answered in {did['seconds']:.1f} s")
+    print(f"{given.concurrent} searches at once, {len(found)} asked for in {did['seconds']:.1f} s")
     for index, size in enumerate(SIZES):
         p50, p99 = percentiles([took for client, _, took in found if client % len(SIZES) == index])
         print(f"  {size} simulations: p50 {p50:.3f} s, p99 {p99:.3f} s, p99/p50 {p99 / p50:.2f}")
