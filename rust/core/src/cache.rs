@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::game::PovValue;
 use crate::rng::mix;
 
-/// Entries that compete for one place. Four: the usual compromise between a full table and a short scan.
+/// Entries that compete for one place. Four: ARCHITECTURE.md has what other numbers find.
 const WAYS: usize = 4;
 
 /// Locks, so that many threads seldom meet at one.
