@@ -20,6 +20,7 @@ from azpy import games
 from azpy._core import (
     CHANCE,
     TERMINAL,
+    BatchedSearch,
     CoreError,
     EvaluatorError,
     GameError,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CHANCE",
     "TERMINAL",
+    "BatchedSearch",
     "CoreError",
     "Evaluator",
     "EvaluatorError",

@@ -1,6 +1,7 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from typing import Any, Protocol, TypedDict, TypeVar, Unpack, final, overload, type_check_only
 
 import numpy as np
@@ -13,6 +14,7 @@ __all__ = [
     "OPPONENT",
     "SEARCHED",
     "TERMINAL",
+    "BatchedSearch",
     "CoreError",
     "EvaluatorError",
     "GameError",
@@ -228,6 +230,33 @@ class VectorSearch:
     def replace(self, index: int, state: State | GameLike) -> None: ...
     @property
     def stats(self) -> dict[str, int]: ...
+
+@final
+class BatchedSearch:
+    def __new__(
+        cls,
+        evaluator: Any,
+        *,
+        simulations: int = 800,
+        max_batch: int = 256,
+        max_requests: int = 1024,
+        cache_positions: int = 200_000,
+        threads: int | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> BatchedSearch: ...
+    def submit(
+        self,
+        state: State | GameLike,
+        simulations: int | None = None,
+        *,
+        seconds: float | None = None,
+        seed: int = 0,
+    ) -> Future[SearchResult]: ...
+    def close(self, *, cancel: bool = False) -> None: ...
+    def __enter__(self) -> BatchedSearch: ...
+    def __exit__(self, kind: type[BaseException] | None, *args: object) -> None: ...
+    @property
+    def stats(self) -> dict[str, float]: ...
 
 @final
 class GameRecord:

@@ -123,7 +123,7 @@ pub struct RoundStats {
     pub rows_capacity: u64,
     /// Leaves that shared the row of an equal leaf in the same batch.
     pub shared: u64,
-    /// What the searches did in them.
+    /// What the searches did in those that were whole (see `Rounds::run`).
     pub searches: SearchStats,
 }
 
@@ -212,18 +212,39 @@ impl<G: Game> Rounds<G> {
         searches: &mut [Search<G>],
         evaluators: &mut [E],
     ) -> Result<bool, SearchError<E::Error>> {
-        self.networks.clear();
-        self.networks.extend(evaluators.iter().map(Evaluator::network));
         let before = total(searches);
-        let Self { cache, networks, .. } = &*self;
-        let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
-        self.workers.for_each(searches, |search| search.gather(cache_for(search.network)));
+        self.gather(searches, evaluators);
         if let Some((search, fault)) =
             searches.iter().enumerate().find_map(|(index, search)| Some((index, search.fault()?.clone())))
         {
             return Err(SearchError::Game { search, fault });
         }
+        self.answer(searches, evaluators)?;
+        self.stats.searches.add(&total(searches).since(&before));
+        Ok(searches.iter().any(|search| !search.is_done()))
+    }
 
+    /// The first half of a round: every search without leaves gathers some. A search that meets a fault is left with
+    /// none.
+    pub(crate) fn gather<E: Evaluator<G>>(&mut self, searches: &mut [Search<G>], evaluators: &[E]) {
+        self.networks.clear();
+        self.networks.extend(evaluators.iter().map(Evaluator::network));
+        let Self { cache, networks, .. } = &*self;
+        let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
+        self.workers.for_each(searches, |search| {
+            if !search.has_leaves() {
+                search.gather(cache_for(search.network));
+            }
+        });
+    }
+
+    /// The second half, for searches that have gathered: their leaves are evaluated and taken up. On an error their
+    /// leaves are lost, and it is for the caller to abandon them.
+    pub(crate) fn answer<E: Evaluator<G>>(
+        &mut self,
+        searches: &mut [Search<G>],
+        evaluators: &mut [E],
+    ) -> Result<(), SearchError<E::Error>> {
         self.states.clear();
         self.streams.clear();
         self.actions.clear();
@@ -244,8 +265,7 @@ impl<G: Game> Rounds<G> {
         let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
         let replies = Replies { offsets: &self.offsets, logits: &self.logits, values: &self.values };
         self.workers.for_each(searches, |search| search.apply(replies, cache_for(search.network)));
-        self.stats.searches.add(&total(searches).since(&before));
-        Ok(searches.iter().any(|search| !search.is_done()))
+        Ok(())
     }
 
     /// Gives every leaf of this network's searches a row.

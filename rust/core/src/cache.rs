@@ -2,17 +2,24 @@
 //!
 //! Sharded and bounded. The whole key is stored beside each entry and compared, so two positions that fall into the
 //! same place never share an answer; and an answer whose number of priors does not fit is no hit.
+//!
+//! A full cache holds as many answers as it was made for, and takes [`ANSWER_BYTES`] for each and 4 for each prior; what
+//! the allocator adds to a small piece of memory comes on top.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::game::PovValue;
 use crate::rng::mix;
 
-/// Entries that compete for one place. Four: the usual compromise between a full table and a short scan.
+/// Entries that compete for one place. Four: ARCHITECTURE.md has what other numbers find.
 const WAYS: usize = 4;
 
 /// Locks, so that many threads seldom meet at one.
 const SHARDS: usize = 64;
+
+/// Memory of an answer, without its priors.
+pub const ANSWER_BYTES: usize = size_of::<Option<Entry>>();
 
 #[derive(Clone)]
 struct Entry {
@@ -32,14 +39,16 @@ struct Shard {
 /// A bounded store of answers, safe to use from many threads.
 pub struct Cache {
     shards: Vec<Mutex<Shard>>,
-    /// Buckets in a shard, a power of two.
+    /// Buckets in a shard.
     buckets: usize,
+    /// How often a thread met another one at a lock.
+    waits: AtomicU64,
     /// Bits of the position that choose the place. Fewer than 64 only in tests that provoke collisions.
     index_mask: u64,
 }
 
 impl Cache {
-    /// A cache that holds about `positions` answers (rounded up to a power of two, at least 256).
+    /// A cache that holds `positions` answers (rounded up to a multiple of 256).
     #[must_use]
     pub fn new(positions: usize) -> Self {
         Self::with_index_mask(positions, u64::MAX)
@@ -49,9 +58,9 @@ impl Cache {
     /// different positions collide.
     #[must_use]
     pub fn with_index_mask(positions: usize, index_mask: u64) -> Self {
-        let places = positions.max(256).next_power_of_two();
-        let buckets = places / WAYS / SHARDS;
-        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), buckets, index_mask }
+        let buckets = positions.div_ceil(WAYS * SHARDS).max(1);
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { shards, buckets, waits: AtomicU64::new(0), index_mask }
     }
 
     fn place(&self, network: u64, position: u128) -> (usize, usize) {
@@ -61,7 +70,17 @@ impl Cache {
         (shard, bucket * WAYS)
     }
 
+    /// How often a thread has had to wait for another one: for measurements.
+    #[must_use]
+    pub fn waits(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
+    }
+
     fn lock(&self, shard: usize) -> std::sync::MutexGuard<'_, Shard> {
+        if let Ok(free) = self.shards[shard].try_lock() {
+            return free;
+        }
+        self.waits.fetch_add(1, Ordering::Relaxed);
         // A panic cannot leave a shard half written: entries are replaced whole.
         self.shards[shard].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

@@ -2,9 +2,10 @@
 //!
 //! Lowest to highest: [`game`] (the rules' contract), [`rng`] · [`evaluator`], [`tree`], [`cache`], [`config`] · [`search`]
 //! (one tree: descend, expand, ascend; PUCT, Gumbel, the root's noise and the solver in files of their own) · [`look`] (what
-//! people see of it) · [`batched`] (many trees, one call a network a round) · [`record`], [`resign`], [`timing`],
-//! [`selfplay`] (one game in its own file), [`replay`]. Beside [`game`] stand [`text`] (positions as people read and write
-//! them) and [`bytes`] (planes as bytes). Nothing here knows Python, a concrete game, or a file.
+//! people see of it) · [`batched`] (many trees, one call a network a round), [`serving`] (requests that share rounds) ·
+//! [`record`], [`resign`], [`timing`], [`selfplay`] (one game in its own file), [`replay`]. Beside [`game`] stand [`text`]
+//! (positions as people read and write them) and [`bytes`] (planes as bytes). Nothing here knows Python, a concrete game,
+//! or a file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
@@ -24,6 +25,7 @@ pub mod rng;
 mod root;
 pub mod search;
 pub mod selfplay;
+pub mod serving;
 mod solver;
 mod spread;
 pub mod text;

@@ -240,6 +240,14 @@ impl<G: Game> Search<G> {
         }
     }
 
+    /// As [`Search::interrupt`], but in the middle of a round: what is in flight is taken back.
+    pub(crate) fn cut_short(&mut self) {
+        if !self.is_done() {
+            self.abandon();
+            self.stop = Stop::Interrupted;
+        }
+    }
+
     fn end(&mut self, why: Stop) {
         self.remaining = 0;
         self.stop = why;
@@ -313,6 +321,16 @@ impl<G: Game> Search<G> {
     /// Leaves it may gather in a round.
     pub(crate) fn eval_batch(&self) -> usize {
         self.config.eval_batch
+    }
+
+    /// Whether leaves wait for their answers.
+    pub(crate) fn has_leaves(&self) -> bool {
+        !self.leaves.is_empty()
+    }
+
+    /// How many of them the cache did not answer: the rows they need at most.
+    pub(crate) fn rows(&self) -> usize {
+        self.states.len()
     }
 
     /// Whether the leaves met so far are all that may be evaluated.

@@ -73,6 +73,18 @@ impl<G: Hosted> Batch<G> {
         })
     }
 
+    /// A search that is over, to look at.
+    pub(crate) fn over(search: Search<G>) -> Self {
+        Self {
+            searches: vec![search],
+            evaluators: Vec::new(),
+            rounds: Rounds::new(Workers::Serial, None),
+            seed: 0,
+            runs: 0,
+            changes: vec![0],
+        }
+    }
+
     /// Rounds until all is done. Runs detached from the interpreter.
     fn work(&mut self, limit: Option<Duration>) -> PyResult<()> {
         let began = Instant::now();
@@ -103,7 +115,7 @@ impl<G: Hosted> Batch<G> {
 }
 
 /// The position in `state`, if it goes with the others.
-fn same_game<'a, G: Hosted>(state: &'a dyn AnyState, first: Option<&G>) -> PyResult<&'a G> {
+pub(crate) fn same_game<'a, G: Hosted>(state: &'a dyn AnyState, first: Option<&G>) -> PyResult<&'a G> {
     let size = |game: &G| (game.num_actions(), game.obs_shape());
     downcast::<G>(state)
         .filter(|root| first.is_none_or(|first| size(root) == size(first)))

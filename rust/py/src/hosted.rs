@@ -21,6 +21,7 @@ use crate::errors::GameError;
 use crate::evaluators::AnyEvaluator;
 use crate::replay::{AnyReplay, Replay};
 use crate::selfplay::{AnySelfPlay, Playing};
+use crate::serving::{AnyServing, Server, ServingSettings};
 
 /// Where a game that can fail leaves its first error; all positions that come from one root share it. No lock: whoever
 /// leaves an error holds the GIL, and whoever looks may not.
@@ -125,6 +126,8 @@ pub(crate) trait AnyState: Send + Sync {
     fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>>;
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
     fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay>;
+    /// A session for requests about this state's game.
+    fn serve(&self, settings: ServingSettings, evaluator: AnyEvaluator) -> PyResult<Arc<dyn AnyServing>>;
 
     /// Plays the first random games of `games` from here, until they are done or it is `until`: how many games, and
     /// their plies.
@@ -242,6 +245,9 @@ impl<G: Hosted> AnyState for Typed<G> {
     }
     fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay> {
         Box::new(Replay::new(self.0.clone(), max_positions))
+    }
+    fn serve(&self, settings: ServingSettings, evaluator: AnyEvaluator) -> PyResult<Arc<dyn AnyServing>> {
+        Ok(Server::start(&self.0, settings, evaluator)?)
     }
     fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
         let mut random = RandomGames::default();

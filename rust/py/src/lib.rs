@@ -2,9 +2,10 @@
 //! rules.
 //!
 //! [`hosted`] is what a game needs to be reached from Python, [`registry`] the games by name, [`pygame`] games written
-//! in Python, [`evaluators`] what may answer; [`state`], [`search`], [`result`], [`selfplay`], [`replay`] and [`record`]
-//! are the Python classes; [`picture`] hands trees to what draws them; [`wall_game`] is the notation of that
-//! game's turns. The core is compiled once a game; Python sees it through four small object-safe traits.
+//! in Python, [`evaluators`] what may answer; [`state`], [`search`], [`result`], [`serving`], [`selfplay`], [`replay`] and
+//! [`record`] are the Python classes; [`threads`] is how those that go on in the background end; [`picture`] hands trees
+//! to what draws them; [`wall_game`] is the notation of that game's turns. The core is compiled once a game; Python sees
+//! it through five small object-safe traits.
 //!
 //! Public is what a crate with a game of one's own needs: [`export_game!`], which makes a module of all this and that
 //! game. Rust has no stable ABI, so such a game cannot join a module that is compiled already.
@@ -22,8 +23,10 @@ mod replay;
 mod result;
 mod search;
 mod selfplay;
+mod serving;
 mod settings;
 mod state;
+mod threads;
 mod wall_game;
 
 use pyo3::exceptions::PyImportError;
@@ -82,6 +85,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_class::<result::SearchResult>()?;
     module.add_class::<search::VectorSearch>()?;
     module.add_class::<selfplay::SelfPlay>()?;
+    module.add_class::<serving::BatchedSearch>()?;
     module.add_class::<state::State>()?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
     module.add_function(wrap_pyfunction!(registry::make_game, module)?)?;
@@ -96,7 +100,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add("FAST_SEARCH", azpy_core::record::FAST_SEARCH)?;
     module.add("OPPONENT", azpy_core::record::OPPONENT)?;
     // Threads that would call into an interpreter that is no longer there must be gone before it goes.
-    let close_all = wrap_pyfunction!(selfplay::close_all, module)?;
+    let close_all = wrap_pyfunction!(threads::close_all, module)?;
     py.import("atexit")?.call_method1("register", (close_all,))?;
     Ok(())
 }

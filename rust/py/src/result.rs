@@ -50,6 +50,10 @@ pub(crate) struct SearchResult {
 const MOST_NODES: i64 = 10_000;
 
 impl SearchResult {
+    pub(crate) fn counts(&self) -> &SearchStats {
+        &self.stats
+    }
+
     /// The session, with the tree as this result knows it, for `what`.
     fn session(&self, what: &str) -> PyResult<MutexGuard<'_, Session>> {
         let session = exclusive(&self.session)?;

@@ -110,16 +110,7 @@ impl Search {
         gumbel: Option<Vec<f64>>,
     ) -> PyResult<SearchResult> {
         let limit = settings::limit(seconds)?;
-        let simulations = match simulations {
-            Some(simulations) => settings::simulations(simulations)?,
-            None if limit.is_some() && self.config.gumbel.is_some() => {
-                return Err(PyValueError::new_err(
-                    "sequential halving needs to know how many simulations there will be: give simulations with seconds",
-                ));
-            }
-            None if limit.is_some() => u32::MAX,
-            None => self.simulations,
-        };
+        let simulations = settings::simulations_within(simulations, limit, &self.config, self.simulations)?;
         let mut kept = exclusive(&self.session)?;
         if let Some(state) = state {
             let (spec, state) = any_state(state)?;

@@ -1,8 +1,7 @@
 //! `azpy.SelfPlay`: games played in the background, handed over as they finish.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use azpy_core::batched::Workers;
 use azpy_core::record::GameRecord as CoreRecord;
@@ -19,15 +18,14 @@ use crate::hosted::{Fault, Hosted, SelfPlaySettings};
 use crate::record::GameRecord;
 use crate::settings;
 use crate::state::any_game;
+use crate::threads::{self, PATIENCE, Stop, attached_once, wait};
 
-/// How long to wait without looking for Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(50);
 /// More would exhaust a machine before the first game.
 const MOST_SLOTS: usize = 1 << 20;
 const MOST_PIPELINES: usize = 256;
 
 /// Self-play of some game. Every method is called without the GIL.
-pub(crate) trait AnySelfPlay: Send + Sync {
+pub(crate) trait AnySelfPlay: Stop {
     /// `Ok(None)`: nothing yet, or over.
     fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>>;
     fn take_finished(&self) -> PyResult<Vec<CoreRecord>>;
@@ -41,7 +39,6 @@ pub(crate) trait AnySelfPlay: Send + Sync {
     fn set_resign_below(&self, below: f64);
     fn stats(&self) -> SelfPlayStats;
     fn pipeline_stats(&self) -> Vec<PipelineStats>;
-    fn stop(&self);
     fn is_stopped(&self) -> bool;
 }
 
@@ -58,6 +55,12 @@ impl<G: Hosted> Playing<G> {
         let SelfPlaySettings { config, layout, networks, cache, .. } = settings;
         let core = CoreSelfPlay::start(start, config, &layout, networks, &workers, cache);
         Ok(Self { core: core.map_err(PyOSError::new_err)?, fault: start.fault().cloned() })
+    }
+}
+
+impl<G: Hosted> Stop for Playing<G> {
+    fn stop(&self) {
+        self.core.stop();
     }
 }
 
@@ -103,33 +106,12 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     fn pipeline_stats(&self) -> Vec<PipelineStats> {
         self.core.pipeline_stats()
     }
-    fn stop(&self) {
-        self.core.stop();
-    }
     fn is_stopped(&self) -> bool {
         self.core.is_stopped()
     }
 }
 
 type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
-
-/// What is still playing, so that it can be stopped before the interpreter goes.
-static PLAYING: Mutex<Vec<Weak<dyn AnySelfPlay>>> = Mutex::new(Vec::new());
-
-/// Stops all self-play; called as the interpreter exits.
-#[pyfunction]
-pub(crate) fn close_all(py: Python<'_>) {
-    py.detach(|| {
-        let all = std::mem::take(&mut *PLAYING.lock().unwrap_or_else(PoisonError::into_inner));
-        let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
-        all.iter().for_each(|playing| playing.stop());
-        // An evaluator that never returns must not keep the interpreter for ever.
-        let until = Instant::now() + Duration::from_secs(60);
-        while PIPELINES.load(Ordering::SeqCst) > 0 && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    });
-}
 
 /// Games that a network plays against itself, and some against earlier networks, in background threads. Iterating gives
 /// finished `GameRecord`s.
@@ -167,7 +149,8 @@ pub(crate) fn close_all(py: Python<'_>) {
 ///         and no sample (playout cap randomization; Wu 2019, section 3.1).
 ///     tree_reuse: whether a search begins with what the last one found below the action played.
 ///     max_plies: a game this long is a draw, and marked as capped; by default the game's own bound.
-///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none.
+///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes about 64 bytes,
+///         and 4 for each legal action.
 ///     threads: grow the trees; by default one a core.
 ///     first_game, games: ids of the games to play, first_game on; games None plays for ever.
 ///     Others as for `Search`; root_noise is 0.25 unless given. Answers of the cache count as `evaluations`, so that the
@@ -198,26 +181,6 @@ impl SelfPlay {
     fn open(&self) -> PyResult<Arc<dyn AnySelfPlay>> {
         self.playing()?.ok_or_else(|| PyValueError::new_err("this self-play is closed"))
     }
-}
-
-/// Repeats `step`, without the GIL, until it gives something; looks for Ctrl-C in between.
-fn wait<T: Send>(py: Python<'_>, mut step: impl FnMut() -> PyResult<Option<T>> + Send) -> PyResult<T> {
-    loop {
-        if let Some(done) = py.detach(&mut step)? {
-            return Ok(done);
-        }
-        py.check_signals()?;
-    }
-}
-
-/// Pipeline threads there are, those of dropped self-play included.
-static PIPELINES: AtomicUsize = AtomicUsize::new(0);
-
-/// A pipeline's thread meets the interpreter once, not once a batch.
-fn attached_once(body: &mut (dyn FnMut() + Send)) {
-    PIPELINES.fetch_add(1, Ordering::SeqCst);
-    Python::attach(|py| py.detach(body));
-    PIPELINES.fetch_sub(1, Ordering::SeqCst);
 }
 
 /// For each pipeline a list of evaluators, one of each object; see [`AnyEvaluator::for_pipelines`].
@@ -365,9 +328,7 @@ impl SelfPlay {
             threads: settings::threads(threads)?,
         };
         let playing: Arc<dyn AnySelfPlay> = Arc::from(py.detach(|| start.selfplay(settings))?);
-        let mut all = PLAYING.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|other| other.strong_count() > 0);
-        all.push(Arc::downgrade(&playing));
+        threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
         Ok(Self { live: Mutex::new(Some(playing)), pipelines, turns })
     }
 

@@ -137,6 +137,23 @@ pub(crate) fn simulations(given: i64) -> PyResult<u32> {
     fits.map_err(|_| PyValueError::new_err(format!("simulations must be between 0 and {}, got {given}", u32::MAX)))
 }
 
+/// How many simulations a search gets where `given` or `limit` may say so: with a time limit alone there is no other.
+pub(crate) fn simulations_within(
+    given: Option<i64>,
+    limit: Option<Duration>,
+    config: &SearchConfig,
+    default: u32,
+) -> PyResult<u32> {
+    match given {
+        Some(given) => simulations(given),
+        None if limit.is_some() && config.gumbel.is_some() => Err(PyValueError::new_err(
+            "sequential halving needs to know how many simulations there will be: give simulations with seconds",
+        )),
+        None if limit.is_some() => Ok(u32::MAX),
+        None => Ok(default),
+    }
+}
+
 /// A time limit.
 pub(crate) fn limit(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     let limit = |given: f64| Duration::try_from_secs_f64(given).ok();

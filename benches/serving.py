@@ -1,0 +1,136 @@
+"""How long do requests wait that share batches? Latency, throughput and deadlines of `azpy.BatchedSearch`.
+
+    python benches/serving.py [--concurrent 256] [--seconds 15] [--hurried 16]
+
+So many clients ask at once, and each again as soon as it is answered: a quarter of them for 50 simulations, the
+others for 100, 200 and 400, from random early positions of Connect Four, with a small untrained network on the CPU.
+Equal requests should take equal times, whatever the others ask for: p99 over p50 says so for each size. Then a part of
+the clients asks for answers within 0.1 s, while the others go on. Throughput is in evaluations a second, over what the
+evaluator reaches alone with full batches, before and after.
+"""
+
+import argparse
+import queue
+import random
+import time
+from concurrent.futures import Future
+
+import numpy as np
+
+import azpy
+from azpy.probe_model import probe_model
+
+SIZES = (50, 100, 200, 400)
+ALLOWED = 0.1  # seconds, of hurried clients
+Answered = tuple[int, float, float]  # client, when it asked, seconds until it was answered
+
+
+def positions(count: int) -> list[azpy.State]:
+    rng, found = random.Random(1), list[azpy.State]()
+    while len(found) < count:
+        state = azpy.make_game("connect_four")
+        for _ in range(rng.randrange(8)):  # early ones: late searches are cut short by games that end
+            if not state.is_terminal:
+                state.play(rng.choice(state.legal_actions()))
+        if not state.is_terminal:
+            found.append(state)
+    return found
+
+
+def alone(evaluator: azpy.OnnxEvaluator, rows: int, seconds: float = 2.0) -> float:
+    """Evaluations a second of full batches and nothing else."""
+    observations = np.random.default_rng(1).integers(0, 2, (rows, *positions(1)[0].obs_shape)).astype(np.float32)
+    begin, done = time.perf_counter(), 0
+    while time.perf_counter() - begin < seconds:
+        evaluator.evaluate_batch(observations)
+        done += rows
+    return done / (time.perf_counter() - begin)
+
+
+def serve(
+    session: azpy.BatchedSearch, clients: int, hurried: int, seconds: float
+) -> tuple[list[Answered], dict[str, float]]:
+    """Has clients ask and ask again; the answers to what was asked in so many seconds, and what was done in them."""
+    states, answered = positions(1000), queue.SimpleQueue[Answered]()
+    asked = 0
+
+    def ask(client: int) -> None:
+        nonlocal asked
+        asked += 1
+        begin = time.perf_counter()
+
+        def tell(future: Future[azpy.SearchResult]) -> None:
+            future.result()
+            answered.put((client, begin, time.perf_counter() - begin))
+
+        state = states[asked % len(states)]
+        if client < hurried:
+            future = session.submit(state, seconds=ALLOWED, seed=asked)
+        else:
+            future = session.submit(state, SIZES[client % len(SIZES)], seed=asked)
+        future.add_done_callback(tell)
+
+    for client in range(clients):
+        ask(client)
+    seen = 0
+    while seen < 2 * clients:  # the crowd of the start spreads
+        ask(answered.get()[0])
+        seen += 1
+    settled, before, found = time.perf_counter(), session.stats, list[Answered]()
+    over, after = settled + seconds, dict[str, float]()
+    waiting = set(range(clients))  # for what was asked before the end; all go on asking until it is there
+    while waiting:
+        one = answered.get()
+        if settled <= one[1] < over:
+            found.append(one)
+        if one[1] + one[2] > over:
+            waiting.discard(one[0])
+            after = after or session.stats | {"seconds": time.perf_counter() - settled}
+        ask(one[0])
+    for _ in range(clients):
+        answered.get()
+    return found, {name: after[name] - before.get(name, 0.0) for name in ("batches", "rows", "seconds")}
+
+
+def percentiles(times: list[float]) -> tuple[float, float]:
+    p50, p99 = np.percentile(times, (50, 99))
+    return float(p50), float(p99)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--concurrent", type=int, default=256)
+    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--hurried", type=int, default=16)
+    parser.add_argument("--eval-batch", type=int, default=1)
+    given = parser.parse_args()
+    shape, actions = azpy.make_game("connect_four").obs_shape, 7
+    evaluator = azpy.OnnxEvaluator(probe_model(shape, actions, layers=4, channels=32))
+    rates = [alone(evaluator, 256)]
+    with azpy.BatchedSearch(
+        evaluator, max_batch=256, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0
+    ) as session:
+        found, did = serve(session, given.concurrent, 0, given.seconds)
+        rates.append(alone(evaluator, 256))
+        hurried, _ = serve(session, given.concurrent, given.hurried, given.seconds / 2)
+    rates.append(alone(evaluator, 256))
+    print(f"{given.concurrent} searches at once, {len(found)} asked for in {did['seconds']:.1f} s")
+    for index, size in enumerate(SIZES):
+        p50, p99 = percentiles([took for client, _, took in found if client % len(SIZES) == index])
+        print(f"  {size} simulations: p50 {p50:.3f} s, p99 {p99:.3f} s, p99/p50 {p99 / p50:.2f}")
+    rate, reached = did["rows"] / did["seconds"], sorted(rates)[1]
+    print(
+        f"{rate:,.0f} evaluations/s in batches of {did['rows'] / did['batches']:.0f}, {rate / reached:.2f} of the "
+        f"{reached:,.0f} of the evaluator alone"
+    )
+    times = [took for client, _, took in hurried if client < given.hurried]
+    late = [1e3 * (took - ALLOWED) for took in times if took > ALLOWED]
+    p50, p99 = percentiles(times)
+    print(
+        f"{given.hurried} clients that want answers in {ALLOWED} s: p50 {p50:.3f} s, p99 {p99:.3f} s; {len(late)} of "
+        f"{len(times)} late, by {max(late, default=0.0):.1f} ms at most"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,428 @@
+"""Requests that share batches: each gets what it would get alone, errors come as themselves, and nothing hangs."""
+
+import asyncio
+import gc
+import os
+import queue
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import weakref
+from concurrent.futures import CancelledError, Future, as_completed
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from oracles import Batch, Constant, Countdown, DiceCountdown, Hashed
+
+STATE = azpy.make_game("connect_four")
+PATIENCE = 20  # seconds; what takes longer hangs
+
+
+class Boom(Exception):  # noqa: N818
+    """Raised on purpose."""
+
+
+class Held(Hashed):
+    """Waits for leave before it answers; says when it has been asked."""
+
+    def __init__(self, num_actions: int = 7) -> None:
+        super().__init__(num_actions)
+        self.asked, self.leave = threading.Event(), threading.Event()
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+        self.asked.set()
+        assert self.leave.wait(PATIENCE)
+        return super().evaluate_batch(observations)
+
+
+def positions(count: int) -> list[azpy.State]:
+    """Different ones, a few plies into the game."""
+    states = []
+    for number in range(count):
+        state = STATE.clone()
+        for ply in range(number % 5):
+            state.play((number // 5 + 3 * ply) % 7)
+        states.append(state)
+    return states
+
+
+def same(one: azpy.SearchResult, other: azpy.SearchResult) -> None:
+    np.testing.assert_array_equal(one.visits, other.visits)
+    np.testing.assert_array_equal(one.q, other.q)
+    assert (one.value, one.action, one.stop) == (other.value, other.action, other.stop)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"eval_batch": 1}, {"root_noise": 0.25, "solver": True}, {"gumbel_actions": 4}]
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_request_finds_what_a_search_of_its_own_finds(options: Any, threads: int) -> None:
+    states = positions(40)
+    sizes = [(0, 1, 30, 100, 250)[number % 5] for number in range(40)]
+    with azpy.BatchedSearch(Hashed(7), max_batch=32, threads=threads, **options) as session:
+        futures = [
+            session.submit(state, size, seed=seed) for seed, (state, size) in enumerate(zip(states, sizes, strict=True))
+        ]
+        found = [future.result(PATIENCE) for future in futures]
+    for seed, (state, size, result) in enumerate(zip(states, sizes, found, strict=True)):
+        same(result, azpy.Search(Hashed(7), seed=seed, **options).run(state, size))
+
+
+def test_the_cache_changes_nothing_but_the_work() -> None:
+    states = positions(10) * 4
+    evaluator = Hashed(7, network_id=5)
+    with azpy.BatchedSearch(evaluator, simulations=60) as session:
+        cached = [future.result(PATIENCE) for future in [session.submit(state) for state in states]]
+        hits = session.stats["cache_hits"]
+    with azpy.BatchedSearch(Hashed(7), simulations=60, cache_positions=0) as session:
+        plain = [future.result(PATIENCE) for future in [session.submit(state) for state in states]]
+    for one, other in zip(cached, plain, strict=True):
+        same(one, other)
+    assert hits > 0
+
+
+def test_batches_hold_what_waits_and_no_more_than_they_may() -> None:
+    evaluator = Held()
+    with azpy.BatchedSearch(evaluator, max_batch=16, eval_batch=1, cache_positions=0) as session:
+        first = session.submit(STATE, 0)
+        assert evaluator.asked.wait(PATIENCE)
+        rest = [session.submit(state, 0) for state in positions(35)]
+        evaluator.leave.set()
+        for future in [first, *rest]:
+            future.result(PATIENCE)
+        stats = session.stats
+    assert evaluator.batches == [1, 16, 16, 3]
+    assert (stats["requests"], stats["finished"], stats["open"], stats["left_over"]) == (36, 36, 0, 0)
+    assert (stats["batches"], stats["rows"], stats["fill"]) == (4, 36, 36 / 64)
+    assert 0 < stats["seconds_p50"] <= stats["seconds_p99"] < PATIENCE
+
+
+def test_a_time_limit_ends_a_search_beside_others_that_go_on() -> None:
+    with azpy.BatchedSearch(Hashed(7)) as session:
+        endless = [session.submit(state, 2**32 - 1) for state in positions(20)]
+        result = session.submit(STATE, seconds=0.1).result(PATIENCE)
+        assert (result.stop, result.visits.sum() > 0) == ("seconds", True)
+        assert session.submit(STATE, seconds=0.0).result(PATIENCE).stats["evaluations"] == 1
+        assert session.submit(STATE, 10, seconds=1e15).result(PATIENCE).stop == "simulations"
+        assert not any(future.done() for future in endless)
+        session.close(cancel=True)
+    assert all(future.cancelled() for future in endless)
+
+
+def test_a_cancelled_request_ends_and_the_others_go_on() -> None:
+    with azpy.BatchedSearch(Hashed(7)) as session:
+        endless = [session.submit(state, 2**32 - 1) for state in positions(3)]
+        assert session.submit(STATE, 100).result(PATIENCE).visits.sum() == 100
+        assert all(future.cancel() for future in endless)
+        assert set(as_completed(endless, PATIENCE)) == set(endless)
+        while session.stats["open"]:
+            time.sleep(0.001)
+        assert (session.stats["cancelled"], session.stats["finished"]) == (3, 1)
+
+
+def test_a_future_can_be_awaited_and_its_task_cancelled() -> None:
+    async def ask(session: azpy.BatchedSearch) -> int:
+        endless = asyncio.ensure_future(asyncio.wrap_future(session.submit(STATE, 2**32 - 1)))
+        results = await asyncio.gather(*[asyncio.wrap_future(session.submit(STATE, 50, seed=n)) for n in range(10)])
+        endless.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await endless
+        return sum(int(result.visits.sum()) for result in results)
+
+    with azpy.BatchedSearch(Hashed(7)) as session:
+        assert asyncio.run(ask(session)) == 500
+
+
+@pytest.mark.parametrize("error", [Boom("on purpose"), SystemExit(3), KeyboardInterrupt()])
+def test_an_evaluators_exception_is_that_of_every_request_and_the_session_goes_on(error: BaseException) -> None:
+    class Fails(Held):
+        fail = True
+
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            reply = super().evaluate_batch(observations)
+            if self.fail:
+                raise error
+            return reply
+
+    evaluator = Fails()
+    with azpy.BatchedSearch(evaluator, max_batch=8, simulations=30) as session:
+        futures = [session.submit(state) for state in positions(20)]
+        began = time.monotonic()
+        evaluator.leave.set()
+        assert all(future.exception(PATIENCE) is error for future in futures)
+        assert time.monotonic() - began < 1
+        evaluator.fail = False
+        assert session.submit(STATE).result(PATIENCE).visits.sum() == 30
+        assert (session.stats["failed"], session.stats["finished"]) == (20, 1)
+
+
+def test_a_reply_that_cannot_be_used_is_named() -> None:
+    with azpy.BatchedSearch(Constant(7, float("nan"))) as session:
+        future = session.submit(STATE)
+        with pytest.raises(azpy.EvaluatorError, match="value NaN in row 0"):
+            future.result(PATIENCE)
+
+
+class Fragile(Countdown):
+    """Raises in the method that `fails` names, three plies from the start."""
+
+    fails = ""
+
+    def _maybe(self, method: str) -> None:
+        if self.fails == method and self.heap <= 17:
+            raise Boom(method)
+
+    def clone(self) -> Self:
+        copy = super().clone()
+        copy.fails = self.fails
+        return copy
+
+    def turn(self) -> int:
+        self._maybe("turn")
+        return super().turn()
+
+    def encode(self) -> NDArray[np.float32]:
+        self._maybe("encode")
+        return super().encode()
+
+    def legal_actions(self) -> list[int]:
+        self._maybe("legal_actions")
+        return super().legal_actions()
+
+
+@pytest.mark.parametrize("method", ["turn", "encode", "legal_actions"])
+def test_a_game_that_fails_fails_its_own_request_alone(method: str) -> None:
+    evaluator = Held(3)
+    with azpy.BatchedSearch(evaluator, simulations=60) as session:
+        futures = []
+        for number in range(6):
+            game = Fragile(20)
+            game.fails = method if number == 2 else ""
+            futures.append(session.submit(game, seed=number))
+        evaluator.leave.set()
+        with pytest.raises(Boom, match=method):
+            futures.pop(2).result(PATIENCE)
+        twin = azpy.Search(Hashed(3), simulations=60).run(Fragile(20))
+        for future in futures:
+            same(future.result(PATIENCE), twin)
+
+
+def test_games_in_python_and_dice_are_searched_as_ever() -> None:
+    with azpy.BatchedSearch(Hashed(3), simulations=100) as session:
+        futures = [session.submit(DiceCountdown(12, roll=2), seed=seed) for seed in range(8)]
+        for seed, future in enumerate(futures):
+            same(
+                future.result(PATIENCE),
+                azpy.Search(Hashed(3), simulations=100, seed=seed).run(DiceCountdown(12, roll=2)),
+            )
+
+
+def test_a_result_keeps_its_tree_and_nothing_else_does() -> None:
+    evaluator = Hashed(7)
+    session = azpy.BatchedSearch(evaluator, simulations=200)
+    result = session.submit(STATE).result(PATIENCE)
+    twin = azpy.Search(Hashed(7), simulations=200).run(STATE)
+    session.close()
+    np.testing.assert_array_equal(result.standard_errors, twin.standard_errors)
+    assert result.principal_variations() == twin.principal_variations()
+    assert result.to_svg() == twin.to_svg()
+    kept = weakref.ref(evaluator)
+    del session, evaluator
+    gc.collect()
+    assert kept() is None, "the result holds the evaluator"
+
+
+def test_a_full_session_says_so_at_once() -> None:
+    evaluator = Held()
+    with azpy.BatchedSearch(evaluator, simulations=10, max_requests=3) as session:
+        futures = [session.submit(state) for state in positions(3)]
+        with pytest.raises(queue.Full, match="3 requests wait for their answers already"):
+            session.submit(STATE)
+        evaluator.leave.set()
+        for future in futures:
+            future.result(PATIENCE)
+        assert session.submit(STATE).result(PATIENCE).visits.sum() == 10
+
+
+def test_what_cannot_be_searched_is_refused_at_once_and_alone() -> None:
+    roll = azpy.make_game("pig")
+    while roll.turn != azpy.CHANCE:
+        roll.play(roll.legal_actions()[-1])
+    with azpy.BatchedSearch(azpy.UniformEvaluator(), simulations=20) as session:
+        with pytest.raises(azpy.GameError, match="chance"):
+            session.submit(roll)
+        good = session.submit(azpy.make_game("pig"))
+        wrong: list[tuple[type[Exception], str, Any]] = [
+            (ValueError, "a state of connect_four.* in a session of pig", lambda: session.submit(STATE)),
+            (ValueError, "simulations must be between", lambda: session.submit(roll, -1)),
+            (ValueError, "seconds must be at least 0", lambda: session.submit(roll, seconds=-1.0)),
+            (TypeError, "expected an azpy.State", lambda: session.submit("pig")),  # type: ignore[arg-type]
+            (ValueError, "max_batch must be at least eval_batch", lambda: azpy.BatchedSearch(Hashed(7), max_batch=7)),
+            (ValueError, "max_requests must be at least 1", lambda: azpy.BatchedSearch(Hashed(7), max_requests=0)),
+            (TypeError, "did you mean .simulations.|eval_batch", lambda: azpy.BatchedSearch(Hashed(7), eval_batches=1)),  # type: ignore[call-arg]
+        ]
+        for kind, text, call in wrong:
+            with pytest.raises(kind, match=text):
+                call()
+        assert good.result(PATIENCE).visits.sum() == 20
+        assert session.stats["requests"] == 1
+
+
+def threads() -> int:
+    tasks = Path("/proc/self/task")
+    return len(list(tasks.iterdir())) if tasks.exists() else 0
+
+
+def test_leaving_the_block_answers_everybody_and_leaves_no_thread() -> None:
+    before = threads()
+    with azpy.BatchedSearch(Hashed(7), simulations=100, threads=2) as session:
+        futures = [session.submit(state) for state in positions(50)]
+    assert all(future.done() and not future.cancelled() for future in futures)
+    with pytest.raises(RuntimeError, match="closed"):
+        session.submit(STATE)
+    session.close()
+    assert session.stats["finished"] == 50
+    until = time.monotonic() + PATIENCE  # the pool's threads end by themselves
+    while threads() > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threads() <= before
+
+
+def test_an_exception_in_the_block_cancels_what_is_left() -> None:
+    futures: list[Future[azpy.SearchResult]] = []
+
+    def fail() -> None:
+        with azpy.BatchedSearch(Hashed(7)) as session:
+            futures.extend(session.submit(state, 2**32 - 1) for state in positions(5))
+            raise Boom
+
+    with pytest.raises(Boom):
+        fail()
+    assert all(future.cancelled() for future in futures)
+    with pytest.raises(CancelledError):
+        futures[0].result()
+
+
+def test_a_session_that_is_dropped_still_answers() -> None:
+    assert azpy.BatchedSearch(Hashed(7), simulations=50).submit(STATE).result(PATIENCE).visits.sum() == 50
+
+
+def test_many_threads_may_ask_at_once() -> None:
+    found: list[int] = []
+
+    def player(session: azpy.BatchedSearch, number: int) -> None:
+        for turn in range(10):
+            result = session.submit(STATE, 20 + turn, seed=number).result(PATIENCE)
+            found.append(int(result.visits.sum()))
+
+    session = azpy.BatchedSearch(Hashed(7))
+    threads = [threading.Thread(target=player, args=(session, number)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    session.close()
+    assert sorted(found) == sorted(20 + turn for turn in range(10) for _ in range(16))
+
+
+def test_callbacks_may_ask_again_but_not_wait_for_the_end() -> None:
+    said: list[Any] = []
+    done = threading.Event()
+    with azpy.BatchedSearch(Hashed(7), simulations=20) as session:
+
+        def again(future: Future[azpy.SearchResult]) -> None:
+            said.append(int(future.result().visits.sum()))
+            if len(said) < 4:
+                session.submit(STATE).add_done_callback(again)
+                return
+            try:
+                session.close()
+            except RuntimeError as error:
+                said.append(str(error))
+            done.set()
+
+        session.submit(STATE).add_done_callback(again)
+        assert done.wait(PATIENCE)
+    assert said[:4] == [20] * 4
+    assert "would wait for itself" in said[4]
+
+
+HELPERS = """
+import azpy, os, signal, sys, threading, time
+state = azpy.make_game("connect_four")
+session = azpy.BatchedSearch(azpy.RolloutEvaluator(1))
+future = session.submit(state, 2**32 - 1)
+"""
+
+
+def program(text: str) -> tuple[int, str, str]:
+    code = HELPERS + textwrap.dedent(text)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_finished_requests_leave_no_memory_behind() -> None:
+    code, said, errors = program("""
+        import resource
+        def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        def ask(times):
+            for _ in range(times):
+                for future in [session.submit(state, 800, seed=seed) for seed in range(32)]:
+                    future.result()
+        future.cancel()
+        ask(5)
+        before = peak()
+        ask(30)  # 960 trees of 180 KB each
+        print(peak() - before)
+    """)
+    assert (code, errors) == (0, "")
+    assert float(said) < 20
+
+
+def test_the_interpreter_ends_with_requests_under_way() -> None:
+    assert program("future.add_done_callback(lambda future: print(future.cancelled()))") == (0, "True\n", "")
+    assert program("del session") == (0, "", "")
+
+
+def test_ctrl_c_ends_a_wait() -> None:
+    said = program("""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+        for wait in (future.result, session.close):
+            began = time.monotonic()
+            try:
+                wait()
+            except KeyboardInterrupt:
+                print(time.monotonic() - began < 2)
+            threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+        try:
+            time.sleep(1)
+        except KeyboardInterrupt:
+            print(future.cancelled())
+    """)
+    assert said == (0, "True\nTrue\nTrue\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")
+def test_a_forked_process_is_told_that_it_has_no_session() -> None:
+    text = "this session's thread is in the process that was forked: make a session in each process"
+    said = program("""
+        import warnings
+        warnings.simplefilter("ignore")
+        if os.fork() == 0:
+            try:
+                session.submit(state)
+            except RuntimeError as error:
+                print(error, flush=True)
+            session.close()
+            sys.exit()
+        print(os.wait()[1], flush=True)
+    """)
+    assert said == (0, f"{text}\n0\n", "")
