@@ -368,8 +368,8 @@ class Play:
         """What was done in about `seconds`, one round at least.
 
         Returns:
-            The changes of `SelfPlay.stats` and of the sums over `SelfPlay.pipeline_stats`, and `seconds`: how long
-            the pipelines were at work, on average.
+            The changes of `SelfPlay.stats` and of the sums over `SelfPlay.pipeline_stats`, and `seconds`: until the
+            last pipeline stood still, so that those that wait for it are not counted as faster than they are.
         """
         before, begin = self._totals(), time.perf_counter()
         self._play.resume()
@@ -378,14 +378,14 @@ class Play:
                 raise self._error
             time.sleep(min(0.01, seconds))
         self._play.pause()
+        spent = time.perf_counter() - begin
         after = self._totals()
-        return {name: after[name] - before[name] for name in after}
+        return {name: after[name] - before[name] for name in after} | {"seconds": spent}
 
     def _totals(self) -> dict[str, float]:
         pipelines = self._play.pipeline_stats
         spent = {name: sum(pipeline[name] for pipeline in pipelines) for name in pipelines[0]}
-        work = spent["seconds_growing"] + spent["seconds_evaluating"] + spent["seconds_waiting"]
-        return dict(self._play.stats) | spent | {"seconds": work / len(pipelines)}
+        return dict(self._play.stats) | spent
 
     def __enter__(self) -> Self:
         return self
@@ -400,16 +400,15 @@ def measure_alone(evaluators: Sequence[Evaluator], rows: int, obs_shape: Sequenc
     batches = [_observations(rows, obs_shape, seed=index) for index in range(len(evaluators))]
     begin = time.perf_counter()
 
-    def loop(mine: Evaluator, observations: NDArray[np.float32]) -> int:
+    def loop(mine: Evaluator, observations: NDArray[np.float32]) -> float:
         done = 0
         while not done or time.perf_counter() - begin < seconds:
             mine.evaluate_batch(observations)
             done += rows
-        return done
+        return done / (time.perf_counter() - begin)  # by itself: who is done first must not count as slow
 
     with ThreadPoolExecutor(len(evaluators)) as pool:
-        done = sum(pool.map(loop, evaluators, batches))
-    return done / (time.perf_counter() - begin)
+        return sum(pool.map(loop, evaluators, batches))
 
 
 def _observations(rows: int, obs_shape: Sequence[int], *, seed: int) -> NDArray[np.float32]:

@@ -205,7 +205,7 @@ class Settings:
         int,
         About(
             "threads of self-play, on each of the devices; while one waits for the network, the others' trees grow; "
-            "auto: 2, or one a core where the network runs on the CPU",
+            "auto: 2, or one a core with device cpu",
             "self-play",
             unit="threads",
             low=1,

@@ -1,14 +1,14 @@
 """How many slots, pipelines, leaves and threads suit a network and a machine: tried out, for about a minute.
 
-Measured is how many positions a second the network answers in self-play, with nothing kept and nothing shared, so that
-a few seconds from the start of the games say as much as hours. Of layouts that are about equally fast the earlier one
-tried is taken: fewer slots finish their games sooner, with a newer network, and fewer leaves of one tree at a time lose
-less strength. Prints nothing and writes nothing.
+Measured is how many positions a second the network answers in self-play, with nothing kept and nothing shared: how many
+positions are alike at the start of the games is then all the same. Of layouts that are about equally fast the one with
+the fewest leaves of a tree at a time is taken, which lose strength, then the one with the fewest slots, which finish
+their games sooner and with a newer network. Prints nothing and writes nothing.
 """
 
 import copy
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ TUNED = ("slots", "pipelines", "eval_batch", "threads")
 _CLEARLY = 1.03  # what noise makes of equal rates is less, mostly
 _TRIALS = 16  # about as many as there are
 _WARM_UP = 0.1  # of a trial
+_LEAST_ROUNDS = 4  # of each pipeline: else their ends are chance
 _ENOUGH = 2  # larger batches in a row that win nothing
 
 
@@ -77,8 +78,9 @@ def tune(
             options: dict[str, Any] = {"simulations": settings.simulations, "gumbel_actions": settings.gumbel_actions}
             options |= layout.settings() | {"pipelines": layout.pipelines * len(alone)}
             with Play(start, alone, cache_positions=0, **options) as play:
-                play.run(each * _WARM_UP)
-                done = play.run(each * (1 - _WARM_UP))
+                first = play.run(each * _WARM_UP)
+                round_seconds = first["seconds"] * options["pipelines"] / first["batches"]
+                done = play.run(max(each * (1 - _WARM_UP), _LEAST_ROUNDS * round_seconds))
             rate, rows = done["rows"] / done["seconds"], done["rows"] / done["batches"]
             tried[layout] = replace(layout, rate=rate, rows=rows)
         return tried[layout]
@@ -86,23 +88,26 @@ def tune(
     on_cpu = alone[0].device == "cpu"
     best: Trial | None = None
     for layouts in (_pipelines, _slots, _leaves):
-        # More slots are compared with fewer, not with the common size that pipelines were tried with.
-        found = None if layouts is _slots else best
         worse = 0
         for layout in layouts(settings, best, set(given), on_cpu):
-            if found is not None and time.monotonic() > end:
+            if tried and time.monotonic() > end:
                 break
+            top = max((trial.rate for trial in tried.values()), default=0.0)
             trial = measured(layout)
             yield trial
-            if found is None or trial.rate > found.rate * _CLEARLY:
-                found, worse = trial, 0
-            else:
-                worse += 1
-            if layouts is not _pipelines and worse == _ENOUGH:
+            larger = best is not None and layout.slots * layout.eval_batch > best.slots * best.eval_batch
+            worse = worse + 1 if larger and trial.rate <= top * _CLEARLY else 0
+            if worse == _ENOUGH:
                 break
-        best = found
-    assert best is not None  # noqa: S101 - there is a first layout
+        best = _choice(tried.values())
+    assert best is not None  # noqa: S101 - `_pipelines` has one layout at least
     yield best
+
+
+def _choice(tried: Iterable[Trial]) -> Trial:
+    """Of those that are about as fast as the fastest, the one with the fewest leaves of a tree, then slots."""
+    enough = max(trial.rate for trial in tried) / _CLEARLY
+    return min((trial for trial in tried if trial.rate >= enough), key=lambda trial: (trial.eval_batch, trial.slots))
 
 
 def _pipelines(settings: Settings, _best: Trial | None, given: set[str], on_cpu: bool) -> list[Trial]:
@@ -119,8 +124,7 @@ def _pipelines(settings: Settings, _best: Trial | None, given: set[str], on_cpu:
     found = []
     for index in range(max(len(pipelines), len(threads))):
         count, grow = pipelines[index % len(pipelines)], threads[index % len(threads)]
-        if not 1 <= count * groups <= _most_slots(settings, given):
-            continue
+        count = max(1, min(count, _most_slots(settings, given) // groups))
         slots = settings.slots if "slots" in given else min(count * groups * rows, _most_slots(settings, given))
         leaves = settings.eval_batch if "eval_batch" in given else max(1, -(-rows * count * groups // slots))
         found.append(Trial(slots, count, min(leaves, MOST_LEAVES), grow))

@@ -122,8 +122,10 @@ def main() -> None:
     results = out / "results.jsonl"
     text = results.read_text(encoding="utf-8") if results.exists() else ""
     rows = [json.loads(line) for line in text.splitlines()]
-    if any(row["game"] != given.game for row in rows):
-        parser.error(f"{out} has results of another game, {rows[0]['game']}: give another folder as --out")
+    same = {"game": given.game, "network": given.network}
+    if other := next((row for row in rows if any(row.get(name) != value for name, value in same.items())), None):
+        has = " with ".join(str(other[name]) for name in same if other.get(name))
+        parser.error(f"{out} has results of something else, {has}: give another folder as --out")
     if not given.table:
         done = {(row["name"], row["seed"]) for row in rows}
         names = given.only or list(TECHNIQUES)
@@ -136,7 +138,7 @@ def main() -> None:
                 )
                 result = match(given.game, ours, theirs, given.games, seed)
                 row = {
-                    "game": given.game,
+                    **same,
                     "name": name,
                     "against": against,
                     "seed": seed,

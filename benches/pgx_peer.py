@@ -2,9 +2,10 @@
 
     python benches/pgx_peer.py GAME BLOCKSxCHANNELS SIMULATIONS GAMES CORE
 
-For each line on stdin it plays some moves of all games and answers with a line of JSON: evaluations, simulations and
-seconds. `benches/selfplay.py` runs it as processes of their own, one a core. The network is azpy's residual network of
-the same size in plain JAX, with its batch normalization folded into the convolutions; weights are random.
+For each line on stdin, a number of seconds, it plays moves of all games for so long at least, and answers with a line
+of JSON: evaluations, simulations and seconds. `benches/selfplay.py` runs it as processes of their own, one a core. The
+network is azpy's residual network of the same size in plain JAX, with its batch normalization folded into the
+convolutions; weights are random.
 """
 
 import json
@@ -12,8 +13,6 @@ import os
 import sys
 import time
 from typing import Any
-
-MOVES = 1  # of each game between two answers
 
 
 def main() -> None:
@@ -92,19 +91,19 @@ def main() -> None:
             states = jax.vmap(auto_reset(env.step, env.init))(states, found.action, jax.random.split(deal, games))
             return states, states.terminated.sum()
 
-        return jax.lax.scan(step, states, jax.random.split(key, MOVES))
+        return step(states, key)
 
     key = jax.random.PRNGKey(core)
     states = jax.jit(jax.vmap(env.init))(jax.random.split(key, games))
     jax.block_until_ready(play(weights, states, key))
     print("ready", flush=True)
-    for _ in sys.stdin:
-        key, now = jax.random.split(key)
-        begin = time.perf_counter()
-        states, _ended = play(weights, states, now)
-        jax.block_until_ready(states)
-        spent = time.perf_counter() - begin
-        plays = games * MOVES
+    for line in sys.stdin:
+        begin, spent, plays = time.perf_counter(), 0.0, 0
+        while spent < float(line):
+            key, now = jax.random.split(key)
+            states, _ended = play(weights, states, now)
+            jax.block_until_ready(states)
+            spent, plays = time.perf_counter() - begin, plays + games
         found = {"evaluations": plays * (simulations + 1), "simulations": plays * simulations, "seconds": spent}
         print(json.dumps(found), flush=True)
 

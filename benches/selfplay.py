@@ -13,11 +13,14 @@ With RUN, the last model of that run plays, else one with random weights. Each t
 The first turn warms up; the rest give medians and ranges. "Efficiency" is evaluations a second over those of the
 network alone in the same precision and turn, with the cache off. A simulation is a visit that a search adds: what a
 reused tree brings is on top and not counted, and one that the cache answers counts like one that the network answers.
+The peer plans with Gumbel, searches on through finished games, and runs the network in XLA: "of the peer" compares what
+a user gets, not search alone.
 """
 
 import argparse
 import contextlib
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -53,15 +56,17 @@ class Peers:
     """One process of pgx and mctx a core."""
 
     def __init__(self, game: str, network: str, simulations: int, slots: int) -> None:
-        script, cores = Path(__file__).parent / "pgx_peer.py", usable_cores()
+        script = Path(__file__).parent / "pgx_peer.py"
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(usable_cores()))
+        games = str(max(1, slots // len(cores)))
         self._processes = [
             subprocess.Popen(
-                [sys.executable, script, game, network, str(simulations), str(slots // cores), str(core)],
+                [sys.executable, script, game, network, str(simulations), games, str(core)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
             )
-            for core in range(cores)
+            for core in cores
         ]
         for process in self._processes:
             self._answer(process)
@@ -74,18 +79,14 @@ class Peers:
         return line
 
     def run(self, seconds: float) -> dict[str, float]:
-        """Evaluations and simulations of all processes together, and the seconds of the slowest."""
-        total = dict.fromkeys(("evaluations", "simulations", "seconds"), 0.0)
-        while total["seconds"] < seconds:
-            for process in self._processes:
-                assert process.stdin is not None
-                process.stdin.write("\n")
-                process.stdin.flush()
-            found = [json.loads(self._answer(process)) for process in self._processes]
-            for name in ("evaluations", "simulations"):
-                total[name] += sum(one[name] for one in found)
-            total["seconds"] += max(one["seconds"] for one in found)
-        return total
+        """Evaluations and simulations a second of all processes together, each for so long at least."""
+        for process in self._processes:
+            assert process.stdin is not None
+            process.stdin.write(f"{seconds}\n")
+            process.stdin.flush()
+        found = [json.loads(self._answer(process)) for process in self._processes]
+        rates = {name: sum(one[name] / one["seconds"] for one in found) for name in ("evaluations", "simulations")}
+        return rates | {"seconds": 1.0}
 
     def close(self) -> None:
         """Ends the processes."""

@@ -59,9 +59,23 @@ def test_with_few_games_an_iteration_the_batch_is_filled_from_each_tree() -> Non
 
 def test_what_wins_nothing_is_not_taken() -> None:
     """Rows cost all there is: few slots, one leaf at a time."""
-    *_, best = tuned(Device(0.0, 0.001), games_per_iteration=512)
+    *_, best = tuned(Device(0.0, 0.0005), games_per_iteration=512)
     assert best.eval_batch == 1
     assert best.slots <= 128
+
+
+def test_what_is_taken_is_among_the_fastest_however_little_time_there_was() -> None:
+    for seconds in (0.0, 0.5, 4.0):
+        run = Settings("connect_four", simulations=50, games_per_iteration=512)
+        *tried, best = tune(START, [Device(0.01, 1e-5)], run, seconds=seconds)
+        assert best in tried
+        assert best.rate * 1.03 >= max(trial.rate for trial in tried)
+
+
+def test_even_one_game_an_iteration_has_a_layout() -> None:
+    for games in (1, 3):
+        *_, best = tuned(Device(0.001, 0.0, "cpu"), games_per_iteration=games)
+        assert best.pipelines <= best.slots <= games
 
 
 def test_what_was_given_stays() -> None:

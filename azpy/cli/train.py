@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from azpy import list_games
 from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display
@@ -24,6 +26,8 @@ from azpy.presets import preset_of
 from azpy.selfplay import on_devices
 from azpy.settings import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
 from azpy.tuning import TUNED, tune
+
+_NOISE_ROWS = 64
 
 
 def _parser() -> Parser:
@@ -146,14 +150,19 @@ def _train(arguments: Sequence[str]) -> int:
 
 
 def _tuned(settings: Settings, given: set[str]) -> Settings:
-    """The settings with what is fastest here, found with a network of random weights."""
+    """The settings with what is fastest here, found with a network of random weights in the run's precision."""
+    from azpy.int8 import has_int8, to_int8
     from azpy.network import Network, to_onnx
     from azpy.onnx import OnnxEvaluator
 
-    start = make_position(settings.game)
-    network = Network(start.obs_shape, start.num_actions, settings.network)
-    model = to_onnx(network)
-    evaluators = [OnnxEvaluator(model, device, game=start) for device in settings.device_names]
+    start, precision = make_position(settings.game), settings.precision
+    model = to_onnx(Network(start.obs_shape, start.num_actions, settings.network))
+    if precision in ("int8", "auto"):
+        if precision == "int8" or has_int8():
+            noise = np.random.default_rng(0).integers(0, 2, (_NOISE_ROWS, *start.obs_shape)).astype(np.float32)
+            model = to_int8(model, noise)  # as fast as one that was calibrated on positions
+        precision = "fp32"
+    evaluators = [OnnxEvaluator(model, device, game=start, precision=precision) for device in settings.device_names]
     print(f"tuning for a minute: {on_devices(evaluators)}, positions/s answered in self-play", flush=True)
     trials = tune(start, evaluators, settings, given)
     for best in trials:
