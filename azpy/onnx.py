@@ -65,8 +65,8 @@ class OnnxEvaluator(CheckedEvaluator):
         buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts.
         cuda_graph: on CUDA, record each bucket's kernels once in each thread that calls, and replay them: forks side by
             side, but nothing runs beside a recording.
-        cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network gets files of its
-            own; nothing is deleted.
+        cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network, and each way in
+            which batches travel to it, gets files of its own; nothing is deleted.
         input: name of the model's one input. If not given: "observations" or "States", in any case of letters.
         policy: name of the output with the policy [B, A]. If not given: "logits", else "Priors".
         value: name of the output with the values [B] or [B, 1]. If not given: "values".
@@ -218,7 +218,7 @@ class OnnxEvaluator(CheckedEvaluator):
         inputs: dict[str, Sequence[int]] = {self.signature.input if form.divisors is None else BYTES: form.shape}
         inputs |= {} if form.legal_width is None else {ACTIONS: (form.legal_width,)}
         providers = provider_options(
-            device, precision, buckets, inputs, self.network_id, cache_dir, ort.__version__, cuda_graph
+            device, precision, buckets, inputs, network_id(data), cache_dir, ort.__version__, cuda_graph
         )
         open_session = partial(open_on_gpu, ort, data, device, providers)
         driver, why_not = open_driver(device.index)

@@ -1,6 +1,7 @@
 """Planes as bytes and logits of the legal actions alone: the same answers and searches to the bit, only smaller."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -306,6 +307,19 @@ def test_memory_on_a_gpu_has_the_form(compact: bool | None, monkeypatch: pytest.
                 picked, values = mine.evaluate_legal(observations[:count], actions)
                 np.testing.assert_array_equal(picked, np.take_along_axis(plain[0][:count], actions.astype(np.int64), 1))
                 np.testing.assert_array_equal(values, plain[1][:count])
+
+
+def test_a_graph_of_its_own_has_an_engine_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The same model, inputs and shapes; what the planes are divided by differs."""
+    opened = gpu_on_the_cpu(monkeypatch)
+    games = [azpy.make_game(f"chess(max_plies={plies})") for plies in (300, 512)]
+    assert games[0].plane_divisors != games[1].plane_divisors
+    for compact in (True, False):
+        for game in games:
+            OnnxEvaluator(model_of("chess"), "tensorrt", game=game, compact=compact, cache_dir=tmp_path)
+    prefixes = [providers[0][1]["trt_engine_cache_prefix"] for _, providers in opened]
+    assert prefixes[2] == prefixes[3]
+    assert len(set(prefixes)) == 3
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
