@@ -221,6 +221,7 @@ def test_old_sessions_and_their_memory_are_freed(monkeypatch: pytest.MonkeyPatch
 def in_threads(*jobs: Callable[[], Any]) -> None:
     threads = [threading.Thread(target=job) for job in jobs]
     for thread in threads:
+        thread.daemon = True  # what hangs fails here and not at the end
         thread.start()
     for thread in threads:
         thread.join(20)
@@ -328,6 +329,41 @@ def test_turns_let_nobody_in_beside_who_is_alone() -> None:
     assert len(seen) == 250
     assert all(len(names) == 1 for names in seen if set(names) & set("XY"))
     assert any(len(names) > 1 for names in seen)
+
+
+@pytest.mark.parametrize("other", ["shared", "alone"])
+def test_memory_is_freed_in_a_thread_that_waits_to_be_alone(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a garbage collection, which runs in whichever thread allocates; but never beside a recording."""
+    machine, turns = install(monkeypatch), Turns()
+    evaluators = [OnnxEvaluator(MODEL, "cuda")]
+    gone = weakref.ref(machine.gpu_sessions[0])
+    machine.sessions.clear()
+    monkeypatch.setattr("azpy.gpu._TURNS", turns)
+    inside, collects, freed_beside = threading.Event(), threading.Event(), list[bool]()
+    wait = turns._change.wait
+
+    def collecting(timeout: float | None = None) -> bool:
+        collects.set()
+        evaluators.clear()
+        return wait(timeout)
+
+    def visit() -> None:
+        with getattr(turns, other)():
+            inside.set()
+            assert collects.wait(20)
+            time.sleep(0.05)
+            freed_beside.append(gone() is None)
+
+    def be_alone() -> None:
+        assert inside.wait(20)
+        monkeypatch.setattr(turns._change, "wait", collecting)
+        with turns.alone():
+            pass
+
+    in_threads(visit, be_alone)
+    assert freed_beside == [other == "shared"]
+    assert gone() is None
+    in_threads(lambda: turns.alone().__enter__())
 
 
 def test_an_error_inside_gives_the_turn_back() -> None:
