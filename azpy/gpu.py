@@ -103,7 +103,11 @@ class Turns:
 
 
 _TURNS = Turns()
-_driver_of = cache(Driver)
+
+
+@cache
+def _driver_of(index: int) -> Driver:
+    return Driver(index, _TURNS.free)
 
 
 def open_driver(index: int) -> tuple[Driver | None, str]:

@@ -1,10 +1,12 @@
 """Batches on a GPU, on a machine that has none: buckets, memory that is kept, recorded graphs, who waits for whom."""
 
+import ctypes
 import gc
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from azpy.form import Form
-from azpy.gpu import OnGpu, Turns
+from azpy.gpu import OnGpu, Turns, _driver_of
 from azpy.onnx import OnnxEvaluator
 from azpy.providers import BUCKETS, chunks
 from fake_onnxruntime import ACTIONS, CPU, Driver, Machine, Session, answer, install
@@ -364,6 +366,42 @@ def test_memory_is_freed_in_a_thread_that_waits_to_be_alone(other: str, monkeypa
     assert freed_beside == [other == "shared"]
     assert gone() is None
     in_threads(lambda: turns.alone().__enter__())
+
+
+class CudaLibrary:
+    """Of the driver: notes what is called."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        def call(*arguments: Any) -> int:
+            self.called.append(name)
+            if name == "cuMemHostUnregister":
+                ctypes.string_at(arguments[0].value)  # it is mapped still
+            return 0
+
+        return call
+
+
+def test_memory_is_not_unlocked_beside_a_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    library, turns = CudaLibrary(), Turns()
+    monkeypatch.setattr("ctypes.CDLL", lambda name: library)
+    monkeypatch.setattr("azpy.gpu._TURNS", turns)
+    driver = _driver_of.__wrapped__(0)
+    for recording in (False, True):
+        array = driver.array((3, 5), np.float32)
+        view = array[1:]
+        assert not array.any()
+        library.called.clear()
+        with turns.alone() if recording else nullcontext():
+            del array
+            assert library.called == []
+            dropped = [view]
+            del view
+            in_threads(dropped.clear)
+            assert ("cuMemHostUnregister" in library.called) != recording
+        assert library.called.count("cuMemHostUnregister") == 1
 
 
 def test_an_error_inside_gives_the_turn_back() -> None:
