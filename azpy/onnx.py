@@ -73,6 +73,7 @@ class OnnxEvaluator(CheckedEvaluator):
         compact: send planes as bytes and take back logits of the legal actions alone, the same to the bit. If not
             given: on a GPU, as far as `game` says that it can be and is worth it, and the package onnx is there. True:
             on any device, as far as it can be. `evaluate_batch` then takes only observations that the game can have.
+            Never in a subclass with an `evaluate_batch` of its own, which is asked for everything.
         policy_kind: "logits", or "priors": probabilities over all actions, of which search takes those of the legal
             actions, divided by their sum (if all of them are 0, each is as likely as another). If not given, the
             policy's name says it.
@@ -130,6 +131,8 @@ class OnnxEvaluator(CheckedEvaluator):
             check_precision(candidate, precision)
             if cuda_graph and candidate.kind != "cuda":
                 raise SettingsError(f'cuda_graph needs device="cuda", got {device!r}')
+        if type(self).evaluate_batch is not OnnxEvaluator.evaluate_batch:
+            compact = False  # a search would go past it, by evaluate_legal
         self.name = "model" if isinstance(model, bytes) else os.fspath(model)
         data = _read(model)
         self.network_id = network_id(data, precision)

@@ -358,6 +358,25 @@ def test_a_game_in_python_says_nothing_of_its_planes() -> None:
     assert evaluator.legal_width == 7
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_subclass_with_its_own_answers_is_asked_for_all(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu_on_the_cpu(monkeypatch)
+    asked: list[type] = []
+
+    class Even(OnnxEvaluator):
+        def evaluate_batch(self, observations: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+            asked.append(observations.dtype.type)
+            logits, values = super().evaluate_batch(observations)
+            return 0 * logits, values
+
+    game = azpy.make_game("chess")
+    evaluator = Even(model_of("chess"), device, game=game, compact=True)
+    assert evaluator.legal_width is None
+    priors = azpy.Search(evaluator, simulations=16, eval_batch=4).run(game).priors
+    assert np.ptp(priors) < 1e-6
+    assert set(asked) == {np.float32}
+
+
 def test_numbers_that_no_plane_has_are_refused() -> None:
     game = azpy.make_game("chess")
     evaluator = OnnxEvaluator(model_of("chess"), game=game, compact=True)
