@@ -70,9 +70,10 @@ class OnnxEvaluator(CheckedEvaluator):
         input: name of the model's one input. If not given: "observations" or "States", in any case of letters.
         policy: name of the output with the policy [B, A]. If not given: "logits", else "Priors".
         value: name of the output with the values [B] or [B, 1]. If not given: "values".
-        compact: send planes as bytes and take back logits of the legal actions alone, the same to the bit. If not
-            given: on a GPU, as far as `game` says that it can be and is worth it, and the package onnx is there. True:
-            on any device, as far as it can be. `evaluate_batch` then takes only observations that the game can have.
+        compact: send planes as bytes and take back logits of the legal actions alone, the same to the bit on the CPU
+            (azpy/form.py says what of others). If not given: on a GPU, as far as `game` says that it can be and is
+            worth it, and the package onnx is there. True: on any device, as far as it can be. `evaluate_batch` then
+            takes only observations that the game can have.
             Never in a subclass with an `evaluate_batch` of its own, which is asked for everything.
         policy_kind: "logits", or "priors": probabilities over all actions, of which search takes those of the legal
             actions, divided by their sum (if all of them are 0, each is as likely as another). If not given, the

@@ -349,6 +349,14 @@ def test_what_is_not_worth_it_is_not_done() -> None:
     assert (evaluator.input_buffer(4), evaluator.legal_width) == (None, None)
 
 
+@pytest.mark.parametrize("divisors", [[1], [1, 0], [1, 1, 1], []])
+def test_nonsense_of_planes_is_not_believed(divisors: list[int]) -> None:
+    class Shape:
+        obs_shape, num_actions, plane_divisors = (2, 6, 7), 7, divisors
+
+    assert form_of(Shape(), OnnxEvaluator(model_of("connect_four")).signature, True) == Form((2, 6, 7), None, 7)
+
+
 def test_a_game_in_python_says_nothing_of_its_planes() -> None:
     class Shape:
         obs_shape, num_actions = (2, 6, 7), 7
@@ -387,6 +395,8 @@ def test_numbers_that_no_plane_has_are_refused() -> None:
             evaluator.evaluate_batch(row)
     with pytest.raises(ModelError, match=r"takes observations \[B, 119, 8, 8\], got \[1, 2, 8, 8\]"):
         evaluator.evaluate_batch(np.zeros((1, 2, 8, 8), np.float32))
+    with pytest.raises(ModelError, match="must be float32, got float64"):
+        evaluator.evaluate_batch(game.observation()[None].astype(np.float64))
     with pytest.raises(ModelError, match=r"takes actions \[1, 218\], got \[1, 9\]"):
         evaluator.evaluate_legal(row, np.zeros((1, 9), np.int32))
 
