@@ -1,8 +1,9 @@
 """How batches travel to a device and back in less memory: planes as bytes, logits of the legal actions alone.
 
 Both are put into the graph of a model: bytes become the floats that they stand for before its first node, and the
-logits of the actions that came with the batch are picked after its last. The answers are the same to the bit. Knows
-nothing of ONNX Runtime.
+logits of the actions that came with the batch are picked after its last. The answers are the same to the bit on the CPU
+(tested), and expected to be on CUDA; of TensorRT, which fuses what it finds, it is not known. Knows nothing of ONNX
+Runtime.
 """
 
 from dataclasses import dataclass
@@ -62,8 +63,10 @@ class Form:
         """Observations [B, C, H, W] as bytes [B, C', H, W].
 
         Raises:
-            ModelError: numbers that no plane of the game holds.
+            ModelError: observations of another dtype, or with numbers that no plane of the game holds.
         """
+        if observations.dtype != np.float32:
+            raise ModelError(f"observations must be float32, got {observations.dtype}")
         divisors = np.array(self.divisors, np.float32)[:, None, None]
         whole = np.rint(observations * divisors)
         least, most = whole.min((0, 2, 3), initial=0), whole.max((0, 2, 3), initial=0)
@@ -106,6 +109,8 @@ def form_of(game: _Game | None, signature: Signature, compact: bool | None) -> F
     if game is None or compact is False:
         return Form(signature.obs_shape)
     divisors = getattr(game, "plane_divisors", None)  # games in Python say neither
+    if divisors is not None and (len(divisors) != signature.obs_shape[0] or 0 in divisors):
+        divisors = None  # nonsense, with which a search takes no bytes either
     most = min(getattr(game, "most_legal_actions", signature.num_actions), signature.num_actions)
     worth = compact or _WORTH * most <= signature.num_actions
     return Form(signature.obs_shape, None if divisors is None else tuple(divisors), most if worth else None)

@@ -37,8 +37,9 @@ class Turns:
     def __init__(self) -> None:
         self._change = threading.Condition()
         self._inside = 0
-        self._alone = False
+        self._alone: int | None = None  # the thread that is
         self._waiting = 0  # to be alone
+        self._to_free: list[Callable[[], object]] = []
         self._mine = threading.local()  # whether this thread is inside
 
     @contextlib.contextmanager
@@ -48,7 +49,7 @@ class Turns:
             yield
             return
         with self._change:
-            self._change.wait_for(lambda: not self._alone and not self._waiting)
+            self._change.wait_for(lambda: self._alone is None and not self._waiting)
             self._inside += 1
         self._mine.inside = True
         try:
@@ -65,8 +66,8 @@ class Turns:
         with self._change:
             self._waiting += 1
             try:
-                self._change.wait_for(lambda: not self._alone and not self._inside)
-                self._alone = True
+                self._change.wait_for(lambda: self._alone is None and not self._inside)
+                self._alone = threading.get_ident()
             finally:
                 self._waiting -= 1
                 self._change.notify_all()
@@ -76,12 +77,37 @@ class Turns:
         finally:
             self._mine.inside = False
             with self._change:
-                self._alone = False
+                self._alone = None
+                to_free, self._to_free = self._to_free, []
+                self._change.notify_all()
+            for memory in to_free:
+                self.free(memory)
+
+    def free(self, memory: Callable[[], object]) -> None:
+        """Calls what frees memory of a GPU: now, or, where another thread is alone, when that one is done.
+
+        It waits for nobody: a garbage collection may run in any thread, also in one that is just waiting to be alone,
+        or holds a lock that others inside wait for.
+        """
+        with self._change:
+            if self._alone not in {None, threading.get_ident()}:
+                self._to_free.append(memory)
+                return
+            self._inside += 1
+        try:
+            memory()
+        finally:
+            with self._change:
+                self._inside -= 1
                 self._change.notify_all()
 
 
 _TURNS = Turns()
-_driver_of = cache(Driver)
+
+
+@cache
+def _driver_of(index: int) -> Driver:
+    return Driver(index, _TURNS.free)
 
 
 def open_driver(index: int) -> tuple[Driver | None, str]:
@@ -144,8 +170,7 @@ class OnGpu:
 
     def __del__(self) -> None:
         # A session's end frees memory of the device, which would spoil another thread's recording.
-        with _TURNS.shared():
-            self.__dict__.clear()
+        _TURNS.free(self.__dict__.clear)
 
     def _prepare(self) -> None:
         """The first run of a shape prepares it; where graphs are recorded, the first in each thread records it."""

@@ -65,14 +65,16 @@ class OnnxEvaluator(CheckedEvaluator):
         buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts.
         cuda_graph: on CUDA, record each bucket's kernels once in each thread that calls, and replay them: forks side by
             side, but nothing runs beside a recording.
-        cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network gets files of its
-            own; nothing is deleted.
+        cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network, and each way in
+            which batches travel to it, gets files of its own; nothing is deleted.
         input: name of the model's one input. If not given: "observations" or "States", in any case of letters.
         policy: name of the output with the policy [B, A]. If not given: "logits", else "Priors".
         value: name of the output with the values [B] or [B, 1]. If not given: "values".
-        compact: send planes as bytes and take back logits of the legal actions alone, the same to the bit. If not
-            given: on a GPU, as far as `game` says that it can be and is worth it, and the package onnx is there. True:
-            on any device, as far as it can be. `evaluate_batch` then takes only observations that the game can have.
+        compact: send planes as bytes and take back logits of the legal actions alone, the same to the bit on the CPU
+            (azpy/form.py says what of others). If not given: on a GPU, as far as `game` says that it can be and is
+            worth it, and the package onnx is there. True: on any device, as far as it can be. `evaluate_batch` then
+            takes only observations that the game can have.
+            Never in a subclass with an `evaluate_batch` of its own, which is asked for everything.
         policy_kind: "logits", or "priors": probabilities over all actions, of which search takes those of the legal
             actions, divided by their sum (if all of them are 0, each is as likely as another). If not given, the
             policy's name says it.
@@ -130,6 +132,8 @@ class OnnxEvaluator(CheckedEvaluator):
             check_precision(candidate, precision)
             if cuda_graph and candidate.kind != "cuda":
                 raise SettingsError(f'cuda_graph needs device="cuda", got {device!r}')
+        if type(self).evaluate_batch is not OnnxEvaluator.evaluate_batch:
+            compact = False  # a search would go past it, by evaluate_legal
         self.name = "model" if isinstance(model, bytes) else os.fspath(model)
         data = _read(model)
         self.network_id = network_id(data, precision)
@@ -218,7 +222,7 @@ class OnnxEvaluator(CheckedEvaluator):
         inputs: dict[str, Sequence[int]] = {self.signature.input if form.divisors is None else BYTES: form.shape}
         inputs |= {} if form.legal_width is None else {ACTIONS: (form.legal_width,)}
         providers = provider_options(
-            device, precision, buckets, inputs, self.network_id, cache_dir, ort.__version__, cuda_graph
+            device, precision, buckets, inputs, network_id(data), cache_dir, ort.__version__, cuda_graph
         )
         open_session = partial(open_on_gpu, ort, data, device, providers)
         driver, why_not = open_driver(device.index)

@@ -10,7 +10,8 @@ import ctypes
 import mmap
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -29,12 +30,14 @@ class Driver:
 
     Args:
         index: which GPU.
+        free: calls what unlocks memory, now or when no other thread minds.
 
     Raises:
         DeviceError: there is no driver, or it refuses.
     """
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, free: Callable[[Callable[[], object]], None]) -> None:
+        self._free = free
         name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
         try:
             self._library = ctypes.CDLL(name)
@@ -56,11 +59,13 @@ class Driver:
         size = prod(shape) * np.dtype(dtype).itemsize
         # Whole pages of its own: a page cannot be locked twice.
         pages = max(1, -(-size // mmap.PAGESIZE))
-        memory = np.frombuffer(mmap.mmap(-1, pages * mmap.PAGESIZE), np.uint8)
+        mapping = mmap.mmap(-1, pages * mmap.PAGESIZE)
+        memory = np.frombuffer(mapping, np.uint8)
         address = memory.ctypes.data
         with self._current():
             self._call("cuMemHostRegister_v2", ctypes.c_void_p(address), ctypes.c_size_t(memory.size), _PORTABLE)
-        weakref.finalize(memory, self._unlock, address).atexit = False
+        # With the mapping, which so stays until it is unlocked.
+        weakref.finalize(memory, self._free, partial(self._unlock, mapping, address)).atexit = False
         return memory[:size].view(dtype).reshape(shape)
 
     def upload(self, address: int, array: NDArray[Any]) -> None:
@@ -83,7 +88,7 @@ class Driver:
         with self._current():
             self._call("cuMemcpyDtoH_v2", target, ctypes.c_uint64(address), size)
 
-    def _unlock(self, address: int) -> None:
+    def _unlock(self, _mapping: mmap.mmap, address: int) -> None:
         with contextlib.suppress(DeviceError), self._current():
             self._call("cuMemHostUnregister", ctypes.c_void_p(address))
 

@@ -7,7 +7,6 @@ when a provider does not load. Option names are those of ONNX Runtime's CUDA and
 import ctypes
 import importlib.metadata
 import os
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -151,7 +150,7 @@ def provider_options(
     precision: str,
     buckets: Sequence[int],
     inputs: Mapping[str, Sequence[int]],
-    network_id: int,
+    graph_id: int,
     cache_dir: Path,
     runtime_version: str,
     cuda_graph: bool = False,
@@ -165,7 +164,8 @@ def provider_options(
         precision: one that `check_precision` lets pass.
         buckets: rows of the batches to come, ascending.
         inputs: sizes of a row of each input, by its name: {"observations": (C, H, W)}.
-        network_id: hash of the weights; TensorRT's own file names hold none, so it goes into the prefix.
+        graph_id: hash of the model as it is opened. TensorRT's own file names say nothing of its numbers, neither
+            weights nor what planes are divided by, so it goes into the prefix.
         cache_dir: where TensorRT keeps its engines.
         runtime_version: ONNX Runtime's, as an engine fits one version only.
         cuda_graph: record each bucket's kernels once and replay them.
@@ -185,14 +185,11 @@ def provider_options(
     def shapes(rows: int) -> str:
         return ",".join(f"{name}:" + "x".join(map(str, (rows, *sizes))) for name, sizes in inputs.items())
 
-    # An engine is for its inputs too: a model that takes bytes has another graph than one that takes floats.
-    form = "-".join(f"{name}{'x'.join(map(str, sizes))}" for name, sizes in sorted(inputs.items()))
-    form = re.sub(r"[^A-Za-z0-9_-]", "_", form)
     tensorrt = {
         "device_id": str(device.index),
         "trt_engine_cache_enable": "1",
         "trt_engine_cache_path": str(cache_dir),
-        "trt_engine_cache_prefix": f"azpy-{network_id:016x}-{precision}-{least}-{most}-{form}-ort{runtime_version}",
+        "trt_engine_cache_prefix": f"azpy-{graph_id:016x}-{precision}-{least}-{most}-ort{runtime_version}",
         # What kernels took, by layer and GPU: the next network of this form need not have them timed again.
         "trt_timing_cache_enable": "1",
         "trt_timing_cache_path": str(cache_dir),

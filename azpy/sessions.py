@@ -19,7 +19,7 @@ from azpy.providers import Device, driver_problem, library_problem, misplaced, r
 
 __all__ = ["import_onnxruntime", "nodes_by_provider", "open_on_cpu", "open_on_gpu"]
 
-# Making a session is not thread-safe and holds the GIL.
+# Making a session is not thread-safe, and lets go of the GIL meanwhile (seen in 1.31, November 2026).
 _SESSION_LOCK = threading.Lock()
 
 
@@ -113,8 +113,9 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
             cause = f"{library or why}; {remedy(device)}" if library or incomplete else why
         return DeviceError(f"{device.title} cannot be used: {cause}")
 
-    with _SESSION_LOCK, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    # For good and of one module: filters are the process's, and an engine may be built for minutes in a thread.
+    warnings.filterwarnings("ignore", module="onnxruntime")
+    with _SESSION_LOCK:
         try:
             session = open_session(disable_cpu_ep_fallback="1", record_ep_graph_assignment_info="1")
             strict = ""

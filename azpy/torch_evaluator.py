@@ -40,8 +40,10 @@ _RUNS_BEFORE_RECORDING = 3
 # "Only one capture may be underway at a time in the process" (torch/cuda/graphs.py, 2.15).
 _RECORDING = threading.Lock()
 # Streams whose evaluators are gone, by GPU. torch has 32 a GPU and hands them out in turn, whoever still uses one; and
-# graphs of one stream share a workspace of cuBLAS, which goes with the first of them (pytorch issue 193402, 2026).
+# graphs of one stream share a workspace of cuBLAS, which goes with the first of them (pytorch issue 193402, 2026): only
+# the first user of a stream records.
 _FREE_STREAMS: dict[torch.device, list[torch.cuda.Stream]] = {}
+_STREAM_USERS: dict[int, list[object]] = {}
 # Where more evaluators live than there are streams, those that share one take turns: what one of them did while
 # another records would become part of the graph.
 _STREAM_LOCKS: dict[int, threading.Lock] = {}
@@ -76,7 +78,8 @@ class TorchEvaluator(CheckedEvaluator):
         cuda_graph: on a GPU, record each bucket's kernels once and replay them, so that Python launches one thing a
             batch and not each kernel. On by default: it brought NVIDIA's MLPerf entries 1.1 to 1.7 times the speed
             (PyTorch's blog, October 2021), the more the shorter the kernels. A module that waits for the GPU within
-            `forward`, or decides by what it computes, cannot be recorded.
+            `forward`, or decides by what it computes, cannot be recorded. Of more than 32 evaluators and forks on one
+            GPU, as many as torch has streams, the later ones record nothing.
 
     Attributes:
         network_id: nonzero 64-bit hash of the module's structure and weights.
@@ -138,7 +141,7 @@ class TorchEvaluator(CheckedEvaluator):
         else:
             self._runner = _OnGpu(placed, target, self.obs_shape, buckets, cuda_graph, self.name)
             self._larger_batches = tuple(buckets)
-            graphs = ", CUDA graphs" if cuda_graph else ""
+            graphs = ", CUDA graphs" if self._runner.records else ""
             self.description += f", batches of {', '.join(map(str, buckets))} rows{graphs}"
         self._warm_up()
         self.row_exact = self._probe_rows()
@@ -233,6 +236,9 @@ class _OnGpu:
         buckets: rows of the batches, ascending.
         cuda_graph: whether kernels are recorded.
         name: of the model, for errors.
+
+    Attributes:
+        records: whether kernels are recorded, which takes a stream that nobody had before.
     """
 
     def __init__(
@@ -246,10 +252,16 @@ class _OnGpu:
     ) -> None:
         self._again = (compute, device, obs_shape, buckets, cuda_graph, name)
         self._buckets = tuple(buckets)
-        self._stream = _take_stream(device) if device.type == "cuda" else None
+        self._lanes: dict[int, _Lane] = {}
+        self._stream, self.records = None, False
+        if device.type == "cuda":
+            user = object()
+            self._stream, is_first = _take_stream(device, user)
+            # At once: a constructor that fails gives it back too.
+            weakref.finalize(self, _give_back, device, self._stream, user, self._lanes).atexit = False
+            self.records = cuda_graph and is_first
         pinned = self._stream is not None
         self.memory = _Memory(obs_shape, pinned)
-        self._lanes: dict[int, _Lane] = {}
         self._lock = threading.Lock()  # the memory of the lanes holds one batch at a time
         self._done: torch.cuda.Event | None = None
         if self._stream is not None:
@@ -263,7 +275,7 @@ class _OnGpu:
                 with self._use_stream():
                     for rows in reversed(self._buckets):
                         self._lanes[rows] = _Lane(compute, torch.zeros((rows, *obs_shape), device=device))
-                    if pinned and cuda_graph:
+                    if self.records:
                         self._record(name)
         except torch.OutOfMemoryError as error:
             raise DeviceError(f"the GPU has no room for {name}: {first_line(error)}") from error
@@ -272,8 +284,6 @@ class _OnGpu:
         except Exception as error:  # a module may raise anything
             raise ModelError(f"{name} cannot be run: {first_line(error)}") from error
         self._answers = self._host_memory(self._buckets[-1])
-        if self._stream is not None:
-            weakref.finalize(self, _give_back, device, self._stream, self._lanes).atexit = False
 
     def _record(self, name: str) -> None:
         # One pool for all, as they run at different times. The largest bucket comes first: what it needs in between is
@@ -357,17 +367,24 @@ class _Lane:
             self._graph.replay()
 
 
-def _take_stream(device: torch.device) -> torch.cuda.Stream:
+def _take_stream(device: torch.device, user: object) -> tuple[torch.cuda.Stream, bool]:
+    """A stream, and whether nobody else has it."""
     try:
         stream = _FREE_STREAMS.setdefault(device, []).pop()
     except IndexError:
         stream = _cuda.Stream(device)
-    return stream
+    users = _STREAM_USERS.setdefault(stream.cuda_stream, [])
+    users.append(user)
+    return stream, users[0] is user
 
 
-def _give_back(device: torch.device, stream: torch.cuda.Stream, lanes: dict[int, _Lane]) -> None:
+def _give_back(device: torch.device, stream: torch.cuda.Stream, user: object, lanes: dict[int, _Lane]) -> None:
     lanes.clear()  # the graphs first
-    _FREE_STREAMS[device].append(stream)
+    # No lock, which a collection in the thread that holds it would wait for: a list's methods are atomic.
+    users = _STREAM_USERS[stream.cuda_stream]
+    users.remove(user)
+    if not users:
+        _FREE_STREAMS[device].append(stream)
 
 
 class _Placed:

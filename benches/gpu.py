@@ -57,9 +57,8 @@ SETS = {
     ],
     "cpu": [("wall_game(width=8,height=8)", "2x32", PRECISIONS, (False,)), ("chess", "1x32", ("fp32",), (False,))],
 }
-LONGER = (
-    2.5  # a turn of self-play; how busy the GPU is, is looked at in its second half: nvidia-smi looks back up to 1 s
-)
+# A turn of self-play; how busy the GPU is, is looked at in its second half: nvidia-smi looks back up to 1 s.
+LONGER = 2.5
 CHAINED = 8  # batches of the ceiling between two looks at the clock
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 

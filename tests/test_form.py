@@ -1,6 +1,7 @@
 """Planes as bytes and logits of the legal actions alone: the same answers and searches to the bit, only smaller."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -308,6 +309,19 @@ def test_memory_on_a_gpu_has_the_form(compact: bool | None, monkeypatch: pytest.
                 np.testing.assert_array_equal(values, plain[1][:count])
 
 
+def test_a_graph_of_its_own_has_an_engine_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The same model, inputs and shapes; what the planes are divided by differs."""
+    opened = gpu_on_the_cpu(monkeypatch)
+    games = [azpy.make_game(f"chess(max_plies={plies})") for plies in (300, 512)]
+    assert games[0].plane_divisors != games[1].plane_divisors
+    for compact in (True, False):
+        for game in games:
+            OnnxEvaluator(model_of("chess"), "tensorrt", game=game, compact=compact, cache_dir=tmp_path)
+    prefixes = [providers[0][1]["trt_engine_cache_prefix"] for _, providers in opened]
+    assert prefixes[2] == prefixes[3]
+    assert len(set(prefixes)) == 3
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_priors_and_a_fixed_batch_have_a_form_too(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu_on_the_cpu(monkeypatch)
@@ -335,6 +349,14 @@ def test_what_is_not_worth_it_is_not_done() -> None:
     assert (evaluator.input_buffer(4), evaluator.legal_width) == (None, None)
 
 
+@pytest.mark.parametrize("divisors", [[1], [1, 0], [1, 1, 1], []])
+def test_nonsense_of_planes_is_not_believed(divisors: list[int]) -> None:
+    class Shape:
+        obs_shape, num_actions, plane_divisors = (2, 6, 7), 7, divisors
+
+    assert form_of(Shape(), OnnxEvaluator(model_of("connect_four")).signature, True) == Form((2, 6, 7), None, 7)
+
+
 def test_a_game_in_python_says_nothing_of_its_planes() -> None:
     class Shape:
         obs_shape, num_actions = (2, 6, 7), 7
@@ -342,6 +364,25 @@ def test_a_game_in_python_says_nothing_of_its_planes() -> None:
     evaluator = OnnxEvaluator(model_of("connect_four"), game=Shape(), compact=True)
     assert evaluator.input_buffer(4) is None
     assert evaluator.legal_width == 7
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_subclass_with_its_own_answers_is_asked_for_all(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu_on_the_cpu(monkeypatch)
+    asked: list[type] = []
+
+    class Even(OnnxEvaluator):
+        def evaluate_batch(self, observations: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+            asked.append(observations.dtype.type)
+            logits, values = super().evaluate_batch(observations)
+            return 0 * logits, values
+
+    game = azpy.make_game("chess")
+    evaluator = Even(model_of("chess"), device, game=game, compact=True)
+    assert evaluator.legal_width is None
+    priors = azpy.Search(evaluator, simulations=16, eval_batch=4).run(game).priors
+    assert np.ptp(priors) < 1e-6
+    assert set(asked) == {np.float32}
 
 
 def test_numbers_that_no_plane_has_are_refused() -> None:
@@ -354,6 +395,8 @@ def test_numbers_that_no_plane_has_are_refused() -> None:
             evaluator.evaluate_batch(row)
     with pytest.raises(ModelError, match=r"takes observations \[B, 119, 8, 8\], got \[1, 2, 8, 8\]"):
         evaluator.evaluate_batch(np.zeros((1, 2, 8, 8), np.float32))
+    with pytest.raises(ModelError, match="must be float32, got float64"):
+        evaluator.evaluate_batch(game.observation()[None].astype(np.float64))
     with pytest.raises(ModelError, match=r"takes actions \[1, 218\], got \[1, 9\]"):
         evaluator.evaluate_legal(row, np.zeros((1, 9), np.int32))
 

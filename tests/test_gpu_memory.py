@@ -1,10 +1,12 @@
 """Batches on a GPU, on a machine that has none: buckets, memory that is kept, recorded graphs, who waits for whom."""
 
+import ctypes
 import gc
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from azpy.form import Form
-from azpy.gpu import OnGpu, Turns
+from azpy.gpu import OnGpu, Turns, _driver_of
 from azpy.onnx import OnnxEvaluator
 from azpy.providers import BUCKETS, chunks
 from fake_onnxruntime import ACTIONS, CPU, Driver, Machine, Session, answer, install
@@ -221,6 +223,7 @@ def test_old_sessions_and_their_memory_are_freed(monkeypatch: pytest.MonkeyPatch
 def in_threads(*jobs: Callable[[], Any]) -> None:
     threads = [threading.Thread(target=job) for job in jobs]
     for thread in threads:
+        thread.daemon = True  # what hangs fails here and not at the end
         thread.start()
     for thread in threads:
         thread.join(20)
@@ -328,6 +331,77 @@ def test_turns_let_nobody_in_beside_who_is_alone() -> None:
     assert len(seen) == 250
     assert all(len(names) == 1 for names in seen if set(names) & set("XY"))
     assert any(len(names) > 1 for names in seen)
+
+
+@pytest.mark.parametrize("other", ["shared", "alone"])
+def test_memory_is_freed_in_a_thread_that_waits_to_be_alone(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a garbage collection, which runs in whichever thread allocates; but never beside a recording."""
+    machine, turns = install(monkeypatch), Turns()
+    evaluators = [OnnxEvaluator(MODEL, "cuda")]
+    gone = weakref.ref(machine.gpu_sessions[0])
+    machine.sessions.clear()
+    monkeypatch.setattr("azpy.gpu._TURNS", turns)
+    inside, collects, freed_beside = threading.Event(), threading.Event(), list[bool]()
+    wait = turns._change.wait
+
+    def collecting(timeout: float | None = None) -> bool:
+        collects.set()
+        evaluators.clear()
+        return wait(timeout)
+
+    def visit() -> None:
+        with getattr(turns, other)():
+            inside.set()
+            assert collects.wait(20)
+            time.sleep(0.05)
+            freed_beside.append(gone() is None)
+
+    def be_alone() -> None:
+        assert inside.wait(20)
+        monkeypatch.setattr(turns._change, "wait", collecting)
+        with turns.alone():
+            pass
+
+    in_threads(visit, be_alone)
+    assert freed_beside == [other == "shared"]
+    assert gone() is None
+    in_threads(lambda: turns.alone().__enter__())
+
+
+class CudaLibrary:
+    """Of the driver: notes what is called."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        def call(*arguments: Any) -> int:
+            self.called.append(name)
+            if name == "cuMemHostUnregister":
+                ctypes.string_at(arguments[0].value)  # it is mapped still
+            return 0
+
+        return call
+
+
+def test_memory_is_not_unlocked_beside_a_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    library, turns = CudaLibrary(), Turns()
+    monkeypatch.setattr("ctypes.CDLL", lambda name: library)
+    monkeypatch.setattr("azpy.gpu._TURNS", turns)
+    driver = _driver_of.__wrapped__(0)
+    for recording in (False, True):
+        array = driver.array((3, 5), np.float32)
+        view = array[1:]
+        assert not array.any()
+        library.called.clear()
+        with turns.alone() if recording else nullcontext():
+            del array
+            assert library.called == []
+            dropped = [view]
+            del view
+            in_threads(dropped.clear)
+            assert ("cuMemHostUnregister" in library.called) != recording
+        assert library.called.count("cuMemHostUnregister") == 1
 
 
 def test_an_error_inside_gives_the_turn_back() -> None:

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -365,23 +366,54 @@ def test_its_memory_goes_with_it() -> None:
         gc.enable()
 
 
-def test_a_stream_is_used_by_one_evaluator_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[object] = []
+@pytest.fixture
+def streams(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What torch has dealt out: 32 streams a GPU, one after another and from the first again."""
+    made: list[Any] = []
 
-    def stream(device: object) -> object:
-        made.append(object())
+    def stream(device: torch.device) -> object:
+        made.append(SimpleNamespace(cuda_stream=(device.index, len(made) % 32)))
         return made[-1]
 
     monkeypatch.setattr(torch.cuda, "Stream", stream)
     monkeypatch.setattr(torch_evaluator, "_FREE_STREAMS", {})
+    monkeypatch.setattr(torch_evaluator, "_STREAM_USERS", {})
+    return made
+
+
+def test_a_stream_is_used_by_one_evaluator_at_a_time(streams: list[Any]) -> None:
     device, lanes = torch.device("cuda", 0), {8: object()}
-    first, second = (torch_evaluator._take_stream(device) for _ in range(2))
+    (first, _), (second, _) = (torch_evaluator._take_stream(device, user) for user in "ab")
     assert first is not second
-    torch_evaluator._give_back(device, first, lanes)  # type: ignore[arg-type]
+    torch_evaluator._give_back(device, first, "a", lanes)  # type: ignore[arg-type]
     assert not lanes  # a graph outlives its stream's return no more than its evaluator
-    assert torch_evaluator._take_stream(torch.device("cuda", 1)) is not first
-    assert torch_evaluator._take_stream(device) is first
-    assert len(made) == 3
+    assert torch_evaluator._take_stream(torch.device("cuda", 1), "c")[0] is not first
+    assert torch_evaluator._take_stream(device, "d") == (first, True)
+    assert len(streams) == 3
+
+
+def test_of_evaluators_that_share_a_stream_one_records(streams: list[Any]) -> None:
+    device, users = torch.device("cuda", 0), [object() for _ in range(34)]
+    taken = [torch_evaluator._take_stream(device, user) for user in users[:33]]
+    assert [is_first for _, is_first in taken] == [True] * 32 + [False]
+    torch_evaluator._give_back(device, taken[0][0], users[0], {})
+    assert torch_evaluator._FREE_STREAMS[device] == []  # the last one has it still
+    torch_evaluator._give_back(device, taken[32][0], users[32], {})
+    assert torch_evaluator._take_stream(device, users[33]) == (taken[0][0], True)
+
+
+def test_an_evaluator_that_fails_gives_its_stream_back(streams: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**options: bool) -> None:
+        raise RuntimeError("no event")
+
+    monkeypatch.setattr(torch.cuda, "Event", refuse)
+    device = torch.device("cuda", 0)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="no event"):
+            _OnGpu(_Placed(Exact(), torch.device("cpu"), torch.float32, True), device, GAME.obs_shape, (8,), True, "it")
+        gc.collect()
+    assert torch_evaluator._FREE_STREAMS[device] == streams
+    assert len(streams) == 1
 
 
 def test_a_recorded_bucket_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
