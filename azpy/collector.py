@@ -9,13 +9,14 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Self
 
 from azpy import _core
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.events import CollectEvent, CollectFinished, CollectStarted, Played, Sealed
 from azpy.machine import made_with
-from azpy.onnx import OnnxEvaluator
+from azpy.onnx import OnnxEvaluator, network_id
 from azpy.positions import make_position
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder
@@ -57,8 +58,8 @@ class Collector:
             raise SettingsError("historical_share needs checkpoints, and a collection has none: leave it at 0")
         if settings.precision != "fp32":
             raise SettingsError(
-                "precision is for training, which makes int8 models; a collection plays the model that it is given "
-                "(az-export RUN --onnx-int8 FILE makes one)"
+                "precision is for training, which checks each generation in it; a collection plays the model that it "
+                "is given, in fp32 if that is no int8 model (az-export RUN --onnx-int8 FILE makes one)"
             )
         self._settings = settings
         self._start = make_position(settings.game)
@@ -127,9 +128,9 @@ class Collector:
         """
         path = str(self._run.path)
         self._under_way = True
-        yield CollectStarted(
-            path, self._settings, self._player(), self._iteration, self._elapsed(), tuple(self._run.notices)
-        )
+        notes = dict.fromkeys(note for evaluator in self._evaluators for note in getattr(evaluator, "notes", ()))
+        notices = (*self._run.notices, *notes)
+        yield CollectStarted(path, self._settings, self._player(), self._iteration, self._elapsed(), notices)
         while not self._is_over():
             self._take_model()
             yield from self._iterate(self._iteration + 1)
@@ -181,15 +182,17 @@ class Collector:
         """Plays with what the model's file holds now."""
         if self._model is None:
             return
-        first, *others = self._settings.device_names
-        evaluator = OnnxEvaluator(self._model, first, game=self._start)
-        if getattr(self._evaluators[0], "network_id", None) == evaluator.network_id:
+        try:
+            data = Path(self._model).read_bytes()  # once: another may write it meanwhile
+        except OSError as error:
+            raise ModelError(f"model {os.fspath(self._model)} cannot be read: {error.strerror or error}") from error
+        if getattr(self._evaluators[0], "network_id", None) == network_id(data):
             return
-        evaluators = [evaluator, *(OnnxEvaluator(self._model, other, game=self._start) for other in others)]
-        if any(other.network_id != evaluator.network_id for other in evaluators):  # the file was replaced meanwhile
-            self._take_model()
-            return
-        if self._settings.deterministic and not evaluator.row_exact:
+        try:
+            evaluators = [OnnxEvaluator(data, device, game=self._start) for device in self._settings.device_names]
+        except ModelError as error:  # of bytes it only says "model"
+            raise ModelError(f"{os.fspath(self._model)}: {error}") from error
+        if self._settings.deterministic and not all(evaluator.row_exact for evaluator in evaluators):
             raise ModelError(
                 "a deterministic run cannot be: here the model's answer depends on what else is in its batch"
             )

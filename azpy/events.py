@@ -59,7 +59,8 @@ class Fitted:
 class BeingBuilt:
     """What the network of `iteration` plays with is being made, since `seconds`; the network before it plays on.
 
-    With `waited_for`, nothing goes on until it is ready.
+    With `waited_for`, nothing goes on until it is ready. Before anything plays that comes once, at 0 seconds, ahead of
+    `Started`.
     """
 
     iteration: int

@@ -24,6 +24,7 @@ from azpy.stored import StoredRun
 __all__ = ["Comparison", "repeat_game"]
 
 _PLY_FIELDS = ("players", "flags", "networks", "root_values", "actions")
+_PRECISIONS = ("fp32", "fp16", "bf16", "tf32")  # that a model may have played in, whatever is set by now
 _SEARCH_FIELDS = ("legal", "priors", "visits", "targets")
 
 
@@ -70,13 +71,7 @@ def repeat_game(run: StoredRun, record: GameRecord, *models: str | os.PathLike[s
         raise ModelError(
             f"game {record.game_id} cannot be repeated: the network was exchanged during its first search, ply {plies}"
         )
-    given = {model: _open(run, model, (network, *opponents)) for model in models}
-    for model, evaluator in given.items():
-        if evaluator.network_id not in (network, *opponents):
-            played = " and ".join(f"{one:#018x}" for one in (network, *opponents))
-            raise ModelError(
-                f"{os.fspath(model)} is network {evaluator.network_id:#018x}, the game was played by {played}"
-            )
+    given = {model: _open_given(run, model, (network, *opponents)) for model in models}
     found = [_find_model(run, one, given) for one in (network, *opponents)]
     name = ", against ".join(name for _, name in found)
     evaluators = [evaluator for evaluator, _ in found]
@@ -99,13 +94,13 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
     for iteration in reversed(run.checkpoints()):
         for name, words in (("model.onnx", "model"), (INT8_MODEL, "int8 model")):
             data = _read(run.path / f"checkpoints/{iteration:06d}" / name)
-            for precision in ("fp32", run.settings.precision):  # what did not pass its check played in fp32
-                if network_id(data, precision) == network:
-                    in_it = "" if precision == "fp32" else f" in {precision}"
-                    return _open(run, data, (network,)), f"the {words} of checkpoint {iteration}{in_it}"
+            precision = _precision_of(data, (network,))
+            if precision is not None:
+                in_it = "" if precision == "fp32" else f" in {precision}"
+                return _open(run, data, precision), f"the {words} of checkpoint {iteration}{in_it}"
     untrained, why_not = _untrained_model(run)
     if network_id(untrained) == network:
-        return _open(run, untrained, (network,)), "the untrained network"
+        return _open(run, untrained, "fp32"), "the untrained network"
     remain = ", ".join(map(str, run.checkpoints()))
     raise ModelError(
         f"the model that played the game, network {network:#018x}, is gone: {run.path} has "
@@ -113,13 +108,26 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
     )
 
 
-def _open(run: StoredRun, model: str | os.PathLike[str] | bytes, played: Collection[int]) -> OnnxEvaluator:
-    """A model on the run's device, in the precision in which it played, if that can be told."""
-    device, precision = run.settings.device_names[0], run.settings.precision
-    evaluator = OnnxEvaluator(model, device, game=run.start)
-    if evaluator.network_id in played or precision in {"fp32", "int8", "auto"}:
-        return evaluator
-    return OnnxEvaluator(model, device, game=run.start, precision=precision)
+def _open_given(run: StoredRun, model: str | os.PathLike[str], played: Collection[int]) -> OnnxEvaluator:
+    """A file's model, in the precision in which it played."""
+    try:
+        data = Path(model).read_bytes()
+    except OSError as error:
+        raise ModelError(f"model {os.fspath(model)} cannot be read: {error.strerror or error}") from error
+    precision = _precision_of(data, played)
+    if precision is None:
+        others = " and ".join(f"{one:#018x}" for one in played)
+        raise ModelError(f"{os.fspath(model)} is network {network_id(data):#018x}, the game was played by {others}")
+    return _open(run, data, precision)
+
+
+def _precision_of(model: bytes, played: Collection[int]) -> str | None:
+    """The precision in which a model is one of these networks."""
+    return next((precision for precision in _PRECISIONS if network_id(model, precision) in played), None)
+
+
+def _open(run: StoredRun, model: bytes, precision: str) -> OnnxEvaluator:
+    return OnnxEvaluator(model, run.settings.device_names[0], game=run.start, precision=precision)
 
 
 def _read(path: Path) -> bytes:

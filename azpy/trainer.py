@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -34,7 +35,7 @@ from azpy.int8 import has_int8, twin_of
 from azpy.learner import Learner, use_threads
 from azpy.machine import made_with
 from azpy.network import PARITY_TOLERANCE, Network, check_parity, to_onnx
-from azpy.onnx import OnnxEvaluator, import_onnxruntime
+from azpy.onnx import OnnxEvaluator, import_onnxruntime, network_id
 from azpy.parity import drift, held_out
 from azpy.positions import make_position
 from azpy.providers import parse_devices
@@ -112,7 +113,6 @@ class Trainer:
         import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged
         self._settings = settings
         self._devices = settings.device_names
-        self._notes: tuple[str, ...] = ()  # why "auto" passed over a device
         self._budget = Budget(settings, len(_OPPONENTS))
         self._start = make_position(settings.game)
         self._cores = use_threads(single=settings.deterministic)
@@ -138,7 +138,6 @@ class Trainer:
         self._earlier: dict[int, list[OnnxEvaluator]] = {}  # by checkpoint, one a device
         self._on_tensorrt = settings.device.startswith("tensorrt")
         self._building: Building[_Ready] | None = None  # what is to play next
-        self._built: dict[str, float] = {}  # what is to be said of it in the next row
         self._self_play: _core.SelfPlay | None = None
         self._board: Board | None = None
         self._under_way = False
@@ -193,12 +192,20 @@ class Trainer:
             steps since the last checkpoint, once `close` is called.
         """
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
-        path, notices = str(self._run.path), list(self._run.notices)
+        path = str(self._run.path)
         self._under_way = True
         self._time.restart()
         if not self._evaluators:
-            self._publish(self._some_observations())
-        notices += self._notes
+            if self._on_tensorrt:
+                yield BeingBuilt(self._iteration, 0.0, waited_for=True)
+            if self._model is None:
+                self._publish(self._some_observations())
+            else:
+                self._open_again(self._model)
+        notices = list(self._run.notices)
+        notices += dict.fromkeys(note for evaluator in self._evaluators for note in evaluator.notes)
+        if self._refused:
+            notices.append(f"fp32 plays, as {self._refused}")
         if not all(evaluator.row_exact for evaluator in self._evaluators):
             notices.append(f"{_NOT_ROW_EXACT}: the same seed can give other games")
         later = " (int8 once a twin of it passes its check)" if self._wants_int8 and self._int8 is None else ""
@@ -248,8 +255,6 @@ class Trainer:
             self._self_play.set_resign_below(self._resignation.below)
         fit_begin = self._budget.elapsed()
         yield from self._fit(iteration, positions, metrics)
-        metrics |= self._built
-        self._built = {}
         now = self._budget.elapsed()
         self._budget.note_iteration(now - begin, now - fit_begin, positions, played)
         self._iteration = iteration
@@ -335,7 +340,8 @@ class Trainer:
         for checkpoint in chosen:
             known = before.get(checkpoint)
             model = self._run.path / f"checkpoints/{checkpoint:06d}"
-            self._earlier[checkpoint] = self._open(read_player(model)) if known is None else known
+            # An engine for each would take longer than they play.
+            self._earlier[checkpoint] = self._open(read_player(model), on_cuda=True) if known is None else known
         if self._self_play is not None and self._earlier.keys() != before.keys():
             self._self_play.set_opponents(list(self._earlier.values()))
 
@@ -402,6 +408,24 @@ class Trainer:
             self._self_play.swap(self._evaluators)
         return checks
 
+    def _open_again(self, model: bytes) -> None:
+        """Opens the checkpoint's model, with its checks: the device or the precision may be another than before."""
+        if self._int8 is not None:  # was made, and checked, for the CPU
+            self._evaluators = self._open(self._int8)
+            return
+        network, observations, positions = self._learner.averaged, self._some_observations(), None
+        if self._reduced != "fp32" and self._window.positions:
+            positions = held_out(self._window.buffer(self._start), self._iteration)
+        try:
+            ready = self._open_checked(model, network, observations, positions)
+        except DeviceError as error:
+            if not self._on_tensorrt:
+                raise
+            # As in a run that was not interrupted: a later network may have an engine.
+            self._run.notices.append(f"no engine, so that CUDA plays until another network has one: {error}")
+            ready = self._open_checked(model, network, observations, positions, on_cuda=True)
+        self._evaluators, self._precision, self._refused = ready.evaluators, ready.precision, ready.refused
+
     def _change_over(self, *, wait: bool = False) -> Iterator[Event]:
         """Hands a model that is ready to self-play; with `wait`, one that is being made ready, too."""
         building = self._building
@@ -416,11 +440,17 @@ class Trainer:
             if self._self_play is not None:
                 self._self_play.swap(ready.evaluators)
         except DeviceError as error:
+            self._note_build(building, {"problem": str(error)})
             yield Built(building.iteration, building.seconds, str(error))
             return
         self._evaluators, self._precision, self._refused = ready.evaluators, ready.precision, ready.refused
-        self._built = ready.checks | {"build_seconds": building.seconds}
+        self._note_build(building, ready.checks)
         yield Built(building.iteration, building.seconds)
+
+    def _note_build(self, building: Building[_Ready], found: Mapping[str, Any]) -> None:
+        """A row of its own: it is done in the midst of the next iteration, or after the last one."""
+        row = {"kind": "built", "iteration": building.iteration, "build_seconds": building.seconds, **found}
+        self._note(row | {"seconds": self._budget.elapsed()})
 
     @property
     def _reduced(self) -> str:
@@ -433,33 +463,42 @@ class Trainer:
         network: Network,
         observations: NDArray[np.float32],
         positions: tuple[NDArray[np.float32], NDArray[np.bool_]] | None,
-    ) -> "_Ready":
+        *,
+        on_cuda: bool = False,
+    ) -> _Ready:
         """`_open` in the precision that is wanted, if that says nearly what fp32 says on `positions`, else in fp32."""
         precision, refused, checks = self._reduced, "", dict[str, float]()
         if positions is not None:
-            exact = OnnxEvaluator(model, self._devices[0].replace("tensorrt", "cuda"), game=self._start)
+            exact = OnnxEvaluator(model, self._cuda_devices[0], game=self._start)
             checks["parity"] = check_parity(network, exact, observations)
             try:
-                evaluators = self._open(model, precision)
+                evaluators = self._open(model, precision, on_cuda=on_cuda)
                 found = drift(exact, evaluators[0], *positions)
                 for name in ("policy", "value", "agreement"):
                     checks[f"{precision}_{name}"] = getattr(found, name)
                 refused = f"{precision} is too far from it: {found.too_far}" if found.too_far else ""
-            except ModelError as error:  # such as numbers that are too large
+            except (ModelError, DeviceError) as error:  # numbers that are too large; no kernel for it
                 refused = f"{precision} does not do: {error}"
             if not refused:
                 return _Ready(evaluators, checks, precision, "")
-        evaluators = self._open(model)
-        tolerance = _TENSORRT_TOLERANCE if self._on_tensorrt else PARITY_TOLERANCE
+        evaluators = self._open(model, on_cuda=on_cuda)
+        tolerance = _TENSORRT_TOLERANCE if self._on_tensorrt and not on_cuda else PARITY_TOLERANCE
         checks["parity"] = check_parity(network, evaluators[0], observations, tolerance)
         return _Ready(evaluators, checks, "fp32", refused)
 
-    def _open(self, model: bytes, precision: str = "fp32") -> list[OnnxEvaluator]:
-        """An evaluator on each of the devices."""
-        evaluators = [OnnxEvaluator(model, device, game=self._start, precision=precision) for device in self._devices]
-        self._devices = tuple(evaluator.device for evaluator in evaluators)  # "auto" chooses once
+    @property
+    def _cuda_devices(self) -> tuple[str, ...]:
+        """The devices, with CUDA in place of TensorRT: for what is not worth an engine, or cannot have one."""
+        return tuple(device.replace("tensorrt", "cuda") for device in self._devices)
+
+    def _open(self, model: bytes, precision: str = "fp32", *, on_cuda: bool = False) -> list[OnnxEvaluator]:
+        """An evaluator on each of the devices; with `on_cuda`, of `_cuda_devices`."""
+        devices = self._cuda_devices if on_cuda else self._devices
+        options: dict[str, Any] = {"game": self._start, "precision": precision, "cache_dir": self._engines}
+        evaluators = [OnnxEvaluator(model, device, **options) for device in devices]
+        if "auto" in self._devices:
+            self._devices = tuple(evaluator.device for evaluator in evaluators)  # "auto" chooses once
         for evaluator in evaluators:
-            self._notes += evaluator.notes
             if self._settings.deterministic and not evaluator.row_exact:
                 raise ModelError(f"a deterministic run cannot be: {_NOT_ROW_EXACT}")
         return evaluators
@@ -478,7 +517,8 @@ class Trainer:
     def _play_matches(self, last: bool) -> Iterator[Event]:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
-        evaluator = OnnxEvaluator(self._model or b"", self._devices[0], game=self._start, threads=self._cores)
+        # On CUDA even where TensorRT plays: what has no engine can still be measured.
+        evaluator = OnnxEvaluator(self._model or b"", self._cuda_devices[0], game=self._start, threads=self._cores)
         simulations = settings.simulations_in_matches
         player = SearchPlayer(evaluator, simulations, **match_search(settings))
         rows = self._run.metrics()
@@ -523,9 +563,7 @@ class Trainer:
 
     def _save(self) -> str:
         state: dict[str, Any] = {"iteration": self._iteration, "next_game": self._next_game}
-        # What is still being built has not passed its check.
-        plays = self._precision if self._building is None else "fp32"
-        state |= {"positions": self._window.seen, "precision": plays}
+        state |= {"positions": self._window.seen}
         path = self._run.save_checkpoint(
             self._iteration,
             model=self._learner.model_arrays(),
@@ -539,6 +577,17 @@ class Trainer:
 
     def _prune(self) -> None:
         self._run.prune_checkpoints(lambda iteration: _is_kept(iteration, self._iteration))
+        if self._on_tensorrt and self._model is not None:
+            kept = {evaluator.network_id for evaluator in self._evaluators}
+            kept |= {network_id(self._model, precision) for precision in ("fp32", self._reduced)}
+            for file in self._engines.glob("azpy-*"):  # their names hold the network's id
+                if not any(f"{one:016x}" in file.name for one in kept):
+                    file.unlink(missing_ok=True)
+
+    @property
+    def _engines(self) -> Path:
+        """Where TensorRT keeps the engines of this run; each generation would leave one in a cache for all."""
+        return self._run.path / "engines"
 
     def _resume(self) -> None:
         """Goes on from the newest checkpoint, if there is one."""
@@ -547,10 +596,8 @@ class Trainer:
             checkpoint = self._run.load_checkpoint(checkpoints[-1])
             self._iteration = checkpoints[-1]
             self._learner.load(checkpoint.model, checkpoint.optimizer)
-            self._model, self._int8 = checkpoint.onnx, checkpoint.int8
-            passed = checkpoint.state.get("precision", "fp32")
-            self._precision = passed if passed == self._reduced else "fp32"  # the setting may have changed
-            self._evaluators = self._open(checkpoint.int8 or checkpoint.onnx, self._precision)
+            # An int8 twin is for the CPU: the device may have changed.
+            self._model, self._int8 = checkpoint.onnx, checkpoint.int8 if self._settings.device == "cpu" else None
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])

@@ -16,9 +16,9 @@ from azpy.building import Building
 from azpy.cli.progress import Display
 from azpy.config import read_config
 from azpy.errors import DeviceError, ModelError
-from azpy.events import BeingBuilt, Built, Event, Finished, Played, Saved
+from azpy.events import BeingBuilt, Built, Event, Finished, Played, Saved, Started
 from azpy.onnx import network_id
-from azpy.runs import RunFolder
+from azpy.runs import RunFolder, read_checkpoint
 from azpy.settings import Settings
 from azpy.trainer import Trainer
 from oracles import Batch
@@ -41,7 +41,8 @@ class Engines:
     """TensorRT as it is seen from a run: what is opened, when, and who is asked. Answers come from the CPU."""
 
     def __init__(self) -> None:
-        self.opened: list[int] = []  # network ids
+        self.opened: list[int] = []  # network ids, of those on TensorRT
+        self.elsewhere: list[tuple[str, int]] = []  # (device, network id) of the others
         self.may_open = threading.Event()  # builds after the first wait for this
         self.may_open.set()
         self.fails: dict[int, Exception] = {}  # by number of the build
@@ -56,13 +57,19 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
 
     class Slow(azpy.OnnxEvaluator):
         def __init__(self, model: bytes, device: str, **options: Any) -> None:
-            number = len(made.opened)
-            made.opened.append(network_id(model))
             made.builders.append(threading.current_thread().name)
-            if threading.current_thread() is not made.main:
-                assert made.may_open.wait(60)
-            if number in made.fails:
-                raise made.fails[number]
+            if device.startswith("tensorrt"):
+                number = len(made.opened)
+                made.opened.append(network_id(model))
+                if threading.current_thread() is not made.main:
+                    assert made.may_open.wait(60)
+                if number in made.fails:
+                    raise made.fails[number]
+                options["cache_dir"].mkdir(exist_ok=True)
+                (options["cache_dir"] / f"azpy-{made.opened[-1]:016x}-fp32_sm90.engine").touch()
+                (options["cache_dir"] / "sm90.timing").touch()
+            else:
+                made.elsewhere.append((device, network_id(model)))
             super().__init__(model, "cpu", **options)
             self.device = device
 
@@ -78,6 +85,11 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
 def games_of(path: Path, iteration: int) -> list[azpy.GameRecord]:
     with RunFolder(path, read_config(path / "config.toml")) as run:
         return run.sealed_games(iteration)
+
+
+def rows_of(path: Path, kind: str) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    return [row for row in rows if row["kind"] == kind]
 
 
 def no_builder_is_left() -> bool:
@@ -108,11 +120,10 @@ def test_the_old_network_plays_on_until_the_new_one_is_ready(tmp_path: Path, eng
     assert second in {network for game in games_of(tmp_path, 3) for network in game.networks.tolist()}
     assert engines.builders[0] == threading.current_thread().name
     assert engines.builders[1] == "azpy-building"
-    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    rows = [row for row in rows if row["kind"] == "iteration"]
-    assert "parity" not in rows[0]  # iteration 1's network was checked when it was ready
-    assert rows[1]["parity"] < 1e-4
-    assert rows[1]["build_seconds"] > 0
+    assert not any("parity" in row for row in rows_of(tmp_path, "iteration"))
+    rows = rows_of(tmp_path, "built")  # each network's, the last one's too
+    assert [row["iteration"] for row in rows] == [1, 2, 3]
+    assert all(row["parity"] < 1e-4 and row["build_seconds"] > 0 for row in rows)
     assert no_builder_is_left()
 
 
@@ -124,15 +135,16 @@ def test_a_build_as_long_as_an_iteration_is_waited_for_and_said(
     with Trainer(Settings(**SMALL | {"iterations": 2}), tmp_path) as trainer:
         for event in trainer.run():
             events.append(event)
-            if isinstance(event, BeingBuilt) and event.waited_for:
+            if isinstance(event, BeingBuilt) and event.waited_for and event.iteration:
                 engines.may_open.set()
     building = [(event.iteration, event.waited_for) for event in events if isinstance(event, BeingBuilt)]
-    assert building[:3] == [(1, False), (1, True), (2, False)]
+    assert building[:4] == [(0, True), (1, False), (1, True), (2, False)]
     assert len(games_of(tmp_path, 2)) >= 100
     display = Display()
     for event in events:
         display.show(event)
     said = capsys.readouterr().out
+    assert said.startswith("an engine for the network is being built")  # before anything else goes on
     assert "the network of iteration 1 plays from here on: its engine took " in said
     assert "in which the one before played on" in said
 
@@ -148,6 +160,8 @@ def test_a_build_that_fails_is_said_and_the_old_network_plays_on(
     assert [event.iteration for event in events if isinstance(event, Saved)] == [1, 2, 3]
     networks = [network for game in games_of(tmp_path, 2) for network in game.networks.tolist()]
     assert set(networks) == {engines.opened[0]}
+    problems = [(row["iteration"], row.get("problem")) for row in rows_of(tmp_path, "built")]
+    assert problems == [(1, "the GPU has no room"), (2, None), (3, None)]
     third = {network for game in games_of(tmp_path, 3) for network in game.networks.tolist()}
     assert third <= {engines.opened[0], engines.opened[2]}
     display = Display()
@@ -156,6 +170,60 @@ def test_a_build_that_fails_is_said_and_the_old_network_plays_on(
     said = capsys.readouterr().out
     assert "warning: no engine for the network of iteration 1 after " in said
     assert "the one before plays on: the GPU has no room" in said
+
+
+def test_a_network_without_an_engine_has_its_match_and_the_run_goes_on(tmp_path: Path, engines: Engines) -> None:
+    engines.fails |= dict.fromkeys((2, 3), DeviceError("the GPU has no room"))  # that of iteration 2, twice
+    with Trainer(Settings(**SMALL | {"iterations": 2}), tmp_path) as trainer:
+        events = list(trainer.run())
+    assert isinstance(events[-1], Finished)
+    assert {row["iteration"] for row in rows_of(tmp_path, "match")} == {2}
+    assert engines.elsewhere == [("cuda", engines.opened[2])]
+    with Trainer(Settings(**SMALL), tmp_path) as trainer:
+        events = list(trainer.run())
+    started = next(event for event in events if isinstance(event, Started))
+    assert any("CUDA plays until another network has one: the GPU has no room" in text for text in started.notices)
+    assert [(event.iteration, event.problem) for event in events if isinstance(event, Built)] == [(3, None)]
+    assert {network for game in games_of(tmp_path, 3) for network in game.networks.tolist()} == {engines.opened[2]}
+
+
+def test_a_network_without_an_engine_does_not_break_a_run_off_that_goes_on_elsewhere(
+    tmp_path: Path, engines: Engines
+) -> None:
+    with Trainer(Settings(**SMALL | {"iterations": 1, "device": "cuda"}), tmp_path) as trainer:
+        list(trainer.run())
+    engines.fails[0] = DeviceError("the GPU has no room")
+    with Trainer(Settings(**SMALL | {"iterations": 2}), tmp_path) as trainer:
+        assert isinstance(list(trainer.run())[-1], Finished)
+
+
+def test_earlier_networks_play_without_an_engine(tmp_path: Path, engines: Engines) -> None:
+    changes = {"historical_share": 0.5, "games_per_iteration": 30}
+    with Trainer(Settings(**SMALL | changes), tmp_path) as trainer:
+        list(trainer.run())
+    first = network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)
+    assert engines.elsewhere[0] == ("cuda", first)  # in iteration 3
+    assert len(engines.opened) == 4
+
+
+def test_engines_lie_in_the_run_and_go_with_their_networks(
+    tmp_path: Path, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run = tmp_path / "run"
+    with Trainer(Settings(**SMALL | {"iterations": 5}), run) as trainer:
+        list(trainer.run())
+    newest = engines.opened[-1]
+    left = {file.name for file in (run / "engines").iterdir()}
+    assert {f"azpy-{newest:016x}-fp32_sm90.engine", "sm90.timing"} <= left
+    assert len(left) <= 3  # and that of the one that played while it was built
+    assert not (tmp_path / "cache").exists()
+    with Trainer(Settings(**SMALL | {"iterations": 5}), run):
+        pass
+    assert {file.name for file in (run / "engines").iterdir()} == {
+        f"azpy-{newest:016x}-fp32_sm90.engine",
+        "sm90.timing",
+    }
 
 
 def test_the_first_build_that_fails_ends_the_run(tmp_path: Path, engines: Engines) -> None:

@@ -194,6 +194,31 @@ def test_a_model_that_cannot_play_ends_it_in_one_line_and_a_good_one_goes_on(tmp
     assert collect(path, model, iterations=3)[-1].games >= 45
 
 
+def test_a_model_is_opened_once_for_all_devices_whatever_becomes_of_its_file(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = list[int]()
+
+    class Noted(azpy.OnnxEvaluator):
+        def __init__(self, data: bytes, device: str, **options: Any) -> None:
+            super().__init__(data, "cpu", **options)
+            self.notes = ("CUDA cannot be used: no driver",)
+            opened.append(self.network_id)
+            if len(opened) < 9:  # as another program does, again and again
+                model.write_bytes(make_model(weight=1.0 + len(opened)))
+
+    monkeypatch.setattr("azpy.collector.OnnxEvaluator", Noted)
+    first = id_of(model)
+    with Collector(settings(device="cuda", devices="0,1"), tmp_path / "run", model) as collector:
+        assert opened == [first, first]
+        started = next(collector.run())
+    assert isinstance(started, CollectStarted)
+    assert started.notices == ("CUDA cannot be used: no driver",)
+    opened[:] = [0] * 9
+    collect(tmp_path / "other", model, iterations=3)
+    assert len(opened) == 10  # and not for each iteration
+
+
 def test_a_timed_collection_seals_what_it_has(tmp_path: Path) -> None:
     events = collect(tmp_path / "run", iterations=None, minutes=0.005, games_per_iteration=10**9)
     assert [event.iteration for event in events if isinstance(event, Sealed)] == [1]
@@ -225,8 +250,8 @@ def test_training_can_go_on_from_collected_games_but_not_the_other_way(tmp_path:
     [
         (["tic_tac_toe", "--model", "model.onnx"], "--model goes with --collect-only"),
         (["tic_tac_toe", "--collect-only", "--model", "none.onnx"], "none.onnx cannot be read"),
-        (["tic_tac_toe", "--collect-only", "--model", "text.onnx"], "text.onnx is no usable ONNX model"),
-        (["pig", "--collect-only", "--model", "model.onnx"], "model.onnx does not fit the game"),
+        (["tic_tac_toe", "--collect-only", "--model", "text.onnx"], "text.onnx: model is no usable ONNX model"),
+        (["pig", "--collect-only", "--model", "model.onnx"], "model.onnx: model does not fit the game"),
         (["chequers", "--collect-only"], 'unknown game "chequers"'),
         (["tic_tac_toe", "--collect-only", "--out", "occupied"], "occupied is not empty and has no config.toml"),
     ],

@@ -215,7 +215,7 @@ def test_what_cannot_be_is_refused(changes: dict[str, Any], words: str) -> None:
 
 
 def test_a_collection_makes_no_twins(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="precision is for training"):
+    with pytest.raises(SettingsError, match="the model that it is given, in fp32 if"):
         Collector(Settings("tic_tac_toe", precision="int8"), tmp_path)
 
 

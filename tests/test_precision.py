@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from azpy import parity
-from azpy.errors import ModelError, SettingsError
+from azpy.errors import DeviceError, ModelError, SettingsError
 from azpy.events import Saved, Started
 from azpy.onnx import OnnxEvaluator, network_id
 from azpy.parity import Drift
@@ -64,7 +64,7 @@ def test_each_generation_that_passes_plays_in_it(precision: str, tmp_path: Path)
     started = next(event for event in events if isinstance(event, Started))
     assert f"fp32, batches of 4, 16 rows, planes as bytes ({precision} once it passes its check)" in (started.evaluator)
     first = read_checkpoint(tmp_path / "checkpoints/000001")
-    assert first.state["precision"] == precision
+    assert "precision" not in first.state  # a run that goes on has the check again
     # The games that were under way while the network was fitted had begun with the one before.
     assert network_id(first.onnx, precision) in played(tmp_path, 2)
     assert network_id(first.onnx) not in played(tmp_path, 2)
@@ -82,19 +82,26 @@ def test_what_fails_its_check_plays_in_fp32_and_says_why(tmp_path: Path, monkeyp
     assert len(advice) == 2
     assert all("fp32 plays, as fp16 is too far from it: policies differ by" in text for text in advice)
     first = read_checkpoint(tmp_path / "checkpoints/000001")
-    assert first.state["precision"] == "fp32"
     assert network_id(first.onnx) in played(tmp_path, 2)
     assert network_id(first.onnx, "fp16") not in played(tmp_path, 2)
 
 
-def test_a_model_that_cannot_be_had_in_it_plays_in_fp32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_large(model: bytes, precision: str) -> bytes:
-        raise ModelError("answers an empty board with NaN or infinity")
+@pytest.mark.parametrize(
+    "error",
+    [ModelError("answers an empty board with NaN or infinity"), DeviceError("CUDA cannot be used: no kernel for it")],
+)
+def test_a_model_that_cannot_be_had_in_it_plays_in_fp32(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(model: bytes, precision: str) -> bytes:
+        raise error
 
-    monkeypatch.setattr("azpy.onnx.to_half", too_large)
+    monkeypatch.setattr("azpy.onnx.to_half", fails)
     events = train(tmp_path, iterations=1)
     (advice,) = (event.advice or "" for event in events if isinstance(event, Saved))
-    assert "fp32 plays, as fp16 does not do: answers an empty board with NaN or infinity" in advice
+    assert f"fp32 plays, as fp16 does not do: {error}" in advice
+    started = next(event for event in train(tmp_path, iterations=1) if isinstance(event, Started))
+    assert f"fp32 plays, as fp16 does not do: {error}" in started.notices
 
 
 def test_a_run_that_goes_on_plays_on_in_it(tmp_path: Path) -> None:
@@ -104,18 +111,39 @@ def test_a_run_that_goes_on_plays_on_in_it(tmp_path: Path) -> None:
     assert "once it passes" not in started.evaluator
     first = read_checkpoint(tmp_path / "checkpoints/000001").onnx
     assert played(tmp_path, 2) == {network_id(first, "fp16")}
-    # As another precision is wanted, the model has its check before it: until then, fp32.
+    # Another precision has its check before it plays, too.
     started = next(event for event in train(tmp_path, iterations=3, precision="tf32") if isinstance(event, Started))
-    assert "fp32" in started.evaluator
-    assert "(tf32 once it passes its check)" in started.evaluator
+    assert "tf32" in started.evaluator
+    assert "once it passes" not in started.evaluator
 
 
-def test_games_are_repeated_in_it(tmp_path: Path) -> None:
+def test_what_passed_elsewhere_is_checked_where_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(tmp_path, iterations=1)
+    monkeypatch.setattr(parity.Drift, "MOST_POLICY", -1.0)
+    started = next(event for event in train(tmp_path) if isinstance(event, Started))
+    assert "(fp16 once it passes its check)" in started.evaluator
+    assert any("fp32 plays, as fp16 is too far from it" in notice for notice in started.notices)
+    assert played(tmp_path, 2) == {network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)}
+
+
+def test_on_tensorrt_too_a_run_plays_on_in_it(tmp_path: Path) -> None:
+    train(tmp_path, iterations=1, device="tensorrt")
+    started = next(event for event in train(tmp_path, device="tensorrt") if isinstance(event, Started))
+    assert "TensorRT, GPU 0, fp16" in started.evaluator
+    assert network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx, "fp16") in played(tmp_path, 2)
+
+
+@pytest.mark.parametrize("now", ["fp16", "bf16", "fp32"])
+def test_games_are_repeated_in_it(now: str, tmp_path: Path, gpu: list[tuple[bytes, list[Any]]]) -> None:
     train(tmp_path, iterations=1)
     train(tmp_path)
+    train(tmp_path, precision=now)  # has nothing to do but to change the setting
+    gpu.clear()
     run = StoredRun(tmp_path)
     record = next(record for _, record in run.games([2]))
+    assert run.settings.precision == now
     comparison = repeat_game(run, record)
+    assert len(gpu) == 1  # none was opened only to see which it is
     assert comparison.model == "the model of checkpoint 1 in fp16"
     assert comparison.difference is None
     file = tmp_path / "checkpoints/000001/model.onnx"

@@ -76,6 +76,8 @@ class Display(Screen):
                 losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
                 text = f"{event.taken}/{event.steps} steps, {losses}"
                 self._status(f"iteration {event.iteration} fit", text, event.taken / event.steps)
+            case BeingBuilt(seconds=0.0, waited_for=True):
+                self.line("an engine for the network is being built, which takes from seconds to minutes")
             case BeingBuilt():
                 since = f"an engine is being built since {event.seconds:.0f} s"
                 meanwhile = "waiting for it" if event.waited_for else "the network before plays on"
