@@ -5,8 +5,8 @@
 //! so whoever the cap left over comes first the next time, with the leaves that it has gathered already.
 //!
 //! A search sees its own leaves and their answers alone, in its own order, so what it finds does not depend on who shares
-//! its rounds. Only a deadline makes a result depend on time: a search ends before the round that would probably end too
-//! late, which is told from how long the last rounds took.
+//! its rounds, as long as the evaluator's answer to a row does not. Only a deadline makes a result depend on time: a
+//! search ends before the round that would probably end too late, which is told from how long the last rounds took.
 //!
 //! It knows no threads, and time only as it is told.
 
