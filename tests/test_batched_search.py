@@ -354,6 +354,32 @@ def test_callbacks_may_ask_again_but_not_wait_for_the_end() -> None:
     assert "would wait for itself" in said[4]
 
 
+class Slow(Countdown):
+    """Lets other threads run while it is copied."""
+
+    def clone(self) -> Self:
+        time.sleep(0.001)
+        return super().clone()
+
+
+def test_many_threads_may_ask_first() -> None:
+    for _ in range(5):
+        session = azpy.BatchedSearch(Hashed(3), simulations=5)
+        start, found = threading.Barrier(4), list[int]()
+
+        def ask(session: azpy.BatchedSearch = session, start: Any = start, found: list[int] = found) -> None:
+            start.wait()
+            found.append(int(session.submit(Slow(12)).result(PATIENCE).visits.sum()))
+
+        asking = [threading.Thread(target=ask, daemon=True) for _ in range(4)]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join(PATIENCE)
+        assert found == [5] * 4
+        session.close()
+
+
 HELPERS = """
 import azpy, os, signal, sys, threading, time
 state = azpy.make_game("connect_four")
@@ -426,3 +452,18 @@ def test_a_forked_process_is_told_that_it_has_no_session() -> None:
         print(os.wait()[1], flush=True)
     """)
     assert said == (0, f"{text}\n0\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")
+def test_a_forked_process_may_have_a_session_of_its_own() -> None:
+    said = program("""
+        import warnings
+        warnings.simplefilter("ignore")
+        if os.fork() == 0:
+            with azpy.BatchedSearch(azpy.RolloutEvaluator(1)) as own:
+                print(own.submit(state, 10).result().visits.sum(), own.stats["finished"], flush=True)
+            left = azpy.BatchedSearch(azpy.RolloutEvaluator(1)).submit(state, 2**32 - 1)
+            sys.exit()
+        print(os.wait()[1], flush=True)
+    """)
+    assert said == (0, "10 1\n0\n", "")

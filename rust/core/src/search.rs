@@ -242,10 +242,15 @@ impl<G: Game> Search<G> {
 
     /// As [`Search::interrupt`], but in the middle of a round: what is in flight is taken back.
     pub(crate) fn cut_short(&mut self) {
-        if !self.is_done() {
-            self.abandon();
-            self.stop = Stop::Interrupted;
+        if self.is_done() {
+            return;
         }
+        // But for the root itself, which is evaluated in any case: it would be gathered anew, and counted again.
+        let at_root = self.leaves.first().is_some_and(|leaf| leaf.path.len() == 1);
+        if !at_root {
+            self.abandon();
+        }
+        self.end(Stop::Interrupted);
     }
 
     fn end(&mut self, why: Stop) {

@@ -5,8 +5,8 @@
 //! so whoever the cap left over comes first the next time, with the leaves that it has gathered already.
 //!
 //! A search sees its own leaves and their answers alone, in its own order, so what it finds does not depend on who shares
-//! its rounds. Only a deadline makes a result depend on time: a search ends before the round that would probably end too
-//! late, which is told from how long the last rounds took.
+//! its rounds, as long as the evaluator's answer to a row does not. Only a deadline makes a result depend on time: a
+//! search ends before the round that would probably end too late, which is told from how long the last rounds took.
 //!
 //! It knows no threads, and time only as it is told.
 
@@ -109,8 +109,14 @@ impl<G: Game, T> Serving<G, T> {
 
     /// Takes requests out whose owner says so.
     pub fn leave(&mut self, gone: impl Fn(&T) -> bool) -> Vec<T> {
-        self.admit();
         let mut left = Vec::new();
+        for (search, request) in std::mem::take(&mut self.joining) {
+            if gone(&request.token) {
+                left.push(request.token);
+            } else {
+                self.joining.push((search, request));
+            }
+        }
         self.take_out(|_, request| gone(&request.token), |_, request| left.push(request.token));
         left
     }
@@ -141,9 +147,14 @@ impl<G: Game, T> Serving<G, T> {
     /// The first half of a round: every search gathers its leaves. Gives those that ended without the evaluator, for
     /// which it would be too long to wait: it is `now`.
     pub fn gather<E: Evaluator<G>>(&mut self, evaluator: &E, now: Instant) -> Vec<Ended<G, T>> {
-        self.admit();
+        let new = self.searches.len();
+        for (search, request) in self.joining.drain(..) {
+            self.searches.push(search);
+            self.requests.push(request);
+        }
         self.end_due(now);
         self.rounds.gather(&mut self.searches, slice::from_ref(evaluator));
+        self.let_ahead(new);
         self.take_ended()
     }
 
@@ -169,27 +180,28 @@ impl<G: Game, T> Serving<G, T> {
             Err(_) if self.searches.iter().any(|search| (self.broken)(search.root())) => self.begin_again(batch),
             Err(error) => return Err(error),
         }
-        let ended = self.take_ended();
-        if self.is_empty() {
-            self.began = None;
-        }
-        Ok(ended)
+        Ok(self.take_ended())
     }
 
-    /// Puts those that join into the queue: at its end, but for those with a deadline. They come first once, so that
-    /// there is something to answer them with; but as half of a batch at most, so that the others go on.
-    fn admit(&mut self) {
-        if self.joining.is_empty() {
-            return;
-        }
-        let mut places = self.max_batch / 2;
-        let (hurried, others): (Vec<_>, Vec<_>) = self.joining.drain(..).partition(|(_, request)| {
-            let hurried = request.deadline.is_some() && places > 0;
-            places -= usize::from(hurried);
+    /// Lets newcomers with a deadline (those from `new` on) ahead once, so that there is something to answer them with. But
+    /// as half of a batch at most, and behind whoever is first: so the others go on, however large their leaves' share.
+    fn let_ahead(&mut self, new: usize) {
+        let mut room = self.max_batch / 2;
+        let newcomers = self.searches.drain(new..).zip(self.requests.drain(new..));
+        let (hurried, others): (Vec<_>, Vec<_>) = newcomers.partition(|(search, request)| {
+            let hurried = request.deadline.is_some() && search.rows() <= room;
+            room -= if hurried { search.rows() } else { 0 };
             hurried
         });
-        let old = std::mem::take(&mut self.searches).into_iter().zip(std::mem::take(&mut self.requests));
-        (self.searches, self.requests) = hurried.into_iter().chain(old).chain(others).unzip();
+        let first = new.min(1);
+        let old: Vec<_> = match hurried.is_empty() {
+            true => Vec::new(),
+            false => self.searches.drain(first..).zip(self.requests.drain(first..)).collect(),
+        };
+        for (search, request) in hurried.into_iter().chain(old).chain(others) {
+            self.searches.push(search);
+            self.requests.push(request);
+        }
     }
 
     /// Ends the searches for which another round would probably be too long.
@@ -230,17 +242,20 @@ impl<G: Game, T> Serving<G, T> {
 
     /// Takes some out of the queue; the others keep their order.
     fn take_out(&mut self, out: impl Fn(&Search<G>, &Request<T>) -> bool, mut take: impl FnMut(Search<G>, Request<T>)) {
-        if !self.searches.iter().zip(&self.requests).any(|(search, request)| out(search, request)) {
-            return;
-        }
-        let all = std::mem::take(&mut self.searches).into_iter().zip(std::mem::take(&mut self.requests));
-        for (search, request) in all {
-            if out(&search, &request) {
-                take(search, request);
-            } else {
-                self.searches.push(search);
-                self.requests.push(request);
+        if self.searches.iter().zip(&self.requests).any(|(search, request)| out(search, request)) {
+            let all = std::mem::take(&mut self.searches).into_iter().zip(std::mem::take(&mut self.requests));
+            for (search, request) in all {
+                if out(&search, &request) {
+                    take(search, request);
+                } else {
+                    self.searches.push(search);
+                    self.requests.push(request);
+                }
             }
+        }
+        if self.is_empty() {
+            // What comes now is a pause, and no round's length.
+            self.began = None;
         }
     }
 }

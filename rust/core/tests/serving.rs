@@ -320,6 +320,27 @@ fn too_little_time_is_enough_for_the_network_alone() {
 }
 
 #[test]
+fn whoever_is_due_keeps_the_root_that_waits() {
+    for evaluations in [2, 3] {
+        let config = SearchConfig { evaluations: Some(evaluations), ..one_leaf() };
+        let mut serving = serving(config, 1, None);
+        let mut evaluator = Recording::new();
+        for who in 0..6 {
+            let due = Request { deadline: Some(evaluator.now), ..request(who, u32::MAX) };
+            assert!(serving.join(Asked::new(who, Toy::countdown(12)), due).is_ok());
+        }
+        // One a round: those left over are due again and again.
+        let mut ended = Vec::new();
+        (0..7).for_each(|_| ended.append(&mut round(&mut serving, &mut evaluator).unwrap()));
+        assert_eq!(ended.len(), 6);
+        for Ended { search, .. } in ended {
+            assert_eq!((search.stop(), search.stats().evaluations, search.stats().rounds), (Stop::Interrupted, 1, 1));
+            check_tree(&search);
+        }
+    }
+}
+
+#[test]
 fn the_others_go_on_however_many_are_in_a_hurry() {
     let mut serving = serving(one_leaf(), 8, None);
     let mut evaluator = Recording::new();
@@ -337,6 +358,60 @@ fn the_others_go_on_however_many_are_in_a_hurry() {
     let turns = |who: usize| evaluator.batches.iter().flatten().filter(|&&other| other == who).count();
     let (fewest, most) = ((0..20).map(turns).min().unwrap(), (0..20).map(turns).max().unwrap());
     assert!(fewest >= 3 && most - fewest <= 1, "the others had {fewest} to {most} turns of 80");
+}
+
+#[test]
+fn one_in_a_hurry_each_round_does_not_hold_up_whoever_fills_a_batch() {
+    let new = Toy::countdown(16);
+    // Where the root is known already, a newcomer has as many rows as any other.
+    for (max_batch, each, cached) in [(8, 1, false), (12, 5, false), (32, 8, true)] {
+        let config = SearchConfig { eval_batch: 8, ..SearchConfig::default() };
+        let mut serving = serving(config, max_batch, cached.then(|| Arc::new(Cache::new(4096))));
+        let mut evaluator = Recording { cached, ..Recording::new() };
+        if cached {
+            assert!(serving.join(Asked::new(99, new.clone()), request(99, 0)).is_ok());
+            finish(&mut serving, &mut evaluator);
+        }
+        for who in 0..3 {
+            assert!(serving.join(Asked::new(who, Toy::countdown(17 + who as u32)), request(who, u32::MAX)).is_ok());
+        }
+        (0..6).for_each(|_| drop(round(&mut serving, &mut evaluator).unwrap()));
+        evaluator.batches.clear();
+        for rounds in 0..60 {
+            for one in 0..each {
+                let who = 100 + rounds * each + one;
+                let late = Some(Instant::now() + Duration::from_secs(600));
+                let hurried = Request { deadline: late, ..request(who, 8 * u32::from(cached)) };
+                assert!(serving.join(Asked::new(who, new.clone()), hurried).is_ok());
+            }
+            round(&mut serving, &mut evaluator).unwrap();
+        }
+        for who in 0..3 {
+            let turns = evaluator.batches.iter().filter(|batch| batch.contains(&who)).count();
+            assert!(turns >= 5, "{who} had {turns} turns of 60 with {each} in a hurry and room for {max_batch}");
+        }
+    }
+}
+
+#[test]
+fn a_pause_after_an_error_is_no_rounds_length() {
+    let mut serving = serving(one_leaf(), 8, None);
+    let mut evaluator = Recording { fail_at: 0, ..Recording::new() };
+    let start = Asked::new(0, Toy::chain(4000));
+    assert!(serving.join(start.clone(), request(0, 10)).is_ok());
+    serving.gather(&evaluator, evaluator.now);
+    assert!(serving.answer(&mut evaluator).is_err());
+    serving.clear();
+    evaluator.fail_at = usize::MAX;
+    evaluator.now += Duration::from_secs(3);
+    let soon = Request { deadline: Some(evaluator.now + Duration::from_millis(500)), ..request(1, 20) };
+    assert!(serving.join(Asked { who: 1, ..start }, soon).is_ok());
+    let mut ended = Vec::new();
+    while !serving.is_empty() {
+        ended.append(&mut serving.gather(&evaluator, evaluator.now));
+        ended.append(&mut serving.answer(&mut evaluator).unwrap());
+    }
+    assert_eq!(ended[0].search.stop(), Stop::Simulations);
 }
 
 #[test]

@@ -149,7 +149,7 @@ type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 ///         and no sample (playout cap randomization; Wu 2019, section 3.1).
 ///     tree_reuse: whether a search begins with what the last one found below the action played.
 ///     max_plies: a game this long is a draw, and marked as capped; by default the game's own bound.
-///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes about 64 bytes,
+///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes 48 bytes,
 ///         and 4 for each legal action.
 ///     threads: grow the trees; by default one a core.
 ///     first_game, games: ids of the games to play, first_game on; games None plays for ever.

@@ -28,7 +28,7 @@ use crate::hosted::{AnyState, Fault, Hosted};
 use crate::result::{SearchResult, Session};
 use crate::settings;
 use crate::state::any_state;
-use crate::threads::{Stop, attached_once, is_forked, stop_at_exit, wait};
+use crate::threads::{Stop, attached_once, stop_at_exit, wait};
 
 /// Requests whose times the percentiles are of: the last so many.
 const TIMES_KEPT: usize = 4096;
@@ -59,10 +59,13 @@ pub(crate) struct Asked {
 pub(crate) trait AnyServing: Stop {
     /// A `concurrent.futures.Future` of what will be found.
     fn submit(&self, py: Python<'_>, spec: &str, state: &dyn AnyState, asked: Asked) -> PyResult<Py<PyAny>>;
-    fn stats(&self) -> Stats;
+    fn stats(&self) -> PyResult<Stats>;
     /// Takes no more requests, and ends with the last of those there are.
     fn close(&self);
     fn is_over(&self) -> bool;
+    /// Whether this process is a copy of the one that has the thread. The copy may not even lock the inbox: the thread
+    /// may have held the lock in that moment.
+    fn is_forked(&self) -> bool;
 }
 
 /// Whoever asked.
@@ -114,6 +117,8 @@ pub(crate) struct Server<G> {
     inbox: Mutex<Inbox<G>>,
     changed: Condvar,
     thread: OnceLock<JoinHandle<()>>,
+    /// That has the thread.
+    process: u32,
 }
 
 impl<G: Hosted> Server<G> {
@@ -132,6 +137,7 @@ impl<G: Hosted> Server<G> {
             inbox: Mutex::new(inbox),
             changed: Condvar::new(),
             thread: OnceLock::new(),
+            process: std::process::id(),
         });
         stop_at_exit(&(server.clone() as Arc<dyn Stop>));
         let shared = server.clone();
@@ -307,6 +313,9 @@ impl<G: Hosted> Stop for Server<G> {
 
 impl<G: Hosted> AnyServing for Server<G> {
     fn submit(&self, py: Python<'_>, spec: &str, state: &dyn AnyState, asked: Asked) -> PyResult<Py<PyAny>> {
+        if self.is_forked() {
+            return Err(forked());
+        }
         if spec != self.spec {
             return Err(PyValueError::new_err(format!("a state of {spec} in a session of {}", self.spec)));
         }
@@ -346,8 +355,11 @@ impl<G: Hosted> AnyServing for Server<G> {
         Ok(future.unbind())
     }
 
-    fn stats(&self) -> Stats {
-        self.lock().stats.clone()
+    fn stats(&self) -> PyResult<Stats> {
+        if self.is_forked() {
+            return Err(forked());
+        }
+        Ok(self.lock().stats.clone())
     }
 
     fn close(&self) {
@@ -358,6 +370,14 @@ impl<G: Hosted> AnyServing for Server<G> {
     fn is_over(&self) -> bool {
         self.thread.get().is_none_or(JoinHandle::is_finished)
     }
+
+    fn is_forked(&self) -> bool {
+        self.process != std::process::id()
+    }
+}
+
+fn forked() -> PyErr {
+    PyRuntimeError::new_err("this session's thread is in the process that was forked: make a session in each process")
 }
 
 fn closed() -> PyErr {
@@ -371,20 +391,22 @@ fn closed() -> PyErr {
 /// most `max_batch`, and never waits for more. Where there are more, those left over come first the next time, so equal
 /// requests that come together take the same time, and none waits for a longer one. What a request finds depends on its
 /// state, its seed and the settings alone: it is what `azpy.Search(evaluator, seed=seed, ...).run(state)` finds, to the
-/// last visit.
+/// last visit where a row's answer does not depend on the rest of its batch (`row_exact`), and nearly so elsewhere.
 ///
-/// There is one call of the evaluator at a time. An exception in it is that of every request under way, and the session
-/// goes on with those that come after. A game that fails, fails its own request alone.
+/// There is one call of the evaluator at a time. An exception in it is that of every request under way, the same object
+/// for all, and the session goes on with those that come after. A game that fails, fails its own request alone; if it
+/// fails while it is encoded, the others of its batch begin again, and find the same later.
 ///
 /// Use it in a `with` block, which ends when every request is answered (or cancelled, if an exception leaves the block),
-/// or call `close`. All its requests are about one game, that of the first. Safe to use from many threads.
+/// or call `close`. All its requests are about one game, that of the first. Safe to use from many threads. The end of the
+/// interpreter cancels what is open, but waits for threads that are no daemons first, and so for what these wait for.
 ///
 /// Args:
 ///     evaluator: as for `Search`.
 ///     simulations: visits below the root, where a request does not say it.
 ///     max_batch: rows of a call of the evaluator, at most (256); at least eval_batch.
 ///     max_requests: that may wait for their answers at once (1024); each has a tree. One more raises `queue.Full`.
-///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes about 64 bytes,
+///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes 48 bytes,
 ///         and 4 for each legal action.
 ///     threads: grow the trees; by default one a core.
 ///     Others as for `Search`.
@@ -427,15 +449,6 @@ impl BatchedSearch {
         if let Some(server) = &self.live().server {
             return Ok(server.clone());
         }
-        // Asks Python, so before the lock: another thread may be waiting for it with the interpreter in hand.
-        let evaluator = AnyEvaluator::new(self.evaluator.bind(py))?;
-        let mut live = self.live();
-        if live.closed {
-            return Err(closed());
-        }
-        if let Some(server) = &live.server {
-            return Ok(server.clone());
-        }
         let settings = ServingSettings {
             config: self.config,
             spec: spec.to_owned(),
@@ -444,9 +457,21 @@ impl BatchedSearch {
             cache: settings::cache(self.cache_positions)?,
             threads: self.threads,
         };
+        // These ask Python (a game of Python's is cloned), so before the lock: another thread may wait for it with the
+        // interpreter in hand.
+        let evaluator = AnyEvaluator::new(self.evaluator.bind(py))?;
         let server = state.serve(settings, evaluator)?;
-        live.server = Some(server.clone());
-        Ok(server)
+        let earlier = {
+            let mut live = self.live();
+            if live.server.is_none() && !live.closed {
+                live.server = Some(server.clone());
+                return Ok(server);
+            }
+            live.server.clone()
+        };
+        // Another thread was faster: nobody will use this one.
+        server.close();
+        earlier.ok_or_else(closed)
     }
 }
 
@@ -493,7 +518,8 @@ impl BatchedSearch {
     ///
     /// A state that cannot be searched, a closed session (RuntimeError) and one that is full (`queue.Full`) are raised
     /// here. The future raises what the evaluator or the game raised, as it is. Its callbacks run in the session's
-    /// thread, and everybody waits for them. A result keeps its tree for as long as it is kept.
+    /// thread, and everybody waits for them: to wait for a future of the session there, in the evaluator or in a game is
+    /// to wait for ever. A result keeps its tree for as long as it is kept.
     ///
     /// Args:
     ///     state: a position, of the game that the first request was about.
@@ -514,11 +540,6 @@ impl BatchedSearch {
         let limit = settings::limit(seconds)?;
         let simulations = settings::simulations_within(simulations, limit, &self.config, self.simulations)?;
         let (spec, state) = any_state(state)?;
-        if is_forked() {
-            return Err(PyRuntimeError::new_err(
-                "this session's thread is in the process that was forked: make a session in each process",
-            ));
-        }
         self.server(py, &spec, &*state)?.submit(py, &spec, &*state, Asked { simulations, limit, seed })
     }
 
@@ -536,7 +557,7 @@ impl BatchedSearch {
             live.closed = true;
             live.server.clone()
         };
-        let Some(server) = server.filter(|_| !is_forked()) else {
+        let Some(server) = server.filter(|server| !server.is_forked()) else {
             return Ok(());
         };
         if cancel {
@@ -572,7 +593,7 @@ impl BatchedSearch {
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let server = self.live().server.clone();
-        let stats = server.map_or_else(Stats::default, |server| server.stats());
+        let stats = server.map_or_else(|| Ok(Stats::default()), |server| server.stats())?;
         let dict = PyDict::new(py);
         dict.set_item("requests", stats.requests)?;
         dict.set_item("finished", stats.finished)?;
@@ -600,7 +621,7 @@ impl BatchedSearch {
 impl Drop for BatchedSearch {
     /// A session that nobody can reach any more still answers whoever waits.
     fn drop(&mut self) {
-        if let Some(server) = &self.live().server {
+        if let Some(server) = self.live().server.take().filter(|server| !server.is_forked()) {
             server.close();
         }
     }

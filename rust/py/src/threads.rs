@@ -1,7 +1,7 @@
 //! Threads that go on in the background: how they meet the interpreter, and how they end before it does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -15,26 +15,29 @@ pub(crate) trait Stop: Send + Sync {
     fn stop(&self);
 }
 
-/// What is still going on, so that it can be stopped before the interpreter goes.
-static OPEN: Mutex<Vec<Weak<dyn Stop>>> = Mutex::new(Vec::new());
+/// What is still going on, so that it can be stopped before the interpreter goes; and in which process, as a fork takes no
+/// threads along.
+struct Open {
+    process: u32,
+    all: Vec<Weak<dyn Stop>>,
+}
+
+static OPEN: Mutex<Open> = Mutex::new(Open { process: 0, all: Vec::new() });
 
 /// Threads there are, those of dropped owners included.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// The process whose threads they are.
-static PROCESS: OnceLock<u32> = OnceLock::new();
-
-/// Whether this process is a copy of the one that has the threads: a fork takes none along.
-pub(crate) fn is_forked() -> bool {
-    PROCESS.get().is_some_and(|&process| process != std::process::id())
-}
-
 /// Has `open` stopped as the interpreter exits, if it is still there.
 pub(crate) fn stop_at_exit(open: &Arc<dyn Stop>) {
-    PROCESS.get_or_init(std::process::id);
-    let mut all = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    all.retain(|other| other.strong_count() > 0);
-    all.push(Arc::downgrade(open));
+    let mut opened = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if opened.process != std::process::id() {
+        // What the process that was forked had going goes on there alone.
+        opened.process = std::process::id();
+        opened.all.clear();
+        THREADS.store(0, Ordering::SeqCst);
+    }
+    opened.all.retain(|other| other.strong_count() > 0);
+    opened.all.push(Arc::downgrade(open));
 }
 
 /// Runs a thread's whole life: it meets the interpreter once, not once a batch.
@@ -57,11 +60,14 @@ pub(crate) fn wait<T: Send>(py: Python<'_>, mut step: impl FnMut() -> PyResult<O
 /// Stops all that goes on in the background; called as the interpreter exits.
 #[pyfunction]
 pub(crate) fn close_all(py: Python<'_>) {
-    if is_forked() {
-        return;
-    }
     py.detach(|| {
-        let all = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = {
+            let mut opened = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+            if opened.process != std::process::id() {
+                return;
+            }
+            std::mem::take(&mut opened.all)
+        };
         let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
         all.iter().for_each(|open| open.stop());
         // An evaluator that never returns must not keep the interpreter for ever.
