@@ -134,6 +134,9 @@ class OnGpu:
         cuda_graph: whether the session records graphs: then each bucket has a graph's number.
         driver: gives page-locked memory; None: batches go through pageable memory.
 
+    Attributes:
+        notes: why batches of some thread go through pageable memory although there is a driver; one line at most.
+
     Raises:
         DeviceError: the GPU cannot run the model.
     """
@@ -154,6 +157,7 @@ class OnGpu:
         self._form, self._num_actions = form, signature.num_actions
         self._records = cuda_graph
         self._driver = driver
+        self.notes: list[str] = []
         self._lock = threading.Lock()  # the device's memory holds one batch at a time
         self._thread = threading.local()  # its _Host, and whether it has recorded
         with _TURNS.shared():
@@ -204,7 +208,7 @@ class OnGpu:
         host: _Host | None = getattr(self._thread, "host", None)
         if host is None or host.capacity < needed:
             with _TURNS.shared():
-                self._thread.host = host = _Host(needed, self._form, self._num_actions, self._driver)
+                self._thread.host = host = _Host(needed, self._form, self._num_actions, self._driver, self.notes)
         return host
 
     def fork(self) -> "OnGpu":
@@ -224,8 +228,9 @@ class _Host:
         values: [capacity] float32.
     """
 
-    def __init__(self, capacity: int, form: Form, num_actions: int, driver: Driver | None) -> None:
+    def __init__(self, capacity: int, form: Form, num_actions: int, driver: Driver | None, notes: list[str]) -> None:
         self.capacity, self.driver = capacity, driver
+        self._notes = notes
         width = form.legal_width or 0
         self.observations = self._array((capacity, *form.shape), form.dtype)
         self.actions = self._array((capacity, width), np.int32)
@@ -239,8 +244,9 @@ class _Host:
         if self.driver is not None:
             try:
                 return self.driver.array(shape, dtype)
-            except DeviceError:  # as much is locked as may be: copies go the long way
+            except DeviceError as error:  # as much is locked as may be: copies go the long way
                 self.driver = None
+                self._notes[:] = [f"batches travel through pageable memory: {error}"]
         return np.zeros(shape, dtype)
 
     def policy(self) -> NDArray[np.float32]:

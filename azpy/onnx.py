@@ -92,7 +92,6 @@ class OnnxEvaluator(CheckedEvaluator):
             what a search finds depends on which positions share a batch.
         device: where it runs: "cpu", "cuda:0", ...
         description: provider, precision and batches, in one line.
-        notes: why "auto" passed over a device, or why batches travel the slower way; one line each.
 
     Raises:
         ModelError: the model is missing, damaged, of another form, or does not fit the game.
@@ -176,11 +175,16 @@ class OnnxEvaluator(CheckedEvaluator):
         self.legal_width = self._form.legal_width
         self.description = ", ".join(filter(None, (said, str(self._form))))
         self.device = str(candidate)
-        self.notes = tuple(notes)
+        self._notes = tuple(notes)
         self._larger_batches = () if candidate.kind == "cpu" else buckets
         self._warm_up()
         self._check_priors()
         self.row_exact = self._probe_rows()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why "auto" passed over a device, or why batches travel the slower way; one line each."""
+        return (*self._notes, *self._runner.notes)
 
     def _for_gpu(
         self,
@@ -327,6 +331,8 @@ class OnnxEvaluator(CheckedEvaluator):
 
 class _OnCpu:
     """A session that any number of threads may call."""
+
+    notes = ()
 
     def __init__(self, session: Any, signature: Signature, form: Form) -> None:
         self._session = session

@@ -167,6 +167,16 @@ def test_where_memory_is_not_locked_it_is_said_and_works(monkeypatch: pytest.Mon
     np.testing.assert_array_equal(evaluator.evaluate_batch(rows(600))[0], answer(rows(600))[0])
 
 
+def test_where_memory_is_no_longer_locked_it_is_said_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = install(monkeypatch)
+    evaluator = OnnxEvaluator(MODEL, "cuda")
+    assert list(evaluator.notes) == []
+    machine.driver.locks = False
+    np.testing.assert_array_equal(evaluator.evaluate_batch(rows(900))[0], answer(rows(900))[0])
+    (note,) = evaluator.notes
+    assert note.startswith("batches travel through pageable memory: the CUDA driver refuses cuMemHostRegister")
+
+
 def test_only_the_rows_that_there_are_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = install(monkeypatch)
     evaluator = OnnxEvaluator(MODEL, "cuda", buckets=(8, 32))
