@@ -226,7 +226,15 @@ class OnnxEvaluator(CheckedEvaluator):
         inputs: dict[str, Sequence[int]] = {self.signature.input if form.divisors is None else BYTES: form.shape}
         inputs |= {} if form.legal_width is None else {ACTIONS: (form.legal_width,)}
         providers = provider_options(
-            device, precision, buckets, inputs, network_id(data), cache_dir, ort.__version__, cuda_graph
+            device,
+            precision,
+            buckets,
+            inputs,
+            self.network_id,
+            network_id(data),
+            cache_dir,
+            ort.__version__,
+            cuda_graph,
         )
         open_session = partial(open_on_gpu, ort, data, device, providers)
         driver, why_not = open_driver(device.index)

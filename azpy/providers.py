@@ -150,6 +150,7 @@ def provider_options(
     precision: str,
     buckets: Sequence[int],
     inputs: Mapping[str, Sequence[int]],
+    network_id: int,
     graph_id: int,
     cache_dir: Path,
     runtime_version: str,
@@ -164,6 +165,7 @@ def provider_options(
         precision: one that `check_precision` lets pass.
         buckets: rows of the batches to come, ascending.
         inputs: sizes of a row of each input, by its name: {"observations": (C, H, W)}.
+        network_id: of the network, so that its engines can be found.
         graph_id: hash of the model as it is opened. TensorRT's own file names say nothing of its numbers, neither
             weights nor what planes are divided by, so it goes into the prefix.
         cache_dir: where TensorRT keeps its engines.
@@ -185,11 +187,12 @@ def provider_options(
     def shapes(rows: int) -> str:
         return ",".join(f"{name}:" + "x".join(map(str, (rows, *sizes))) for name, sizes in inputs.items())
 
+    engine = f"azpy-{network_id:016x}-{graph_id:016x}-{precision}-{least}-{most}-ort{runtime_version}"
     tensorrt = {
         "device_id": str(device.index),
         "trt_engine_cache_enable": "1",
         "trt_engine_cache_path": str(cache_dir),
-        "trt_engine_cache_prefix": f"azpy-{graph_id:016x}-{precision}-{least}-{most}-ort{runtime_version}",
+        "trt_engine_cache_prefix": engine,
         # What kernels took, by layer and GPU: the next network of this form need not have them timed again.
         "trt_timing_cache_enable": "1",
         "trt_timing_cache_path": str(cache_dir),

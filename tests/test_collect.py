@@ -202,7 +202,7 @@ def test_a_model_is_opened_once_for_all_devices_whatever_becomes_of_its_file(
     class Noted(azpy.OnnxEvaluator):
         def __init__(self, data: bytes, device: str, **options: Any) -> None:
             super().__init__(data, "cpu", **options)
-            self.notes = ("CUDA cannot be used: no driver",)
+            self._notes = ("CUDA cannot be used: no driver",)
             opened.append(self.network_id)
             if len(opened) < 9:  # as another program does, again and again
                 model.write_bytes(make_model(weight=1.0 + len(opened)))

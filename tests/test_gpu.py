@@ -141,7 +141,7 @@ def test_the_exported_network_runs_on_cuda_whole() -> None:
         device = Device("cuda")
         ort = import_onnxruntime(device)
         inputs = {"observations": state.obs_shape}
-        options = provider_options(device, "fp32", BUCKETS, inputs, 1, Path(), ort.__version__)
+        options = provider_options(device, "fp32", BUCKETS, inputs, 1, 1, Path(), ort.__version__)
         nodes = nodes_by_provider(open_on_gpu(ort, model, device, options))
         assert misplaced(nodes, device) is None
         assert "CPUExecutionProvider" not in nodes
@@ -450,7 +450,7 @@ def test_our_network_in_half_precision_runs_on_cuda_whole(precision: str) -> Non
     model = to_half(to_onnx(Network(state.obs_shape, state.num_actions, "5x64")), precision)
     device = Device("cuda")
     ort = import_onnxruntime(device)
-    options = provider_options(device, precision, BUCKETS, {"observations": state.obs_shape}, 1, Path(), "")
+    options = provider_options(device, precision, BUCKETS, {"observations": state.obs_shape}, 1, 1, Path(), "")
     nodes = nodes_by_provider(open_on_gpu(ort, model, device, options))
     assert "CPUExecutionProvider" not in nodes
 

@@ -335,7 +335,8 @@ FLOATS, COMPACT = {"observations": (2, 3, 3)}, {"azpy_bytes": (120, 8, 8), "azpy
 
 
 def planned(kind: str, precision: str, inputs: Any = FLOATS, **changes: Any) -> dict[str, dict[str, str]]:
-    arguments: dict[str, Any] = {"graph_id": 0xABC, "cache_dir": Path("/cache"), "runtime_version": "1.31.1"}
+    arguments: dict[str, Any] = {"network_id": 0x17, "graph_id": 0xABC}
+    arguments |= {"cache_dir": Path("/cache"), "runtime_version": "1.31.1"}
     return dict(provider_options(Device(kind, 2), precision, (8, 64, 256), inputs, **(arguments | changes)))
 
 
@@ -356,7 +357,7 @@ def test_options_of_tensorrt(precision: str) -> None:
         "device_id": "2",
         "trt_engine_cache_enable": "1",
         "trt_engine_cache_path": "/cache",
-        "trt_engine_cache_prefix": f"azpy-0000000000000abc-{precision}-8-256-ort1.31.1",
+        "trt_engine_cache_prefix": f"azpy-0000000000000017-0000000000000abc-{precision}-8-256-ort1.31.1",
         "trt_timing_cache_enable": "1",
         "trt_timing_cache_path": "/cache",
         "trt_builder_optimization_level": "3",
@@ -376,9 +377,9 @@ def test_profiles_have_all_inputs_and_engines_their_model() -> None:
     prefixes = {
         planned("tensorrt", precision, **changes)[TENSORRT]["trt_engine_cache_prefix"]
         for precision in ("fp32", "fp16", "bf16")
-        for changes in ({}, {"graph_id": 0xDEF}, {"runtime_version": "1.32.0"})
+        for changes in ({}, {"network_id": 0x18}, {"graph_id": 0xDEF}, {"runtime_version": "1.32.0"})
     }
-    assert len(prefixes) == 9
+    assert len(prefixes) == 12
     assert not [prefix for prefix in prefixes if set("/:") & set(prefix)]  # it begins a file's name
 
 
@@ -386,11 +387,15 @@ def test_tensorrt_s_engines_are_kept_by_weights(monkeypatch: pytest.MonkeyPatch,
     machine = install(monkeypatch)
     cache = tmp_path / "new" / "engines"
     one = OnnxEvaluator(MODEL, "tensorrt", buckets=(8, 64, 256), cache_dir=cache)
-    OnnxEvaluator(b"other weights", "tensorrt:1", buckets=(8, 64, 256), cache_dir=cache)
+    other = OnnxEvaluator(b"other weights", "tensorrt:1", buckets=(8, 64, 256), cache_dir=cache)
     half = OnnxEvaluator(MODEL, "tensorrt", buckets=(8, 64, 256), cache_dir=cache, precision="fp16")
     options = [options_of(session, TENSORRT) for session in machine.gpu_sessions]
-    for model, given in zip((MODEL, b"other weights", MODEL), options, strict=True):
-        assert given["trt_engine_cache_prefix"].startswith(f"azpy-{network_id(model):016x}-")
+    graphs = {one: MODEL, other: b"other weights", half: MODEL}
+    for (evaluator, graph), given in zip(graphs.items(), options, strict=True):
+        ids = (
+            f"{evaluator.network_id:016x}-{network_id(graph):016x}"  # the trainer finds a network's files by the first
+        )
+        assert given["trt_engine_cache_prefix"].startswith(f"azpy-{ids}-")
         assert given["trt_engine_cache_path"] == given["trt_timing_cache_path"] == str(cache)
     assert len({given["trt_engine_cache_prefix"] for given in options}) == 3
     assert cache.is_dir()
