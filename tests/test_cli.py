@@ -150,7 +150,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     while "iteration 2" not in process.stdout.readline():
         assert process.poll() is None
     os.kill(process.pid, signal.SIGINT)
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=90)
     assert process.returncode == 130
     assert errors == ""
     assert f"Go on with: az-train tic_tac_toe {' '.join(TINY)}" in output

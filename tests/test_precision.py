@@ -60,13 +60,15 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("precision", ["fp16", "tf32"])
 def test_each_generation_that_passes_plays_in_it(precision: str, tmp_path: Path) -> None:
-    events = train(tmp_path, precision=precision)
+    with Trainer(Settings(**(SMALL | {"precision": precision})), tmp_path) as trainer:
+        events = list(trainer.run())
+        plays = [evaluator.network_id for evaluator in trainer._evaluators]
     started = next(event for event in events if isinstance(event, Started))
     assert f"fp32, batches of 4, 16 rows, planes as bytes ({precision} once it passes its check)" in (started.evaluator)
     first = read_checkpoint(tmp_path / "checkpoints/000001")
     assert "precision" not in first.state  # a run that goes on has the check again
-    # The games that were under way while the network was fitted had begun with the one before.
-    assert network_id(first.onnx, precision) in played(tmp_path, 2)
+    assert plays == [network_id(read_checkpoint(tmp_path / "checkpoints/000002").onnx, precision)]
+    # Games of iteration 2 that were over before the network was fitted were all played by the one before.
     assert network_id(first.onnx) not in played(tmp_path, 2)
     for row in rows_of(tmp_path):
         assert row["parity"] < 1e-4

@@ -31,10 +31,13 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 pub(crate) fn stop_at_exit(open: &Arc<dyn Stop>) {
     let mut opened = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if opened.process != std::process::id() {
-        // What the process that was forked had going goes on there alone.
+        // What the process that was forked had going goes on there alone. In a process that was not, threads that were
+        // just begun may be counted already.
+        if opened.process != 0 {
+            opened.all.clear();
+            THREADS.store(0, Ordering::SeqCst);
+        }
         opened.process = std::process::id();
-        opened.all.clear();
-        THREADS.store(0, Ordering::SeqCst);
     }
     opened.all.retain(|other| other.strong_count() > 0);
     opened.all.push(Arc::downgrade(open));
@@ -44,7 +47,8 @@ pub(crate) fn stop_at_exit(open: &Arc<dyn Stop>) {
 pub(crate) fn attached_once(body: &mut (dyn FnMut() + Send)) {
     THREADS.fetch_add(1, Ordering::SeqCst);
     Python::attach(|py| py.detach(body));
-    THREADS.fetch_sub(1, Ordering::SeqCst);
+    // Never below 0, which would be waited for: in a forked process the first thread may be counted before the reset.
+    let _ = THREADS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |threads| threads.checked_sub(1));
 }
 
 /// Repeats `step`, without the GIL, until it gives something; looks for Ctrl-C in between.
