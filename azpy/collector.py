@@ -56,7 +56,7 @@ class Collector:
     ) -> None:
         if settings.historical_share:
             raise SettingsError("historical_share needs checkpoints, and a collection has none: leave it at 0")
-        if settings.precision != "fp32":
+        if settings.precision not in {"fp32", "auto"}:
             raise SettingsError(
                 "precision is for training, which checks each generation in it; a collection plays the model that it "
                 "is given, in fp32 if that is no int8 model (az-export RUN --onnx-int8 FILE makes one)"

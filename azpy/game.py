@@ -5,6 +5,7 @@ nothing of search or networks.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -26,6 +27,9 @@ class Game(ABC):
         obs_shape: (C, H, W) of an observation; flat features are (F, 1, 1).
         max_plies: upper bound on the plies of a game, chance outcomes counted.
         game: what records of games call this one; the name of the class where it is not set.
+        action_cells: the cell of the planes (row * W + column) that each group of actions belongs to, where they come
+            in equal groups: action group * n + i, with i below n of the same meaning in all of them. Networks then have
+            one small policy head for all cells. None, the default, where it is not so.
 
     Example:
         Take one or two counters from a heap; who takes the last one wins.
@@ -68,6 +72,7 @@ class Game(ABC):
     obs_shape: tuple[int, int, int]
     max_plies: int
     game: str
+    action_cells: Sequence[int] | None = None
 
     @abstractmethod
     def turn(self) -> int:

@@ -144,7 +144,7 @@ RULES = {
     ),
     "planes": Rule(
         "planes and legal actions are as the game says they are",
-        "see Game::plane_divisors and Game::most_legal_actions; without them nothing is assumed",
+        "see Game::plane_divisors, most_legal_actions and action_cells; without them nothing is assumed",
     ),
     "text": Rule("a position that is written as text is read back the same", "see Game::to_text and Game::parse"),
     "process": Rule(

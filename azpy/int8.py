@@ -1,15 +1,14 @@
 """An int8 twin of a model for the CPU.
 
 ONNX Runtime's static quantization: convolutions in int8, with a scale for each output channel and scales of
-activations measured on positions; the heads' matrices, where rounding shows most and costs least, stay in fp32. A
-network without convolutions is quantized whole. `azpy/parity.py` says whether it may play. Knows nothing of torch,
-search or run folders.
+activations measured on positions; matrices and the last layer of each head, where rounding shows most and costs least,
+stay in fp32. Of a network without convolutions only the last layers do. `azpy/parity.py` says whether it may play.
+Knows nothing of search or run folders.
 """
 
-import contextlib
-import io
-import logging
+import statistics
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,19 +18,22 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.errors import MissingPackageError, ModelError
-from azpy.evaluator import first_line
+from azpy.evaluator import Evaluator, first_line
 from azpy.machine import cpu_flags
 from azpy.onnx import OnnxEvaluator
 from azpy.parity import Drift, drift, held_out
 
-__all__ = ["has_int8", "to_int8", "twin_of"]
+__all__ = ["LEAST_TIMES_AS_FAST", "calibration", "has_int8", "times_as_fast", "to_int8", "twin_of"]
 
 # Instructions that multiply 8-bit integers and add into 32 bits. Without them ONNX Runtime adds two products in 16
 # bits, which overflows unless weights have 7 bits (its documentation of quantization, "reduce_range").
 _INT8_FLAGS = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}
 _CALIBRATION_ROWS = 512
 _ROWS_AT_ONCE = 128
+LEAST_TIMES_AS_FAST = 1.1  # less is not worth what int8 changes
+_TURNS = 15  # a tenth of a second for a net of 5x64 and batches of 128 rows in all
 _MATRICES = {"Gemm", "MatMul"}
+_LAYERS = _MATRICES | {"Conv"}
 
 
 def has_int8() -> bool:
@@ -51,9 +53,31 @@ def twin_of(model: bytes, buffer: _core.ReplayBuffer, seed: int) -> tuple[bytes,
         ModelError: the model cannot be quantized.
         MissingPackageError: the package onnx or onnxruntime is not installed.
     """
-    positions, *_ = buffer.sample(_CALIBRATION_ROWS, seed=2 * seed)
-    twin = to_int8(model, positions)
+    twin = to_int8(model, calibration(buffer, seed))
     return twin, drift(OnnxEvaluator(model), OnnxEvaluator(twin), *held_out(buffer, seed))
+
+
+def calibration(buffer: _core.ReplayBuffer, seed: int) -> NDArray[np.float32]:
+    """Positions of games for `to_int8`: observations [B, C, H, W], others for each seed."""
+    observations, *_ = buffer.sample(_CALIBRATION_ROWS, seed=2 * seed)
+    return observations
+
+
+def times_as_fast(model: Evaluator, twin: Evaluator, observations: NDArray[np.float32]) -> float:
+    """The model's time for a batch over that of the twin: medians of some turns, one after the other.
+
+    Args:
+        model: in fp32.
+        twin: in int8.
+        observations: [B, C, H, W] float32, as many rows as batches will have.
+    """
+    took: dict[str, list[float]] = {"model": [], "twin": []}
+    for _ in range(_TURNS):
+        for name, evaluator in (("model", model), ("twin", twin)):
+            begin = time.perf_counter()
+            evaluator.evaluate_batch(observations)
+            took[name].append(time.perf_counter() - begin)
+    return statistics.median(took["model"]) / statistics.median(took["twin"])
 
 
 def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
@@ -84,7 +108,7 @@ def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
         def get_next(self) -> dict[str, Any] | None:
             return next(self._batches, None)
 
-    with tempfile.TemporaryDirectory() as folder, _quiet():
+    with tempfile.TemporaryDirectory() as folder:
         plain, twin = Path(folder) / "fp32.onnx", Path(folder) / "int8.onnx"
         try:
             # Folds batch norm into the convolutions.
@@ -92,8 +116,9 @@ def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
             graph = onnx.load(plain).graph
             weights = {initializer.name for initializer in graph.initializer}
             given = next(each.name for each in graph.input if each.name not in weights)
-            nodes = graph.node
-            convolutions = any(node.op_type == "Conv" for node in nodes)
+            exact = _last_layers(graph)
+            if any(node.op_type == "Conv" for node in graph.node):
+                exact |= {node.name for node in graph.node if node.op_type in _MATRICES}
             quantization.quantize_static(
                 plain,
                 twin,
@@ -103,20 +128,23 @@ def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
                 weight_type=quantization.QuantType.QInt8,
                 per_channel=True,
                 reduce_range=not has_int8(),
-                nodes_to_exclude=[node.name for node in nodes if convolutions and node.op_type in _MATRICES],
+                nodes_to_exclude=sorted(exact),
             )
             return twin.read_bytes()
         except Exception as error:  # neither package's exceptions share a base
             raise ModelError(f"the model cannot be quantized: {first_line(error)}") from error
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Nothing of what the quantizer prints and logs: it is about itself."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            yield
-    finally:
-        logging.disable(before)
+def _last_layers(graph: Any) -> set[str]:
+    """Names of the layers with weights whose results, moved and squashed at most, are the answers."""
+    made_by = {output: node for node in graph.node for output in node.output}
+    found, left = set[str](), [output.name for output in graph.output]
+    while left:
+        node = made_by.get(left.pop())
+        if node is None:
+            continue
+        if node.op_type in _LAYERS:
+            found.add(node.name)
+        else:
+            left += node.input
+    return found

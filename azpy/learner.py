@@ -6,7 +6,7 @@ state to save. Knows nothing of games, files or ONNX.
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -68,6 +68,7 @@ class Learner:
         obs_shape: (C, H, W).
         num_actions: A.
         spec: see `Network`.
+        action_cells: see `Network`.
         learning_rate: peak rate of AdamW.
         weight_decay: of AdamW.
         seed: fixes the initial weights and every batch; the weights are the same on every device.
@@ -88,6 +89,7 @@ class Learner:
         num_actions: int,
         spec: str,
         *,
+        action_cells: Sequence[int] | None = None,
         learning_rate: float = 2e-3,
         weight_decay: float = 1e-4,
         seed: int = 0,
@@ -99,7 +101,7 @@ class Learner:
         self.device = _choose(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            network = Network(obs_shape, num_actions, spec)
+            network = Network(obs_shape, num_actions, spec, action_cells)
         untyped: Any = network  # torch's releases do not agree on how `to` is typed
         self.network: Network = untyped.to(self.device, memory_format=torch.channels_last)
         self._running: Network = copy.deepcopy(self.network).eval()

@@ -8,9 +8,9 @@ to compare with is handed in), search or files.
 import logging
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,15 @@ class _Evaluator(Protocol):
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]: ...
 
 
+class _GameShape(Protocol):
+    @property
+    def obs_shape(self) -> tuple[int, int, int]: ...
+    @property
+    def num_actions(self) -> int: ...
+    @property
+    def action_cells(self) -> Sequence[int] | None: ...
+
+
 class _Residual(nn.Module):
     """Two 3x3 convolutions around a skip."""
 
@@ -57,9 +66,11 @@ class Network(nn.Module):
         obs_shape: (C, H, W); H * W > 1 makes a residual net, (F, 1, 1) an MLP.
         num_actions: A.
         spec: "BLOCKSxCHANNELS" of the residual net, or "LAYERSxWIDTH" of the MLP.
+        action_cells: as `State.action_cells`; the policy head is then two 1x1 convolutions, as in AlphaZero, and not a
+            matrix from all cells to all actions.
 
     Raises:
-        SettingsError: a spec of another form.
+        SettingsError: a spec of another form, or cells that do not fit.
 
     Example:
         >>> network = Network((3, 6, 7), 7, "2x32")
@@ -68,27 +79,57 @@ class Network(nn.Module):
         ([4, 7], [4])
     """
 
-    def __init__(self, obs_shape: tuple[int, int, int], num_actions: int, spec: str = "5x64") -> None:
+    def __init__(
+        self,
+        obs_shape: tuple[int, int, int],
+        num_actions: int,
+        spec: str = "5x64",
+        action_cells: Sequence[int] | None = None,
+    ) -> None:
         super().__init__()
         depth, width = parse_spec(spec)
         self.obs_shape = (int(obs_shape[0]), int(obs_shape[1]), int(obs_shape[2]))
         self.num_actions = int(num_actions)
         self.spec = spec
+        self.action_cells = None if action_cells is None else tuple(action_cells)
         planes, height, columns = self.obs_shape
         cells = height * columns
+        if self.action_cells is not None:
+            fits = self.action_cells and cells > 1 and all(0 <= cell < cells for cell in self.action_cells)
+            if not fits or self.num_actions % len(self.action_cells):
+                raise SettingsError(
+                    f"action_cells must be equal groups of the {self.num_actions} actions, each with one of "
+                    f"{height} x {columns} cells, got {len(self.action_cells)}: {list(self.action_cells)}"
+                )
         if cells > 1:
             blocks = [_Residual(width) for _ in range(depth)]
             self.trunk = nn.Sequential(_conv(planes, width, 3), nn.ReLU(), *blocks)
-            self.policy = nn.Sequential(*_head(width, cells), nn.Linear(_HEAD_CHANNELS * cells, self.num_actions))
+            if self.action_cells is None:
+                last: nn.Module = nn.Linear(_HEAD_CHANNELS * cells, self.num_actions)
+                self.policy = nn.Sequential(*_head(width, cells), last)
+            else:
+                last = nn.Conv2d(width, self.num_actions // len(self.action_cells), 1)
+                self.policy = nn.Sequential(_conv(width, width, 1), nn.ReLU(), last, _ByCell(self.action_cells))
             self.value = nn.Sequential(*_head(width, cells), *_value_tail(_HEAD_CHANNELS * cells))
         else:
             layers: list[nn.Module] = [_Flatten(planes)]
             for index in range(depth):
                 layers += [nn.Linear(width if index else planes, width), nn.ReLU()]
             self.trunk = nn.Sequential(*layers)
-            self.policy = nn.Sequential(nn.Linear(width if depth else planes, self.num_actions))
+            last = nn.Linear(width if depth else planes, self.num_actions)
+            self.policy = nn.Sequential(last)
             self.value = nn.Sequential(*_value_tail(width if depth else planes))
-        self._start_near_zero()
+        self._start_near_zero(last)
+
+    @classmethod
+    def of(cls, game: "_GameShape", spec: str) -> Self:
+        """An untrained network for a game.
+
+        Args:
+            game: any position of it.
+            spec: as above.
+        """
+        return cls(game.obs_shape, game.num_actions, spec, game.action_cells)
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """Maps observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move."""
@@ -98,13 +139,13 @@ class Network(nn.Module):
         features = self.trunk(observations)
         return self.policy(features), torch.tanh(self.value(features)).squeeze(1)
 
-    def _start_near_zero(self) -> None:
+    def _start_near_zero(self, policy: nn.Module) -> None:
         """An untrained net says nearly nothing: blocks start as the identity, priors even, values near 0."""
         for module in self.modules():
             if isinstance(module, _Residual):
                 _scale(module.second[1], 0.0)
-        for head in (self.policy, self.value):
-            _scale(head[-1], 0.1)
+        for layer in (policy, self.value[-1]):
+            _scale(layer, 0.1)
 
 
 def torch_device(text: str) -> torch.device:
@@ -163,6 +204,22 @@ class _Flatten(nn.Module):
         return x.contiguous().view(-1, self._features)
 
 
+class _ByCell(nn.Module):
+    """Planes of logits [B, n, H, W] as [B, A]: all actions of the first group's cell, then those of the next."""
+
+    _cells: Tensor
+
+    def __init__(self, cells: tuple[int, ...]) -> None:
+        super().__init__()
+        self.register_buffer("_cells", torch.tensor(cells), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        count, height, width = x.shape[1:]
+        by_cell = x.permute(0, 2, 3, 1).contiguous().view(-1, height * width, count)
+        picked: Tensor = by_cell[:, self._cells]
+        return picked.view(-1, len(self._cells) * count)
+
+
 def _head(channels: int, cells: int) -> list[nn.Module]:
     return [_conv(channels, _HEAD_CHANNELS, 1), nn.ReLU(), _Flatten(_HEAD_CHANNELS * cells)]
 
@@ -194,7 +251,11 @@ def load_arrays(network: nn.Module, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 # Exporting takes seconds, refilling an exported graph with new weights milliseconds: one graph a shape and process.
-_templates: dict[tuple[tuple[int, int, int], int, str], Any] = {}
+_templates: dict[tuple[tuple[int, int, int], int, str, tuple[int, ...] | None], Any] = {}
+# ONNX Runtime's blocked kernels take channels by 8 or 16. Other numbers of planes go a slower way, which shows where
+# there are many (chess's 119: a fifth of the time of a 5x64 net, November 2026); few cost more when they are padded.
+_BLOCK = 16
+_STEM = "trunk.0.0.weight"
 
 
 def to_onnx(network: Network) -> bytes:
@@ -205,12 +266,14 @@ def to_onnx(network: Network) -> bytes:
     Raises:
         ModelError: the exported graph does not hold every weight under its own name.
     """
-    key = (network.obs_shape, network.num_actions, network.spec)
+    key = (network.obs_shape, network.num_actions, network.spec, network.action_cells)
     if key not in _templates:
         _templates[key] = _export(network)
     template = _templates[key]
     weights = {name: array for name, array in to_arrays(network).items() if not name.endswith("num_batches_tracked")}
     slots = {initializer.name: initializer for initializer in template.graph.initializer}
+    if padding := _stem_padding(network.obs_shape):
+        weights[_STEM] = np.pad(weights[_STEM], ((0, 0), (0, padding), (0, 0), (0, 0)))
     for name, array in weights.items():
         slot = slots.get(name)
         if slot is None or tuple(slot.dims) != array.shape or array.dtype != np.float32:
@@ -251,7 +314,29 @@ def _export(network: Network) -> Any:
     for item in [*graph.node, *graph.input, *graph.output, *graph.initializer, *graph.value_info, graph, proto]:
         del item.metadata_props[:]
     del graph.value_info[:]
+    if padding := _stem_padding(network.obs_shape):
+        _pad_stem(graph, padding)
     return proto
+
+
+def _stem_padding(obs_shape: tuple[int, int, int]) -> int:
+    """How many planes of zeros to add, where that is a small part."""
+    planes, height, columns = obs_shape
+    padding = -planes % _BLOCK
+    return padding if height * columns > 1 and 8 * padding <= planes else 0
+
+
+def _pad_stem(graph: Any, padding: int) -> None:
+    """Has the first convolution take planes of zeros too; its weight is to be as wide."""
+    from onnx import helper, numpy_helper
+
+    stem = next(node for node in graph.node if _STEM in node.input)
+    next(one for one in graph.initializer if one.name == _STEM).dims[1] += padding
+    sizes = numpy_helper.from_array(np.array([0, 0, 0, 0, 0, padding, 0, 0], np.int64))
+    # No initializer: quantization moves those out of the graph, where the inference of shapes does not see them.
+    graph.node.insert(0, helper.make_node("Pad", [stem.input[0], "padding"], ["padded"]))
+    graph.node.insert(0, helper.make_node("Constant", [], ["padding"], value=sizes))
+    stem.input[0] = "padded"
 
 
 @contextmanager

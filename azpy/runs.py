@@ -257,7 +257,7 @@ class RunFolder:
             "model.onnx": onnx,
         } | ({} if int8 is None else {storage.INT8_MODEL: int8})
         manifest = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-        files["manifest.json"] = (json.dumps(manifest, indent=1) + "\n").encode()
+        files["manifest.json"] = _manifest(manifest)
         final = self._checkpoints / f"{iteration:06d}"
         temporary = self._checkpoints / f"{storage.TEMPORARY}{iteration:06d}"
         with storage.disk_errors(self.path, cleanup=lambda: shutil.rmtree(temporary, ignore_errors=True)):
@@ -268,6 +268,17 @@ class RunFolder:
             temporary.rename(final)
             storage.sync_folder(self._checkpoints)
         return final
+
+    def add_twin(self, iteration: int, int8: bytes) -> None:
+        """Adds an int8 twin to a checkpoint, where that is still there; all of it is there, or none of it."""
+        folder = self._checkpoints / f"{iteration:06d}"
+        with storage.disk_errors(self.path):
+            if not folder.exists():
+                return
+            manifest = json.loads((folder / "manifest.json").read_bytes())
+            manifest[storage.INT8_MODEL] = hashlib.sha256(int8).hexdigest()
+            storage.write_atomically(folder / storage.INT8_MODEL, int8)
+            storage.write_atomically(folder / "manifest.json", _manifest(manifest))
 
     def load_checkpoint(self, iteration: int) -> Checkpoint:
         """Reads a checkpoint and compares every file with the manifest.
@@ -398,7 +409,7 @@ class RunFolder:
             storage.write_atomically(self.path / "report.html", page.encode())
 
     def _clear_temporary_files(self) -> None:
-        for folder in (self.path, self._games, self._checkpoints):
+        for folder in (self.path, self._games, self._checkpoints, *self._checkpoints.iterdir()):
             for entry in folder.glob(f"{storage.TEMPORARY}*"):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
@@ -442,6 +453,10 @@ def _safetensors() -> Any:
     except ImportError as error:
         raise missing_to_train("safetensors") from error
     return safetensors.numpy
+
+
+def _manifest(hashes: Mapping[str, str]) -> bytes:
+    return (json.dumps(hashes, indent=1) + "\n").encode()
 
 
 def _contiguous(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from azpy import storage
 from azpy._core import GameRecord, ReplayBuffer
@@ -118,16 +119,24 @@ def read_player(folder: Path) -> bytes:
     Raises:
         RunError: the checkpoint is damaged.
     """
-    return _read_file(folder, storage.INT8_MODEL if (folder / storage.INT8_MODEL).exists() else "model.onnx")
+    return _read_file(folder, storage.INT8_MODEL if storage.INT8_MODEL in _read_manifest(folder) else "model.onnx")
 
 
-def _read_file(folder: Path, name: str) -> bytes:
+def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
-        data = (folder / name).read_bytes()
         manifest = json.loads((folder / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
         raise RunError(f"{folder} is damaged: {error}") from error
-    if not isinstance(manifest, dict) or hashlib.sha256(data).hexdigest() != manifest.get(name):
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def _read_file(folder: Path, name: str) -> bytes:
+    manifest = _read_manifest(folder)
+    try:
+        data = (folder / name).read_bytes()
+    except OSError as error:
+        raise RunError(f"{folder} is damaged: {error}") from error
+    if hashlib.sha256(data).hexdigest() != manifest.get(name):
         raise RunError(f"{folder} is damaged: {name} differs from manifest.json")
     return data
 

@@ -440,6 +440,6 @@ def _load_checkpoint(path: Path) -> Network:
     if not path.is_dir():
         raise ModelError(f"{path} is no checkpoint folder, such as runs/connect_four/checkpoints/000010")
     run = StoredRun(path.resolve().parent.parent)
-    network = Network(run.start.obs_shape, run.start.num_actions, run.settings.network)
+    network = Network.of(run.start, run.settings.network)
     load_arrays(network, read_checkpoint(path).model)
     return network

@@ -10,33 +10,25 @@ fitting take turns: on one machine they would only take cores from each other. W
 """
 
 import contextlib
-import copy
 import importlib.util
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any, NamedTuple, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Self
 
 from azpy import _core
 from azpy.advice import advise, typical
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.board import Board
 from azpy.budget import Budget
-from azpy.building import Building
-from azpy.errors import DeviceError, ModelError, RunError, missing_to_train
+from azpy.errors import DeviceError, missing_to_train
 from azpy.events import BeingBuilt, Built, Event, Finished, Fitted, Matched, Played, Saved, Started
-from azpy.int8 import has_int8, twin_of
 from azpy.learner import Learner, use_threads
+from azpy.lineup import NOT_ROW_EXACT, Lineup
 from azpy.machine import made_with
-from azpy.network import PARITY_TOLERANCE, Network, check_parity, to_onnx
-from azpy.onnx import OnnxEvaluator, import_onnxruntime, network_id
-from azpy.parity import drift, held_out
+from azpy.onnx import OnnxEvaluator, import_onnxruntime
 from azpy.positions import make_position
 from azpy.providers import parse_devices
 from azpy.report import make_report
@@ -54,17 +46,13 @@ from azpy.selfplay import (
 )
 from azpy.settings import FIXED_SETTINGS, Settings, match_search
 from azpy.statistics import game_statistics
-from azpy.stored import read_player
 from azpy.timing import TimeShares
 from azpy.window import Window, positions_of
 
 __all__ = ["Trainer", "opponents_of"]
 
-_PARITY_ROWS = 64
-_TENSORRT_TOLERANCE = 2e-2  # its layers may use TF32, which keeps 10 bits of a number, whatever is asked of it
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
-_NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
 _PACKAGES = (
     "matplotlib",
     "onnx",
@@ -77,15 +65,6 @@ _OPPONENTS: dict[str, Callable[[], Player]] = {
     "mcts-100": lambda: mcts(100),
     "mcts-1000": lambda: mcts(1000),
 }
-
-
-class _Ready(NamedTuple):
-    """A model that may play: evaluators, one a device; what its checks found; its precision, and why not another."""
-
-    evaluators: list[OnnxEvaluator]
-    checks: dict[str, float]
-    precision: str
-    refused: str
 
 
 class Trainer:
@@ -112,7 +91,6 @@ class Trainer:
                 raise missing_to_train(package)
         import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged
         self._settings = settings
-        self._devices = settings.device_names
         self._budget = Budget(settings, len(_OPPONENTS))
         self._start = make_position(settings.game)
         self._cores = use_threads(single=settings.deterministic)
@@ -120,6 +98,7 @@ class Trainer:
             self._start.obs_shape,
             self._start.num_actions,
             settings.network,
+            action_cells=self._start.action_cells,
             learning_rate=settings.learning_rate,
             weight_decay=settings.weight_decay,
             seed=settings.seed,
@@ -129,15 +108,6 @@ class Trainer:
         self._resignation = Resignation(settings.resign_below)
         self._iteration = 0
         self._next_game = 0
-        self._model: bytes | None = None
-        self._int8: bytes | None = None  # the twin, where it is what plays
-        self._precision = "fp32"  # of what plays on a GPU
-        self._refused = ""  # why fp32 plays where something else is wanted
-        self._wants_int8 = settings.precision == "int8" or (settings.precision == "auto" and has_int8())
-        self._evaluators: list[OnnxEvaluator] = []  # what plays, one a device
-        self._earlier: dict[int, list[OnnxEvaluator]] = {}  # by checkpoint, one a device
-        self._on_tensorrt = settings.device.startswith("tensorrt")
-        self._building: Building[_Ready] | None = None  # what is to play next
         self._self_play: _core.SelfPlay | None = None
         self._board: Board | None = None
         self._under_way = False
@@ -146,6 +116,8 @@ class Trainer:
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
         made = made_with("numpy", "torch", "onnxruntime") | {"cores": self._cores}
         self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, made)
+        self._lineup = Lineup(settings, self._start, self._run, self._swap)
+        self._twin: bytes | None = None  # of the checkpoint that is gone on from
         try:
             self._resume()
             self._run.note_changes(self._iteration, self._budget.elapsed(), deterministic=settings.deterministic)
@@ -162,7 +134,7 @@ class Trainer:
         In the middle of a run, its journal gets all finished games, and its metrics the time spent.
         """
         play, self._self_play = self._self_play, None
-        building, self._building = self._building, None
+        building, self._lineup.building = self._lineup.building, None
         under_way, self._under_way = self._under_way, False
         with contextlib.ExitStack() as last_first:  # all of it is done, whatever fails
             last_first.callback(self._run.close)
@@ -195,22 +167,22 @@ class Trainer:
         path = str(self._run.path)
         self._under_way = True
         self._time.restart()
-        if not self._evaluators:
-            if self._on_tensorrt:
+        lineup = self._lineup
+        if not lineup.evaluators:
+            if lineup.on_tensorrt:
                 yield BeingBuilt(self._iteration, 0.0, waited_for=True)
-            if self._model is None:
-                self._publish(self._some_observations())
+            if lineup.model is None:
+                lineup.publish(self._learner.averaged)
             else:
-                self._open_again(self._model)
+                is_checked = self._settings.precision != "fp32" and self._window.positions
+                buffer = self._window.buffer(self._start) if is_checked else None
+                lineup.reopen(self._learner.averaged, self._twin, self._iteration, buffer)
         notices = list(self._run.notices)
-        notices += dict.fromkeys(note for evaluator in self._evaluators for note in evaluator.notes)
-        if self._refused:
-            notices.append(f"fp32 plays, as {self._refused}")
-        if not all(evaluator.row_exact for evaluator in self._evaluators):
-            notices.append(f"{_NOT_ROW_EXACT}: the same seed can give other games")
-        later = " (int8 once a twin of it passes its check)" if self._wants_int8 and self._int8 is None else ""
-        if self._reduced != self._precision:
-            later = f" ({self._reduced} once it passes its check)"
+        notices += dict.fromkeys(note for evaluator in lineup.evaluators for note in evaluator.notes)
+        if lineup.refused:
+            notices.append(f"fp32 plays, as {lineup.refused}")
+        if not all(evaluator.row_exact for evaluator in lineup.evaluators):
+            notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
         yield Started(
             path,
             self._settings,
@@ -218,7 +190,7 @@ class Trainer:
             self._iteration,
             self._budget.elapsed(),
             tuple(notices),
-            f"{on_devices(self._evaluators)}{later}, and is trained on {self._learner.device}",
+            f"{on_devices(lineup.evaluators)}{lineup.to_come}, and is trained on {self._learner.device}",
         )
         over = self._budget.is_over(self._iteration)
         if self._iteration and (over or self._budget.match_is_due(self._iteration)):
@@ -260,9 +232,9 @@ class Trainer:
         self._iteration = iteration
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
         self._recent.append(metrics)
-        advice = advise(self._settings, typical(self._recent), self._cores, own_device=self._devices[0] != "cpu")
-        if self._refused:
-            advice = f"fp32 plays, as {self._refused}" + (f"; {advice}" if advice else "")
+        advice = advise(self._settings, typical(self._recent), self._cores, own_device=not self._lineup.on_cpu)
+        if self._lineup.refused:
+            advice = f"fp32 plays, as {self._lineup.refused}" + (f"; {advice}" if advice else "")
         self._time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
         with self._time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
@@ -312,38 +284,25 @@ class Trainer:
         self._self_play = open_self_play(
             self._settings,
             self._start,
-            player_of(self._evaluators),
+            player_of(self._lineup.evaluators),
             next_game,
             known,
             resign_below=self._resignation.below,
-            opponents=list(self._earlier.values()),
+            opponents=list(self._lineup.earlier.values()),
         )
         return self._self_play
 
     def _choose_opponents(self, iteration: int) -> None:
-        """Has the earlier networks of an iteration play one side of some of its games.
-
-        Raises:
-            RunError: one is not there, and a deterministic run would go on with other games.
-        """
+        """Has the earlier networks of an iteration play one side of some of its games."""
         if self._settings.historical_share == 0:
             return
-        chosen, there = opponents_of(iteration), self._run.checkpoints()
-        for missing in [checkpoint for checkpoint in chosen if checkpoint not in there]:
-            if self._settings.deterministic:
-                raise RunError(
-                    f"{self._run.path} has no checkpoint {missing} any more: without its network the games of a "
-                    "deterministic run with historical_share are others"
-                )
-            chosen.remove(missing)
-        before, self._earlier = self._earlier, {}
-        for checkpoint in chosen:
-            known = before.get(checkpoint)
-            model = self._run.path / f"checkpoints/{checkpoint:06d}"
-            # An engine for each would take longer than they play.
-            self._earlier[checkpoint] = self._open(read_player(model), on_cuda=True) if known is None else known
-        if self._self_play is not None and self._earlier.keys() != before.keys():
-            self._self_play.set_opponents(list(self._earlier.values()))
+        others = self._lineup.choose_opponents(opponents_of(iteration))
+        if self._self_play is not None and others:
+            self._self_play.set_opponents(list(self._lineup.earlier.values()))
+
+    def _swap(self, evaluators: Sequence[OnnxEvaluator]) -> None:
+        if self._self_play is not None:
+            self._self_play.swap(evaluators)
 
     def _fit(self, iteration: int, positions: int, metrics: dict[str, float]) -> Iterator[Event]:
         """Gradient steps in proportion to the new positions, then the new model."""
@@ -369,144 +328,31 @@ class Trainer:
                     yield Fitted(iteration, taken, steps, policy, value)
         with self._time.stage("exporting"):
             yield from self._change_over(wait=True)  # one at a time
-            observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
-            checks = self._publish(observations, buffer, iteration)
-        if self._building is not None:
+            checks = self._lineup.publish(self._learner.averaged, iteration, buffer)
+        if self._lineup.building is not None and self._lineup.on_tensorrt:
             yield BeingBuilt(iteration, 0.0, waited_for=False)
         metrics |= {"steps": steps, "policy_loss": policy, "value_loss": value} | checks
 
-    def _publish(
-        self, observations: NDArray[np.float32], buffer: _core.ReplayBuffer | None = None, iteration: int = 0
-    ) -> dict[str, float]:
-        """Exports the averaged weights, checks the model against them, and makes it, or its int8 twin, what plays.
-
-        A TensorRT engine is only begun here, once something plays that can play on: `_change_over` does the rest.
-
-        Returns:
-            What the checks found.
-        """
-        network = self._learner.averaged
-        model = to_onnx(network)
-        positions = None if buffer is None or self._reduced == "fp32" else held_out(buffer, iteration)
-        if self._on_tensorrt and self._evaluators:
-            as_it_is = copy.deepcopy(network)
-            self._building = Building(iteration, lambda: self._open_checked(model, as_it_is, observations, positions))
-            self._model = model
-            return {}
-        ready = self._open_checked(model, network, observations, positions)
-        checks = ready.checks
-        self._model, self._int8 = model, None
-        self._evaluators, self._precision, self._refused = ready.evaluators, ready.precision, ready.refused
-        if buffer is not None and self._wants_int8:
-            int8, found = twin_of(model, buffer, seed=iteration)
-            checks |= {"int8_policy": found.policy, "int8_value": found.value, "int8_agreement": found.agreement}
-            if found.too_far:
-                self._refused = f"the int8 model is too far from it: {found.too_far}"
-            else:
-                self._int8, self._evaluators = int8, self._open(int8)
-        if self._self_play is not None:
-            self._self_play.swap(self._evaluators)
-        return checks
-
-    def _open_again(self, model: bytes) -> None:
-        """Opens the checkpoint's model, with its checks: the device or the precision may be another than before."""
-        if self._int8 is not None:  # was made, and checked, for the CPU
-            self._evaluators = self._open(self._int8)
-            return
-        network, observations, positions = self._learner.averaged, self._some_observations(), None
-        if self._reduced != "fp32" and self._window.positions:
-            positions = held_out(self._window.buffer(self._start), self._iteration)
-        try:
-            ready = self._open_checked(model, network, observations, positions)
-        except DeviceError as error:
-            if not self._on_tensorrt:
-                raise
-            # As in a run that was not interrupted: a later network may have an engine.
-            self._run.notices.append(f"no engine, so that CUDA plays until another network has one: {error}")
-            ready = self._open_checked(model, network, observations, positions, on_cuda=True)
-        self._evaluators, self._precision, self._refused = ready.evaluators, ready.precision, ready.refused
-
     def _change_over(self, *, wait: bool = False) -> Iterator[Event]:
         """Hands a model that is ready to self-play; with `wait`, one that is being made ready, too."""
-        building = self._building
+        building = self._lineup.building
         if building is None or not (wait or building.is_done):
             return
-        if not building.is_done:
+        said = self._lineup.on_tensorrt  # an int8 twin takes about a second
+        if said and not building.is_done:
             yield BeingBuilt(building.iteration, building.seconds, waited_for=True)
-            building.wait()
-        self._building = None
+        building.wait()
+        problem, found = None, dict[str, Any]()
         try:
-            ready = building.take()
-            if self._self_play is not None:
-                self._self_play.swap(ready.evaluators)
+            found |= self._lineup.take()
         except DeviceError as error:
-            self._note_build(building, {"problem": str(error)})
-            yield Built(building.iteration, building.seconds, str(error))
-            return
-        self._evaluators, self._precision, self._refused = ready.evaluators, ready.precision, ready.refused
-        self._note_build(building, ready.checks)
-        yield Built(building.iteration, building.seconds)
-
-    def _note_build(self, building: Building[_Ready], found: Mapping[str, Any]) -> None:
-        """A row of its own: it is done in the midst of the next iteration, or after the last one."""
+            problem = str(error)
+            found["problem"] = problem
+        # A row of its own: it is done in the midst of the next iteration, or after the last one.
         row = {"kind": "built", "iteration": building.iteration, "build_seconds": building.seconds, **found}
         self._note(row | {"seconds": self._budget.elapsed()})
-
-    @property
-    def _reduced(self) -> str:
-        """The precision that is wanted on a GPU."""
-        return "fp32" if self._settings.precision in {"int8", "auto"} else self._settings.precision
-
-    def _open_checked(
-        self,
-        model: bytes,
-        network: Network,
-        observations: NDArray[np.float32],
-        positions: tuple[NDArray[np.float32], NDArray[np.bool_]] | None,
-        *,
-        on_cuda: bool = False,
-    ) -> _Ready:
-        """`_open` in the precision that is wanted, if that says nearly what fp32 says on `positions`, else in fp32."""
-        precision, refused, checks = self._reduced, "", dict[str, float]()
-        if positions is not None:
-            exact = OnnxEvaluator(model, self._cuda_devices[0], game=self._start)
-            checks["parity"] = check_parity(network, exact, observations)
-            try:
-                evaluators = self._open(model, precision, on_cuda=on_cuda)
-                found = drift(exact, evaluators[0], *positions)
-                for name in ("policy", "value", "agreement"):
-                    checks[f"{precision}_{name}"] = getattr(found, name)
-                refused = f"{precision} is too far from it: {found.too_far}" if found.too_far else ""
-            except (ModelError, DeviceError) as error:  # numbers that are too large; no kernel for it
-                refused = f"{precision} does not do: {error}"
-            if not refused:
-                return _Ready(evaluators, checks, precision, "")
-        evaluators = self._open(model, on_cuda=on_cuda)
-        tolerance = _TENSORRT_TOLERANCE if self._on_tensorrt and not on_cuda else PARITY_TOLERANCE
-        checks["parity"] = check_parity(network, evaluators[0], observations, tolerance)
-        return _Ready(evaluators, checks, "fp32", refused)
-
-    @property
-    def _cuda_devices(self) -> tuple[str, ...]:
-        """The devices, with CUDA in place of TensorRT: for what is not worth an engine, or cannot have one."""
-        return tuple(device.replace("tensorrt", "cuda") for device in self._devices)
-
-    def _open(self, model: bytes, precision: str = "fp32", *, on_cuda: bool = False) -> list[OnnxEvaluator]:
-        """An evaluator on each of the devices; with `on_cuda`, of `_cuda_devices`."""
-        devices = self._cuda_devices if on_cuda else self._devices
-        options: dict[str, Any] = {"game": self._start, "precision": precision, "cache_dir": self._engines}
-        evaluators = [OnnxEvaluator(model, device, **options) for device in devices]
-        if "auto" in self._devices:
-            self._devices = tuple(evaluator.device for evaluator in evaluators)  # "auto" chooses once
-        for evaluator in evaluators:
-            if self._settings.deterministic and not evaluator.row_exact:
-                raise ModelError(f"a deterministic run cannot be: {_NOT_ROW_EXACT}")
-        return evaluators
-
-    def _some_observations(self) -> NDArray[np.float32]:
-        rng = np.random.default_rng(self._settings.seed)
-        # Ones and zeros: planes that travel as bytes hold nothing in between.
-        return rng.integers(0, 2, (_PARITY_ROWS, *self._start.obs_shape)).astype(np.float32)
+        if said:
+            yield Built(building.iteration, building.seconds, problem)
 
     def _match(self, last: bool) -> Iterator[Event]:
         """The newest model against each opponent it has not met yet, on the same openings every time."""
@@ -517,10 +363,8 @@ class Trainer:
     def _play_matches(self, last: bool) -> Iterator[Event]:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
-        # On CUDA even where TensorRT plays: what has no engine can still be measured.
-        evaluator = OnnxEvaluator(self._model or b"", self._cuda_devices[0], game=self._start, threads=self._cores)
         simulations = settings.simulations_in_matches
-        player = SearchPlayer(evaluator, simulations, **match_search(settings))
+        player = SearchPlayer(self._lineup.evaluator_for_matches(self._cores), simulations, **match_search(settings))
         rows = self._run.metrics()
         met = {row.get("opponent") for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
         for opponent in [name for name in _OPPONENTS if name not in met]:
@@ -569,25 +413,15 @@ class Trainer:
             model=self._learner.model_arrays(),
             optimizer=self._learner.optimizer_arrays(),
             state=state | {"budget": self._budget.state(), "resignation": self._resignation.state()},
-            onnx=self._model or b"",
-            int8=self._int8,
+            onnx=self._lineup.model or b"",
+            int8=self._lineup.int8,
         )
         self._prune()
         return str(path)
 
     def _prune(self) -> None:
         self._run.prune_checkpoints(lambda iteration: _is_kept(iteration, self._iteration))
-        if self._on_tensorrt and self._model is not None:
-            kept = {evaluator.network_id for evaluator in self._evaluators}
-            kept |= {network_id(self._model, precision) for precision in ("fp32", self._reduced)}
-            for file in self._engines.glob("azpy-*"):  # their names hold the network's id
-                if not any(f"{one:016x}" in file.name for one in kept):
-                    file.unlink(missing_ok=True)
-
-    @property
-    def _engines(self) -> Path:
-        """Where TensorRT keeps the engines of this run; each generation would leave one in a cache for all."""
-        return self._run.path / "engines"
+        self._lineup.prune_engines()
 
     def _resume(self) -> None:
         """Goes on from the newest checkpoint, if there is one."""
@@ -596,8 +430,7 @@ class Trainer:
             checkpoint = self._run.load_checkpoint(checkpoints[-1])
             self._iteration = checkpoints[-1]
             self._learner.load(checkpoint.model, checkpoint.optimizer)
-            # An int8 twin is for the CPU: the device may have changed.
-            self._model, self._int8 = checkpoint.onnx, checkpoint.int8 if self._settings.device == "cpu" else None
+            self._lineup.model, self._twin = checkpoint.onnx, checkpoint.int8
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])

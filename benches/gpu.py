@@ -107,7 +107,7 @@ class Subject:
 
     def __post_init__(self) -> None:
         self.start = make_position(self.game)
-        self.network = opinionated(Network(self.start.obs_shape, self.start.num_actions, self.spec)).eval()
+        self.network = opinionated(Network.of(self.start, self.spec)).eval()
         self.model = to_onnx(self.network)
         with FlopCounterMode(display=False) as counter, torch.inference_mode():
             self.network(torch.zeros(1, *self.network.obs_shape))

@@ -11,7 +11,8 @@ With RUN, the last model of that run plays, else one with random weights. Each t
 - with --peer: pgx and mctx, a process pinned to each core, with an equally large network (`benches/pgx_peer.py`)
 
 The first turn warms up; the rest give medians and ranges. "Efficiency" is evaluations a second over those of the
-network alone in the same precision and turn, with the cache off. A simulation is a visit that a search adds: what a
+network alone in the same precision and turn, with the cache off: the two take turns by parts of a turn, as a machine's
+speed changes within minutes. A simulation is a visit that a search adds: what a
 reused tree brings is on top and not counted, and one that the cache answers counts like one that the network answers.
 The peer plans with Gumbel, searches on through finished games, and runs the network in XLA: "of the peer" compares what
 a user gets, not search alone.
@@ -39,6 +40,8 @@ from azpy.settings import Settings
 from azpy.stored import StoredRun
 
 CACHE = 200_000
+PARTS = 3
+ALONE = ": alone"
 OFF: dict[str, Any] = {"tree_reuse": False, "cache_positions": 0}
 # What is on, beside the network.
 LEVERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -102,7 +105,7 @@ def models(given: argparse.Namespace) -> tuple[Position, str, dict[str, bytes]]:
         start, network, fp32 = run.start, run.settings.network, run.model(run.checkpoints()[-1])
     else:
         start, network = make_position(given.game), given.network
-        fp32 = to_onnx(Network(start.obs_shape, start.num_actions, network))
+        fp32 = to_onnx(Network.of(start, network))
     found = {"fp32": fp32}
     if given.int8:
         # Positions to calibrate on: of games that the network plays here.
@@ -133,11 +136,19 @@ def turns(given: argparse.Namespace, start: Position, network: str, found: Mappi
         for turn in range(given.repeats + 1):
             done: dict[str, dict[str, float]] = {}
             for name, play in plays.items():
-                done[name] = play.run(given.seconds)
-            for precision, evaluator in evaluators.items():
-                rows = round(done[precision]["rows"] / done[precision]["batches"])
-                rate = measure_alone([evaluator] * cores, rows, start.obs_shape, given.seconds)
-                done[f"{precision} alone"] = {"rows": rate, "simulations": 0.0, "seconds": 1.0}
+                precision, options = LEVERS[name]
+                if "cache_positions" in options:
+                    done[name] = play.run(given.seconds)
+                    continue
+                parts, rates = list[dict[str, float]](), list[float]()
+                for _ in range(PARTS):
+                    parts.append(play.run(given.seconds / PARTS))
+                    rows = round(parts[0]["rows"] / parts[0]["batches"])
+                    alone = [evaluators[precision]] * cores
+                    rates.append(measure_alone(alone, rows, start.obs_shape, given.seconds / PARTS))
+                done[name] = {what: sum(part[what] for part in parts) for what in parts[0]}
+                rate = sum(rates) / PARTS
+                done[f"{name}{ALONE}"] = {"rows": rate, "simulations": 0.0, "seconds": 1.0}
             if peers is not None:
                 ran = peers.run(given.seconds)
                 done["pgx + mctx"] = ran | {"rows": ran["evaluations"]}
@@ -149,11 +160,10 @@ def table(done: list[dict[str, dict[str, float]]]) -> list[dict[str, Any]]:
     """A row for each thing measured."""
     rows = []
     for name in done[0]:
-        precision = name.partition(",")[0]
         rates = {what: [turn[name][what] / turn[name]["seconds"] for turn in done] for what in ("rows", "simulations")}
         row: dict[str, Any] = {"name": name, "evaluations/s": rates["rows"], "simulations/s": rates["simulations"]}
-        if name in ("fp32", "int8", "fp32, tree reuse"):
-            alone = [turn[f"{precision} alone"]["rows"] for turn in done]
+        if name + ALONE in done[0]:
+            alone = [turn[name + ALONE]["rows"] for turn in done]
             row["efficiency"] = [one / other for one, other in zip(rates["rows"], alone, strict=True)]
         if name in LEVERS:
             row["of fp32"] = [

@@ -77,7 +77,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
             assert self.network_id != made.dismissed, "a network was asked after another took over"
             return super().evaluate_batch(observations)
 
-    monkeypatch.setattr("azpy.trainer.OnnxEvaluator", Slow)
+    monkeypatch.setattr("azpy.lineup.OnnxEvaluator", Slow)
     monkeypatch.setattr("azpy.learner._choose", lambda device: torch.device("cpu"))
     return made
 
@@ -242,8 +242,8 @@ def test_an_engine_that_says_something_else_ends_the_run(
         exported.append(azpy.network.to_onnx(network))
         return exported[0]
 
-    monkeypatch.setattr("azpy.trainer._TENSORRT_TOLERANCE", 1e-4)
-    monkeypatch.setattr("azpy.trainer.to_onnx", stale)
+    monkeypatch.setattr("azpy.lineup._TENSORRT_TOLERANCE", 1e-4)
+    monkeypatch.setattr("azpy.lineup.to_onnx", stale)
     with Trainer(Settings(**SMALL), tmp_path) as trainer, pytest.raises(ModelError, match="differs from the network"):
         list(trainer.run())
     assert no_builder_is_left()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy import exports
+from azpy.game_checks import array_of
 
 pytest.importorskip("chess")
 import chess
@@ -206,6 +207,23 @@ def test_many_games_are_python_chess_games(first: int) -> None:
         play(board, spec, seed, count, names=seed % 4 < 2)
     print(dict(count))
     assert count["positions"] > 1000
+
+
+def test_actions_belong_to_the_cell_where_their_piece_is_seen() -> None:
+    rng = random.Random(0)
+    for encoding in ("az119", "az18"):
+        state = azpy.make_game("chess", encoding=encoding)
+        cells = state.action_cells
+        assert cells is not None
+        for _ in range(60):
+            if state.is_terminal:
+                break
+            planes = array_of(state)
+            own = planes[:6] if encoding == "az119" or state.turn == 0 else planes[6:12]
+            for action in state.legal_actions():
+                cell = cells[action // 73]
+                assert own[:, cell // 8, cell % 8].sum() == 1
+            state.play(rng.choice(state.legal_actions()))
 
 
 def perft(state: azpy.State, depth: int) -> int:

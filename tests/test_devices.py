@@ -253,7 +253,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
             self.asked += 1
             return super().evaluate_batch(observations)
 
-    monkeypatch.setattr("azpy.trainer.OnnxEvaluator", Pretends)
+    monkeypatch.setattr("azpy.lineup.OnnxEvaluator", Pretends)
     monkeypatch.setattr("azpy.collector.OnnxEvaluator", Pretends)
     monkeypatch.setattr("azpy.learner._choose", lambda device: __import__("torch").device("cpu"))
     return found

@@ -69,7 +69,7 @@ def test_asking_for_the_onnx_evaluator_without_onnx_runtime_says_what_to_install
 
 
 def test_only_the_modules_that_train_load_a_network_library() -> None:
-    training = {"learner", "network", "torch_evaluator", "trainer"}
+    training = {"learner", "lineup", "network", "torch_evaluator", "trainer"}
     modules = [f"azpy.{path.stem}" for path in PACKAGE.glob("*.py") if path.stem not in {"__init__", *training}]
     modules += [f"azpy.cli.{path.stem}" for path in (PACKAGE / "cli").glob("*.py") if path.stem != "__init__"]
     assert len(modules) > 10
@@ -157,6 +157,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "board": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy._core", "azpy.runs", "azpy.arena"},
     "report": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
     "int8": {"torch", "onnxscript", "safetensors", *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
+    "lineup": {*NETWORKS, *SHOWING, *ABOVE, "azpy.learner", "azpy.window", "azpy.arena"},
     "trainer": {*SHOWING, "azpy.cli"},
 }
 

@@ -2,11 +2,14 @@
 
 import json
 import math
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import onnx
 import pytest
 from numpy.typing import NDArray
 
@@ -15,14 +18,15 @@ from azpy import parity
 from azpy.cli.export import main as export
 from azpy.collector import Collector
 from azpy.errors import ModelError, RunError, SettingsError
-from azpy.events import Saved, Started
-from azpy.int8 import to_int8
+from azpy.events import Played, Saved, Started
+from azpy.int8 import times_as_fast, to_int8
+from azpy.network import Network, to_onnx
 from azpy.onnx import OnnxEvaluator, network_id
 from azpy.parity import Drift, drift
 from azpy.repeat import repeat_game
 from azpy.runs import read_checkpoint
 from azpy.settings import Settings
-from azpy.stored import StoredRun
+from azpy.stored import StoredRun, read_player
 from azpy.trainer import Trainer
 
 SMALL: dict[str, Any] = {
@@ -92,6 +96,16 @@ def test_the_twin_of_a_trained_model_says_nearly_the_same(
 def test_a_network_of_flat_features_has_a_twin(tmp_path: Path) -> None:
     train(tmp_path, game="pig(target=10)", network="2x32", iterations=1)
     assert read_checkpoint(tmp_path / "checkpoints/000001").int8 is not None
+
+
+def test_the_last_layers_stay_exact() -> None:
+    network = Network((47, 4, 4), 48, "1x16", range(16))
+    rows = np.random.default_rng(0).random((64, 47, 4, 4), dtype=np.float32)
+    graph = onnx.load_from_string(to_int8(to_onnx(network), rows)).graph
+    weights = [node.input[1] for node in graph.node if node.op_type in {"Conv", "Gemm", "MatMul"}]
+    quantized = [name for name in weights if "DequantizeLinear" in name]
+    assert set(weights) - set(quantized) == {"policy.2.weight", "value.3.weight", "value.5.weight"}
+    assert len(quantized) == 5
 
 
 def test_drift_is_what_its_words_say() -> None:
@@ -169,6 +183,119 @@ def test_a_deterministic_run_in_parts_is_the_run_in_one_go(tmp_path: Path) -> No
     assert (events[-1].games_hash, events[-1].weights_hash) == (whole.games_hash, whole.weights_hash)
 
 
+def networks_of(path: Path, iteration: int) -> list[list[int]]:
+    """Of each game of an iteration: which network searched each ply."""
+    return [record.networks.tolist() for _, record in StoredRun(path).games([iteration])]
+
+
+BESIDE: dict[str, Any] = {"deterministic": False, "games_per_iteration": 300, "iterations": 2}
+
+
+def test_the_model_plays_until_its_twin_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_be_made, builders = threading.Event(), list[str]()
+
+    def slow(model: bytes, observations: NDArray[np.float32]) -> bytes:
+        builders.append(threading.current_thread().name)
+        assert may_be_made.wait(60)
+        return to_int8(model, observations)
+
+    monkeypatch.setattr("azpy.lineup.to_int8", slow)
+    with Trainer(Settings(**SMALL | BESIDE), tmp_path) as trainer:
+        for event in trainer.run():
+            if isinstance(event, Played) and event.iteration == 2 and event.games >= 10:
+                may_be_made.set()
+    assert builders == ["azpy-building"] * 2
+    first, last = (read_checkpoint(tmp_path / f"checkpoints/{n:06d}") for n in (1, 2))
+    assert first.int8 is not None
+    assert last.int8 is not None  # made ready before the last match
+    model, twin = network_id(first.onnx), network_id(first.int8)
+    games = networks_of(tmp_path, 2)
+    (untrained,) = {one for networks in networks_of(tmp_path, 1) for one in networks} - {0}
+    order = [untrained, model, twin]
+    searched = [[one for one in networks if one] for networks in games]
+    assert all(networks == sorted(networks, key=order.index) for networks in searched)
+    assert sum(set(networks) - {0} == {model} for networks in games) >= 5
+    assert any(set(networks) - {0} == {twin} for networks in games)
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    built = [row for row in rows if row["kind"] == "built"]
+    assert [row["iteration"] for row in built] == [1, 2]
+    assert all(0 < row["int8_policy"] < Drift.MOST_POLICY and row["build_seconds"] > 0 for row in built)
+    assert not [name for name in rows[0] if name.startswith("int8")]
+    for _, record in StoredRun(tmp_path).games([2]):
+        if set(record.networks.tolist()) - {0} == {twin}:
+            assert repeat_game(StoredRun(tmp_path), record).difference is None
+            break
+
+
+def test_a_twin_that_was_not_ready_in_time_is_made_when_the_run_goes_on(tmp_path: Path) -> None:
+    with Trainer(Settings(**SMALL | BESIDE), tmp_path) as trainer:
+        for event in trainer.run():
+            if isinstance(event, Saved):
+                break
+    checkpoint = tmp_path / "checkpoints/000001"
+    assert read_checkpoint(checkpoint).int8 is None
+    (checkpoint / "model.int8.onnx").write_bytes(b"half of")  # killed before the manifest had it
+    assert read_player(checkpoint) == read_checkpoint(checkpoint).onnx
+    events = train(tmp_path, **BESIDE)
+    started = next(event for event in events if isinstance(event, Started))
+    assert "(int8 once a twin of it passes its check)" in started.evaluator
+    twin = read_checkpoint(checkpoint).int8
+    assert twin is not None
+    assert read_player(checkpoint) == twin
+    assert network_id(twin) in {one for networks in networks_of(tmp_path, 2) for one in networks}
+
+
+def test_a_twin_is_checked_where_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(tmp_path, iterations=1)
+    monkeypatch.setattr(parity.Drift, "MOST_POLICY", 0.0)
+    events = train(tmp_path, iterations=2)
+    started = next(event for event in events if isinstance(event, Started))
+    assert any("fp32 plays, as the int8 model is too far from it" in notice for notice in started.notices)
+    model = network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)
+    assert {one for networks in networks_of(tmp_path, 2) for one in networks} - {0} == {model}
+
+
+@pytest.mark.parametrize(("times", "plays"), [(1.5, True), (1.05, False)])
+def test_auto_takes_int8_where_it_is_faster(
+    times: float, plays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def as_fast(model: Any, twin: Any, observations: NDArray[np.float32]) -> float:
+        assert "int8" in twin.description
+        asked.append(len(observations))
+        return times
+
+    monkeypatch.setattr("azpy.lineup.times_as_fast", as_fast)
+    events = train(tmp_path, **BESIDE | {"precision": "auto", "games_per_iteration": 40, "iterations": 3})
+    started = next(event for event in events if isinstance(event, Started))
+    assert "(int8 once a twin of it passes its check and is faster here)" in started.evaluator
+    assert asked == ([8, 8, 8] if plays else [8])  # rows as in self-play; once is enough to know
+    assert (read_checkpoint(tmp_path / "checkpoints/000003").int8 is not None) == plays
+    assert not any("int8" in (event.advice or "") for event in events if isinstance(event, Saved))
+
+
+def test_auto_is_fp32_where_games_must_be_equal_elsewhere(tmp_path: Path) -> None:
+    events = train(tmp_path, precision="auto", iterations=2)
+    assert not list(tmp_path.glob("checkpoints/*/model.int8.onnx"))
+    assert events[-1].games_hash == train(tmp_path / "fp32", precision="fp32", iterations=2)[-1].games_hash
+
+
+def test_what_is_timed_is_both_models_on_a_batch() -> None:
+    class Slow:
+        def __init__(self, seconds: float) -> None:
+            self.seconds, self.rows = seconds, set[int]()
+
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[Any, Any]:
+            self.rows.add(len(observations))
+            time.sleep(self.seconds)
+            return observations, observations
+
+    model, twin = Slow(0.03), Slow(0.01)
+    assert 1.5 < times_as_fast(cast(Any, model), cast(Any, twin), np.zeros((9, 1, 1, 1), np.float32)) < 4
+    assert model.rows == twin.rows == {9}
+
+
 def test_a_twin_can_be_exported(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, twin = tmp_path / "plain.onnx", tmp_path / "int8.onnx"
     assert export([str(trained), "--onnx", str(model), "--onnx-int8", str(twin), "--checkpoint", "2"]) == 0
@@ -206,7 +333,6 @@ def test_a_damaged_twin_is_refused_by_name(trained: Path, tmp_path: Path) -> Non
     [
         ({"precision": "int4"}, "precision must be fp32 or int8 or auto"),
         ({"precision": "int8", "device": "cuda"}, "precision int8 is for the CPU, got device 'cuda'"),
-        ({"precision": "auto", "deterministic": True}, "give precision fp32 or int8, not auto"),
     ],
 )
 def test_what_cannot_be_is_refused(changes: dict[str, Any], words: str) -> None:

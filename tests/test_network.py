@@ -2,6 +2,7 @@
 
 import io
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,59 @@ def test_the_exported_graph_computes_with_no_shapes(
     azpy.network._templates.clear()
     graph = onnx.load_from_string(to_onnx(network.to(memory_format=memory_format))).graph
     assert not {"Shape", "Size", "Gather"} & {node.op_type for node in graph.node}  # a GPU would leave them to the CPU
+
+
+def by_hand(network: Network, observations: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The logits of a network with a policy head by cell, from the planes behind its trunk: cell by cell."""
+    with torch.no_grad():
+        features = network.trunk(torch.from_numpy(observations)).double().numpy()
+    head: Any = network.policy
+    (mix, norm), _, last, _ = head
+    each = last.weight.shape[0]
+    count, _, _, width = features.shape
+    logits = np.zeros((count, network.num_actions))
+    for row in range(count):
+        for group, cell in enumerate(network.action_cells or ()):
+            x = features[row, :, cell // width, cell % width]
+            x = mix.weight[:, :, 0, 0].detach().double().numpy() @ x + mix.bias.detach().numpy()
+            x = (x - norm.running_mean.numpy()) / np.sqrt(norm.running_var.numpy() + norm.eps)
+            x = np.maximum(x * norm.weight.detach().numpy() + norm.bias.detach().numpy(), 0)
+            for action in range(each):
+                weight, bias = last.weight[action, :, 0, 0].detach().numpy(), float(last.bias[action].detach())
+                logits[row, group * each + action] = weight @ x + bias
+    return logits
+
+
+@pytest.mark.parametrize(("planes", "cells"), [(3, range(12)), (47, [8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3]), (3, [7])])
+def test_one_policy_head_for_all_cells(planes: int, cells: Sequence[int]) -> None:
+    network = trained(Network((planes, 3, 4), 5 * len(cells), "1x16", cells)).eval()
+    observations = rows((planes, 3, 4), 4)
+    expected = by_hand(network, observations)
+    assert np.abs(network(torch.from_numpy(observations))[0].detach().numpy() - expected).max() < 1e-4
+    assert np.abs(OnnxEvaluator(to_onnx(network)).evaluate_batch(observations)[0] - expected).max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("shape", "cells"),
+    [((3, 3, 4), range(11)), ((3, 3, 4), [12]), ((3, 3, 4), [-1]), ((3, 3, 4), []), ((12, 1, 1), [0])],
+)
+def test_action_cells_that_do_not_fit_are_refused(shape: tuple[int, int, int], cells: Sequence[int]) -> None:
+    with pytest.raises(SettingsError, match="action_cells must be equal groups of the 60 actions"):
+        Network(shape, 60, "1x16", cells)
+
+
+@pytest.mark.parametrize(("planes", "padded"), [(47, 48), (119, 128), (32, 32), (17, 17), (3, 3)])
+def test_where_many_planes_are_nearly_whole_blocks_the_exported_graph_pads_them(planes: int, padded: int) -> None:
+    network = trained(Network((planes, 4, 4), 5, "1x16"))
+    model = onnx.load_from_string(to_onnx(network))
+    onnx.checker.check_model(model, full_check=True)
+    (weight,) = (one for one in model.graph.initializer if one.name == "trunk.0.0.weight")
+    assert list(weight.dims) == [16, padded, 3, 3]
+    for count in (1, 5):  # and once more, with the template
+        network = trained(network, seed=count)
+        evaluator = OnnxEvaluator(to_onnx(network))
+        assert evaluator.obs_shape == (planes, 4, 4)
+        assert parity(network, evaluator, rows((planes, 4, 4), count)) < 1e-5
 
 
 def test_observations_of_another_shape_are_refused() -> None:

@@ -428,15 +428,13 @@ def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -
 
 
 def test_a_wrong_export_does_not_get_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import azpy.trainer
-
     exported: list[bytes] = []
 
     def stale(network: Any) -> bytes:
         exported.append(azpy.network.to_onnx(network))
         return exported[0]
 
-    monkeypatch.setattr(azpy.trainer, "to_onnx", stale)
+    monkeypatch.setattr("azpy.lineup.to_onnx", stale)
     with pytest.raises(ModelError, match="differs from the network"):
         run(tmp_path)
     with opened(tmp_path) as folder:
@@ -542,7 +540,7 @@ def test_a_run_may_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.M
             asked.append(device)
             super().__init__(model, device, **options)
 
-    monkeypatch.setattr("azpy.trainer.OnnxEvaluator", Noted)
+    monkeypatch.setattr("azpy.lineup.OnnxEvaluator", Noted)
     run(tmp_path, iterations=1)
     assert set(asked) == {"cpu"}
     asked.clear()

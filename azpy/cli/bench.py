@@ -133,7 +133,7 @@ def _evaluators(start: Position, model: str | None, network: str) -> tuple[Any, 
             from azpy.network import Network, to_onnx  # loads torch
         except MissingPackageError as error:
             raise MissingPackageError(f"{error}; or give a model with --model FILE") from None
-        data = to_onnx(Network(start.obs_shape, start.num_actions, network))
+        data = to_onnx(Network.of(start, network))
     evaluator = OnnxEvaluator(data, game=start)
     bare = _Bare(data, evaluator.signature.input) if evaluator.signature.batch is None else None
     return evaluator, bare

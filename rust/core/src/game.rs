@@ -204,6 +204,13 @@ pub trait Game: Clone + Send + Sync + 'static {
         self.num_actions()
     }
 
+    /// The cell of the planes (`row * W + column`) that each group of actions belongs to, where they come in equal
+    /// groups: action `group * n + i`, with `i < n` of the same meaning in all of them, as with a piece that goes from
+    /// the cell to where `i` says. Then a network can have one small policy head for all cells.
+    fn action_cells(&self) -> Option<Vec<u16>> {
+        None
+    }
+
     /// Identifies the position for the cache. Covers all that `encode` and `legal_actions` read and all that the
     /// future depends on: the turn, history where planes or repetition rules use it, clocks, board size.
     fn key(&self) -> u128;

@@ -121,6 +121,11 @@ fn check_position<G: Game>(state: &G, facts: &Facts, line: &[Action]) {
             let mut names: Vec<_> = facts.legal.iter().map(|&action| state.action_name(action)).collect();
             check_bytes(state, &facts.observation, line);
             assert!(facts.legal.len() <= state.most_legal_actions(), "{:?} after {line:?}", facts.legal);
+            if let Some(cells) = state.action_cells() {
+                let [_, height, width] = state.obs_shape();
+                assert!(cells.iter().all(|&cell| usize::from(cell) < height * width), "{cells:?}");
+                assert_eq!(state.num_actions() % cells.len(), 0);
+            }
             names.sort();
             names.dedup();
             assert_eq!(names.len(), facts.legal.len(), "two actions of one name, after {line:?}");

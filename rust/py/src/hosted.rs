@@ -100,6 +100,7 @@ pub(crate) trait AnyState: Send + Sync {
     fn max_plies(&self) -> usize;
     fn plane_divisors(&self) -> Option<Vec<u16>>;
     fn most_legal_actions(&self) -> usize;
+    fn action_cells(&self) -> Option<Vec<u16>>;
     fn turn(&self) -> Turn;
     fn legal_actions(&self) -> Vec<Action>;
     fn chance_outcomes(&self) -> Vec<(Action, f32)>;
@@ -164,6 +165,9 @@ impl<G: Hosted> AnyState for Typed<G> {
     }
     fn most_legal_actions(&self) -> usize {
         self.0.most_legal_actions()
+    }
+    fn action_cells(&self) -> Option<Vec<u16>> {
+        self.0.action_cells()
     }
     fn turn(&self) -> Turn {
         self.0.turn()

@@ -108,6 +108,14 @@ impl State {
         self.inner.most_legal_actions()
     }
 
+    /// The cell of the planes (row * W + column) that each group of actions belongs to, where they come in equal
+    /// groups: action group * n + i, with i below n of the same meaning in all of them. Else None. Networks then have
+    /// one policy head for all cells.
+    #[getter]
+    fn action_cells(&self) -> Option<Vec<u16>> {
+        self.inner.action_cells()
+    }
+
     /// How many symmetries the rules have, the identity (number 0) included.
     #[getter]
     fn num_symmetries(&self) -> usize {

@@ -319,6 +319,11 @@ impl Game for Chess {
         218
     }
 
+    /// Planes begin with rank 8, actions with a1.
+    fn action_cells(&self) -> Option<Vec<u16>> {
+        Some((0..64).map(|square| square ^ 56).collect())
+    }
+
     fn key(&self) -> u128 {
         const NO_FILE: u64 = 8;
         let (board, rules) = (&self.board, &self.rules);
