@@ -52,6 +52,7 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
     "constant learning rate": (GUMBEL, WITH_GUMBEL | {"schedule": "constant"}),
     "small window": (GUMBEL, WITH_GUMBEL | {"window_max": 20_000}),
     "surprise weighting": (GUMBEL, WITH_GUMBEL | {"surprise_weight": 0.5}),
+    "int8": (GUMBEL, WITH_GUMBEL | {"precision": "int8"}),
     "solver": (GUMBEL, WITH_GUMBEL | {"solver": True}),
     "earlier networks": (GUMBEL, WITH_GUMBEL | {"historical_share": 0.2}),
     "no root noise": (PUCT, WITH_PUCT | {"root_noise": 0.0}),

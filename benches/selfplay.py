@@ -1,7 +1,7 @@
 """Self-play against what the network could do alone and against a peer, everything taking turns in one run.
 
     python benches/selfplay.py [RUN] [--game connect_four] [--network 5x64] [--simulations 100] [--slots 256]
-        [--seconds 10] [--repeats 5] [--no-int8] [--peer] [--json FILE]
+        [--seconds 10] [--repeats 5] [--no-int8] [--only NAME ...] [--peer] [--json FILE]
 
 With RUN, the last model of that run plays, else one with random weights. Each turn measures
 
@@ -12,16 +12,16 @@ With RUN, the last model of that run plays, else one with random weights. Each t
 
 The first turn warms up; the rest give medians and ranges. "Efficiency" is evaluations a second over those of the
 network alone in the same precision and turn, with the cache off: the two take turns by parts of a turn, as a machine's
-speed changes within minutes. A simulation is a visit that a search adds: what a
-reused tree brings is on top and not counted, and one that the cache answers counts like one that the network answers.
-The peer plans with Gumbel, searches on through finished games, and runs the network in XLA: "of the peer" compares what
-a user gets, not search alone.
+speed changes within minutes. A simulation is a visit that a search adds: what a reused tree brings is on top and not
+counted, and one that the cache answers counts like one that the network answers. The peer plans with Gumbel, searches
+on through finished games, and runs the network in XLA: "of the peer" compares what a user gets, not search alone.
 """
 
 import argparse
 import contextlib
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -73,6 +73,7 @@ class Peers:
         ]
         for process in self._processes:
             self._answer(process)
+            process.send_signal(signal.SIGSTOP)  # its threads would go on looking for work while others are measured
 
     @staticmethod
     def _answer(process: "subprocess.Popen[str]") -> str:
@@ -84,10 +85,13 @@ class Peers:
     def run(self, seconds: float) -> dict[str, float]:
         """Evaluations and simulations a second of all processes together, each for so long at least."""
         for process in self._processes:
+            process.send_signal(signal.SIGCONT)
             assert process.stdin is not None
             process.stdin.write(f"{seconds}\n")
             process.stdin.flush()
         found = [json.loads(self._answer(process)) for process in self._processes]
+        for process in self._processes:
+            process.send_signal(signal.SIGSTOP)
         rates = {name: sum(one[name] / one["seconds"] for one in found) for name in ("evaluations", "simulations")}
         return rates | {"seconds": 1.0}
 
@@ -127,7 +131,7 @@ def turns(given: argparse.Namespace, start: Position, network: str, found: Mappi
         plays = {
             name: stack.enter_context(Play(start, evaluators[precision], **(layout | OFF | options)))
             for name, (precision, options) in LEVERS.items()
-            if precision in evaluators
+            if precision in evaluators and name in (given.only or LEVERS)
         }
         peers = None
         if given.peer:
@@ -195,9 +199,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--int8", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--only", nargs="+", choices=list(LEVERS), help="of self-play's rows; fp32 is always there")
     parser.add_argument("--peer", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    given.only = None if given.only is None else {"fp32", *given.only}
     Settings(given.game, network=given.network, slots=given.slots, simulations=given.simulations)  # in words, if bad
     start, network, found = models(given)
     on = machine()
