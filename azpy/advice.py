@@ -102,9 +102,10 @@ def _who_waits(settings: Settings, evaluating: float, cores: int, own_device: bo
             f"each pipeline's network runs on one core and there are {cores}: --pipelines {cores} lets it use them all"
         )
     if evaluating > _MOST:
+        int8 = "--precision auto, " if settings.precision == "fp32" and not settings.deterministic else ""
         return (
             "the network takes most of self-play, on the same cores that grow the trees: more slots or pipelines win "
-            "nothing, a smaller --network or a GPU would"
+            f"nothing, {int8}a smaller --network or a GPU would"
         )
     if evaluating < 1 - _MOST:
         return (

@@ -140,7 +140,13 @@ SPARSE = {"batch_rows": 20.0, "batch_fill": 0.4}
         ({"growing": 0.2, "evaluating": 0.8}, SMALL, 2, False, r"more --slots \(now 128\) or a larger --eval-batch"),
         ({"growing": 0.2, "evaluating": 0.8}, SPARSE, 2, False, "less than half full.* more --slots"),
         ({"growing": 0.2, "evaluating": 0.8}, SPARSE, 2, True, "less than half full.* more --slots"),
-        ({"growing": 0.2, "evaluating": 0.8}, FULL, 2, False, "on the same cores .* a smaller --network or a GPU"),
+        (
+            {"growing": 0.2, "evaluating": 0.8},
+            FULL,
+            2,
+            False,
+            "on the same cores .* nothing, --precision auto, a smaller",
+        ),
         ({"growing": 0.2, "evaluating": 0.8}, USUAL, 2, False, "a smaller --network or a GPU"),
         ({"growing": 0.8, "evaluating": 0.2}, FULL, 2, False, "growing the trees takes most .* same cores"),
         ({"growing": 0.5, "evaluating": 0.5}, FULL, 1, False, "there are 2: --pipelines 2"),
@@ -166,6 +172,14 @@ def test_advice(
     else:
         assert advice is not None
         assert re.search(text, advice), advice
+
+
+@pytest.mark.parametrize("changes", [{"precision": "int8"}, {"precision": "auto"}, {"deterministic": True}])
+def test_int8_is_not_advised_where_it_is_there_or_cannot_be(changes: dict[str, Any]) -> None:
+    metrics = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | FULL
+    metrics |= {"share_growing": 0.2, "share_evaluating": 0.8}
+    advice = advise(Settings("connect_four", pipelines=2, **changes), metrics, cores=2)
+    assert "win nothing, a smaller --network or a GPU would" in str(advice)
 
 
 def test_a_deterministic_run_is_not_told_to_play_other_games() -> None:
