@@ -145,7 +145,7 @@ SPARSE = {"batch_rows": 20.0, "batch_fill": 0.4}
             FULL,
             2,
             False,
-            "on the same cores .* nothing, --precision auto, a smaller",
+            "same cores .* nothing, --precision auto, a smaller",
         ),
         ({"growing": 0.2, "evaluating": 0.8}, USUAL, 2, False, "a smaller --network or a GPU"),
         ({"growing": 0.8, "evaluating": 0.2}, FULL, 2, False, "growing the trees takes most .* same cores"),
