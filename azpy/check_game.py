@@ -36,6 +36,7 @@ from azpy.game_checks import (
     Look,
     array_of,
     asked_twice,
+    check_action_cells,
     cloned,
     examine,
     facts_of,
@@ -347,6 +348,7 @@ class _Checker:
             self._same_way(facts, by_clone, "played on and on a clone of the position before")
             self._check_end(line, facts, keys)
             look = examine(walked, self.attributes)
+            check_action_cells(walked)
             if isinstance(walked, State):
                 check_refusals(walked, facts, len(line))
                 check_text(walked, self.start)

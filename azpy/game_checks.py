@@ -522,3 +522,16 @@ def _list(reply: Any) -> list[int] | None:
 def _short(value: Any) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 200 else text[:197] + "..."
+
+
+def check_action_cells(game: Any) -> None:
+    """`action_cells`, where a game has them, are equal groups of its actions, each of a cell of its planes."""
+    cells: Any = getattr(game, "action_cells", None)
+    if cells is None:
+        return
+    _, height, width = game.obs_shape
+    most = height * width
+    whole = isinstance(cells, Sequence) and all(isinstance(cell, int) and 0 <= cell < most for cell in cells)
+    if not whole or not cells or game.num_actions % len(cells):
+        expected = f"equal groups of {game.num_actions} actions, each with one of {height} x {width} cells"
+        raise Broken("planes", f"action_cells {cells}", expected)

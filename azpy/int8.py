@@ -108,9 +108,9 @@ def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
         def get_next(self) -> dict[str, Any] | None:
             return next(self._batches, None)
 
-    with tempfile.TemporaryDirectory() as folder:
-        plain, twin = Path(folder) / "fp32.onnx", Path(folder) / "int8.onnx"
-        try:
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            plain, twin = Path(folder) / "fp32.onnx", Path(folder) / "int8.onnx"
             # Folds batch norm into the convolutions.
             quant_pre_process(onnx.load_from_string(model), plain, skip_symbolic_shape=True)
             graph = onnx.load(plain).graph
@@ -131,8 +131,12 @@ def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
                 nodes_to_exclude=sorted(exact),
             )
             return twin.read_bytes()
-        except Exception as error:  # neither package's exceptions share a base
-            raise ModelError(f"the model cannot be quantized: {first_line(error)}") from error
+    except OSError as error:
+        raise ModelError(
+            f"the model cannot be quantized: {error.strerror or error}; it takes space in {tempfile.gettempdir()}"
+        ) from error
+    except Exception as error:  # neither package's exceptions share a base
+        raise ModelError(f"the model cannot be quantized: {first_line(error)}") from error
 
 
 def _last_layers(graph: Any) -> set[str]:

@@ -8,7 +8,7 @@ state to save. Knows nothing of games, files or ONNX.
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +109,18 @@ class Learner:
         self._optimizer = torch.optim.AdamW(
             self._parameters.values(), lr=learning_rate, weight_decay=weight_decay, fused=True
         )
+
+    @classmethod
+    def of(cls, game: Any, spec: str, **options: Any) -> Self:
+        """A learner of an untrained network for a game.
+
+        Args:
+            game: any position of it, with `action_cells` or without.
+            spec: see `Network`.
+            options: as above.
+        """
+        cells = getattr(game, "action_cells", None)
+        return cls(game.obs_shape, game.num_actions, spec, action_cells=cells, **options)
 
     def fit(
         self,

@@ -63,7 +63,6 @@ class Lineup:
         evaluators: what plays, one a device; none until `publish` or `reopen`.
         model: the newest network's file, in float32; it may not play yet. Set for `reopen`.
         int8: its twin's, where that plays.
-        refused: why fp32 plays where something else is wanted, or "".
         building: what is to play next, where it is being made.
         earlier: networks of earlier iterations that play one side of some games, one a device, by checkpoint.
     """
@@ -74,13 +73,24 @@ class Lineup:
         self._settings, self._start, self._run, self._swap = settings, start, run, swap
         self._devices = settings.device_names
         self._precision = "fp32"  # of what plays on a GPU
-        self._not_faster = False  # where int8 is to be taken if it is
+        self._faster: bool | None = None  # whether int8 is, where it is to be taken if it is
+        self._refused = self._twin_refused = ""
+        self._newest = 0
         self.evaluators: list[OnnxEvaluator] = []
         self.model: bytes | None = None
         self.int8: bytes | None = None
-        self.refused = ""
         self.building: Building[_Ready] | None = None
         self.earlier: dict[int, list[OnnxEvaluator]] = {}
+
+    @property
+    def refused(self) -> str:
+        """Why fp32 plays where something else is wanted, or ""."""
+        return self._refused or ("" if self.int8 is not None else self._twin_refused)
+
+    @property
+    def needs_games(self) -> bool:
+        """Whether what plays is checked on games."""
+        return self._reduced != "fp32" or self._wants_int8
 
     @property
     def on_tensorrt(self) -> bool:
@@ -103,7 +113,7 @@ class Lineup:
         return ""
 
     def publish(
-        self, network: Network, iteration: int = 0, buffer: _core.ReplayBuffer | None = None
+        self, network: Network, iteration: int = 0, buffer: _core.ReplayBuffer | None = None, *, last: bool = False
     ) -> dict[str, float]:
         """Exports a network, checks the model against it, and has it play.
 
@@ -114,6 +124,7 @@ class Lineup:
             network: the newest.
             iteration: that it was fitted in, 0 before the first.
             buffer: games to check it on, if there are any.
+            last: it is to play no games, so that it needs no twin; deterministic runs may go on, and make one.
 
         Returns:
             What the checks found.
@@ -124,13 +135,15 @@ class Lineup:
         else:
             observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
             positions = held_out(buffer, iteration) if self._reduced != "fp32" else None
-        self.model = model
+        self.model, self._newest = model, iteration
         if self.on_tensorrt and self.evaluators:
             as_it_is = copy.deepcopy(network)
             self.building = Building(iteration, lambda: self._open_checked(model, as_it_is, observations, positions))
             return {}
         ready = self._open_checked(model, network, observations, positions)
         self._play(ready)
+        if last and not self._settings.deterministic:
+            return ready.checks
         return ready.checks | self._begin_twin(iteration, buffer)
 
     def reopen(self, network: Network, int8: bytes | None, iteration: int, buffer: _core.ReplayBuffer | None) -> None:
@@ -140,8 +153,9 @@ class Lineup:
             network: of the checkpoint.
             int8: its twin's, if there is one.
             iteration: of the checkpoint.
-            buffer: games to check it on, if there are any.
+            buffer: games to check it on, if there are any and it is to play.
         """
+        self._newest = iteration
         model, observations = self.model or b"", self._some_observations()
         positions = held_out(buffer, iteration) if buffer is not None and self._reduced != "fp32" else None
         try:
@@ -154,7 +168,7 @@ class Lineup:
             ready = self._open_checked(model, network, observations, positions, on_cuda=True)
         self._play(ready)
         if buffer is not None and self._wants_int8 and int8 is not None:
-            self._play(self._checked_twin(int8, held_out(buffer, iteration)))
+            self._play(self._checked_twin(lambda: int8, held_out(buffer, iteration)))
         elif buffer is not None:
             self._begin_twin(iteration, buffer)
 
@@ -171,9 +185,8 @@ class Lineup:
         if building is None:
             return {}
         ready = building.take()
-        if ready.int8 is not None:  # first, so that every network that plays is there for whoever repeats the games
-            self._run.add_twin(building.iteration, ready.int8)
-        self._play(ready)
+        if building.iteration == self._newest:  # else it took longer than to play and to fit, and would be a step back
+            self._play(ready)
         return ready.checks
 
     def choose_opponents(self, chosen: Sequence[int]) -> bool:
@@ -217,9 +230,16 @@ class Lineup:
                 file.unlink(missing_ok=True)
 
     def _play(self, ready: _Ready) -> None:
-        self.refused = ready.refused
         if not ready.evaluators:
+            self._twin_refused = ready.refused
             return
+        if ready.int8 is None:
+            self._refused = ready.refused  # that of a twin stands until one plays
+        else:
+            self._twin_refused = ""
+            # First, so that every network that plays is there for whoever repeats the games. A checkpoint that is yet
+            # to be written will have the twin.
+            self._run.add_twin(self._newest, ready.int8)
         self.evaluators, self._precision, self.int8 = ready.evaluators, ready.precision, ready.int8
         self._swap(self.evaluators)
 
@@ -231,13 +251,13 @@ class Lineup:
         """
         if not self._wants_int8 or buffer is None:
             return {}
+        if self.building is not None:
+            self._twin_refused = "an int8 model takes longer to make than an iteration: play more games in each"
+            return {}
         model, to_calibrate, to_check = self.model or b"", calibration(buffer, iteration), held_out(buffer, iteration)
 
         def make() -> _Ready:
-            try:
-                return self._checked_twin(to_int8(model, to_calibrate), to_check)
-            except ModelError as error:  # a layer that cannot be quantized
-                return _Ready([], {}, "fp32", f"int8 does not do: {error}")
+            return self._checked_twin(lambda: to_int8(model, to_calibrate), to_check)
 
         if not self._settings.deterministic:
             self.building = Building(iteration, make)
@@ -246,19 +266,28 @@ class Lineup:
         self._play(ready)
         return ready.checks
 
-    def _checked_twin(self, twin: bytes, positions: tuple[NDArray[np.float32], NDArray[np.bool_]]) -> _Ready:
+    def _checked_twin(
+        self, make: Callable[[], bytes], positions: tuple[NDArray[np.float32], NDArray[np.bool_]]
+    ) -> _Ready:
         """A twin that may play instead of the model that does, or none and why not."""
-        exact, evaluators = self.evaluators[0], self._open(twin)
+        exact = self.evaluators[0]
+        try:
+            twin = make()
+            evaluators = self._open(twin)
+        except ModelError as error:  # a layer that cannot be quantized, no space for its files
+            if self._settings.deterministic:  # what may be so once would make other games
+                raise
+            return _Ready([], {}, "fp32", f"int8 does not do: {error}")
         found = drift(exact, evaluators[0], *positions)
         checks = {"int8_policy": found.policy, "int8_value": found.value, "int8_agreement": found.agreement}
         if found.too_far:
             return _Ready([], checks, "fp32", f"the int8 model is too far from it: {found.too_far}")
-        if self._settings.precision == "auto":
-            faster = times_as_fast(exact, evaluators[0], positions[0][: self._settings.device_batch])
-            checks["int8_times_as_fast"] = faster
-            if faster < LEAST_TIMES_AS_FAST:
-                self._not_faster = True  # nor is the next one's, which is as large
-                return _Ready([], checks, "fp32", "")
+        if self._settings.precision == "auto" and self._faster is None:  # the next one's network is as large
+            times = times_as_fast(exact, evaluators[0], positions[0][: self._settings.device_batch])
+            checks["int8_times_as_fast"] = times
+            self._faster = times >= LEAST_TIMES_AS_FAST
+        if self._faster is False:
+            return _Ready([], checks, "fp32", "")
         return _Ready(evaluators, checks, "fp32", "", twin)
 
     def _open_checked(
@@ -311,7 +340,7 @@ class Lineup:
     def _wants_int8(self) -> bool:
         if self._settings.precision != "auto":
             return self._settings.precision == "int8"
-        return self.on_cpu and not self._settings.deterministic and not self._not_faster
+        return self.on_cpu and not self._settings.deterministic and self._faster is not False
 
     @property
     def _reduced(self) -> str:

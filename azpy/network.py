@@ -6,6 +6,7 @@ to compare with is handed in), search or files.
 """
 
 import logging
+import operator
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -43,8 +44,6 @@ class _GameShape(Protocol):
     def obs_shape(self) -> tuple[int, int, int]: ...
     @property
     def num_actions(self) -> int: ...
-    @property
-    def action_cells(self) -> Sequence[int] | None: ...
 
 
 class _Residual(nn.Module):
@@ -91,7 +90,10 @@ class Network(nn.Module):
         self.obs_shape = (int(obs_shape[0]), int(obs_shape[1]), int(obs_shape[2]))
         self.num_actions = int(num_actions)
         self.spec = spec
-        self.action_cells = None if action_cells is None else tuple(action_cells)
+        try:
+            self.action_cells = None if action_cells is None else tuple(operator.index(cell) for cell in action_cells)
+        except TypeError as error:
+            raise SettingsError(f"action_cells must be whole numbers, got {action_cells!r}") from error
         planes, height, columns = self.obs_shape
         cells = height * columns
         if self.action_cells is not None:
@@ -126,10 +128,10 @@ class Network(nn.Module):
         """An untrained network for a game.
 
         Args:
-            game: any position of it.
+            game: any position of it, with `action_cells` or without.
             spec: as above.
         """
-        return cls(game.obs_shape, game.num_actions, spec, game.action_cells)
+        return cls(game.obs_shape, game.num_actions, spec, getattr(game, "action_cells", None))
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """Maps observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move."""
@@ -216,8 +218,11 @@ class _ByCell(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         count, height, width = x.shape[1:]
         by_cell = x.permute(0, 2, 3, 1).contiguous().view(-1, height * width, count)
-        picked: Tensor = by_cell[:, self._cells]
-        return picked.view(-1, len(self._cells) * count)
+        # Not by_cell[:, cells]: ONNX Runtime's kernel for that reads memory of the host when a CUDA graph replays it.
+        return torch.index_select(by_cell, 1, self._cells).view(-1, len(self._cells) * count)
+
+    def extra_repr(self) -> str:
+        return f"cells={self._cells.tolist()}"  # what tells two networks apart looks at this
 
 
 def _head(channels: int, cells: int) -> list[nn.Module]:

@@ -145,13 +145,7 @@ def _untrained_model(run: StoredRun) -> tuple[bytes, str]:
         from azpy.network import to_onnx
 
         settings, start = run.settings, run.start
-        learner = Learner(
-            start.obs_shape,
-            start.num_actions,
-            settings.network,
-            action_cells=start.action_cells,
-            seed=settings.seed,
-        )
+        learner = Learner.of(start, settings.network, seed=settings.seed)
         return to_onnx(learner.averaged), ""
     except MissingPackageError as error:
         return b"", f" (the untrained network cannot be tried: {error})"

@@ -45,17 +45,12 @@ def check_text(state: State, start: State) -> None:
 
 
 def check_planes(state: State) -> None:
-    """The position's planes hold what `plane_divisors` says, and there are as many actions as it says."""
+    """The position's planes hold what `plane_divisors` says, and no more actions are legal than it says."""
     if state.turn < 0:
         return
     legal, most = len(state.legal_actions()), state.most_legal_actions
     if legal > most:
         raise Broken("planes", f"{legal} legal actions", f"at most {most}, as most_legal_actions says")
-    _, height, width = state.obs_shape
-    cells = state.action_cells
-    if cells is not None and (not cells or state.num_actions % len(cells) or max(cells) >= height * width):
-        got = f"action_cells of {len(cells)} groups, up to cell {max(cells, default=0)}"
-        raise Broken("planes", got, f"equal groups of {state.num_actions} actions on {height} x {width} cells")
     if state.plane_divisors is None:
         return
     divisors = np.array(state.plane_divisors, np.float32)

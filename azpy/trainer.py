@@ -94,11 +94,9 @@ class Trainer:
         self._budget = Budget(settings, len(_OPPONENTS))
         self._start = make_position(settings.game)
         self._cores = use_threads(single=settings.deterministic)
-        self._learner = Learner(
-            self._start.obs_shape,
-            self._start.num_actions,
+        self._learner = Learner.of(
+            self._start,
             settings.network,
-            action_cells=self._start.action_cells,
             learning_rate=settings.learning_rate,
             weight_decay=settings.weight_decay,
             seed=settings.seed,
@@ -174,7 +172,8 @@ class Trainer:
             if lineup.model is None:
                 lineup.publish(self._learner.averaged)
             else:
-                is_checked = self._settings.precision != "fp32" and self._window.positions
+                goes_on = not self._budget.is_over(self._iteration)
+                is_checked = lineup.needs_games and goes_on and self._window.positions
                 buffer = self._window.buffer(self._start) if is_checked else None
                 lineup.reopen(self._learner.averaged, self._twin, self._iteration, buffer)
         notices = list(self._run.notices)
@@ -327,8 +326,9 @@ class Trainer:
                     reported = time.monotonic()
                     yield Fitted(iteration, taken, steps, policy, value)
         with self._time.stage("exporting"):
-            yield from self._change_over(wait=True)  # one at a time
-            checks = self._lineup.publish(self._learner.averaged, iteration, buffer)
+            yield from self._change_over(wait=self._lineup.on_tensorrt)  # one engine at a time
+            last = self._budget.is_over(iteration)
+            checks = self._lineup.publish(self._learner.averaged, iteration, buffer, last=last)
         if self._lineup.building is not None and self._lineup.on_tensorrt:
             yield BeingBuilt(iteration, 0.0, waited_for=False)
         metrics |= {"steps": steps, "policy_loss": policy, "value_loss": value} | checks
@@ -348,6 +348,8 @@ class Trainer:
         except DeviceError as error:
             problem = str(error)
             found["problem"] = problem
+        if self._lineup.refused:
+            found["refused"] = self._lineup.refused
         # A row of its own: it is done in the midst of the next iteration, or after the last one.
         row = {"kind": "built", "iteration": building.iteration, "build_seconds": building.seconds, **found}
         self._note(row | {"seconds": self._budget.elapsed()})
@@ -356,7 +358,7 @@ class Trainer:
 
     def _match(self, last: bool) -> Iterator[Event]:
         """The newest model against each opponent it has not met yet, on the same openings every time."""
-        yield from self._change_over(wait=True)
+        yield from self._change_over(wait=self._lineup.on_tensorrt)
         with self._time.stage("matches"):
             yield from self._play_matches(last)
 

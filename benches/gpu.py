@@ -132,7 +132,8 @@ def opinionated(network: Network) -> Network:
             if isinstance(module, torch.nn.BatchNorm2d) and not module.weight.any():
                 module.weight.fill_(0.3)
         for head in (network.policy, network.value):
-            head[-1].weight.mul_(30.0)
+            last: Any = [module for module in head.modules() if hasattr(module, "weight")][-1]
+            last.weight.mul_(30.0)
     return network
 
 

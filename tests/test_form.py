@@ -418,11 +418,10 @@ def test_without_onnx_batches_travel_as_before_and_it_is_said(monkeypatch: pytes
 class Claims:
     """A position with one plane, and what its game says of it."""
 
-    def __init__(self, plane: list[float], divisors: list[int] | None, most: int = 2, cells: Any = None) -> None:
+    def __init__(self, plane: list[float], divisors: list[int] | None, most: int = 2) -> None:
         self._plane = np.array(plane, np.float32)[None, None]
         self.obs_shape, self.turn = self._plane.shape, 0
         self.plane_divisors, self.most_legal_actions = divisors, most
-        self.num_actions, self.action_cells = 2, cells
 
     def legal_actions(self) -> list[int]:
         return [0, 1]
@@ -443,9 +442,6 @@ class Claims:
         (Claims([0.0], [0]), "plane_divisors [0]"),
         (Claims([0.0], [1, 1]), "plane_divisors [1, 1]"),
         (Claims([0.0], [1], most=1), "2 legal actions"),
-        (Claims([0.0, 0.0], [1], cells=[1, 0]), None),
-        (Claims([0.0, 0.0], [1], cells=[2, 0]), "action_cells of 2 groups, up to cell 2"),
-        (Claims([0.0, 0.0], [1], cells=[0, 0, 0]), "action_cells of 3 groups"),
     ],
 )
 def test_false_claims_of_a_game_are_found(claims: Any, said: str | None) -> None:

@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 import azpy
 from azpy.errors import DeviceError, ModelError
 from azpy.learner import Learner
-from azpy.network import Network
+from azpy.network import Network, to_onnx
 from azpy.onnx import OnnxEvaluator
 from azpy.probe_model import probe_model
 from azpy.providers import BUCKETS, Device, misplaced
@@ -94,6 +94,21 @@ def test_an_evaluator_repeats_itself(cuda: OnnxEvaluator) -> None:
 
 
 @pytest.mark.parametrize("cuda_graph", [False, True])
+def test_a_policy_head_by_cell_says_the_same(cuda_graph: bool) -> None:
+    game = azpy.make_game("chess")
+    model = to_onnx(Network.of(game, "1x32"))
+    exact = OnnxEvaluator(model, game=game)
+    evaluator = OnnxEvaluator(model, "cuda", game=game, cuda_graph=cuda_graph)
+    rng = np.random.default_rng(0)
+    for rows in (1, 7, 64, 7):  # replayed, too
+        observations = rng.integers(0, 2, (rows, *game.obs_shape)).astype(np.float32)
+        for ours, theirs in zip(
+            evaluator.evaluate_batch(observations), exact.evaluate_batch(observations), strict=True
+        ):
+            assert np.abs(ours - theirs).max() < 1e-4
+
+
+@pytest.mark.parametrize("cuda_graph", [False, True])
 def test_forks_answer_at_the_same_time(cuda_graph: bool, cpu: OnnxEvaluator) -> None:
     evaluator = OnnxEvaluator(MODEL, "cuda", cuda_graph=cuda_graph)
     forks = [evaluator, evaluator.fork(), evaluator.fork()]
@@ -131,7 +146,6 @@ def test_tf32_is_near_fp32(cpu: OnnxEvaluator) -> None:
 
 
 def test_the_exported_network_runs_on_cuda_whole() -> None:
-    from azpy.network import to_onnx
     from azpy.providers import provider_options
     from azpy.sessions import import_onnxruntime, nodes_by_provider, open_on_gpu
 
@@ -442,7 +456,6 @@ def test_cuda_in_half_precision_is_near_fp32(
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_our_network_in_half_precision_runs_on_cuda_whole(precision: str) -> None:
     from azpy.half import to_half
-    from azpy.network import to_onnx
     from azpy.providers import provider_options
     from azpy.sessions import import_onnxruntime, nodes_by_provider, open_on_gpu
 

@@ -4,6 +4,7 @@ import json
 import math
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -188,46 +189,60 @@ def networks_of(path: Path, iteration: int) -> list[list[int]]:
     return [record.networks.tolist() for _, record in StoredRun(path).games([iteration])]
 
 
-BESIDE: dict[str, Any] = {"deterministic": False, "games_per_iteration": 300, "iterations": 2}
+BESIDE: dict[str, Any] = {"deterministic": False, "games_per_iteration": 250, "passes": 1.0, "iterations": 2}
+
+
+def train_with_twins(path: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Iterator[Any]:
+    """The events of a run in which every twin is ready after ten games of the next iteration."""
+    monkeypatch.setattr("azpy.selfplay.EVENT_SECONDS", 0.0)
+    with Trainer(Settings(**SMALL | BESIDE | changes), path) as trainer:
+        for event in trainer.run():
+            building = trainer._lineup.building
+            if isinstance(event, Played) and event.games >= 10 and building is not None:
+                assert trainer._self_play is not None
+                trainer._self_play.pause()
+                building.wait()
+                trainer._self_play.resume()
+            yield event
 
 
 def test_the_model_plays_until_its_twin_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    may_be_made, builders = threading.Event(), list[str]()
+    builders = list[str]()
 
-    def slow(model: bytes, observations: NDArray[np.float32]) -> bytes:
+    def noted(model: bytes, observations: NDArray[np.float32]) -> bytes:
         builders.append(threading.current_thread().name)
-        assert may_be_made.wait(60)
         return to_int8(model, observations)
 
-    monkeypatch.setattr("azpy.lineup.to_int8", slow)
-    with Trainer(Settings(**SMALL | BESIDE), tmp_path) as trainer:
-        for event in trainer.run():
-            if isinstance(event, Played) and event.iteration == 2 and event.games >= 10:
-                may_be_made.set()
-    assert builders == ["azpy-building"] * 2
-    first, last = (read_checkpoint(tmp_path / f"checkpoints/{n:06d}") for n in (1, 2))
+    monkeypatch.setattr("azpy.lineup.to_int8", noted)
+    list(train_with_twins(tmp_path, monkeypatch, iterations=3))
+    assert builders == ["azpy-building"] * 2  # the last model plays no games
+    first, second, last = (read_checkpoint(tmp_path / f"checkpoints/{n:06d}") for n in (1, 2, 3))
     assert first.int8 is not None
-    assert last.int8 is not None  # made ready before the last match
-    model, twin = network_id(first.onnx), network_id(first.int8)
-    games = networks_of(tmp_path, 2)
+    assert second.int8 is not None
+    assert last.int8 is None
     (untrained,) = {one for networks in networks_of(tmp_path, 1) for one in networks} - {0}
-    order = [untrained, model, twin]
+    models = [first.onnx, first.int8, second.onnx, second.int8]
+    order = [untrained, *map(network_id, models)]
+    games = networks_of(tmp_path, 2) + networks_of(tmp_path, 3)
     searched = [[one for one in networks if one] for networks in games]
     assert all(networks == sorted(networks, key=order.index) for networks in searched)
-    assert sum(set(networks) - {0} == {model} for networks in games) >= 5
-    assert any(set(networks) - {0} == {twin} for networks in games)
+    assert {order[1], order[2]} <= {one for networks in searched for one in networks}
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     built = [row for row in rows if row["kind"] == "built"]
     assert [row["iteration"] for row in built] == [1, 2]
     assert all(0 < row["int8_policy"] < Drift.MOST_POLICY and row["build_seconds"] > 0 for row in built)
     assert not [name for name in rows[0] if name.startswith("int8")]
-    for _, record in StoredRun(tmp_path).games([2]):
-        if set(record.networks.tolist()) - {0} == {twin}:
+    train(tmp_path, **BESIDE | {"iterations": 3})  # there is nothing left to do
+    assert (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").count('"built"') == 2
+    for _, record in StoredRun(tmp_path).games([2, 3]):
+        if set(record.networks.tolist()) - {0} == {order[2]}:
             assert repeat_game(StoredRun(tmp_path), record).difference is None
             break
 
 
-def test_a_twin_that_was_not_ready_in_time_is_made_when_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_twin_that_was_not_ready_in_time_is_made_when_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Trainer(Settings(**SMALL | BESIDE), tmp_path) as trainer:
         for event in trainer.run():
             if isinstance(event, Saved):
@@ -236,13 +251,82 @@ def test_a_twin_that_was_not_ready_in_time_is_made_when_the_run_goes_on(tmp_path
     assert read_checkpoint(checkpoint).int8 is None
     (checkpoint / "model.int8.onnx").write_bytes(b"half of")  # killed before the manifest had it
     assert read_player(checkpoint) == read_checkpoint(checkpoint).onnx
-    events = train(tmp_path, **BESIDE)
+    events = list(train_with_twins(tmp_path, monkeypatch, iterations=3))
     started = next(event for event in events if isinstance(event, Started))
     assert "(int8 once a twin of it passes its check)" in started.evaluator
     twin = read_checkpoint(checkpoint).int8
     assert twin is not None
     assert read_player(checkpoint) == twin
-    assert network_id(twin) in {one for networks in networks_of(tmp_path, 2) for one in networks}
+    games = networks_of(tmp_path, 2) + networks_of(tmp_path, 3)
+    assert network_id(twin) in {one for networks in games for one in networks}
+
+
+def said(events: list[Any]) -> set[str]:
+    return {event.advice or "" for event in events if isinstance(event, Saved)}
+
+
+def test_what_keeps_a_twin_from_playing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(model: bytes, observations: NDArray[np.float32]) -> bytes:
+        raise ModelError("no space left in /nowhere")
+
+    monkeypatch.setattr("azpy.lineup.to_int8", fails)
+    events = list(train_with_twins(tmp_path, monkeypatch, iterations=3))
+    assert any("fp32 plays, as int8 does not do: no space left in /nowhere" in text for text in said(events))
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {row["refused"] for row in rows if row["kind"] == "built"} == {"int8 does not do: no space left in /nowhere"}
+    with pytest.raises(ModelError, match="no space left"):  # what chance decides is not a deterministic run
+        train(tmp_path / "deterministic")
+
+
+def test_a_twin_that_takes_longer_than_an_iteration_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_be_made, made = threading.Event(), list[str]()
+
+    def slow(model: bytes, observations: NDArray[np.float32]) -> bytes:
+        made.append("one")
+        assert may_be_made.wait(60)
+        return to_int8(model, observations)
+
+    monkeypatch.setattr("azpy.lineup.to_int8", slow)
+    with Trainer(Settings(**SMALL | BESIDE | {"games_per_iteration": 30, "iterations": 3}), tmp_path) as trainer:
+        for event in trainer.run():
+            if isinstance(event, Saved) and event.iteration == 2:
+                assert "an int8 model takes longer to make than an iteration" in (event.advice or "")
+                may_be_made.set()
+    assert made == ["one"]
+    assert not list(tmp_path.glob("checkpoints/000001/model.int8.onnx"))
+    networks = {one for n in (2, 3) for networks in networks_of(tmp_path, n) for one in networks} - {0}
+    assert networks <= {network_id(read_checkpoint(tmp_path / f"checkpoints/{n:06d}").onnx) for n in (1, 2)} | {
+        one for networks in networks_of(tmp_path, 1) for one in networks
+    }
+
+
+def test_a_twin_that_cannot_be_opened_here_does_not_stop_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = tmp_path / "checkpoints/000001/model.int8.onnx"
+    for _ in train_with_twins(tmp_path, monkeypatch):
+        if twin.exists():
+            break
+
+    class Elsewhere(OnnxEvaluator):
+        def __init__(self, model: bytes, *rest: Any, **options: Any) -> None:
+            if b"DequantizeLinear" in model:
+                raise ModelError("no such kernel")
+            super().__init__(model, *rest, **options)
+
+    monkeypatch.setattr("azpy.lineup.OnnxEvaluator", Elsewhere)
+    events = train(tmp_path, **BESIDE)
+    started = next(event for event in events if isinstance(event, Started))
+    assert any("fp32 plays, as int8 does not do: no such kernel" in notice for notice in started.notices)
+
+
+def test_games_of_a_run_that_goes_on_in_int8_can_be_repeated(tmp_path: Path) -> None:
+    train(tmp_path, iterations=1, precision="fp32")
+    train(tmp_path, iterations=2)
+    run = StoredRun(tmp_path)
+    assert repeat_game(run, next(record for _, record in run.games([2]))).difference is None
 
 
 def test_a_twin_is_checked_where_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,11 +351,11 @@ def test_auto_takes_int8_where_it_is_faster(
         return times
 
     monkeypatch.setattr("azpy.lineup.times_as_fast", as_fast)
-    events = train(tmp_path, **BESIDE | {"precision": "auto", "games_per_iteration": 40, "iterations": 3})
+    events = list(train_with_twins(tmp_path, monkeypatch, precision="auto", iterations=3))
     started = next(event for event in events if isinstance(event, Started))
     assert "(int8 once a twin of it passes its check and is faster here)" in started.evaluator
-    assert asked == ([8, 8, 8] if plays else [8])  # rows as in self-play; once is enough to know
-    assert (read_checkpoint(tmp_path / "checkpoints/000003").int8 is not None) == plays
+    assert asked == [8]  # rows as in self-play; once is enough to know
+    assert (tmp_path / "checkpoints/000002/model.int8.onnx").exists() == plays
     assert not any("int8" in (event.advice or "") for event in events if isinstance(event, Saved))
 
 

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 import azpy.network
 from azpy.errors import ModelError, SettingsError
+from azpy.learner import Learner
 from azpy.network import Network, check_parity, load_arrays, parity, to_arrays, to_onnx
 from azpy.onnx import OnnxEvaluator
+from azpy.torch_evaluator import TorchEvaluator
 
 SHAPES = [((2, 3, 3), 9, "2x16"), ((5, 1, 1), 3, "2x32"), ((3, 1, 4), 4, "1x16"), ((2, 3, 3), 9, "0x16")]
 
@@ -105,6 +107,31 @@ def test_one_policy_head_for_all_cells(planes: int, cells: Sequence[int]) -> Non
     expected = by_hand(network, observations)
     assert np.abs(network(torch.from_numpy(observations))[0].detach().numpy() - expected).max() < 1e-4
     assert np.abs(OnnxEvaluator(to_onnx(network)).evaluate_batch(observations)[0] - expected).max() < 1e-4
+    # A CUDA graph cannot hold GatherND: its kernel reads the host's memory.
+    assert "GatherND" not in {node.op_type for node in onnx.load_from_string(to_onnx(network)).graph.node}
+
+
+def test_action_cells_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(SettingsError, match="must be whole numbers"):
+        Network((3, 3, 4), 60, "1x16", [0.5])  # type: ignore[list-item]
+
+
+def test_networks_and_learners_of_games_that_say_nothing_of_cells() -> None:
+    class Bare:
+        obs_shape, num_actions = (3, 2, 2), 4
+
+    class Cells(Bare):
+        action_cells = (3, 1)
+
+    for game, expected in ((Bare(), None), (Cells(), (3, 1))):
+        assert Network.of(game, "1x8").action_cells == expected
+        assert Learner.of(game, "1x8").network.action_cells == expected
+
+
+def test_networks_that_differ_in_their_cells_alone_have_other_ids() -> None:
+    one, other = (Network((3, 2, 2), 4, "1x8", cells) for cells in ((0, 1), (1, 0)))
+    load_arrays(other, to_arrays(one))
+    assert TorchEvaluator(one).network_id != TorchEvaluator(other).network_id
 
 
 @pytest.mark.parametrize(

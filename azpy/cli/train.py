@@ -157,15 +157,14 @@ def _tuned(settings: Settings, given: set[str]) -> Settings:
 
     start, precision = make_position(settings.game), settings.precision
     model = to_onnx(Network.of(start, settings.network))
-    if precision in ("int8", "auto"):
-        if precision == "int8" or (settings.device == "cpu" and not settings.deterministic):
-            shape = (max(_NOISE_ROWS, settings.device_batch), *start.obs_shape)
-            noise = np.random.default_rng(0).integers(0, 2, shape).astype(np.float32)
-            twin = to_int8(model, noise[:_NOISE_ROWS])  # as fast as one that was calibrated on positions
-            faster = times_as_fast(OnnxEvaluator(model), OnnxEvaluator(twin), noise[: settings.device_batch])
-            model = twin if precision == "int8" or faster >= LEAST_TIMES_AS_FAST else model
-        precision = "fp32"
-    evaluators = [OnnxEvaluator(model, device, game=start, precision=precision) for device in settings.device_names]
+    options: dict[str, Any] = {"game": start, "precision": "fp32" if precision in ("int8", "auto") else precision}
+    evaluators = [OnnxEvaluator(model, device, **options) for device in settings.device_names]
+    if precision in ("int8", "auto") and evaluators[0].device == "cpu":
+        shape = (max(_NOISE_ROWS, settings.device_batch), *start.obs_shape)
+        noise = np.random.default_rng(0).integers(0, 2, shape).astype(np.float32)
+        twin = OnnxEvaluator(to_int8(model, noise[:_NOISE_ROWS]), game=start)  # as fast as one made for positions
+        if precision == "int8" or times_as_fast(evaluators[0], twin, noise) >= LEAST_TIMES_AS_FAST:
+            evaluators = [twin]
     print(f"tuning for a minute: {on_devices(evaluators)}, positions/s answered in self-play", flush=True)
     trials = tune(start, evaluators, settings, given)
     for best in trials:
