@@ -192,13 +192,16 @@ def networks_of(path: Path, iteration: int) -> list[list[int]]:
 BESIDE: dict[str, Any] = {"deterministic": False, "games_per_iteration": 250, "passes": 1.0, "iterations": 2}
 
 
-def train_with_twins(path: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Iterator[Any]:
-    """The events of a run in which every twin is ready after ten games of the next iteration."""
+def train_with_twins(
+    path: Path, monkeypatch: pytest.MonkeyPatch, until: threading.Event | None = None, **changes: Any
+) -> Iterator[Any]:
+    """The events of a run in which every twin is ready after ten games of the next iteration, once `until` is set."""
     monkeypatch.setattr("azpy.selfplay.EVENT_SECONDS", 0.0)
     with Trainer(Settings(**SMALL | BESIDE | changes), path) as trainer:
         for event in trainer.run():
             building = trainer._lineup.building
-            if isinstance(event, Played) and event.games >= 10 and building is not None:
+            now = until is None or until.is_set()
+            if isinstance(event, Played) and event.games >= 10 and building is not None and now:
                 assert trainer._self_play is not None
                 trainer._self_play.pause()
                 building.wait()
@@ -289,11 +292,10 @@ def test_a_twin_that_takes_longer_than_an_iteration_is_not_waited_for(
         return to_int8(model, observations)
 
     monkeypatch.setattr("azpy.lineup.to_int8", slow)
-    with Trainer(Settings(**SMALL | BESIDE | {"games_per_iteration": 30, "iterations": 3}), tmp_path) as trainer:
-        for event in trainer.run():
-            if isinstance(event, Saved) and event.iteration == 2:
-                assert "an int8 model takes longer to make than an iteration" in (event.advice or "")
-                may_be_made.set()
+    for event in train_with_twins(tmp_path, monkeypatch, iterations=3, until=may_be_made):
+        if isinstance(event, Saved) and event.iteration == 2:
+            assert "an int8 model takes longer to make than an iteration" in (event.advice or "")
+            may_be_made.set()
     assert made == ["one"]
     assert not list(tmp_path.glob("checkpoints/000001/model.int8.onnx"))
     networks = {one for n in (2, 3) for networks in networks_of(tmp_path, n) for one in networks} - {0}
