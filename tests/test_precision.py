@@ -102,7 +102,7 @@ def test_a_model_that_cannot_be_had_in_it_plays_in_fp32(
     events = train(tmp_path, iterations=1)
     (advice,) = (event.advice or "" for event in events if isinstance(event, Saved))
     assert f"fp32 plays, as fp16 does not do: {error}" in advice
-    started = next(event for event in train(tmp_path, iterations=1) if isinstance(event, Started))
+    started = next(event for event in train(tmp_path, iterations=2) if isinstance(event, Started))
     assert f"fp32 plays, as fp16 does not do: {error}" in started.notices
 
 

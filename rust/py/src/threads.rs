@@ -43,12 +43,27 @@ pub(crate) fn stop_at_exit(open: &Arc<dyn Stop>) {
     opened.all.push(Arc::downgrade(open));
 }
 
+/// A thread that goes on, or is about to begin: the interpreter's end waits for it.
+pub(crate) struct Counted;
+
+impl Counted {
+    pub(crate) fn new() -> Self {
+        THREADS.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        // Never below 0, which would be waited for: in a forked process the first thread may be counted before the reset.
+        let _ = THREADS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |threads| threads.checked_sub(1));
+    }
+}
+
 /// Runs a thread's whole life: it meets the interpreter once, not once a batch.
 pub(crate) fn attached_once(body: &mut (dyn FnMut() + Send)) {
-    THREADS.fetch_add(1, Ordering::SeqCst);
+    let _counted = Counted::new();
     Python::attach(|py| py.detach(body));
-    // Never below 0, which would be waited for: in a forked process the first thread may be counted before the reset.
-    let _ = THREADS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |threads| threads.checked_sub(1));
 }
 
 /// Repeats `step`, without the GIL, until it gives something; looks for Ctrl-C in between.
