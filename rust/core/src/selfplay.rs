@@ -38,9 +38,13 @@ pub struct Layout {
     pub first_game: u64,
     /// Games to play; `None`: for ever.
     pub games: Option<u64>,
-    /// Runs a pipeline's whole life, for owners whose evaluators want something set up once a thread.
-    pub inside: fn(&mut (dyn FnMut() + Send)),
+    /// Called before a pipeline's thread begins; what it gives runs the thread's whole life, for owners who count threads
+    /// or whose evaluators want something set up once in each.
+    pub inside: fn() -> Inside,
 }
+
+/// Runs what it is given, once.
+pub type Inside = Box<dyn FnOnce(&mut (dyn FnMut() + Send)) + Send>;
 
 /// Why self-play stopped.
 #[derive(Debug)]
@@ -197,7 +201,7 @@ where
                 began: Instant::now(),
             };
             let shared = selfplay.shared.clone();
-            let inside = layout.inside;
+            let inside = (layout.inside)();
             let thread = std::thread::Builder::new()
                 .name(format!("azpy-pipeline-{index}"))
                 .spawn(move || {

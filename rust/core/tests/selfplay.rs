@@ -22,7 +22,7 @@ use common::selfplay::{Network, all, config, start, toy};
 fn games_depend_on_the_seed_and_their_id_alone() {
     let toy = toy();
     let play = |slots, pipelines, threads, cache: bool| {
-        let layout = Layout { slots, first_game: 5, games: Some(40), inside: |body| body() };
+        let layout = Layout { slots, first_game: 5, games: Some(40), inside: || Box::new(|body| body()) };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
         let networks = vec![vec![Network::new(3)]; pipelines];
         let workers = Workers::new(threads).unwrap();
@@ -56,7 +56,7 @@ fn no_option_makes_games_depend_on_the_layout() {
         ..config()
     };
     let play = |slots, pipelines, threads, cache: bool| {
-        let layout = Layout { slots, first_game: 5, games: Some(60), inside: |body| body() };
+        let layout = Layout { slots, first_game: 5, games: Some(60), inside: || Box::new(|body| body()) };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
         let workers = Workers::new(threads).unwrap();
         let play = SelfPlay::start(&toy, config.clone(), &layout, vec![networks.clone(); pipelines], &workers, cache);
@@ -144,7 +144,7 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
         let search = SearchConfig { root_noise, eval_batch: 2, ..SearchConfig::default() };
         let config = SelfPlayConfig { search, simulations: 6, opening_plies: 0, resign, tree_reuse: false, ..config() };
         let config = SelfPlayConfig { full_search_share, ..config };
-        let layout = Layout { slots: 2, first_game: 0, games: Some(2), inside: |body| body() };
+        let layout = Layout { slots: 2, first_game: 0, games: Some(2), inside: || Box::new(|body| body()) };
         let play = SelfPlay::start(&toy, config, &layout, vec![vec![Known(value)]], &Workers::Serial, None).unwrap();
         let record = loop {
             if let Some(record) = play.next(Duration::from_secs(5)).unwrap() {

@@ -111,8 +111,12 @@ fn networks() -> Vec<Network> {
 }
 
 fn against(networks: &[Network], start: &Toy, config: SelfPlayConfig, games: Range<u64>) -> SelfPlay<Network, Toy> {
-    let layout =
-        Layout { slots: 8, first_game: games.start, games: Some(games.end - games.start), inside: |body| body() };
+    let layout = Layout {
+        slots: 8,
+        first_game: games.start,
+        games: Some(games.end - games.start),
+        inside: || Box::new(|body| body()),
+    };
     let networks = vec![networks.to_vec(); 2];
     SelfPlay::start(start, config, &layout, networks, &Workers::new(2).unwrap(), None).unwrap()
 }

@@ -28,7 +28,7 @@ use crate::hosted::{AnyState, Fault, Hosted};
 use crate::result::{SearchResult, Session};
 use crate::settings;
 use crate::state::any_state;
-use crate::threads::{Counted, Stop, attached_once, stop_at_exit, wait};
+use crate::threads::{Stop, attached_once, stop_at_exit, wait};
 
 /// Requests whose times the percentiles are of: the last so many.
 const TIMES_KEPT: usize = 4096;
@@ -141,14 +141,10 @@ impl<G: Hosted> Server<G> {
         });
         stop_at_exit(&(server.clone() as Arc<dyn Stop>));
         let shared = server.clone();
-        // From here on: an interpreter that ends before the thread has begun would leave it nothing to meet.
-        let counted = Counted::new();
+        let inside = attached_once();
         let thread = std::thread::Builder::new()
             .name("azpy-serving".into())
-            .spawn(move || {
-                attached_once(&mut || shared.run(&mut serving, &mut evaluator));
-                drop(counted);
-            })
+            .spawn(move || inside(&mut || shared.run(&mut serving, &mut evaluator)))
             .map_err(|error| PyOSError::new_err(format!("cannot start a thread: {error}")))?;
         let _ = server.thread.set(thread);
         Ok(server)

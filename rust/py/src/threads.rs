@@ -1,9 +1,10 @@
 //! Threads that go on in the background: how they meet the interpreter, and how they end before it does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use azpy_core::selfplay::Inside;
 use pyo3::prelude::*;
 
 /// How long to wait without looking for Ctrl-C.
@@ -27,27 +28,29 @@ static OPEN: Mutex<Open> = Mutex::new(Open { process: 0, all: Vec::new() });
 /// Threads there are, those of dropped owners included.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// Has `open` stopped as the interpreter exits, if it is still there.
-pub(crate) fn stop_at_exit(open: &Arc<dyn Stop>) {
+/// What there is in this process: what the one that was forked had going goes on there alone.
+fn opened() -> MutexGuard<'static, Open> {
     let mut opened = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if opened.process != std::process::id() {
-        // What the process that was forked had going goes on there alone. In a process that was not, threads that were
-        // just begun may be counted already.
-        if opened.process != 0 {
-            opened.all.clear();
-            THREADS.store(0, Ordering::SeqCst);
-        }
-        opened.process = std::process::id();
+        *opened = Open { process: std::process::id(), all: Vec::new() };
+        THREADS.store(0, Ordering::SeqCst);
     }
+    opened
+}
+
+/// Has `open` stopped as the interpreter exits, if it is still there.
+pub(crate) fn stop_at_exit(open: &Arc<dyn Stop>) {
+    let mut opened = opened();
     opened.all.retain(|other| other.strong_count() > 0);
     opened.all.push(Arc::downgrade(open));
 }
 
 /// A thread that goes on, or is about to begin: the interpreter's end waits for it.
-pub(crate) struct Counted;
+struct Counted;
 
 impl Counted {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
+        let _opened = opened(); // a new process counts from 0
         THREADS.fetch_add(1, Ordering::SeqCst);
         Self
     }
@@ -55,15 +58,18 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // Never below 0, which would be waited for: in a forked process the first thread may be counted before the reset.
-        let _ = THREADS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |threads| threads.checked_sub(1));
+        THREADS.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Runs a thread's whole life: it meets the interpreter once, not once a batch.
-pub(crate) fn attached_once(body: &mut (dyn FnMut() + Send)) {
-    let _counted = Counted::new();
-    Python::attach(|py| py.detach(body));
+/// To run a thread's whole life: it meets the interpreter once, not once a batch. It is counted from here on: where the
+/// interpreter ended before it has begun, there would be nothing to meet.
+pub(crate) fn attached_once() -> Inside {
+    let counted = Counted::new();
+    Box::new(move |body| {
+        Python::attach(|py| py.detach(body));
+        drop(counted);
+    })
 }
 
 /// Repeats `step`, without the GIL, until it gives something; looks for Ctrl-C in between.
@@ -80,13 +86,7 @@ pub(crate) fn wait<T: Send>(py: Python<'_>, mut step: impl FnMut() -> PyResult<O
 #[pyfunction]
 pub(crate) fn close_all(py: Python<'_>) {
     py.detach(|| {
-        let all = {
-            let mut opened = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-            if opened.process != std::process::id() {
-                return;
-            }
-            std::mem::take(&mut opened.all)
-        };
+        let all = std::mem::take(&mut opened().all);
         let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
         all.iter().for_each(|open| open.stop());
         // An evaluator that never returns must not keep the interpreter for ever.
