@@ -106,6 +106,9 @@ def test_the_old_network_plays_on_until_the_new_one_is_ready(tmp_path: Path, eng
                 engines.may_open.set()  # not before some games of iteration 2 are there
             if isinstance(event, Built) and event.iteration == 1:
                 engines.dismissed = engines.opened[0]
+                engines.may_open.clear()  # the third is not ready before the second has played
+            if isinstance(event, BeingBuilt) and event.waited_for and event.iteration == 2:
+                engines.may_open.set()
     built = [event for event in events if isinstance(event, Built)]
     assert [(event.iteration, event.problem) for event in built] == [(1, None), (2, None), (3, None)]
     place = events.index(built[0])
