@@ -19,25 +19,29 @@ export PYO3_PYTHON = $(BIN)/python
 ELSEWHERE = cd "$(VENV)" &&
 PYTEST = $(ELSEWHERE) $(BIN)/python -m pytest -c "$(ROOT)/pyproject.toml" --rootdir "$(ROOT)"
 
-.PHONY: train test build lint test-rust test-python test-slow bench wheel clean tools
+.PHONY: train test build lint lint-rust lint-python test-rust test-python test-slow bench wheel clean tools
 
 train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
 
-# The wheel and the Rust tests are built side by side, on one core each for most of the time.
+# The wheel is built beside the checks of Rust, on one core each for most of the time.
 test: tools
-	$(MAKE) --jobs=2 --no-print-directory $(VENV)/.dev test-rust
-	$(MAKE) --no-print-directory lint test-python
+	$(MAKE) --jobs=2 --no-print-directory $(VENV)/.dev test-rust lint-rust
+	$(MAKE) --no-print-directory lint-python test-python
 
 # A development build: edits of azpy/*.py are seen at once, those of Rust after another `make build`.
 build: $(VENV)/.dev
 	rm -f $(VENV)/.wheel
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
 
-lint: $(VENV)/.dev
+lint: lint-rust lint-python
+
+lint-rust: $(VENV)/bin/python
 	cargo fmt --all --check
 	rustfmt --check --edition 2024 examples/*/src/*.rs
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	MAKEFLAGS= cargo clippy --workspace --all-targets --locked -- -D warnings
+
+lint-python: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -73,7 +77,7 @@ tools:
 $(VENV)/bin/python: | tools
 	$(PYTHON) -m venv $(VENV)
 
-# Without MAKEFLAGS, here and where cargo tests: they name a job server that only make's own recipes reach, and cargo would
+# Without MAKEFLAGS, here and where cargo runs: they name a job server that only make's own recipes reach, and cargo would
 # complain.
 $(VENV)/.wheel: $(SOURCES) $(VENV)/bin/python | tools
 	rm -rf dist

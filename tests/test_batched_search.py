@@ -157,7 +157,7 @@ def test_an_evaluators_exception_is_that_of_every_request_and_the_session_goes_o
         began = time.monotonic()
         evaluator.leave.set()
         assert all(future.exception(PATIENCE) is error for future in futures)
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 10
         evaluator.fail = False
         assert session.submit(STATE).result(PATIENCE).visits.sum() == 30
         assert (session.stats["failed"], session.stats["finished"]) == (20, 1)
@@ -426,7 +426,7 @@ def test_ctrl_c_ends_a_wait() -> None:
             try:
                 wait()
             except KeyboardInterrupt:
-                print(time.monotonic() - began < 2)
+                print(time.monotonic() - began < 10)
             threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
         try:
             time.sleep(1)

@@ -92,7 +92,7 @@ def test_an_evaluators_exception_reaches_the_caller_as_itself(run: Run, call: in
     with pytest.raises(kind) as caught:
         run(STATE, FailsAt(7, call, error))
     assert caught.value is error
-    assert time.monotonic() - began < 2  # 60 calls and the end of the batch in play
+    assert time.monotonic() - began < 10  # 60 calls and the end of the batch in play
 
 
 def test_sys_exit_in_an_evaluator_ends_the_program() -> None:
@@ -430,7 +430,7 @@ def test_self_play_left_in_the_middle_ends_at_once() -> None:
                 pass
         del games
         gc.collect()
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
 
 
 # Ctrl-C.
@@ -468,7 +468,7 @@ def test_ctrl_c_ends_a_search(what: str) -> None:
         text, _ = process.communicate(timeout=20)
     finally:
         process.kill()
-    assert float(text) - sent < 1.0  # 0.2 s on an idle machine
+    assert float(text) - sent < 5.0  # 0.2 s on an idle machine
     assert process.returncode == 0
 
 

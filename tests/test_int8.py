@@ -1,9 +1,9 @@
 """int8: the twin of a model says nearly the same, plays only then, and a run with it is as reproducible as others."""
 
+import itertools
 import json
 import math
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -367,18 +367,22 @@ def test_auto_is_fp32_where_games_must_be_equal_elsewhere(tmp_path: Path) -> Non
     assert events[-1].games_hash == train(tmp_path / "fp32", precision="fp32", iterations=2)[-1].games_hash
 
 
-def test_what_is_timed_is_both_models_on_a_batch() -> None:
+def test_what_is_timed_is_both_models_on_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+
     class Slow:
-        def __init__(self, seconds: float) -> None:
-            self.seconds, self.rows = seconds, set[int]()
+        def __init__(self, *seconds: float) -> None:
+            self.seconds, self.rows = itertools.cycle(seconds), set[int]()
 
         def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[Any, Any]:
+            nonlocal now
             self.rows.add(len(observations))
-            time.sleep(self.seconds)
+            now += next(self.seconds)
             return observations, observations
 
-    model, twin = Slow(0.03), Slow(0.01)
-    assert 1.5 < times_as_fast(cast(Any, model), cast(Any, twin), np.zeros((9, 1, 1, 1), np.float32)) < 4
+    monkeypatch.setattr("azpy.int8.time.perf_counter", lambda: now)
+    model, twin = Slow(0.3, 0.3, 70.0), Slow(0.1)  # whatever else the machine does now and then
+    assert times_as_fast(cast(Any, model), cast(Any, twin), np.zeros((9, 1, 1, 1), np.float32)) == pytest.approx(3)
     assert model.rows == twin.rows == {9}
 
 
