@@ -16,3 +16,12 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starts]:
     """Starts of az-train; making it takes seconds, each start a fraction of one."""
     with Starts(tmp_path_factory.mktemp("starts")) as started:
         yield started
+
+
+@pytest.fixture(scope="module", autouse=True)
+def undrawn(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Runs write their page without its charts, which take longer to draw than most of these runs."""
+    with pytest.MonkeyPatch.context() as patched:
+        if request.module.__name__ != "test_report":
+            patched.setattr("azpy.report._charts", lambda rows, positions: [])
+        yield
