@@ -129,16 +129,19 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert output.err.count("\n") == 1
 
 
-def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     command = ["tic_tac_toe", *TINY, "--out", "run"]
-    assert az_train(*command, "--iterations", "1", cwd=tmp_path).returncode == 0
+    assert main([*command, "--iterations", "1"]) == 0
     damaged = tmp_path / "run/checkpoints/000001/model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1])
     before = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*"))
-    done = az_train(*command, "--iterations", "2", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("az-train: run/checkpoints/000001 is damaged: model.safetensors differs")
-    assert done.stderr.count("\n") == 1
+    assert main([*command, "--iterations", "2"]) == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith("az-train: run/checkpoints/000001 is damaged: model.safetensors differs")
+    assert errors.count("\n") == 1
     after = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*"))
     assert after == before
 
@@ -249,14 +252,18 @@ def test_no_space_for_what_it_prints_is_one_line() -> None:
     assert done.stderr == "az-x: no space left for what it prints: free some and run again\n"
 
 
-def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(tmp_path: Path) -> None:
-    done = az_train("tic_tac_toe", *TINY, "--deterministic", "--iterations", "1", "--out", "my run", cwd=tmp_path)
-    assert done.stdout.startswith("preset for tic_tac_toe: temperature_plies 6, opening_plies 2, ")
+def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["tic_tac_toe", *TINY, "--deterministic", "--iterations", "1", "--out", "my run"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("preset for tic_tac_toe: temperature_plies 6, opening_plies 2, ")
     command = "az-train --config 'my run/config.toml' --out 'my run-again'"
-    assert done.stdout.splitlines()[-1] == f"the same run once more: {command}"
+    assert said.splitlines()[-1] == f"the same run once more: {command}"
     config = (tmp_path / "my run/config.toml").read_text()
     assert f"#   {command}\n" in config
-    again = az_train(*shlex.split(command)[1:], cwd=tmp_path)
+    again = az_train(*shlex.split(command)[1:], cwd=tmp_path)  # another process
     assert again.returncode == 0, again.stderr
     assert "preset" not in again.stdout
     assert (tmp_path / "my run-again/config.toml").read_text() == config.replace("my run", "my run-again")
