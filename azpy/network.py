@@ -5,6 +5,7 @@ to move. Boards get a residual convolutional net, flat features an MLP. Knows no
 to compare with is handed in), search or files.
 """
 
+import copy
 import logging
 import operator
 import re
@@ -292,12 +293,14 @@ def to_onnx(network: Network) -> bytes:
 def _export(network: Network) -> Any:
     """A ModelProto with the graph of `network`; `optimize=False` keeps the names of the state_dict."""
     example = torch.zeros(2, *network.obs_shape)
-    was_training = network.training
-    network.eval()
+    plain = copy.deepcopy(network).eval()
+    for tensor in [*plain.parameters(), *plain.buffers()]:
+        # As learners keep weights, channels last, the graph has copies: it must not depend on who exports first.
+        tensor.data = tensor.data.clone(memory_format=torch.contiguous_format)
     try:
         with _quiet():
             program = torch.onnx.export(
-                network,
+                plain,
                 (example,),
                 input_names=["observations"],
                 output_names=["logits", "values"],
@@ -309,8 +312,6 @@ def _export(network: Network) -> Any:
             )
     except ImportError as error:
         raise missing_to_train(str(error.name)) from error
-    finally:
-        network.train(was_training)
     if program is None:
         raise ModelError("torch exported no graph")
     proto = program.model_proto

@@ -171,6 +171,21 @@ def test_a_refilled_export_is_a_fresh_one_bit_for_bit(monkeypatch: pytest.Monkey
     assert to_onnx(trained(network, seed=1)) != refilled
 
 
+@pytest.mark.parametrize("cells", [None, (0, 1, 2)])
+def test_the_export_is_the_same_however_weights_lie_in_memory(
+    cells: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that trains has them channels last, one that reads a checkpoint does not."""
+    network: Any = trained(Network((2, 3, 3), 9, "1x16", cells))
+    found = set[bytes]()
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        monkeypatch.setattr(azpy.network, "_templates", {})
+        network.train().to(memory_format=memory_format)
+        found.add(to_onnx(network))
+        assert network.training
+    assert len(found) == 1
+
+
 def test_onnx_runtime_folds_batch_norm_into_the_convolutions(tmp_path: Path) -> None:
     # Without this the model runs at half the speed.
     import onnxruntime
