@@ -229,7 +229,7 @@ SMALL: dict[str, Any] = {
     "eval_batch": 2,
     "simulations": 12,
     "slots": 8,
-    "games_per_iteration": 20,
+    "games_per_iteration": 100,  # more than may wait to be fetched: each network plays
     "iterations": 2,
     "match_every": 100,
     "final_match_games": 2,

@@ -79,7 +79,7 @@ def test_each_generation_that_passes_plays_in_it(precision: str, tmp_path: Path)
 
 def test_what_fails_its_check_plays_in_fp32_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parity.Drift, "MOST_POLICY", -1.0)
-    events = train(tmp_path)
+    events = train(tmp_path, games_per_iteration=100)  # more than may wait to be fetched
     advice = [event.advice or "" for event in events if isinstance(event, Saved)]
     assert len(advice) == 2
     assert all("fp32 plays, as fp16 is too far from it: policies differ by" in text for text in advice)
