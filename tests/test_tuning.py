@@ -64,9 +64,9 @@ def no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.tuning.Play", Reckoned)
 
 
-def tuned(device: Device, given: Collection[str] = (), seconds: float = 4.0, **chosen: Any) -> list[Trial]:
+def tuned(device: Device, given: Collection[str] = (), **chosen: Any) -> list[Trial]:
     run = Settings("connect_four", simulations=50, **chosen)
-    return list(tune(START, [device], run, given, seconds=seconds))
+    return list(tune(START, [device], run, given, seconds=4.0))
 
 
 @pytest.mark.usefixtures("no_clock")
