@@ -5,6 +5,7 @@ luck of the first move favours anyone. Searches start from a fresh tree at every
 all their trees share the rounds of one search. Knows nothing of training.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,10 +20,21 @@ from azpy.openings import Book, Opening, draw_at_random, mix, roll
 from azpy.positions import Position, is_terminal, turn_of
 from azpy.ratings import PAIR_SCORES, elo, pair_interval, wilson_interval
 
-__all__ = ["MatchResult", "Pair", "Player", "RandomPlayer", "SearchPlayer", "mcts", "play_match", "play_pairs"]
+__all__ = [
+    "MatchResult",
+    "Pair",
+    "Player",
+    "RandomPlayer",
+    "SearchPlayer",
+    "mcts",
+    "play_match",
+    "play_match_in",
+    "play_pairs",
+]
 
 _SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
 _MAX_SIMULATIONS = 2**32 - 1
+_FIRST_PAIRS = 4  # of a match that may run out of time
 
 
 class Player(Protocol):
@@ -221,24 +233,88 @@ def play_match(
     Raises:
         SettingsError: an odd number of games, or a game that is over before it begins.
     """
+    result = play_match_in(lambda: math.inf, game_factory, player_a, player_b, games, seed, opening_plies)
+    assert result is not None  # noqa: S101 - time cuts nothing off
+    return result
+
+
+def play_match_in(
+    seconds_left: Callable[[], float],
+    game_factory: Callable[[], Position],
+    player_a: Player,
+    player_b: Player,
+    games: int,
+    seed: int = 0,
+    opening_plies: int = 4,
+) -> MatchResult | None:
+    """Plays a match that may run out of time.
+
+    Where the time has an end, groups of pairs follow each other, and the time that one group took says how large the
+    next one can be. A group that time cuts off does not count at all, so that short games are not preferred.
+
+    Args:
+        seconds_left: the time that the match still has; 0 or less ends it, infinity is no limit. Asked before every
+            ply.
+        game_factory: makes a start position.
+        player_a: whose score is counted.
+        player_b: the opponent.
+        games: an even number, at most.
+        seed: fixes openings, dice and players.
+        opening_plies: random actions at the start of each pair of games, see `Book`.
+
+    Returns:
+        The result of the games that count; None where there is none.
+
+    Raises:
+        SettingsError: an odd number of games, or a game that is over before it begins.
+    """
     if games < 2 or games % 2:
         raise SettingsError(f"a match has an even number of games, got {games}")
     book = Book(game_factory, opening_plies, seed)
-    return MatchResult.of(list(play_pairs(book, player_a, player_b, games // 2, seed)))
+    pairs = list[Pair]()
+    group = games // 2 if math.isinf(seconds_left()) else _FIRST_PAIRS
+    while (begin := seconds_left()) > 0 and (group := min(group, games // 2 - len(pairs))) > 0:
+        played = list(
+            play_pairs(
+                book,
+                player_a,
+                player_b,
+                group,
+                mix(seed, len(pairs)) if pairs else seed,
+                first=len(pairs),
+                may_go_on=lambda: seconds_left() > 0,
+            )
+        )
+        if len(played) < group:
+            break
+        pairs += played
+        if math.isfinite(left := seconds_left()):
+            group = min(len(pairs), int(left * group / max(begin - left, 1e-9)))
+    return MatchResult.of(pairs) if pairs else None
 
 
 def play_pairs(
-    book: Book, player_a: Player, player_b: Player, pairs: int, seed: int, slots: int = _SLOTS
+    book: Book,
+    player_a: Player,
+    player_b: Player,
+    pairs: int,
+    seed: int,
+    slots: int = _SLOTS,
+    *,
+    first: int = 0,
+    may_go_on: Callable[[], bool] = lambda: True,
 ) -> Iterator[Pair]:
     """Plays pairs of games, as many at a time as there are slots.
 
     Args:
-        book: the openings: pair n begins with `book[n]`.
+        book: the openings: pair n begins with `book[first + n]`.
         player_a: whose points are counted.
         player_b: the opponent.
         pairs: how many.
         seed: fixes dice and players.
         slots: games in play at a time. What is played depends on it only where a player is random.
+        first: the number of the first opening.
+        may_go_on: asked before every ply; a no ends the match at once.
 
     Yields:
         Pairs in the order of their openings, not in that in which they end: stopping early favours no short games.
@@ -246,10 +322,10 @@ def play_pairs(
     players = (player_a, player_b)
     waiting: deque[tuple[_Board, _Board]] = deque()
     begun = step = 0
-    while begun < pairs or waiting:
+    while (begun < pairs or waiting) and may_go_on():
         live = [board for pair in waiting for board in pair if not is_terminal(board.state)]
         while begun < pairs and (len(live) + 2 <= slots or not live):
-            waiting.append(_begin(book[begun], mix(seed, 1, begun)))
+            waiting.append(_begin(book[first + begun], mix(seed, 1, begun)))
             live += waiting[-1]
             begun += 1
         movers = [turn_of(board.state) ^ board.swapped for board in live]
@@ -258,8 +334,8 @@ def play_pairs(
             board.play(int(action))
         step += 1
         while waiting and all(is_terminal(board.state) for board in waiting[0]):
-            first, second = waiting.popleft()
-            yield Pair((first.points(), second.points()), (tuple(first.actions), tuple(second.actions)))
+            one, other = waiting.popleft()
+            yield Pair((one.points(), other.points()), (tuple(one.actions), tuple(other.actions)))
 
 
 def _select(

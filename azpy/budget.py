@@ -16,7 +16,13 @@ __all__ = ["Budget"]
 _WAY_SHARE = 0.05
 _LAST_SHARE = 0.1
 _LEAST_RATE = 0.05
-_RATES = ("fit_seconds_per_position", "match_seconds_per_game", "iteration_seconds", "play_seconds_per_game")
+_RATES = (
+    "fit_seconds_per_position",
+    "match_seconds_per_game",
+    "iteration_seconds",
+    "play_seconds_per_game",
+    "export_seconds",
+)
 
 
 class Budget:
@@ -50,7 +56,7 @@ class Budget:
         self.advance_to(float(state["elapsed_seconds"]))
         self._evaluated = float(state.get("evaluations", 0.0))  # checkpoints of older versions did not count them
         self._match_seconds = float(state["match_seconds"])
-        old = {"play_seconds_per_game": 0.0}  # nor did they measure that
+        old = dict.fromkeys(_RATES, 0.0)  # nor did they measure all of these
         self._measured = {name: float((old | state)[name]) for name in _RATES}
 
     def advance_to(self, seconds: float) -> None:
@@ -101,9 +107,17 @@ class Budget:
         return self._left() <= self._final_match_seconds() + least
 
     def may_play(self, positions: int) -> bool:
-        """False when what is left is needed to fit this iteration's `positions` and for the last match."""
-        fit = self._measured["fit_seconds_per_position"] * positions
-        return self._left() > self._final_match_seconds() + fit
+        """False when what is left is needed to fit this iteration's `positions` and for what follows.
+
+        As long as no fit was measured, a run keeps as much time free for it as has passed.
+        """
+        a_position = self._measured["fit_seconds_per_position"]
+        fit = a_position * positions if a_position else self.elapsed()
+        return self._left() > self._seconds_after_fit() + fit
+
+    def may_fit(self) -> bool:
+        """False when what is left is needed to export the model and for the last match."""
+        return self._left() > self._seconds_after_fit()
 
     def match_is_due(self, iteration: int) -> bool:
         """True every few iterations, unless matches have had their share of the time or the last one needs the rest."""
@@ -125,27 +139,45 @@ class Budget:
         """Counts what an iteration's self-play asked of the network."""
         self._evaluated += evaluations
 
-    def note_iteration(self, seconds: float, fit_seconds: float, positions: int, games: int) -> None:
+    def match_seconds(self, begin: float, *, last: bool) -> float:
+        """How long a match may go on that began when `elapsed` was `begin`; 0 or less ends it.
+
+        The last match ends with the run, but has the time that was kept free for it where the run is late. A match on
+        the way has a tenth of the run at most.
+        """
+        until = begin + _LAST_SHARE * self._seconds
+        if last:
+            until = max(self._seconds, begin + self._final_match_seconds())
+        return until - self.elapsed()
+
+    def note_iteration(
+        self, seconds: float, fit_seconds: float, positions: float, games: int, export_seconds: float = 0.0
+    ) -> None:
         """Remembers what an iteration took.
 
         Args:
             seconds: all of it.
-            fit_seconds: of these, fitting.
-            positions: that were fitted.
+            fit_seconds: of these, gradient steps.
+            export_seconds: of these, to export the model, check it and have it play.
+            positions: that were fitted, as many as the steps that time allowed had.
             games: that were played; those that an interrupted iteration had already do not count.
         """
         self._measured["iteration_seconds"] = seconds
         self._measured["fit_seconds_per_position"] = fit_seconds / max(positions, 1)
+        self._measured["export_seconds"] = export_seconds
         if games:
-            self._measured["play_seconds_per_game"] = (seconds - fit_seconds) / games
+            self._measured["play_seconds_per_game"] = (seconds - fit_seconds - export_seconds) / games
 
-    def note_match(self, seconds: float, games: int) -> None:
-        """Remembers what a match took; `games` are those against each opponent."""
+    def note_match(self, seconds: float, games: float) -> None:
+        """Remembers what a match took; `games` are those against each opponent, on average."""
         self._match_seconds += seconds
         self._measured["match_seconds_per_game"] = seconds / games
 
     def _left(self) -> float:
         return self._seconds - self.elapsed()
+
+    def _seconds_after_fit(self) -> float:
+        return self._measured["export_seconds"] + self._final_match_seconds()
 
     def _final_match_seconds(self) -> float:
         return self._seconds_of_match(self.final_match_games()) if math.isfinite(self._seconds) else 0.0

@@ -3,10 +3,15 @@
 Two networks of one shape, on the CPU or a GPU: `network` takes the gradient steps, `averaged` follows it as a running
 mean and is the one that is exported and plays. Everything random is keyed by (seed, step), so there is no generator
 state to save. Knows nothing of games, files or ONNX.
+
+On the CPU the threads of torch share a step of a convolutional network: each computes the gradient of its own part of
+the batch. Torch would divide every operation among its threads, and they would wait for each other in every operation.
+Where another program keeps a core busy, these waits are most of a step. Threads with a part each wait once a step.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -18,6 +23,7 @@ from azpy.errors import DeviceError, ModelError, missing_to_train
 try:
     import torch
     from torch import Tensor, nn
+    from torch.optim.swa_utils import get_ema_multi_avg_fn
 except ImportError as error:
     raise missing_to_train("torch") from error
 
@@ -30,6 +36,7 @@ _MOMENTS = ("exp_avg", "exp_avg_sq")
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
 _GRADIENT_NORM = 4.0
 _WARM_UP_STEPS = 50
+_LEAST_PART = 64  # rows: batch norm's statistics come from a part alone, and smaller parts make them coarse
 
 
 class Batches(Protocol):
@@ -105,6 +112,7 @@ class Learner:
         untyped: Any = network  # torch's releases do not agree on how `to` is typed
         self.network: Network = untyped.to(self.device, memory_format=torch.channels_last)
         self._running: Network = copy.deepcopy(self.network).eval()
+        self._averaged_from = [_floating(self._running), _floating(self.network)]
         self._parameters = dict(self.network.named_parameters())
         self._optimizer = torch.optim.AdamW(
             self._parameters.values(), lr=learning_rate, weight_decay=weight_decay, fused=True
@@ -132,7 +140,7 @@ class Learner:
         symmetries: bool = True,
         surprise_weight: float = 0.0,
         schedule: Callable[[float], float] = lambda done: 1.0,
-    ) -> Iterator[Losses]:
+    ) -> Generator[Losses]:
         """Takes gradient steps; yields the losses of each.
 
         Args:
@@ -144,31 +152,29 @@ class Learner:
             surprise_weight: share of the rows drawn by how much search surprised the network, see `ReplayBuffer`.
             schedule: factor of the learning rate, given the share of these steps that is done.
         """
-        self.network.train()
-        for index in range(steps):
-            observations, legal, policy, value = batches.sample(
-                batch_size,
-                seed=self._batch_seed(),
-                root_value_weight=root_value_weight,
-                symmetries=symmetries,
-                surprise_weight=surprise_weight,
-            )
-            warm_up = min(1.0, (self.steps + 1) / _WARM_UP_STEPS)
-            for group in self._optimizer.param_groups:
-                group["lr"] = self._rate * warm_up * schedule(index / steps)
-            rows, mask, target, result = (
-                torch.from_numpy(array).to(self.device) for array in (observations, legal, policy, value)
-            )
-            logits, values = self.network(rows.contiguous(memory_format=torch.channels_last))
-            policy_part = policy_loss(logits, mask, target)
-            value_part = nn.functional.mse_loss(values, result)
-            self._optimizer.zero_grad()
-            torch.autograd.backward(policy_part + value_part)
-            nn.utils.clip_grad_norm_(self._parameters.values(), _GRADIENT_NORM)
-            self._optimizer.step()
-            self.steps += 1
-            self._average()
-            yield Losses(policy_part.item(), value_part.item())
+        with _Parts(self.network, self._parts_of(batch_size)) as parts:
+            for index in range(steps):
+                batch = batches.sample(
+                    batch_size,
+                    seed=self._batch_seed(),
+                    root_value_weight=root_value_weight,
+                    symmetries=symmetries,
+                    surprise_weight=surprise_weight,
+                )
+                warm_up = min(1.0, (self.steps + 1) / _WARM_UP_STEPS)
+                for group in self._optimizer.param_groups:
+                    group["lr"] = self._rate * warm_up * schedule(index / steps)
+                losses = parts.gradient([torch.from_numpy(array).to(self.device) for array in batch])
+                nn.utils.clip_grad_norm_(self._parameters.values(), _GRADIENT_NORM)
+                self._optimizer.step()
+                self.steps += 1
+                self._average()
+                yield losses
+
+    def _parts_of(self, batch_size: int) -> int:
+        # Flat features have no convolutions: their steps are too short to be shared.
+        shared = self.device.type == "cpu" and self.network.is_convolutional
+        return max(1, min(torch.get_num_threads(), batch_size // _LEAST_PART)) if shared else 1
 
     def _batch_seed(self) -> int:
         return int(np.random.SeedSequence([self._seed, self.steps]).generate_state(1, np.uint64)[0])
@@ -176,9 +182,8 @@ class Learner:
     def _average(self) -> None:
         """A running mean that forgets its start quickly; batch norm's statistics are averaged with the weights."""
         decay = min(_AVERAGE_DECAY, (1 + self.steps) / (10 + self.steps))
-        mine, other = self._running.state_dict(), self.network.state_dict()
-        floating = [name for name, tensor in mine.items() if tensor.is_floating_point()]
-        torch._foreach_lerp_([mine[name] for name in floating], [other[name] for name in floating], 1 - decay)
+        average: Any = get_ema_multi_avg_fn  # torch gives it no types
+        average(decay)(*self._averaged_from, self.steps)
 
     @property
     def averaged(self) -> Network:
@@ -221,6 +226,80 @@ class Learner:
             for moment, arrays in moments.items():
                 state[moment] = torch.empty_like(parameter).copy_(torch.from_numpy(arrays[name].copy()))
             self._optimizer.state[parameter] = state
+
+
+class _Parts:
+    """Threads that compute a step's gradient together, each from its own part of the batch.
+
+    Each has a network of its own that shares the weights of `network`, but has its own gradients and its own running
+    statistics of batch norm. Those of `network` come from the first part's rows: they are averaged over many steps, and
+    the rows of all parts are drawn alike. The sums over parts are in the order of the parts, so the bits do not depend
+    on which thread is faster.
+    """
+
+    def __init__(self, network: Network, count: int) -> None:
+        network.train()
+        self._networks = [network, *(_sharing_weights(network) for _ in range(count - 1))]
+        self._threads = torch.get_num_threads()
+        self._others: ThreadPoolExecutor | None = None
+        if count > 1:  # torch counts its threads for each thread that calls it
+            each = self._threads // count
+            torch.set_num_threads(each)
+            self._others = ThreadPoolExecutor(count - 1, "azpy-fit", torch.set_num_threads, (each,))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._others is not None:
+            self._others.shutdown()
+            torch.set_num_threads(self._threads)
+
+    def gradient(self, batch: Sequence[Tensor]) -> Losses:
+        """Sets the gradients of the network to those of the mean loss over a batch; returns the losses.
+
+        Args:
+            batch: observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B].
+        """
+        if self._others is None:
+            return _gradient(self._networks[0], batch, 1.0)
+        rows, count = len(batch[0]), len(self._networks)
+        cuts = [rows * part // count for part in range(count + 1)]
+        work = [
+            (network, [tensor[a:b] for tensor in batch], (b - a) / rows)
+            for network, a, b in zip(self._networks, cuts[:-1], cuts[1:], strict=True)
+        ]
+        running = [self._others.submit(_gradient, *mine) for mine in work[1:]]
+        losses = [_gradient(*work[0]), *(future.result() for future in running)]
+        with torch.no_grad():
+            for parameter, *others in zip(*(network.parameters() for network in self._networks), strict=True):
+                for other in others:
+                    parameter.grad += other.grad
+        return Losses(sum(loss.policy for loss in losses), sum(loss.value for loss in losses))
+
+
+def _sharing_weights(network: Network) -> Network:
+    """A copy whose weights are those of `network` in memory."""
+    shared = copy.deepcopy(network)
+    for mine, other in zip(shared.parameters(), network.parameters(), strict=True):
+        mine.data = other.data
+    return shared
+
+
+def _gradient(network: Network, batch: Sequence[Tensor], share: float) -> Losses:
+    """Sets a network's gradients to those of `share` times the mean losses over `batch`; returns these products."""
+    rows, legal, policy, value = batch
+    network.zero_grad()
+    logits, values = network(rows.contiguous(memory_format=torch.channels_last))
+    policy_part = policy_loss(logits, legal, policy) * share
+    value_part = nn.functional.mse_loss(values, value) * share
+    torch.autograd.backward(policy_part + value_part)
+    return Losses(policy_part.item(), value_part.item())
+
+
+def _floating(network: Network) -> list[Tensor]:
+    """Weights and statistics: all but counters."""
+    return [tensor for tensor in network.state_dict().values() if tensor.is_floating_point()]
 
 
 def _choose(device: str) -> torch.device:

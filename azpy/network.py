@@ -134,6 +134,11 @@ class Network(nn.Module):
         """
         return cls(game.obs_shape, game.num_actions, spec, getattr(game, "action_cells", None))
 
+    @property
+    def is_convolutional(self) -> bool:
+        """Whether this is a residual net, not an MLP."""
+        return self.obs_shape[1] * self.obs_shape[2] > 1
+
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """Maps observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move."""
         if tuple(observations.shape[1:]) != self.obs_shape:

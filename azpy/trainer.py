@@ -14,13 +14,13 @@ import importlib.util
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Self
 
 from azpy import _core
 from azpy.advice import advise, typical
-from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
+from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match_in
 from azpy.board import Board
 from azpy.budget import Budget
 from azpy.errors import DeviceError, missing_to_train
@@ -225,9 +225,15 @@ class Trainer:
         if self._self_play is not None:
             self._self_play.set_resign_below(self._resignation.below)
         fit_begin = self._budget.elapsed()
-        yield from self._fit(iteration, positions, metrics)
+        with self._time.stage("fitting"):
+            buffer = self._window.buffer(self._start)
+            share = yield from self._fit(iteration, positions, buffer, metrics)
+        export_begin = self._budget.elapsed()
+        yield from self._export(iteration, buffer, metrics)
         now = self._budget.elapsed()
-        self._budget.note_iteration(now - begin, now - fit_begin, positions, played)
+        self._budget.note_iteration(
+            now - begin, export_begin - fit_begin, share * positions, played, export_seconds=now - export_begin
+        )
         self._iteration = iteration
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
         self._recent.append(metrics)
@@ -303,35 +309,41 @@ class Trainer:
         if self._self_play is not None:
             self._self_play.swap(evaluators)
 
-    def _fit(self, iteration: int, positions: int, metrics: dict[str, float]) -> Iterator[Event]:
-        """Gradient steps in proportion to the new positions, then the new model."""
+    def _fit(
+        self, iteration: int, positions: int, buffer: _core.ReplayBuffer, metrics: dict[str, float]
+    ) -> Generator[Event, None, float]:
+        """Gradient steps in proportion to the new positions, fewer where time is up; returns the share taken."""
         settings = self._settings
         steps = max(1, round(positions * settings.passes / settings.batch_size))
-        policy = value = reported = 0.0
-        with self._time.stage("fitting"):
-            buffer = self._window.buffer(self._start)
-            losses = self._learner.fit(
-                buffer,
-                steps,
-                batch_size=settings.batch_size,
-                root_value_weight=settings.root_value_weight,
-                symmetries=settings.symmetries,
-                surprise_weight=settings.surprise_weight,
-                schedule=lambda done: self._budget.rate(iteration - 1 + done),
-            )
-            for taken, loss in enumerate(losses, start=1):
+        taken, policy, value, reported = 0, 0.0, 0.0, 0.0
+        losses = self._learner.fit(
+            buffer,
+            steps,
+            batch_size=settings.batch_size,
+            root_value_weight=settings.root_value_weight,
+            symmetries=settings.symmetries,
+            surprise_weight=settings.surprise_weight,
+            schedule=lambda done: self._budget.rate(iteration - 1 + done),
+        )
+        with contextlib.closing(losses):
+            while taken < steps and (not taken or self._budget.may_fit()):
+                loss, taken = next(losses), taken + 1
                 policy += (loss.policy - policy) / taken
                 value += (loss.value - value) / taken
                 if time.monotonic() - reported > EVENT_SECONDS or taken == steps:
                     reported = time.monotonic()
                     yield Fitted(iteration, taken, steps, policy, value)
+        metrics |= {"steps": taken, "policy_loss": policy, "value_loss": value}
+        return taken / steps
+
+    def _export(self, iteration: int, buffer: _core.ReplayBuffer, metrics: dict[str, float]) -> Iterator[Event]:
+        """Has the fitted network play, once it is checked."""
         with self._time.stage("exporting"):
             yield from self._change_over(wait=self._lineup.on_tensorrt)  # one engine at a time
             last = self._budget.is_over(iteration)
-            checks = self._lineup.publish(self._learner.averaged, iteration, buffer, last=last)
+            metrics |= self._lineup.publish(self._learner.averaged, iteration, buffer, last=last)
         if self._lineup.building is not None and self._lineup.on_tensorrt:
             yield BeingBuilt(iteration, 0.0, waited_for=False)
-        metrics |= {"steps": steps, "policy_loss": policy, "value_loss": value} | checks
 
     def _change_over(self, *, wait: bool = False) -> Iterator[Event]:
         """Hands a model that is ready to self-play; with `wait`, one that is being made ready, too."""
@@ -369,8 +381,12 @@ class Trainer:
         player = SearchPlayer(self._lineup.evaluator_for_matches(self._cores), simulations, **match_search(settings))
         rows = self._run.metrics()
         met = {row.get("opponent") for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
-        for opponent in [name for name in _OPPONENTS if name not in met]:
-            result = play_match(
+        due = [name for name in _OPPONENTS if name not in met]
+        played = 0
+        for index, opponent in enumerate(due):
+            share = self._budget.match_seconds(begin, last=last) / (len(due) - index)
+            result = play_match_in(
+                _countdown(share),
                 lambda: make_position(settings.game),
                 player,
                 _OPPONENTS[opponent](),
@@ -378,6 +394,9 @@ class Trainer:
                 seed=settings.seed,
                 opening_plies=settings.match_opening_plies,
             )
+            if result is None:  # there was no time for a single pair
+                continue
+            played += result.games
             low, high = result.interval
             row = {"kind": "match", "iteration": self._iteration, "opponent": opponent, "score": result.score}
             row |= {"low": low, "high": high, "wins": result.wins, "draws": result.draws, "losses": result.losses}
@@ -386,7 +405,7 @@ class Trainer:
             yield Matched(self._iteration, opponent, result)
         self._write_report()
         if not met:
-            self._budget.note_match(self._budget.elapsed() - begin, games)
+            self._budget.note_match(self._budget.elapsed() - begin, max(1.0, played / len(due)))
 
     def _note(self, row: Mapping[str, Any]) -> None:
         """One more row of metrics."""
@@ -458,6 +477,12 @@ class Trainer:
             positions += sum(positions_of(record) for record in held[-1])
         self._window.seen = seen - positions
         self._window.add(record for records in reversed(held) for record in records)
+
+
+def _countdown(seconds: float) -> Callable[[], float]:
+    """Says how many of `seconds` are left, from now on."""
+    until = time.monotonic() + seconds
+    return lambda: until - time.monotonic()
 
 
 def opponents_of(iteration: int) -> list[int]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy.arena import MatchResult, RandomPlayer, SearchPlayer, mcts, play_match
+from azpy.arena import MatchResult, RandomPlayer, SearchPlayer, mcts, play_match, play_match_in
 from azpy.errors import SettingsError
 from azpy.positions import make_position
 from azpy.ratings import elo
@@ -154,3 +154,52 @@ def test_a_match_that_cannot_be_paired_is_refused() -> None:
         play_match(tictactoe, RandomPlayer(), RandomPlayer(), games=3)
     with pytest.raises(SettingsError, match=r"simulations must be at least 1, at most \d+; got 0"):
         mcts(0)
+
+
+class Slow(FirstLegal):
+    """Takes a second a position, by a clock of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0
+
+    def select_actions(self, states: Sequence[Any], seed: int) -> list[int]:
+        self.seconds += len(states)
+        return super().select_actions(states, seed)
+
+
+@pytest.mark.parametrize("seconds", [1, 40, 41, 100, 150, 400, 2000])
+def test_a_match_that_runs_out_of_time_ends_in_time_with_whole_pairs(seconds: int) -> None:
+    player = Slow()
+    result = play_match_in(
+        lambda: seconds - player.seconds, tictactoe, player, RandomPlayer(), games=60, seed=1, opening_plies=1
+    )
+    longest = 5 * 8  # plies of a game times boards of the smallest group
+    assert player.seconds < seconds + longest
+    if seconds == 1:
+        assert result is None
+    elif seconds >= 100:
+        assert result is not None
+        assert result.games % 2 == 0
+        assert result.games == 60 or result.games > seconds / 10
+    assert (seconds == 2000) <= (result is not None and result.games == 60)
+
+
+def test_a_group_of_games_that_time_cuts_off_does_not_count() -> None:
+    player, left = Slow(), [0]
+
+    def seconds_left() -> float:
+        left.append(150 - player.seconds)
+        if left[-1] < 100:  # in the midst of a later group, after its first game has ended
+            return 0
+        return left[-1]
+
+    result = play_match_in(seconds_left, tictactoe, player, RandomPlayer(), games=60, seed=1, opening_plies=1)
+    assert result is not None
+    assert result.games in (8, 16)
+    assert len(player.seen) > result.games * 2
+
+
+def test_a_match_without_end_is_the_match_whatever_time_it_takes() -> None:
+    args = (tictactoe, RandomPlayer(), FirstLegal(), 12, 5, 1)
+    assert play_match_in(lambda: math.inf, *args) == play_match(*args)

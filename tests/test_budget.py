@@ -69,6 +69,43 @@ def test_before_a_match_was_measured_self_play_says_what_it_takes(monkeypatch: p
     assert restored.final_match_games() == 100
 
 
+def test_an_iteration_is_cut_short_so_that_the_end_is_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    budget = Budget(settings(minutes=10.0, iterations=None, final_match_games=20), opponents=3)
+    clock.now += 269  # nothing was fitted yet: as much time as has passed is kept free, and 60 s for the last match
+    assert budget.may_play(1)
+    clock.now += 2
+    assert not budget.may_play(1)
+    clock.now = 1000 + 539
+    assert budget.may_fit()
+    clock.now += 2
+    assert not budget.may_fit()
+    budget.note_iteration(seconds=300.0, fit_seconds=100.0, positions=1000, games=100, export_seconds=7.0)
+    budget.note_match(seconds=60.0, games=20)
+    clock.now = 1000 + 600 - 60 - 8  # the model takes 7 s
+    assert budget.may_fit()
+    assert not budget.may_play(20)
+    clock.now += 2
+    assert not budget.may_fit()
+
+
+def test_matches_end_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    budget = Budget(settings(minutes=10.0, iterations=None, final_match_games=20), opponents=3)
+    clock.now += 500
+    begin = budget.elapsed()
+    assert budget.match_seconds(begin, last=False) == pytest.approx(60)
+    assert budget.match_seconds(begin, last=True) == pytest.approx(100)
+    clock.now += 90
+    assert budget.match_seconds(begin, last=True) == pytest.approx(10)
+    late = budget.elapsed()  # what was kept free for the last match is its own, even where the run is late
+    assert budget.match_seconds(late, last=True) == pytest.approx(60)
+    clock.now += 61
+    assert budget.match_seconds(late, last=True) < 0
+    endless = Budget(settings(iterations=3), opponents=3)
+    assert endless.match_seconds(0.0, last=False) == endless.match_seconds(0.0, last=True) == float("inf")
+
+
 def test_matches_on_the_way_take_no_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     budget = Budget(settings(minutes=100.0, iterations=None, match_every=5, match_games=40), opponents=3)

@@ -1,5 +1,8 @@
 """Fitting: the losses push where they should and nowhere else, and training goes on exactly where it was saved."""
 
+import copy
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -34,6 +37,73 @@ def learner(seed: int = 0, spec: str = "1x16") -> Learner:
 def fit(trainee: Learner, steps: int) -> list[float]:
     losses = trainee.fit(Planted(), steps, batch_size=64, root_value_weight=0.0)
     return [loss.policy + loss.value for loss in losses]
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """Sets how many threads torch has, for one test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def slow_steps(trainee: Learner, steps: int, rows: int, parts: int) -> None:
+    """Gradient steps as `fit` takes them, one part of the batch after another, in one thread."""
+    network = trainee.network.train()
+    copies = [network, *(copy.deepcopy(network) for _ in range(parts - 1))]
+    optimizer = torch.optim.AdamW(network.parameters(), lr=5e-3, weight_decay=1e-4, fused=True)
+    for step in range(steps):
+        seed = int(np.random.SeedSequence([0, step]).generate_state(1, np.uint64)[0])
+        batch = [torch.from_numpy(array) for array in Planted().sample(rows, seed=seed)]
+        optimizer.param_groups[0]["lr"] = 5e-3 * (step + 1) / 50
+        for part, each in enumerate(copies):
+            mine = slice(rows * part // parts, rows * (part + 1) // parts)
+            for parameter, newest in zip(each.parameters(), network.parameters(), strict=True):
+                parameter.data.copy_(newest.data)
+            observations, legal, policy, value = (tensor[mine] for tensor in batch)
+            logits, values = each(observations.contiguous(memory_format=torch.channels_last))
+            loss = policy_loss(logits, legal, policy) + torch.nn.functional.mse_loss(values, value)
+            each.zero_grad()
+            torch.autograd.backward(loss * (len(value) / rows))
+        for parameter, *others in zip(*(each.parameters() for each in copies), strict=True):
+            assert parameter.grad is not None
+            for other in others:
+                assert other.grad is not None
+                parameter.grad += other.grad
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 4.0)
+        optimizer.step()
+
+
+@pytest.mark.parametrize(
+    ("threads_of_torch", "rows", "parts"), [(1, 192, 1), (2, 127, 1), (2, 129, 2), (3, 192, 3), (7, 192, 3)]
+)
+def test_threads_that_share_a_step_learn_what_one_learns_part_by_part(
+    threads: Callable[[int], None], threads_of_torch: int, rows: int, parts: int
+) -> None:
+    threads(threads_of_torch)
+    trainee, twin = learner(), learner()
+    list(trainee.fit(Planted(), 6, batch_size=rows, root_value_weight=0.0))
+    assert torch.get_num_threads() == threads_of_torch
+    threads(threads_of_torch // parts)
+    slow_steps(twin, 6, rows, parts)
+    mine, other = to_arrays(trainee.network), to_arrays(twin.network)
+    assert all((mine[name] == other[name]).all() for name in mine)
+
+
+def test_an_error_in_one_part_of_a_step_is_that_of_fit(
+    threads: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads(2)
+
+    def broken(logits: torch.Tensor, legal: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        if threading.current_thread() is not threading.main_thread():
+            raise MemoryError("no room")
+        return policy_loss(logits, legal, target)
+
+    monkeypatch.setattr("azpy.learner.policy_loss", broken)
+    with pytest.raises(MemoryError, match="no room"):
+        list(learner().fit(Planted(), 2, batch_size=128, root_value_weight=0.0))
+    assert torch.get_num_threads() == 2
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e4, -1e4])
