@@ -523,6 +523,23 @@ def test_a_timed_run_ends_on_time(tmp_path: Path) -> None:
     assert [event.opponent for event in events if isinstance(event, Matched) and event.iteration == last]
 
 
+def test_a_fit_is_cut_short_where_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr("azpy.budget.Budget.may_fit", lambda self: asked.append(1) or len(asked) < 3)  # type: ignore[func-returns-value]
+    run(tmp_path, iterations=1, batch_size=16)
+    row = next(row for row in map(json.loads, (tmp_path / "metrics.jsonl").open()) if row["kind"] == "iteration")
+    assert row["steps"] == 3 < row["positions"] * 4 / 16
+    assert read_checkpoint(tmp_path / "checkpoints/000001").optimizer["steps"] == 3
+
+
+def test_matches_without_time_leave_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.budget.Budget.match_seconds", lambda self, begin, last: 0.0)
+    events = run(tmp_path, iterations=1)
+    assert not any(isinstance(event, Matched) for event in events)
+    assert isinstance(events[-1], Finished)
+    assert "match" not in {row["kind"] for row in map(json.loads, (tmp_path / "metrics.jsonl").open())}
+
+
 def test_every_setting_is_in_the_folder(tmp_path: Path) -> None:
     run_until(tmp_path, 1)
     assert Settings(**read_config(tmp_path / "config.toml")) == settings()
