@@ -1,5 +1,6 @@
 # make train   build, install, train Connect Four for five minutes
-# make test    every test
+# make test    all tests but the slow and the gpu suite
+# VENV=FOLDER uses a virtual environment of yours, with the packages in it.
 # The rest is for working on azpy: see CONTRIBUTING.md.
 
 GAME ?= connect_four
@@ -81,11 +82,17 @@ $(VENV)/bin/python: | tools
 # complain.
 $(VENV)/.wheel: $(SOURCES) $(VENV)/bin/python | tools
 	rm -rf dist
+	@echo "Building the wheel: cargo compiles the core, which takes 2 to 6 minutes. pip prints little meanwhile."
 	MAKEFLAGS= $(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
 	$(BIN)/python -m pip install --no-deps --force-reinstall dist/azpy-*.whl
+# In this folder Python finds the source tree, which hides the installed wheel: it gets the wheel's core.
+	$(BIN)/python -m zipfile --extract dist/azpy-*.whl "$(VENV)/.unpacked"
+	cp "$(VENV)"/.unpacked/azpy/_core.*.so azpy/
+	@rm -rf "$(VENV)/.unpacked"
 	@touch $@
 
 $(VENV)/.train: $(VENV)/.wheel
+	@echo "Installing torch and what it needs. Without a torch in $(VENV), pip downloads the one for CUDA (3 GB)."
 	wheel=$$(echo dist/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[cpu,train]"
 	@touch $@
 

@@ -1,12 +1,24 @@
 """The README's programs run as they are printed."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 README = Path(__file__).parent.parent / "README.md"
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_a_script_in_the_clone_finds_the_core() -> None:
+    program = "import azpy; print(azpy.__file__, azpy.make_game('connect_four').num_actions)"
+    command = [sys.executable, "-c", program]
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=README.parent, env=clean, capture_output=True, text=True)
+    assert done.stdout.split() == [str(README.parent / "azpy/__init__.py"), "7"], done.stderr
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
