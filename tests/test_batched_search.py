@@ -163,6 +163,26 @@ def test_an_evaluators_exception_is_that_of_every_request_and_the_session_goes_o
         assert (session.stats["failed"], session.stats["finished"]) == (20, 1)
 
 
+@pytest.mark.parametrize("fails", ["the evaluator", "the game"])
+def test_a_stop_iteration_ends_a_wait_for_the_result(fails: str) -> None:
+    class Ends(Hashed):
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            raise StopIteration("on purpose")
+
+    class Over(Countdown):
+        def encode(self) -> NDArray[np.float32]:
+            raise StopIteration("on purpose")
+
+    async def ask(session: azpy.BatchedSearch) -> None:
+        start = Over(9) if fails == "the game" else Countdown(9)
+        await asyncio.wait_for(asyncio.wrap_future(session.submit(start)), PATIENCE)
+
+    with azpy.BatchedSearch(Ends(3) if fails == "the evaluator" else Hashed(3)) as session:
+        with pytest.raises(RuntimeError, match="the evaluator or the game raised StopIteration") as caught:
+            asyncio.run(ask(session))
+        assert isinstance(caught.value.__cause__, StopIteration)
+
+
 def test_a_reply_that_cannot_be_used_is_named() -> None:
     with azpy.BatchedSearch(Constant(7, float("nan"))) as session:
         future = session.submit(STATE)

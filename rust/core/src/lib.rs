@@ -17,6 +17,7 @@ pub mod game;
 mod gumbel;
 pub mod look;
 mod play;
+pub mod process;
 mod puct;
 pub mod record;
 pub mod replay;

@@ -1,8 +1,9 @@
 //! `azpy.ReplayBuffer`: games in, training batches out.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use azpy_core::batched::Workers;
+use azpy_core::process::Process;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, ReplayBuffer as CoreBuffer, Samples};
 use numpy::{PyArray1, PyArray2, PyArray4, PyArrayMethods};
@@ -68,15 +69,29 @@ pub(crate) struct ReplayBuffer {
     start: Box<dyn AnyState>,
     workers: Workers,
     inner: Mutex<Box<dyn AnyReplay>>,
+    /// Where the lock is known to be free, or held by a thread that there is.
+    process: Mutex<Process>,
 }
 
 impl ReplayBuffer {
-    fn locked<T>(&self, py: Python<'_>, work: impl FnOnce(&mut dyn AnyReplay) -> T + Send) -> T
+    fn locked<T>(&self, py: Python<'_>, work: impl FnOnce(&mut dyn AnyReplay) -> T + Send) -> PyResult<T>
     where
         T: Send,
     {
+        {
+            // Nobody lets the GIL go in this block, so this lock is free in a fork.
+            let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+            if !process.is_current() {
+                if matches!(self.inner.try_lock(), Err(TryLockError::WouldBlock)) {
+                    return Err(PyRuntimeError::new_err(
+                        "another thread was using this replay buffer when the process was forked: fork while none does",
+                    ));
+                }
+                *process = Process::current();
+            }
+        }
         // Waited for without the GIL: whoever has the lock may need it.
-        py.detach(|| work(&mut **self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
+        Ok(py.detach(|| work(&mut **self.inner.lock().unwrap_or_else(PoisonError::into_inner))))
     }
 }
 
@@ -94,7 +109,8 @@ impl ReplayBuffer {
             return Err(PyValueError::new_err("max_positions must be at least 1, got 0"));
         }
         let workers = Workers::new(settings::threads(None)?).map_err(PyRuntimeError::new_err)?;
-        Ok(Self { spec, workers, inner: Mutex::new(start.replay(max_positions)), start })
+        let inner = Mutex::new(start.replay(max_positions));
+        Ok(Self { spec, workers, inner, start, process: Mutex::new(Process::current()) })
     }
 
     /// Checks a game against the rules and keeps it. Raises ValueError for one that the rules do not bear out.
@@ -104,22 +120,23 @@ impl ReplayBuffer {
             return Err(PyValueError::new_err(format!("a game of {game} in a buffer of {}", self.spec)));
         }
         let record = CoreRecord::clone(&record.0);
-        self.locked(py, |inner| caught(|| inner.add(record)))
+        self.locked(py, |inner| caught(|| inner.add(record)))?
     }
 
     /// Games held.
     #[getter]
-    fn num_games(&self, py: Python<'_>) -> usize {
+    fn num_games(&self, py: Python<'_>) -> PyResult<usize> {
         self.locked(py, |inner| inner.num_games())
     }
 
     /// Positions held that can be learned from.
     #[getter]
-    fn num_positions(&self, py: Python<'_>) -> usize {
+    fn num_positions(&self, py: Python<'_>) -> PyResult<usize> {
         self.locked(py, |inner| inner.num_samples())
     }
 
-    /// Draws a batch from the positions held by playing the games again; on several threads.
+    /// Draws a batch from the positions held by playing the games again; on several threads, but in a fork of the process
+    /// that made the buffer (a worker of torch's DataLoader) on the calling one.
     ///
     /// Args:
     ///     rows: B.
@@ -174,7 +191,7 @@ impl ReplayBuffer {
                     return Err(PyValueError::new_err("the replay buffer is empty: add games before drawing from it"));
                 }
                 caught(|| inner.sample(draw, samples, workers))
-            })?;
+            })??;
         }
         Ok((observations, legal, policies, values))
     }

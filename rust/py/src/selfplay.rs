@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use azpy_core::batched::Workers;
+use azpy_core::process::Process;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, SelfPlayStats};
@@ -12,7 +13,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError}
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::selfplay_error;
+use crate::errors::{forked, no_stop_iteration, selfplay_error};
 use crate::evaluators::{AnyEvaluator, Turns, is_evaluating};
 use crate::hosted::{Fault, Hosted, SelfPlaySettings};
 use crate::record::GameRecord;
@@ -166,6 +167,8 @@ pub(crate) struct SelfPlay {
     pipelines: usize,
     /// For evaluators that pipelines share; also across a swap.
     turns: Vec<Arc<Mutex<()>>>,
+    /// That has the pipelines.
+    process: Process,
 }
 
 impl SelfPlay {
@@ -175,7 +178,11 @@ impl SelfPlay {
                 "self-play called from inside an evaluator, which it may be waiting for",
             ));
         }
-        Ok(self.live.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if live.is_some() && !self.process.is_current() {
+            return Err(forked("this self-play's pipelines are", "a SelfPlay"));
+        }
+        Ok(live)
     }
 
     fn open(&self) -> PyResult<Arc<dyn AnySelfPlay>> {
@@ -329,15 +336,15 @@ impl SelfPlay {
         };
         let playing: Arc<dyn AnySelfPlay> = Arc::from(py.detach(|| start.selfplay(settings))?);
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
-        Ok(Self { live: Mutex::new(Some(playing)), pipelines, turns })
+        Ok(Self { live: Mutex::new(Some(playing)), pipelines, turns, process: Process::current() })
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    /// The next finished game, in the order of finishing. An exception in the evaluator or the game comes here, as it
-    /// is, and ends the run.
+    /// The next finished game, in the order of finishing. An exception in the evaluator or the game is raised here as it
+    /// is, and ends the run. A StopIteration would pass for the last game: it becomes the cause of a RuntimeError.
     fn __next__(&self, py: Python<'_>) -> PyResult<GameRecord> {
         let Some(playing) = self.playing()? else {
             return Err(PyStopIteration::new_err(()));
@@ -346,7 +353,8 @@ impl SelfPlay {
             Some(record) => Ok(Some(Some(record))),
             None if playing.is_over() => Ok(Some(None)),
             None => Ok(None),
-        })?;
+        });
+        let record = record.map_err(|error| no_stop_iteration(py, error))?;
         let record = record.ok_or_else(|| PyStopIteration::new_err(()))?;
         // After a Ctrl-C in the meantime Python would drop what this returns.
         if let Err(interrupt) = py.check_signals() {
@@ -402,8 +410,11 @@ impl SelfPlay {
         Ok(())
     }
 
-    /// Stops after the rounds under way. Games in play are dropped.
+    /// Stops after the rounds under way. Games in play are dropped. Does nothing in a fork of the process.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.process.is_current() {
+            return Ok(());
+        }
         let Some(playing) = self.playing()? else {
             return Ok(());
         };

@@ -14,6 +14,7 @@ use azpy_core::batched::{RoundStats, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::game::{GameFault, Turn};
+use azpy_core::process::Process;
 use azpy_core::search::{Search, SearchStats};
 use azpy_core::serving::{Ended, Request, Serving};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -22,7 +23,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::batch::{Batch, same_game};
-use crate::errors::{GameError, caught, search_error};
+use crate::errors::{GameError, caught, forked, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{AnyState, Fault, Hosted};
 use crate::result::{SearchResult, Session};
@@ -118,7 +119,7 @@ pub(crate) struct Server<G> {
     changed: Condvar,
     thread: OnceLock<JoinHandle<()>>,
     /// That has the thread.
-    process: u32,
+    process: Process,
 }
 
 impl<G: Hosted> Server<G> {
@@ -137,7 +138,7 @@ impl<G: Hosted> Server<G> {
             inbox: Mutex::new(inbox),
             changed: Condvar::new(),
             thread: OnceLock::new(),
-            process: std::process::id(),
+            process: Process::current(),
         });
         stop_at_exit(&(server.clone() as Arc<dyn Stop>));
         let shared = server.clone();
@@ -266,7 +267,10 @@ impl Token {
         let future = self.future.bind(py);
         let done = match ending {
             Ok(result) => future.call_method1(intern!(py, "set_result"), (result,)),
-            Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),)),
+            Err(error) => {
+                let error = no_stop_iteration(py, error).into_value(py);
+                future.call_method1(intern!(py, "set_exception"), (error,))
+            }
         };
         if let Err(error) = done {
             // Of a callback that raised no `Exception`: those the future reports itself.
@@ -315,7 +319,7 @@ impl<G: Hosted> Stop for Server<G> {
 impl<G: Hosted> AnyServing for Server<G> {
     fn submit(&self, py: Python<'_>, spec: &str, state: &dyn AnyState, asked: Asked) -> PyResult<Py<PyAny>> {
         if self.is_forked() {
-            return Err(forked());
+            return Err(session_forked());
         }
         if spec != self.spec {
             return Err(PyValueError::new_err(format!("a state of {spec} in a session of {}", self.spec)));
@@ -358,7 +362,7 @@ impl<G: Hosted> AnyServing for Server<G> {
 
     fn stats(&self) -> PyResult<Stats> {
         if self.is_forked() {
-            return Err(forked());
+            return Err(session_forked());
         }
         Ok(self.lock().stats.clone())
     }
@@ -373,12 +377,12 @@ impl<G: Hosted> AnyServing for Server<G> {
     }
 
     fn is_forked(&self) -> bool {
-        self.process != std::process::id()
+        !self.process.is_current()
     }
 }
 
-fn forked() -> PyErr {
-    PyRuntimeError::new_err("this session's thread is in the process that was forked: make a session in each process")
+fn session_forked() -> PyErr {
+    forked("this session's thread is", "a session")
 }
 
 fn closed() -> PyErr {
