@@ -116,6 +116,19 @@ def test_a_time_limit_ends_a_search_beside_others_that_go_on() -> None:
     assert all(future.cancelled() for future in endless)
 
 
+def test_simulations_and_a_time_limit_both_hold() -> None:
+    with azpy.BatchedSearch(Hashed(7), simulations=10) as session:
+        for result, simulations in (
+            (session.submit(STATE, seconds=3600).result(PATIENCE), 10),
+            (session.submit(STATE, 20, seconds=3600).result(PATIENCE), 20),
+        ):
+            assert (result.stop, result.visits.sum()) == ("simulations", simulations)
+    with azpy.BatchedSearch(Hashed(7), evaluations=2000) as session:
+        result = session.submit(STATE, seconds=3600).result(PATIENCE)
+        assert (result.stop, result.visits.sum() > 800) == ("evaluations", True)
+        assert session.submit(STATE).result(PATIENCE).visits.sum() == 800
+
+
 def test_a_cancelled_request_ends_and_the_others_go_on() -> None:
     with azpy.BatchedSearch(Hashed(7)) as session:
         endless = [session.submit(state, 2**32 - 1) for state in positions(3)]
@@ -281,7 +294,7 @@ def test_what_cannot_be_searched_is_refused_at_once_and_alone() -> None:
         good = session.submit(azpy.make_game("pig"))
         wrong: list[tuple[type[Exception], str, Any]] = [
             (ValueError, "a state of connect_four.* in a session of pig", lambda: session.submit(STATE)),
-            (ValueError, "simulations must be between", lambda: session.submit(roll, -1)),
+            (ValueError, "simulations must be at least 0, got -1", lambda: session.submit(roll, -1)),
             (ValueError, "seconds must be at least 0", lambda: session.submit(roll, seconds=-1.0)),
             (TypeError, "expected an azpy.State", lambda: session.submit("pig")),  # type: ignore[arg-type]
             (ValueError, "max_batch must be at least eval_batch", lambda: azpy.BatchedSearch(Hashed(7), max_batch=7)),

@@ -28,7 +28,7 @@ def in_a_fork(work: Callable[[], Any]) -> Any:
     def answer() -> None:
         try:
             there.send(work())
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             there.send(error)
 
     process = context.Process(target=answer)

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::errors::caught;
 use crate::hosted::{AnyState, Hosted};
 use crate::record::GameRecord;
-use crate::settings;
+use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::any_game;
 
 /// A replay buffer of some game.
@@ -103,11 +103,9 @@ type Arrays<'py> =
 impl ReplayBuffer {
     #[new]
     #[pyo3(signature = (game, *, max_positions = 1_000_000))]
-    fn new(game: &Bound<'_, PyAny>, max_positions: usize) -> PyResult<Self> {
+    fn new(game: &Bound<'_, PyAny>, #[pyo3(from_py_with = whole)] max_positions: i128) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
-        if max_positions == 0 {
-            return Err(PyValueError::new_err("max_positions must be at least 1, got 0"));
-        }
+        let max_positions = within("max_positions", max_positions, 1, SIZE)?;
         let workers = Workers::new(settings::threads(None)?).map_err(PyRuntimeError::new_err)?;
         let inner = Mutex::new(start.replay(max_positions));
         Ok(Self { spec, workers, inner, start, process: Mutex::new(Process::current()) })
@@ -154,12 +152,13 @@ impl ReplayBuffer {
     fn sample<'py>(
         &self,
         py: Python<'py>,
-        rows: usize,
-        seed: u64,
+        rows: Whole,
+        seed: Whole,
         root_value_weight: f32,
         symmetries: bool,
         surprise_weight: f64,
     ) -> PyResult<Arrays<'py>> {
+        let (rows, seed) = (within::<usize>("rows", rows.0, 0, SIZE)?, within("seed", seed.0, 0, U64)?);
         let row_len: usize = self.start.obs_shape().iter().product();
         if rows.saturating_mul(row_len + self.start.num_actions()) > 1 << 32 {
             return Err(PyValueError::new_err(format!("a batch of {rows} rows is too large")));

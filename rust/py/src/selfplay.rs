@@ -17,13 +17,12 @@ use crate::errors::{forked, no_stop_iteration, selfplay_error};
 use crate::evaluators::{AnyEvaluator, Turns, is_evaluating};
 use crate::hosted::{Fault, Hosted, SelfPlaySettings};
 use crate::record::GameRecord;
-use crate::settings;
+use crate::settings::{self, SIZE, U32, U64, Whole, whole, within};
 use crate::state::any_game;
 use crate::threads::{self, PATIENCE, Stop, attached_once, wait};
 
 /// More would exhaust a machine before the first game.
-const MOST_SLOTS: usize = 1 << 20;
-const MOST_PIPELINES: usize = 256;
+const MOST_SLOTS: i128 = 1 << 20;
 
 /// Self-play of some game. Every method is called without the GIL.
 pub(crate) trait AnySelfPlay: Stop {
@@ -227,48 +226,56 @@ impl SelfPlay {
         py: Python<'_>,
         game: &Bound<'_, PyAny>,
         evaluator: &Bound<'_, PyAny>,
-        slots: usize,
-        pipelines: usize,
-        simulations: i64,
+        #[pyo3(from_py_with = whole)] slots: i128,
+        #[pyo3(from_py_with = whole)] pipelines: i128,
+        #[pyo3(from_py_with = whole)] simulations: i128,
         temperature: f64,
-        temperature_plies: usize,
+        #[pyo3(from_py_with = whole)] temperature_plies: i128,
         temperature_final: f64,
         temperature_halflife: Option<f64>,
-        opening_plies: usize,
-        opening_policy_plies: usize,
+        #[pyo3(from_py_with = whole)] opening_plies: i128,
+        #[pyo3(from_py_with = whole)] opening_policy_plies: i128,
         tree_reuse: bool,
-        max_plies: Option<usize>,
+        max_plies: Option<Whole>,
         resign_below: f64,
-        resign_plies: u32,
+        #[pyo3(from_py_with = whole)] resign_plies: i128,
         resign_control: f64,
-        cache_positions: usize,
-        threads: Option<usize>,
-        seed: u64,
-        first_game: u64,
-        games: Option<u64>,
+        #[pyo3(from_py_with = whole)] cache_positions: i128,
+        threads: Option<Whole>,
+        #[pyo3(from_py_with = whole)] seed: i128,
+        #[pyo3(from_py_with = whole)] first_game: i128,
+        games: Option<Whole>,
         full_search_share: f64,
-        fast_simulations: Option<u32>,
+        fast_simulations: Option<Whole>,
         opponents: Vec<Bound<'_, PyAny>>,
         opponent_share: f64,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
         // Noise is what self-play explores by, so it has some unless told otherwise.
-        let search = settings::search_config(py, options, 0.25)?;
-        let simulations = settings::simulations(simulations)?;
-        if simulations == 0 {
-            return Err(PyValueError::new_err("simulations must be at least 1 in self-play, got 0"));
-        }
-        if pipelines == 0 || slots < pipelines {
+        let search = settings::search_config::<Self>(py, options, 0.25)?;
+        let simulations: u32 = within("simulations", simulations, 1, U32)?;
+        let slots = within("slots", slots, 1, MOST_SLOTS)?;
+        let pipelines = within("pipelines", pipelines, 1, settings::MOST_PIPELINES as i128)?;
+        if slots < pipelines {
             return Err(PyValueError::new_err(format!(
-                "expected at least 1 pipeline and a slot for each, got {pipelines} pipelines and {slots} slots"
+                "expected a slot for each pipeline, got {pipelines} pipelines and {slots} slots"
             )));
         }
-        for (name, value, most) in [("slots", slots, MOST_SLOTS), ("pipelines", pipelines, MOST_PIPELINES)] {
-            if value > most {
-                return Err(PyValueError::new_err(format!("{name} must be at most {most}, got {value}")));
-            }
-        }
+        let plies = |name: &str, given: i128| within(name, given, 0, SIZE);
+        let temperature_plies = plies("temperature_plies", temperature_plies)?;
+        let opening_plies = plies("opening_plies", opening_plies)?;
+        let opening_policy_plies = plies("opening_policy_plies", opening_policy_plies)?;
+        let max_plies = max_plies.map(|Whole(given)| within("max_plies", given, 1, SIZE)).transpose()?;
+        let resign_plies = within("resign_plies", resign_plies, 1, U32)?;
+        let fast_simulations = fast_simulations.map(|Whole(given)| within("fast_simulations", given, 1, U32));
+        let fast_simulations = fast_simulations.transpose()?.unwrap_or((simulations / 4).max(1));
+        let cache_positions = settings::cache_positions(cache_positions)?;
+        let threads = settings::threads(threads)?;
+        let seed = within("seed", seed, 0, U64)?;
+        let first_game: u64 = within("first_game", first_game, 0, U64)?;
+        // The last one has an id too.
+        let games = games.map(|Whole(given)| within("games", given, 0, U64 - i128::from(first_game))).transpose()?;
         for (name, value) in [("temperature", temperature), ("temperature_final", temperature_final)] {
             if !(value.is_finite() && value >= 0.0) {
                 return Err(PyValueError::new_err(format!("{name} must be a number >= 0, got {value}")));
@@ -280,9 +287,6 @@ impl SelfPlay {
             )));
         }
         check_resign_below(resign_below)?;
-        if resign_plies == 0 {
-            return Err(PyValueError::new_err("resign_plies must be at least 1, got 0"));
-        }
         if !(0.0..=1.0).contains(&resign_control) {
             return Err(PyValueError::new_err(format!("resign_control must be in [0, 1], got {resign_control}")));
         }
@@ -294,22 +298,11 @@ impl SelfPlay {
         if !(0.0..=1.0).contains(&opponent_share) {
             return Err(PyValueError::new_err(format!("opponent_share must be in [0, 1], got {opponent_share}")));
         }
-        if fast_simulations == Some(0) {
-            return Err(PyValueError::new_err("fast_simulations must be at least 1 or None, got 0"));
-        }
-        if max_plies == Some(0) {
-            return Err(PyValueError::new_err("max_plies must be at least 1, got 0"));
-        }
-        if first_game.checked_add(games.unwrap_or(0)).is_none() {
-            return Err(PyValueError::new_err(format!(
-                "game ids past 2**64: first_game {first_game}, games {games:?}"
-            )));
-        }
         let config = SelfPlayConfig {
             search,
             simulations,
             full_search_share,
-            fast_simulations: fast_simulations.unwrap_or((simulations / 4).max(1)),
+            fast_simulations,
             temperature,
             temperature_plies,
             temperature_final,
@@ -327,13 +320,7 @@ impl SelfPlay {
         let turns: Vec<_> = (0..pipelines).map(|_| Arc::default()).collect();
         let networks: Vec<_> = std::iter::once(evaluator).chain(&opponents).collect();
         let networks = for_each_pipeline(&networks, pipelines, &turns)?;
-        let settings = SelfPlaySettings {
-            config,
-            layout,
-            networks,
-            cache: settings::cache(cache_positions)?,
-            threads: settings::threads(threads)?,
-        };
+        let settings = SelfPlaySettings { config, layout, networks, cache: settings::cache(cache_positions), threads };
         let playing: Arc<dyn AnySelfPlay> = Arc::from(py.detach(|| start.selfplay(settings))?);
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
         Ok(Self { live: Mutex::new(Some(playing)), pipelines, turns, process: Process::current() })

@@ -27,7 +27,7 @@ use crate::errors::{GameError, caught, forked, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{AnyState, Fault, Hosted};
 use crate::result::{SearchResult, Session};
-use crate::settings;
+use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::any_state;
 use crate::threads::{Stop, attached_once, stop_at_exit, wait};
 
@@ -408,7 +408,8 @@ fn closed() -> PyErr {
 ///
 /// Args:
 ///     evaluator: as for `Search`.
-///     simulations: visits below the root, where a request does not say it.
+///     simulations: visits below the root at most, where a request does not say it. None: 800, or no limit for a request
+///         with `seconds`.
 ///     max_batch: rows of a call of the evaluator, at most (256); at least eval_batch.
 ///     max_requests: that may wait for their answers at once (1024); each has a tree. One more raises `queue.Full`.
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes 48 bytes,
@@ -420,7 +421,7 @@ fn closed() -> PyErr {
 ///     >>> state = azpy.make_game("connect_four")
 ///     >>> with azpy.BatchedSearch(azpy.RolloutEvaluator(1), simulations=400) as session:
 ///     ...     futures = [session.submit(state, seed=player) for player in range(3)]
-///     ...     quick = session.submit(state, seconds=0.05)
+///     ...     quick = session.submit(state, 10**9, seconds=0.05)
 ///     ...     [int(future.result().visits.sum()) for future in futures]
 ///     [400, 400, 400]
 ///     >>> quick.result().stop
@@ -428,7 +429,8 @@ fn closed() -> PyErr {
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct BatchedSearch {
     evaluator: Py<PyAny>,
-    simulations: u32,
+    /// Where they were given.
+    simulations: Option<u32>,
     config: SearchConfig,
     max_batch: usize,
     max_requests: usize,
@@ -459,7 +461,7 @@ impl BatchedSearch {
             spec: spec.to_owned(),
             max_batch: self.max_batch,
             max_requests: self.max_requests,
-            cache: settings::cache(self.cache_positions)?,
+            cache: settings::cache(self.cache_positions),
             threads: self.threads,
         };
         // These ask Python (a game of Python's is cloned), so before the lock: another thread may wait for it with the
@@ -484,35 +486,34 @@ impl BatchedSearch {
 impl BatchedSearch {
     #[new]
     #[pyo3(signature = (
-        evaluator, *, simulations = 800, max_batch = 256, max_requests = 1024, cache_positions = 200_000, threads = None,
+        evaluator, *, simulations = None, max_batch = 256, max_requests = 1024, cache_positions = 200_000, threads = None,
         **options
     ))]
     fn new(
         evaluator: &Bound<'_, PyAny>,
-        simulations: i64,
-        max_batch: i64,
-        max_requests: i64,
-        cache_positions: usize,
-        threads: Option<usize>,
+        simulations: Option<Whole>,
+        #[pyo3(from_py_with = whole)] max_batch: i128,
+        #[pyo3(from_py_with = whole)] max_requests: i128,
+        #[pyo3(from_py_with = whole)] cache_positions: i128,
+        threads: Option<Whole>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         AnyEvaluator::new(evaluator)?;
-        let config = settings::search_config(evaluator.py(), options, 0.0)?;
-        let max_batch = settings::at_least("max_batch", max_batch, 1)?;
+        let config = settings::search_config::<Self>(evaluator.py(), options, 0.0)?;
+        let max_batch: usize = within("max_batch", max_batch, 1, SIZE)?;
         if max_batch < config.eval_batch {
             let leaves = config.eval_batch;
             return Err(PyValueError::new_err(format!(
                 "max_batch must be at least eval_batch, the {leaves} leaves of one search, got {max_batch}"
             )));
         }
-        settings::cache(cache_positions)?;
         Ok(Self {
             evaluator: evaluator.clone().unbind(),
-            simulations: settings::simulations(simulations)?,
+            simulations: simulations.map(|Whole(given)| settings::simulations(given)).transpose()?,
             config,
             max_batch,
-            max_requests: settings::at_least("max_requests", max_requests, 1)?,
-            cache_positions,
+            max_requests: within("max_requests", max_requests, 1, SIZE)?,
+            cache_positions: settings::cache_positions(cache_positions)?,
             threads: settings::threads(threads)?,
             live: Mutex::default(),
         })
@@ -528,8 +529,9 @@ impl BatchedSearch {
     ///
     /// Args:
     ///     state: a position, of the game that the first request was about.
-    ///     simulations: in place of the session's own number; with `seconds` alone there is no limit.
-    ///     seconds: from now on, in which to answer with what is known by then. The search ends before the call of the
+    ///     simulations: in place of the session's own number.
+    ///     seconds: from now on, in which to answer with what is known by then; a search whose simulations are done sooner
+    ///         is answered sooner. The search ends before the call of the
     ///         evaluator that would end too late, going by the last calls. The root is evaluated in any case, so less
     ///         than the call under way and one more cannot be kept.
     ///     seed: of the noise and the dice.
@@ -538,11 +540,12 @@ impl BatchedSearch {
         &self,
         py: Python<'_>,
         state: &Bound<'_, PyAny>,
-        simulations: Option<i64>,
+        simulations: Option<Whole>,
         seconds: Option<f64>,
-        seed: u64,
+        #[pyo3(from_py_with = whole)] seed: i128,
     ) -> PyResult<Py<PyAny>> {
         let limit = settings::limit(seconds)?;
+        let seed = within("seed", seed, 0, U64)?;
         let simulations = settings::simulations_within(simulations, limit, &self.config, self.simulations)?;
         let (spec, state) = any_state(state)?;
         self.server(py, &spec, &*state)?.submit(py, &spec, &*state, Asked { simulations, limit, seed })
