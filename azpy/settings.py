@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
-from azpy._core import MOST_PIPELINES, MOST_THREADS
 from azpy.about import GROUPS, About
 from azpy.errors import SettingsError, did_you_mean
-from azpy.machine import usable_cores
+from azpy.machine import MOST_PIPELINES, MOST_THREADS, usable_cores
 from azpy.providers import check_precision, name_devices, parse_devices
 
 __all__ = [

@@ -62,8 +62,8 @@ def test_many_trees_share_a_time_limit() -> None:
 
 
 def test_simulations_and_a_time_limit_both_hold() -> None:
-    for options in ({}, {"gumbel_actions": 4}):
-        search = azpy.Search(azpy.UniformEvaluator(), simulations=10, **options)
+    for actions in (0, 4):
+        search = azpy.Search(azpy.UniformEvaluator(), simulations=10, gumbel_actions=actions)
         for result, simulations in (
             (search.run(connect_four(), seconds=3600), 10),
             (search.run(connect_four(), 20, seconds=3600), 20),
@@ -189,11 +189,17 @@ def test_options_that_are_none_are_refused_by_name(options: dict[str, Any], erro
 @pytest.mark.parametrize("name", ["gumbel_scale", "value_scale", "maxvisit_init", "c_puct", "lcb", "virtual_loss"])
 def test_factors_that_would_give_no_finite_numbers_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be a number >= 0, at most 1000000, got 1e300$"):
-        azpy.Search(azpy.UniformEvaluator(), **{"gumbel_actions": 0 if name == "lcb" else 4, name: 1e300})
+        MAKERS["Search"](**{"gumbel_actions": 0 if name == "lcb" else 4, name: 1e300})
 
 
 def test_with_the_largest_factors_targets_are_shares() -> None:
-    largest = {"gumbel_scale": 1e6, "value_scale": 1e6, "maxvisit_init": 1e6, "c_puct": 1e6, "virtual_loss": 1e6}
+    largest: dict[str, Any] = {
+        "gumbel_scale": 1e6,
+        "value_scale": 1e6,
+        "maxvisit_init": 1e6,
+        "c_puct": 1e6,
+        "virtual_loss": 1e6,
+    }
     for options in ({"gumbel_actions": 4, **largest}, {**largest, "forced_visits": 1e6, "lcb": 1e6}):
         result = azpy.Search(Hashed(7), simulations=200, **options).run(connect_four(3, 3))
         assert result.target.sum() == pytest.approx(1.0, abs=1e-5)
