@@ -199,6 +199,7 @@ def test_more_threads_than_there_may_be_are_refused() -> None:
         lambda threads: azpy.VectorSearch([start], evaluator, threads=threads),
         lambda threads: azpy.BatchedSearch(evaluator, threads=threads),
         lambda threads: settings(threads=threads),
+        lambda threads: azpy.OnnxEvaluator("is not read", threads=threads),
     )
     for make in makers:
         with pytest.raises(ValueError, match=r"threads must be .*at most 1024[,;] got 1025"):

@@ -184,7 +184,8 @@ impl Search {
 /// Searches of B positions of one game that share each call of the evaluator.
 ///
 /// Settings are those of `Search`, and: `evaluator` may be a list, and then `networks` [B] says which of them answers
-/// for each state; `threads` grow the trees, by default one a core. Finished games take no part.
+/// for each state; `threads` grow the trees, by default one a core. Finished games take no part. A fork of
+/// the process has none of the threads: there the calling one grows the trees.
 ///
 ///     >>> import azpy
 ///     >>> states = [azpy.make_game("tic_tac_toe") for _ in range(3)]

@@ -119,7 +119,7 @@ type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 /// A game depends on (seed, game id) and the evaluator's answers alone, not on slots, pipelines or threads. The slots
 /// are shared out over the pipelines; each pipeline calls its own evaluator (`fork()` where there is one, else all share
 /// the object and call it one at a time) with at most eval_batch leaves from each of its slots. Use it in a `with`
-/// block, or call `close`.
+/// block, or call `close`. A fork of the process has no pipelines: there every method but `close` raises RuntimeError.
 ///
 /// Args:
 ///     game: a game's name, a State, or an azpy.Game at its start.

@@ -523,9 +523,10 @@ impl BatchedSearch {
     /// (`asyncio.wrap_future` makes it one to await). `cancel()` works until the result is there, and ends the search.
     ///
     /// A state that cannot be searched, a closed session (RuntimeError) and one that is full (`queue.Full`) are raised
-    /// here. The future raises what the evaluator or the game raised, as it is. Its callbacks run in the session's
-    /// thread, and everybody waits for them: to wait for a future of the session there, in the evaluator or in a game is
-    /// to wait for ever. A result keeps its tree for as long as it is kept.
+    /// here. The future raises what the evaluator or the game raised, as it is; a StopIteration, which no asyncio future
+    /// takes, becomes the cause of a RuntimeError. Its callbacks run in the session's thread, and everybody waits for
+    /// them: to wait for a future of the session there, in the evaluator or in a game is to wait for ever. A result keeps
+    /// its tree for as long as it is kept.
     ///
     /// Args:
     ///     state: a position, of the game that the first request was about.
