@@ -11,6 +11,8 @@ __all__ = [
     "CHANCE",
     "FAST_SEARCH",
     "MIXED_NETWORKS",
+    "MOST_PIPELINES",
+    "MOST_THREADS",
     "OPPONENT",
     "SEARCHED",
     "TERMINAL",
@@ -36,6 +38,8 @@ __all__ = [
 ]
 
 __version__: str
+MOST_THREADS: int  # that an object may be told to have
+MOST_PIPELINES: int
 CHANCE: int
 TERMINAL: int
 SEARCHED: int  # flags of a ply in a GameRecord: a sample to learn from, searched in full
@@ -192,7 +196,7 @@ class Search:
         cls,
         evaluator: Any,
         *,
-        simulations: int = 800,
+        simulations: int | None = None,
         cache_positions: int = 0,
         seed: int = 0,
         **options: Unpack[SearchOptions],
@@ -239,7 +243,7 @@ class BatchedSearch:
         cls,
         evaluator: Any,
         *,
-        simulations: int = 800,
+        simulations: int | None = None,
         max_batch: int = 256,
         max_requests: int = 1024,
         cache_positions: int = 200_000,

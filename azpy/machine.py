@@ -8,7 +8,9 @@ from pathlib import Path
 
 from azpy import _core
 
-__all__ = ["cpu_flags", "made_with", "usable_cores"]
+__all__ = ["MOST_PIPELINES", "MOST_THREADS", "cpu_flags", "made_with", "usable_cores"]
+
+MOST_THREADS, MOST_PIPELINES = _core.MOST_THREADS, _core.MOST_PIPELINES  # that the core starts
 
 
 def usable_cores() -> int:

@@ -23,6 +23,7 @@ from azpy.evaluator import CheckedEvaluator
 from azpy.form import ACTIONS, BYTES, LEGAL, Form, form_of, with_form
 from azpy.gpu import OnGpu, open_driver
 from azpy.half import to_half
+from azpy.machine import MOST_THREADS
 from azpy.providers import (
     BUCKETS,
     Device,
@@ -122,8 +123,8 @@ class OnnxEvaluator(CheckedEvaluator):
         policy_kind: str | None = None,
         compact: bool | None = None,
     ) -> None:
-        if threads < 1:
-            raise SettingsError(f"threads must be at least 1, got {threads}")
+        if not 1 <= threads <= MOST_THREADS:
+            raise SettingsError(f"threads must be at least 1, at most {MOST_THREADS}; got {threads}")
         if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
             raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
         devices = parse_devices(device)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from azpy.about import GROUPS, About
 from azpy.errors import SettingsError, did_you_mean
-from azpy.machine import usable_cores
+from azpy.machine import MOST_PIPELINES, MOST_THREADS, usable_cores
 from azpy.providers import check_precision, name_devices, parse_devices
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
 
 _MATCH_SIMULATIONS = 100  # at least, where nobody says
 CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
-_MOST_PIPELINES = 256
 MOST_LEAVES = 8  # of one tree at a time; what more cost in strength is in docs/search.md
 _ZERO, _KATAGO = "AlphaGo Zero, Silver et al. 2017", "KataGo, Wu 2019"
 
@@ -210,7 +209,7 @@ class Settings:
             "self-play",
             unit="threads",
             low=1,
-            high=_MOST_PIPELINES,
+            high=MOST_PIPELINES,
             auto=True,
             same_games=True,
         ),
@@ -223,7 +222,7 @@ class Settings:
             "self-play",
             unit="threads",
             low=1,
-            high=1024,
+            high=MOST_THREADS,
             same_games=True,
         ),
     ] = None
@@ -636,7 +635,7 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
 def auto_pipelines(slots: int, device: str) -> int:
     """One a core where the network runs on the CPU, as each one's network runs on one core; else 2 that take turns."""
     wanted = max(2, usable_cores()) if device == "cpu" else 2
-    return max(1, min(wanted, slots, _MOST_PIPELINES))
+    return max(1, min(wanted, slots, MOST_PIPELINES))
 
 
 def auto_eval_batch(slots: int, pipelines: int) -> int:

@@ -116,6 +116,19 @@ def test_a_time_limit_ends_a_search_beside_others_that_go_on() -> None:
     assert all(future.cancelled() for future in endless)
 
 
+def test_simulations_and_a_time_limit_both_hold() -> None:
+    with azpy.BatchedSearch(Hashed(7), simulations=10) as session:
+        for result, simulations in (
+            (session.submit(STATE, seconds=3600).result(PATIENCE), 10),
+            (session.submit(STATE, 20, seconds=3600).result(PATIENCE), 20),
+        ):
+            assert (result.stop, result.visits.sum()) == ("simulations", simulations)
+    with azpy.BatchedSearch(Hashed(7), evaluations=2000) as session:
+        result = session.submit(STATE, seconds=3600).result(PATIENCE)
+        assert (result.stop, result.visits.sum() > 800) == ("evaluations", True)
+        assert session.submit(STATE).result(PATIENCE).visits.sum() == 800
+
+
 def test_a_cancelled_request_ends_and_the_others_go_on() -> None:
     with azpy.BatchedSearch(Hashed(7)) as session:
         endless = [session.submit(state, 2**32 - 1) for state in positions(3)]
@@ -161,6 +174,26 @@ def test_an_evaluators_exception_is_that_of_every_request_and_the_session_goes_o
         evaluator.fail = False
         assert session.submit(STATE).result(PATIENCE).visits.sum() == 30
         assert (session.stats["failed"], session.stats["finished"]) == (20, 1)
+
+
+@pytest.mark.parametrize("fails", ["the evaluator", "the game"])
+def test_a_stop_iteration_ends_a_wait_for_the_result(fails: str) -> None:
+    class Ends(Hashed):
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+            raise StopIteration("on purpose")
+
+    class Over(Countdown):
+        def encode(self) -> NDArray[np.float32]:
+            raise StopIteration("on purpose")
+
+    async def ask(session: azpy.BatchedSearch) -> None:
+        start = Over(9) if fails == "the game" else Countdown(9)
+        await asyncio.wait_for(asyncio.wrap_future(session.submit(start)), PATIENCE)
+
+    with azpy.BatchedSearch(Ends(3) if fails == "the evaluator" else Hashed(3)) as session:
+        with pytest.raises(RuntimeError, match="the evaluator or the game raised StopIteration") as caught:
+            asyncio.run(ask(session))
+        assert isinstance(caught.value.__cause__, StopIteration)
 
 
 def test_a_reply_that_cannot_be_used_is_named() -> None:
@@ -261,7 +294,7 @@ def test_what_cannot_be_searched_is_refused_at_once_and_alone() -> None:
         good = session.submit(azpy.make_game("pig"))
         wrong: list[tuple[type[Exception], str, Any]] = [
             (ValueError, "a state of connect_four.* in a session of pig", lambda: session.submit(STATE)),
-            (ValueError, "simulations must be between", lambda: session.submit(roll, -1)),
+            (ValueError, "simulations must be at least 0, got -1", lambda: session.submit(roll, -1)),
             (ValueError, "seconds must be at least 0", lambda: session.submit(roll, seconds=-1.0)),
             (TypeError, "expected an azpy.State", lambda: session.submit("pig")),  # type: ignore[arg-type]
             (ValueError, "max_batch must be at least eval_batch", lambda: azpy.BatchedSearch(Hashed(7), max_batch=7)),

@@ -95,6 +95,21 @@ def test_an_evaluators_exception_reaches_the_caller_as_itself(run: Run, call: in
     assert time.monotonic() - began < 10  # 60 calls and the end of the batch in play
 
 
+@pytest.mark.parametrize("fails", ["the evaluator", "the game"])
+def test_a_stop_iteration_is_not_the_end_of_the_games(fails: str) -> None:
+    class Ends(Countdown):
+        def legal_actions(self) -> list[int]:
+            raise StopIteration("on purpose")
+
+    start = Ends(12) if fails == "the game" else Countdown(12)
+    evaluator = FailsAt(3, 2, StopIteration("on purpose")) if fails == "the evaluator" else Hashed(3)
+    with azpy.SelfPlay(start, evaluator, slots=4, simulations=8, games=20) as games:
+        with pytest.raises(RuntimeError, match="the evaluator or the game raised StopIteration") as caught:
+            list(games)
+        assert isinstance(caught.value.__cause__, StopIteration)
+        assert caught.value.__cause__.args == ("on purpose",)
+
+
 def test_sys_exit_in_an_evaluator_ends_the_program() -> None:
     program = """
         import sys, azpy

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -185,9 +186,79 @@ def test_more_slots_or_pipelines_than_there_may_be_are_refused() -> None:
     for slots, pipelines, text in (
         (1000, 257, "pipelines must be at most 256, got 257"),
         (2**20 + 1, 2, "slots must be at most 1048576, got 1048577"),
+        (1, 2, "expected a slot for each pipeline, got 2 pipelines and 1 slots"),
     ):
         with pytest.raises(ValueError, match=text):
             azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=slots, pipelines=pipelines)
+
+
+def test_more_threads_than_there_may_be_are_refused() -> None:
+    evaluator, start = azpy.UniformEvaluator(), azpy.make_game("tic_tac_toe")
+    makers: tuple[Any, ...] = (
+        lambda threads: azpy.SelfPlay(start, evaluator, games=0, threads=threads),
+        lambda threads: azpy.VectorSearch([start], evaluator, threads=threads),
+        lambda threads: azpy.BatchedSearch(evaluator, threads=threads),
+        lambda threads: settings(threads=threads),
+        lambda threads: azpy.OnnxEvaluator("is not read", threads=threads),
+    )
+    for make in makers:
+        with pytest.raises(ValueError, match=r"threads must be .*at most 1024[,;] got 1025"):
+            make(1025)
+
+
+NEVER = """
+import atexit, sys, threading, time
+import azpy
+
+asked = threading.Event()
+
+class Never:
+    def evaluate_batch(self, observations):
+        asked.set()
+        while sys.argv[2] == "sleeps":
+            time.sleep(0.01)
+        threading.Event().wait()
+
+start = azpy.make_game("tic_tac_toe")
+if sys.argv[1] == "self-play":
+    object = azpy.SelfPlay(start, Never(), slots=4, simulations=5)
+else:
+    object = azpy.BatchedSearch(Never())
+    object.submit(start)
+asked.wait()
+if sys.argv[3] == "close":
+    try:
+        print("waits", flush=True)
+        object.close()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+atexit.register(print, "exits", flush=True)  # the last to be registered is the first to be called
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+@pytest.mark.parametrize("leave", ["exit", "close"])
+@pytest.mark.parametrize("how", ["sleeps", "waits"])
+@pytest.mark.parametrize("what", ["self-play", "serving"])
+def test_ctrl_c_ends_a_wait_for_an_evaluator_that_never_returns(what: str, how: str, leave: str) -> None:
+    program = [sys.executable, "-c", NEVER, what, how, leave]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        hangs = threading.Timer(20, running.kill)
+        hangs.start()
+        assert running.stdout is not None
+        assert running.stderr is not None
+        if leave == "close":
+            assert running.stdout.readline() == "waits\n"
+            running.send_signal(signal.SIGINT)
+            assert running.stdout.readline() == "interrupted\n"
+        assert running.stdout.readline() == "exits\n"
+        while running.poll() is None:  # it may not wait yet
+            running.send_signal(signal.SIGINT)
+            time.sleep(0.02)
+        hangs.cancel()
+        errors = running.stderr.read()
+    assert running.returncode == -signal.SIGINT
+    assert "azpy: Ctrl-C ended the wait for self-play or a batched search to stop; threads still in " in errors
 
 
 STARVED = """

@@ -422,8 +422,8 @@ def test_roots_without_visits_are_drawn_as_what_they_are() -> None:
 @pytest.mark.parametrize(
     ("method", "arguments", "said"),
     [
-        ("to_svg", (0,), "max_nodes must be between 1 and 10000, got 0"),
-        ("to_dot", (10_001,), "max_nodes must be between 1 and 10000, got 10001"),
+        ("to_svg", (0,), "max_nodes must be at least 1, got 0"),
+        ("to_dot", (10_001,), "max_nodes must be at most 10000, got 10001"),
         ("to_svg", (60, -1), "depth must be at least 0, got -1"),
         ("principal_variations", (-1,), "count must be at least 0, got -1"),
         ("principal_variations", (3, 0), "length must be at least 1, got 0"),

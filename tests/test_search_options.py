@@ -1,7 +1,10 @@
 """What a person meets of a search's options: limits of time, memory and need, proofs, and names that are refused."""
 
+import ast
+import inspect
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
+from azpy import _core
 from oracles import Countdown, DiceCountdown, Hashed, Solver, after, random_positions, turn_of
 
 
@@ -55,6 +59,19 @@ def test_many_trees_share_a_time_limit() -> None:
     search = azpy.VectorSearch([connect_four(column) for column in range(7)], Slow(0.002), eval_batch=1)
     search.run(2**32 - 1, seconds=0.1)
     assert {result.stop for result in search.results()} == {"seconds"}
+
+
+def test_simulations_and_a_time_limit_both_hold() -> None:
+    for actions in (0, 4):
+        search = azpy.Search(azpy.UniformEvaluator(), simulations=10, gumbel_actions=actions)
+        for result, simulations in (
+            (search.run(connect_four(), seconds=3600), 10),
+            (search.run(connect_four(), 20, seconds=3600), 20),
+        ):
+            assert (result.stop, result.visits.sum()) == ("simulations", simulations)
+    assert azpy.Search(azpy.UniformEvaluator()).run(connect_four()).visits.sum() == 800
+    endless = azpy.Search(azpy.UniformEvaluator(), evaluations=2000).run(connect_four(), seconds=3600)
+    assert (endless.stop, endless.visits.sum() > 800) == ("evaluations", True)
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
@@ -149,7 +166,9 @@ def test_shaped_noise_temperature_and_forced_visits_leave_the_priors_clean() -> 
         ({"c_puct": "much"}, TypeError, "c_puct must be a number, got 'much'"),
         ({"solver": 3.5}, TypeError, "solver must be True or False"),
         ({"eval_batch": 0}, ValueError, "eval_batch must be at least 1, got 0"),
-        ({"gumbel_actions": -1}, TypeError, "gumbel_actions must be a whole number"),
+        ({"gumbel_actions": 1.5}, TypeError, "gumbel_actions must be a whole number, got 1.5"),
+        ({"c_puct_base": -1.0}, ValueError, "c_puct_base must be a number > 0 or None, got -1$"),
+        ({"root_noise": (-1.0, 0.5)}, ValueError, "the alpha of root_noise must be a number > 0, got -1$"),
         ({"gumbel_actions": 4, "value_scale": -1.0}, ValueError, "value_scale must be a number >= 0"),
         ({"lcb": float("nan")}, ValueError, "lcb must be a number >= 0"),
         ({"root_temperature": 0.0}, ValueError, "root_temperature must be a number > 0"),
@@ -165,6 +184,121 @@ def test_options_that_are_none_are_refused_by_name(options: dict[str, Any], erro
             make(azpy.UniformEvaluator(), **options)
     with pytest.raises(error, match=said):
         azpy.SelfPlay("connect_four", azpy.UniformEvaluator(), **options)
+
+
+@pytest.mark.parametrize("name", ["gumbel_scale", "value_scale", "maxvisit_init", "c_puct", "lcb", "virtual_loss"])
+def test_factors_that_would_give_no_finite_numbers_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be a number >= 0, at most 1000000, got 1e300$"):
+        MAKERS["Search"](**{"gumbel_actions": 0 if name == "lcb" else 4, name: 1e300})
+
+
+def test_with_the_largest_factors_targets_are_shares() -> None:
+    largest: dict[str, Any] = {
+        "gumbel_scale": 1e6,
+        "value_scale": 1e6,
+        "maxvisit_init": 1e6,
+        "c_puct": 1e6,
+        "virtual_loss": 1e6,
+    }
+    for options in ({"gumbel_actions": 4, **largest}, {**largest, "forced_visits": 1e6, "lcb": 1e6}):
+        result = azpy.Search(Hashed(7), simulations=200, **options).run(connect_four(3, 3))
+        assert result.target.sum() == pytest.approx(1.0, abs=1e-5)
+        assert np.isfinite(result.q).all()
+
+
+UNIFORM = azpy.UniformEvaluator()
+
+
+def searched() -> azpy.Search:
+    search = azpy.Search(UNIFORM, simulations=4)
+    search.run(connect_four())
+    return search
+
+
+MAKERS: dict[str, Any] = {
+    "RolloutEvaluator": azpy.RolloutEvaluator,
+    "Search": lambda **given: azpy.Search(UNIFORM, **given),
+    "Search.run": lambda **given: azpy.Search(UNIFORM).run(connect_four(), **given),
+    "Search.advance": lambda **given: searched().advance(**given),
+    "SearchResult.principal_variations": lambda **given: searched().run().principal_variations(**given),
+    "SearchResult.to_dot": lambda **given: searched().run().to_dot(**given),
+    "SearchResult.to_svg": lambda **given: searched().run().to_svg(**given),
+    "VectorSearch": lambda **given: azpy.VectorSearch([connect_four()], UNIFORM, **given),
+    "VectorSearch.run": lambda **given: azpy.VectorSearch([connect_four()], UNIFORM).run(**given),
+    "VectorSearch.replace": lambda index: azpy.VectorSearch([connect_four()], UNIFORM).replace(index, connect_four()),
+    "BatchedSearch": lambda **given: azpy.BatchedSearch(UNIFORM, **given),
+    "BatchedSearch.submit": lambda **given: azpy.BatchedSearch(UNIFORM).submit(connect_four(), **given),
+    "ReplayBuffer": lambda **given: azpy.ReplayBuffer("pig", **given),
+    "ReplayBuffer.sample": lambda **given: azpy.ReplayBuffer("pig").sample(**{"rows": 1, "seed": 0, **given}),
+    "SelfPlay": lambda **given: azpy.SelfPlay("pig", UNIFORM, **given),
+    "State.play": lambda **given: connect_four().play(**given),
+    "State.action_name": lambda **given: connect_four().action_name(**given),
+    "State.short_name": lambda **given: connect_four().short_name(**given),
+    "State.symmetric_action": lambda **given: connect_four().symmetric_action(**{"symmetry": 0, "action": 0, **given}),
+    "State.symmetric_observation": lambda symmetry: connect_four().symmetric_observation(
+        symmetry, connect_four().observation()
+    ),
+    "random_playouts": lambda **given: _core.random_playouts(connect_four(), **{"games": 1, **given}),
+}
+
+
+def whole_numbers() -> list[tuple[str, str]]:
+    """All parameters of the core that are one, as its stub has them."""
+    found, options = [], []
+    stub = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text())
+    for outer in stub.body:
+        for inner in [outer, *(outer.body if isinstance(outer, ast.ClassDef) else [])]:
+            if isinstance(inner, ast.FunctionDef):
+                place = [outer.name] if isinstance(outer, ast.ClassDef) else []
+                place += [inner.name] if inner.name != "__new__" else []
+                arguments = [*inner.args.args, *inner.args.kwonlyargs]
+                numbers = [a.arg for a in arguments if a.annotation and ast.unparse(a.annotation) in WHOLE]
+                found += [(".".join(place), name) for name in numbers]
+            elif isinstance(inner, ast.AnnAssign) and isinstance(outer, ast.ClassDef) and outer.name == "SearchOptions":
+                options += [ast.unparse(inner.target)] if ast.unparse(inner.annotation) in WHOLE else []
+    return [*found, *((kind, name) for name in options for kind in ("Search", "SelfPlay"))]
+
+
+WHOLE = {"int", "int | None"}
+
+
+@pytest.mark.parametrize("number", [-1, 2**70, -(2**70), 2**200], ids=["-1", "2**70", "-2**70", "2**200"])
+def test_a_whole_number_out_of_range_is_refused_by_its_name(number: int) -> None:
+    cases = whole_numbers()
+    assert len(cases) > 50
+    assert {kind for kind, _ in cases} == MAKERS.keys()
+    for kind, name in cases:
+        with pytest.raises(ValueError) as caught:
+            MAKERS[kind](**{name: number})
+        got = "2**127 or more" if number == 2**200 else str(number)
+        said = str(caught.value).splitlines()[0]
+        assert name in said, (kind, name, said)
+        assert got in said, (kind, name, said)
+
+
+def test_a_whole_number_in_a_list_is_refused_too() -> None:
+    for number in (-2, 2**70):
+        with pytest.raises(ValueError, match=f"networks must be at (least 0|most 1), got {number}"):
+            azpy.VectorSearch([connect_four()], [UNIFORM, UNIFORM], networks=[number])
+        with pytest.raises(ValueError, match=f"illegal action {number}"):
+            azpy.VectorSearch([connect_four()], UNIFORM).advance([number])
+        with pytest.raises(ValueError, match=f"actions must be at (least 0|most 135), got {number}"):
+            azpy.wall_turn_name(azpy.make_game("wall_game"), [number])
+
+
+@pytest.mark.parametrize("kind", ["Search", "VectorSearch", "BatchedSearch", "SelfPlay"])
+def test_a_misspelt_option_is_told_all_that_there_are(kind: str) -> None:
+    parameters = inspect.signature(getattr(azpy, kind)).parameters.values()
+    names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+    names |= {"eval_batch", "solver", "max_memory_mb"}
+    for name in names:
+        with pytest.raises(TypeError, match=f'unexpected keyword argument "{name}_"; did you mean "{name}"'):
+            MAKERS[kind](**{f"{name}_": 1})
+    with pytest.raises(TypeError, match='unexpected keyword argument "banana"; there are: ') as caught:
+        MAKERS[kind](banana=1)
+    known = str(caught.value).split("there are: ")[1].split(", ")
+    assert names <= set(known)
+    assert len(set(known)) == len(known)
 
 
 def test_the_tree_grows_while_the_opponent_thinks() -> None:

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use crate::cache::Cache;
 use crate::evaluator::{Batch, Evaluator, Rows};
 use crate::game::{Action, Game, GameFault, PovValue};
+use crate::process::Process;
 use crate::search::{Answer, Replies, Search, SearchStats};
 
 /// Fewer jobs than this are done by the calling thread: handing them out costs more than doing them.
@@ -22,8 +23,23 @@ const PARALLEL_FROM: usize = 8;
 pub enum Workers {
     /// The calling thread alone. Games that must not be touched from other threads need this.
     Serial,
-    /// A pool of threads.
-    Pool(Arc<rayon::ThreadPool>),
+    /// A pool of threads. In a fork of its process, which has none of them, the calling thread alone.
+    Pool(Arc<Pool>),
+}
+
+/// The threads of a pool, and the process that they run in.
+pub struct Pool {
+    threads: Option<rayon::ThreadPool>,
+    process: Process,
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if !self.process.is_current() {
+            // To end the threads takes locks, which they may have held when the process was forked.
+            std::mem::forget(self.threads.take());
+        }
+    }
 }
 
 impl Workers {
@@ -40,16 +56,22 @@ impl Workers {
             .thread_name(|index| format!("azpy-{index}"))
             .build()
             .map_err(|error| format!("cannot start {threads} threads: {error}"))?;
-        Ok(Self::Pool(Arc::new(pool)))
+        Ok(Self::Pool(Arc::new(Pool { threads: Some(pool), process: Process::current() })))
+    }
+
+    /// The threads for so many jobs; `None` where the calling thread does them.
+    fn pool(&self, jobs: usize, parallel_from: usize) -> Option<&rayon::ThreadPool> {
+        match self {
+            Self::Pool(pool) if jobs >= parallel_from && pool.process.is_current() => pool.threads.as_ref(),
+            _ => None,
+        }
     }
 
     /// Calls `job` for every item, in any order.
     pub fn for_each<T: Send>(&self, items: &mut [T], job: impl Fn(&mut T) + Sync + Send) {
-        match self {
-            Self::Pool(pool) if items.len() >= PARALLEL_FROM => {
-                pool.install(|| items.par_iter_mut().with_min_len(4).for_each(job));
-            }
-            _ => items.iter_mut().for_each(job),
+        match self.pool(items.len(), PARALLEL_FROM) {
+            Some(pool) => pool.install(|| items.par_iter_mut().with_min_len(4).for_each(job)),
+            None => items.iter_mut().for_each(job),
         }
     }
 
@@ -78,12 +100,12 @@ impl Workers {
         let Some(row_len) = all.len().checked_div(states.len()).filter(|&len| len > 0) else {
             return;
         };
-        match self {
-            Self::Pool(pool) if states.len() >= 64 => pool.install(|| {
+        match self.pool(states.len(), 64) {
+            Some(pool) => pool.install(|| {
                 let rows = states.par_iter().zip(all.par_chunks_exact_mut(row_len));
                 rows.with_min_len(32).for_each_init(memory, |memory, (state, row)| job(memory, state, row));
             }),
-            _ => {
+            None => {
                 let mut memory = memory();
                 for (state, row) in states.iter().zip(all.chunks_exact_mut(row_len)) {
                     job(&mut memory, state, row);

@@ -44,6 +44,10 @@ impl Default for Gumbel {
     }
 }
 
+/// Of factors and weights: what is far above all that anybody searches with, and far below where products of them are no
+/// longer finite.
+const MOST: f64 = 1e6;
+
 /// How to search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchConfig {
@@ -125,7 +129,7 @@ impl SearchConfig {
     /// A sentence that names the setting, what came and what was expected.
     pub fn check(&self) -> Result<(), String> {
         let positive = |x: f64| x.is_finite() && x > 0.0;
-        let not_negative = |x: f64| x.is_finite() && x >= 0.0;
+        let not_negative = |x: f64| (0.0..=MOST).contains(&x);
         let fail = |what: String| Err(what);
         if self.eval_batch == 0 || self.eval_batch > 1 << 16 {
             return fail(format!("eval_batch must be between 1 and 65536, got {}", self.eval_batch));
@@ -141,7 +145,7 @@ impl SearchConfig {
             ("lcb", self.lcb.unwrap_or(0.0)),
         ] {
             if !not_negative(value) {
-                return fail(format!("{name} must be a number >= 0, got {value}"));
+                return fail(format!("{name} must be a number >= 0, at most {MOST}, got {value:?}"));
             }
         }
         if !positive(self.root_temperature) {
@@ -175,12 +179,12 @@ impl SearchConfig {
                 [("gumbel_scale", scale), ("value_scale", value_scale), ("maxvisit_init", maxvisit_init)]
             {
                 if !not_negative(value) {
-                    return fail(format!("{name} must be a number >= 0, got {value}"));
+                    return fail(format!("{name} must be a number >= 0, at most {MOST}, got {value:?}"));
                 }
             }
         }
-        if self.c_puct_base.is_some_and(|base| !positive(base)) {
-            return fail(format!("c_puct_base must be a number > 0 or None, got {:?}", self.c_puct_base));
+        if let Some(base) = self.c_puct_base.filter(|&base| !positive(base)) {
+            return fail(format!("c_puct_base must be a number > 0 or None, got {base}"));
         }
         if matches!(self.fpu, Fpu::Reduction(x) if !x.is_finite()) {
             return fail("fpu must be \"zero\", \"parent\" or a finite reduction".into());
@@ -192,8 +196,8 @@ impl SearchConfig {
             if !(0.0..=1.0).contains(&noise.fraction) {
                 return fail(format!("the fraction of root_noise must be in [0, 1], got {}", noise.fraction));
             }
-            if noise.alpha.is_some_and(|alpha| !positive(alpha)) {
-                return fail(format!("the alpha of root_noise must be a number > 0, got {:?}", noise.alpha));
+            if let Some(alpha) = noise.alpha.filter(|&alpha| !positive(alpha)) {
+                return fail(format!("the alpha of root_noise must be a number > 0, got {alpha}"));
             }
         }
         Ok(())

@@ -4,8 +4,8 @@
 //! (one tree: descend, expand, ascend; PUCT, Gumbel, the root's noise and the solver in files of their own) · [`look`] (what
 //! people see of it) · [`batched`] (many trees, one call a network a round), [`serving`] (requests that share rounds) ·
 //! [`record`], [`resign`], [`timing`], [`selfplay`] (one game in its own file), [`replay`]. Beside [`game`] stand [`text`]
-//! (positions as people read and write them) and [`bytes`] (planes as bytes). Nothing here knows Python, a concrete game,
-//! or a file.
+//! (positions as people read and write them), [`bytes`] (planes as bytes) and [`process`] (what a fork leaves behind).
+//! Nothing here knows Python, a concrete game, or a file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
@@ -17,6 +17,7 @@ pub mod game;
 mod gumbel;
 pub mod look;
 mod play;
+pub mod process;
 mod puct;
 pub mod record;
 pub mod replay;

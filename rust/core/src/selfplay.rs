@@ -23,6 +23,7 @@ use crate::cache::Cache;
 use crate::evaluator::Evaluator;
 use crate::game::Game;
 use crate::play::{GameInPlay, begin_move, finish_move};
+use crate::process::Process;
 use crate::record::{FAST_SEARCH, GameRecord, Ply};
 use crate::search::Search;
 use crate::timing::{Clocked, PipelineStats};
@@ -138,6 +139,7 @@ where
 {
     shared: Arc<Shared<E, G>>,
     threads: Vec<JoinHandle<()>>,
+    process: Process,
 }
 
 impl<E: Evaluator<G> + 'static, G: Game> SelfPlay<E, G>
@@ -183,7 +185,7 @@ where
             changed: Condvar::new(),
             _game: std::marker::PhantomData,
         });
-        let mut selfplay = Self { shared, threads: Vec::new() };
+        let mut selfplay = Self { shared, threads: Vec::new(), process: Process::current() };
         for (index, evaluators) in networks.into_iter().enumerate() {
             assert!(!evaluators.is_empty(), "pipeline {index} has no evaluator");
             // The first pipelines have one slot more where they do not divide evenly.
@@ -369,7 +371,12 @@ where
 {
     /// Tells the pipelines to stop and does not wait: this may be one of their own threads, or hold what they need.
     fn drop(&mut self) {
-        self.stop();
+        if self.process.is_current() {
+            self.stop();
+        } else {
+            // A fork has no pipelines. The state may be locked for ever, and the handles are of threads that are not there.
+            std::mem::forget(std::mem::take(&mut self.threads));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::{RoundStats, Rounds, Workers};
-use azpy_core::game::{Action, GameFault, Turn};
+use azpy_core::game::{Action, GameFault, PlayError, Turn};
 use azpy_core::look::{self, Shown};
 use azpy_core::search::{Search, SearchResult, SearchStats, Stop, stream_for};
 use azpy_core::tree::Tree;
@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use crate::errors::{CoreError, GameError, caught, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{AnyState, BatchSettings, Fault, Hosted, Typed, downcast};
+use crate::settings::Whole;
 
 /// How long a search may go on before it looks for Ctrl-C.
 pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(50);
@@ -27,7 +28,7 @@ pub(crate) trait AnyBatch: Send {
     fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()>;
     /// Why the last run of a search ended.
     fn stop(&self, index: usize) -> Stop;
-    fn advance(&mut self, index: usize, action: i64) -> PyResult<()>;
+    fn advance(&mut self, index: usize, action: Whole) -> PyResult<()>;
     fn result(&self, index: usize) -> SearchResult;
     /// Counts, nodes of the tree, and its bytes.
     fn stats(&self, index: usize) -> (SearchStats, usize, usize);
@@ -114,6 +115,16 @@ impl<G: Hosted> Batch<G> {
     }
 }
 
+/// Plays an action of any size. The number that was played, or why it was refused.
+pub(crate) fn try_play(action: Whole, play: impl FnOnce(Action) -> Result<(), PlayError>) -> Result<Action, String> {
+    let number = u32::try_from(action.0).unwrap_or(u32::MAX);
+    play(number).map(|()| number).map_err(|error| {
+        let text = error.to_string();
+        // An error names the action that was given, and not the one that stands in for it.
+        if number == u32::MAX { text.replacen(&number.to_string(), &action.to_string(), 1) } else { text }
+    })
+}
+
 /// The position in `state`, if it goes with the others.
 pub(crate) fn same_game<'a, G: Hosted>(state: &'a dyn AnyState, first: Option<&G>) -> PyResult<&'a G> {
     let size = |game: &G| (game.num_actions(), game.obs_shape());
@@ -183,16 +194,16 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         self.searches[index].stop()
     }
 
-    fn advance(&mut self, index: usize, action: i64) -> PyResult<()> {
+    fn advance(&mut self, index: usize, action: Whole) -> PyResult<()> {
         let search = &mut self.searches[index];
         let fault = |root: &G| root.fault().map_or(Ok(()), Fault::check);
         // Checked on a copy, so that a refused action changes nothing.
         let mut copy = search.root().clone();
-        let played = copy.try_play(u32::try_from(action).unwrap_or(u32::MAX));
+        let played = try_play(action, |action| copy.try_play(action));
         fault(&copy)?;
-        played.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let action = played.map_err(PyValueError::new_err)?;
         self.changes[index] += 1;
-        search.advance(action as u32);
+        search.advance(action);
         fault(search.root())
     }
 

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use azpy_core::batched::SearchError;
 use azpy_core::selfplay::SelfPlayError;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 
 create_exception!(azpy._core, CoreError, PyRuntimeError, "A bug in azpy itself: a panic in the core.");
@@ -33,6 +33,22 @@ pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
 /// Runs `work`, panics included.
 pub(crate) fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+/// An error as it may leave a `__next__` or enter a future: there a `StopIteration` would be taken for the end, or be
+/// refused. Generators do the same (PEP 479).
+pub(crate) fn no_stop_iteration(py: Python<'_>, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyStopIteration>(py) {
+        return error;
+    }
+    let raised = PyRuntimeError::new_err("the evaluator or the game raised StopIteration");
+    raised.set_cause(py, Some(error));
+    raised
+}
+
+/// What is refused in a fork of the process that has the threads.
+pub(crate) fn forked(threads: &str, object: &str) -> PyErr {
+    PyRuntimeError::new_err(format!("{threads} in the process that was forked: make {object} in each process"))
 }
 
 /// A failed round as an exception: the evaluator's own error as it is.

@@ -16,6 +16,7 @@ use pyo3::types::{PyList, PySlice, PyTuple};
 
 use crate::errors::EvaluatorError;
 use crate::hosted::Hosted;
+use crate::settings::{U64, whole, within};
 
 thread_local! {
     static EVALUATING: Cell<bool> = const { Cell::new(false) };
@@ -52,8 +53,8 @@ pub(crate) struct RolloutEvaluator(u64);
 impl RolloutEvaluator {
     #[new]
     #[pyo3(signature = (seed = 0))]
-    fn new(seed: u64) -> Self {
-        Self(seed)
+    fn new(#[pyo3(from_py_with = whole)] seed: i128) -> PyResult<Self> {
+        within("seed", seed, 0, U64).map(Self)
     }
 }
 

@@ -93,6 +93,8 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_function(wrap_pyfunction!(state::random_playouts, module)?)?;
     module.add_function(wrap_pyfunction!(wall_game::wall_turn_name, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("MOST_THREADS", settings::MOST_THREADS)?;
+    module.add("MOST_PIPELINES", settings::MOST_PIPELINES)?;
     module.add("CHANCE", state::CHANCE)?;
     module.add("TERMINAL", state::TERMINAL)?;
     module.add("SEARCHED", azpy_core::record::SEARCHED)?;

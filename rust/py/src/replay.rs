@@ -1,8 +1,9 @@
 //! `azpy.ReplayBuffer`: games in, training batches out.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use azpy_core::batched::Workers;
+use azpy_core::process::Process;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, ReplayBuffer as CoreBuffer, Samples};
 use numpy::{PyArray1, PyArray2, PyArray4, PyArrayMethods};
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 use crate::errors::caught;
 use crate::hosted::{AnyState, Hosted};
 use crate::record::GameRecord;
-use crate::settings;
+use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::any_game;
 
 /// A replay buffer of some game.
@@ -68,15 +69,29 @@ pub(crate) struct ReplayBuffer {
     start: Box<dyn AnyState>,
     workers: Workers,
     inner: Mutex<Box<dyn AnyReplay>>,
+    /// Where the lock is known to be free, or held by a thread that there is.
+    process: Mutex<Process>,
 }
 
 impl ReplayBuffer {
-    fn locked<T>(&self, py: Python<'_>, work: impl FnOnce(&mut dyn AnyReplay) -> T + Send) -> T
+    fn locked<T>(&self, py: Python<'_>, work: impl FnOnce(&mut dyn AnyReplay) -> T + Send) -> PyResult<T>
     where
         T: Send,
     {
+        {
+            // Nobody lets the GIL go in this block, so this lock is free in a fork.
+            let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+            if !process.is_current() {
+                if matches!(self.inner.try_lock(), Err(TryLockError::WouldBlock)) {
+                    return Err(PyRuntimeError::new_err(
+                        "another thread was using this replay buffer when the process was forked: fork while none does",
+                    ));
+                }
+                *process = Process::current();
+            }
+        }
         // Waited for without the GIL: whoever has the lock may need it.
-        py.detach(|| work(&mut **self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
+        Ok(py.detach(|| work(&mut **self.inner.lock().unwrap_or_else(PoisonError::into_inner))))
     }
 }
 
@@ -88,13 +103,12 @@ type Arrays<'py> =
 impl ReplayBuffer {
     #[new]
     #[pyo3(signature = (game, *, max_positions = 1_000_000))]
-    fn new(game: &Bound<'_, PyAny>, max_positions: usize) -> PyResult<Self> {
+    fn new(game: &Bound<'_, PyAny>, #[pyo3(from_py_with = whole)] max_positions: i128) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
-        if max_positions == 0 {
-            return Err(PyValueError::new_err("max_positions must be at least 1, got 0"));
-        }
+        let max_positions = within("max_positions", max_positions, 1, SIZE)?;
         let workers = Workers::new(settings::threads(None)?).map_err(PyRuntimeError::new_err)?;
-        Ok(Self { spec, workers, inner: Mutex::new(start.replay(max_positions)), start })
+        let inner = Mutex::new(start.replay(max_positions));
+        Ok(Self { spec, workers, inner, start, process: Mutex::new(Process::current()) })
     }
 
     /// Checks a game against the rules and keeps it. Raises ValueError for one that the rules do not bear out.
@@ -104,22 +118,23 @@ impl ReplayBuffer {
             return Err(PyValueError::new_err(format!("a game of {game} in a buffer of {}", self.spec)));
         }
         let record = CoreRecord::clone(&record.0);
-        self.locked(py, |inner| caught(|| inner.add(record)))
+        self.locked(py, |inner| caught(|| inner.add(record)))?
     }
 
     /// Games held.
     #[getter]
-    fn num_games(&self, py: Python<'_>) -> usize {
+    fn num_games(&self, py: Python<'_>) -> PyResult<usize> {
         self.locked(py, |inner| inner.num_games())
     }
 
     /// Positions held that can be learned from.
     #[getter]
-    fn num_positions(&self, py: Python<'_>) -> usize {
+    fn num_positions(&self, py: Python<'_>) -> PyResult<usize> {
         self.locked(py, |inner| inner.num_samples())
     }
 
-    /// Draws a batch from the positions held by playing the games again; on several threads.
+    /// Draws a batch from the positions held by playing the games again; on several threads, but in a fork of the process
+    /// that made the buffer (a worker of torch's DataLoader) on the calling one.
     ///
     /// Args:
     ///     rows: B.
@@ -137,12 +152,13 @@ impl ReplayBuffer {
     fn sample<'py>(
         &self,
         py: Python<'py>,
-        rows: usize,
-        seed: u64,
+        rows: Whole,
+        seed: Whole,
         root_value_weight: f32,
         symmetries: bool,
         surprise_weight: f64,
     ) -> PyResult<Arrays<'py>> {
+        let (rows, seed) = (within::<usize>("rows", rows.0, 0, SIZE)?, within("seed", seed.0, 0, U64)?);
         let row_len: usize = self.start.obs_shape().iter().product();
         if rows.saturating_mul(row_len + self.start.num_actions()) > 1 << 32 {
             return Err(PyValueError::new_err(format!("a batch of {rows} rows is too large")));
@@ -174,7 +190,7 @@ impl ReplayBuffer {
                     return Err(PyValueError::new_err("the replay buffer is empty: add games before drawing from it"));
                 }
                 caught(|| inner.sample(draw, samples, workers))
-            })?;
+            })??;
         }
         Ok((observations, legal, policies, values))
     }

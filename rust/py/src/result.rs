@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 use crate::batch::AnyBatch;
 use crate::errors::caught;
 use crate::picture::drawn;
-use crate::settings;
+use crate::settings::{SIZE, Whole, whole, within};
 
 /// What a search found. Arrays are [L], one entry a legal action, ascending; values are for the player to move.
 ///
@@ -47,7 +47,7 @@ pub(crate) struct SearchResult {
 }
 
 /// Of a picture: nobody reads more.
-const MOST_NODES: i64 = 10_000;
+const MOST_NODES: i128 = 10_000;
 
 impl SearchResult {
     pub(crate) fn counts(&self) -> &SearchStats {
@@ -70,17 +70,14 @@ impl SearchResult {
         &self,
         py: Python<'py>,
         function: &str,
-        max_nodes: i64,
-        depth: Option<i64>,
+        max_nodes: i128,
+        depth: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if !(1..=MOST_NODES).contains(&max_nodes) {
-            let text = format!("max_nodes must be between 1 and {MOST_NODES}, got {max_nodes}");
-            return Err(PyValueError::new_err(text));
-        }
-        let depth = depth.map_or(Ok(usize::MAX), |depth| settings::at_least("depth", depth, 0))?;
+        let max_nodes = within("max_nodes", max_nodes, 1, MOST_NODES)?;
+        let depth = depth.map_or(Ok(usize::MAX), |Whole(depth)| within("depth", depth, 0, SIZE))?;
         let session = self.session(function)?;
         let best = &self.inner.principal_variation;
-        let shown = caught(|| session.batch.picture(self.index, best, max_nodes as usize, depth))?;
+        let shown = caught(|| session.batch.picture(self.index, best, max_nodes, depth))?;
         let title = session.spec.clone();
         drop(session);
         drawn(py, function, &title, shown)
@@ -177,9 +174,13 @@ impl SearchResult {
     /// are the simulations through the action, `q` its mean value for the player to move. The first line is
     /// `principal_variation` where `action` is the most visited one. An action without visits has none.
     #[pyo3(signature = (count = 3, length = None))]
-    fn principal_variations(&self, count: i64, length: Option<i64>) -> PyResult<Vec<(Vec<u32>, u32, f32)>> {
-        let count = settings::at_least("count", count, 0)?;
-        let length = length.map_or(Ok(usize::MAX), |length| settings::at_least("length", length, 1))?;
+    fn principal_variations(
+        &self,
+        #[pyo3(from_py_with = whole)] count: i128,
+        length: Option<Whole>,
+    ) -> PyResult<Vec<(Vec<u32>, u32, f32)>> {
+        let count = within("count", count, 0, SIZE)?;
+        let length = length.map_or(Ok(usize::MAX), |Whole(length)| within("length", length, 1, SIZE))?;
         let session = self.session("principal_variations")?;
         let found = variations(session.batch.tree(self.index), count, length);
         Ok(found.into_iter().map(|Variation { actions, visits, q }| (actions, visits, q)).collect())
@@ -187,7 +188,12 @@ impl SearchResult {
 
     /// The tree as Graphviz text (`dot -Tsvg`): the nodes that `to_svg` shows.
     #[pyo3(signature = (max_nodes = 60, depth = None))]
-    fn to_dot<'py>(&self, py: Python<'py>, max_nodes: i64, depth: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+    fn to_dot<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = whole)] max_nodes: i128,
+        depth: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.draw(py, "to_dot", max_nodes, depth)
     }
 
@@ -199,7 +205,12 @@ impl SearchResult {
     /// the root the player to move. Siblings stand in the order of their visits; "+n more" counts visited ones left
     /// out. An exception in a game written in Python comes as it is; an action that it cannot name is a number.
     #[pyo3(signature = (max_nodes = 60, depth = None))]
-    fn to_svg<'py>(&self, py: Python<'py>, max_nodes: i64, depth: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+    fn to_svg<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = whole)] max_nodes: i128,
+        depth: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.draw(py, "to_svg", max_nodes, depth)
     }
 

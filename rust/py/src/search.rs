@@ -17,14 +17,14 @@ use crate::hosted::{AnyState, BatchSettings};
 use crate::result::{
     SearchResult, Session, SharedSession, check_temperature, exclusive, fill_policy, search_stats, stop_name,
 };
-use crate::settings;
+use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{any_state, as_object};
 
 /// Search of one position.
 ///
 /// Args:
 ///     evaluator: UniformEvaluator, RolloutEvaluator, OnnxEvaluator, or any object with `evaluate_batch`.
-///     simulations: visits below the root that a run adds.
+///     simulations: visits below the root that a run adds at most. None: 800, or no limit in a run with `seconds`.
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`.
 ///     seed: of the noise and the dice; run k of two searches with the same seed draws the same.
 ///     eval_batch: leaves gathered before each call of the evaluator, at most (8). 1 is textbook PUCT.
@@ -60,7 +60,8 @@ use crate::state::{any_state, as_object};
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct Search {
     evaluator: Py<PyAny>,
-    simulations: u32,
+    /// Where they were given.
+    simulations: Option<u32>,
     config: SearchConfig,
     cache_positions: usize,
     seed: u64,
@@ -70,22 +71,22 @@ pub(crate) struct Search {
 #[pymethods]
 impl Search {
     #[new]
-    #[pyo3(signature = (evaluator, *, simulations = 800, cache_positions = 0, seed = 0, **options))]
+    #[pyo3(signature = (evaluator, *, simulations = None, cache_positions = 0, seed = 0, **options))]
     fn new(
         evaluator: &Bound<'_, PyAny>,
-        simulations: i64,
-        cache_positions: usize,
-        seed: u64,
+        simulations: Option<Whole>,
+        #[pyo3(from_py_with = whole)] cache_positions: i128,
+        #[pyo3(from_py_with = whole)] seed: i128,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         AnyEvaluator::new(evaluator)?;
-        let config = settings::search_config(evaluator.py(), options, 0.0)?;
+        let config = settings::search_config::<Self>(evaluator.py(), options, 0.0)?;
         Ok(Self {
             evaluator: evaluator.clone().unbind(),
-            simulations: settings::simulations(simulations)?,
+            simulations: simulations.map(|Whole(given)| settings::simulations(given)).transpose()?,
             config,
-            cache_positions,
-            seed,
+            cache_positions: settings::cache_positions(cache_positions)?,
+            seed: within("seed", seed, 0, U64)?,
             session: Mutex::new(None),
         })
     }
@@ -97,15 +98,16 @@ impl Search {
     ///
     /// Args:
     ///     state: a position; None to go on.
-    ///     simulations: in place of the search's own number; with `seconds` alone there is no limit.
-    ///     seconds: the run ends after so long, with the round under way; the root is evaluated in any case.
+    ///     simulations: in place of the search's own number.
+    ///     seconds: the run ends after so long, with the round under way, or with the last simulation if that comes first;
+    ///         the root is evaluated in any case.
     ///     gumbel: float64 [L], draws for the root's actions in place of random ones, with `gumbel_actions`.
     #[pyo3(signature = (state = None, simulations = None, *, seconds = None, gumbel = None))]
     fn run(
         &self,
         py: Python<'_>,
         state: Option<&Bound<'_, PyAny>>,
-        simulations: Option<i64>,
+        simulations: Option<Whole>,
         seconds: Option<f64>,
         gumbel: Option<Vec<f64>>,
     ) -> PyResult<SearchResult> {
@@ -126,7 +128,7 @@ impl Search {
                     config: self.config,
                     networks: vec![0],
                     evaluators: vec![AnyEvaluator::new(self.evaluator.bind(py))?],
-                    cache: settings::cache(self.cache_positions)?,
+                    cache: settings::cache(self.cache_positions),
                     threads: 1,
                     seed: self.seed,
                 };
@@ -170,7 +172,7 @@ impl Search {
 
     /// Moves the root along an action or a chance outcome and keeps what the tree knows below it; `run()` goes on from
     /// there. Raises ValueError, and changes nothing, if it is not legal.
-    fn advance(&self, action: i64) -> PyResult<()> {
+    fn advance(&self, action: Whole) -> PyResult<()> {
         let kept = exclusive(&self.session)?;
         match kept.as_ref() {
             Some(shared) => exclusive(shared)?.batch.advance(0, action),
@@ -182,7 +184,8 @@ impl Search {
 /// Searches of B positions of one game that share each call of the evaluator.
 ///
 /// Settings are those of `Search`, and: `evaluator` may be a list, and then `networks` [B] says which of them answers
-/// for each state; `threads` grow the trees, by default one a core. Finished games take no part.
+/// for each state; `threads` grow the trees, by default one a core. Finished games take no part. A fork of
+/// the process has none of the threads: there the calling one grows the trees.
 ///
 ///     >>> import azpy
 ///     >>> states = [azpy.make_game("tic_tac_toe") for _ in range(3)]
@@ -206,25 +209,27 @@ impl VectorSearch {
     fn new(
         states: Vec<Bound<'_, PyAny>>,
         evaluator: &Bound<'_, PyAny>,
-        networks: Option<Vec<usize>>,
-        cache_positions: usize,
-        seed: u64,
-        threads: Option<usize>,
+        networks: Option<Vec<Whole>>,
+        #[pyo3(from_py_with = whole)] cache_positions: i128,
+        #[pyo3(from_py_with = whole)] seed: i128,
+        threads: Option<Whole>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let config = settings::search_config(evaluator.py(), options, 0.0)?;
+        let config = settings::search_config::<Self>(evaluator.py(), options, 0.0)?;
         let evaluators: Vec<AnyEvaluator> = match evaluator.extract::<Vec<Bound<'_, PyAny>>>() {
             Ok(several) => several.iter().map(AnyEvaluator::new).collect::<PyResult<_>>()?,
             Err(_) => vec![AnyEvaluator::new(evaluator)?],
         };
-        let networks = networks.unwrap_or_else(|| vec![0; states.len()]);
-        if networks.len() != states.len() || networks.iter().any(|&network| network >= evaluators.len()) {
+        let networks = networks.unwrap_or_else(|| vec![Whole(0); states.len()]);
+        if networks.len() != states.len() {
+            let (got, states) = (networks.len(), states.len());
             return Err(PyValueError::new_err(format!(
-                "networks must name, for each of the {} states, one of the {} evaluators, got {networks:?}",
-                states.len(),
-                evaluators.len()
+                "expected a network for each of the {states} states, got {got}"
             )));
         }
+        let last = evaluators.len() as i128 - 1;
+        let networks = networks.into_iter().map(|Whole(network)| within("networks", network, 0, last));
+        let networks = networks.collect::<PyResult<Vec<usize>>>()?;
         let states: Vec<_> = states.iter().map(any_state).collect::<PyResult<_>>()?;
         let Some((spec, first)) = states.first() else {
             return Err(PyValueError::new_err("a search of no states at all; give at least one"));
@@ -233,7 +238,8 @@ impl VectorSearch {
             return Err(PyValueError::new_err(format!("states of different games: {spec} and {other}")));
         }
         let all: Vec<&dyn AnyState> = states.iter().map(|(_, state)| &**state).collect();
-        let cache = settings::cache(cache_positions)?;
+        let cache = settings::cache(settings::cache_positions(cache_positions)?);
+        let seed = within("seed", seed, 0, U64)?;
         let threads = settings::threads(threads)?;
         let batch = first.batch(&all, BatchSettings { config, networks, evaluators, cache, threads, seed })?;
         let num_actions = first.num_actions();
@@ -247,9 +253,9 @@ impl VectorSearch {
     /// Adds simulations to every tree. On an exception nothing stays in flight, and `run` may be called again.
     /// `seconds` as for `Search.run`.
     #[pyo3(signature = (simulations, *, seconds = None))]
-    fn run(&self, py: Python<'_>, simulations: i64, seconds: Option<f64>) -> PyResult<()> {
+    fn run(&self, py: Python<'_>, simulations: Whole, seconds: Option<f64>) -> PyResult<()> {
         let limit = settings::limit(seconds)?;
-        exclusive(&self.session)?.batch.run(py, settings::simulations(simulations)?, limit)
+        exclusive(&self.session)?.batch.run(py, settings::simulations(simulations.0)?, limit)
     }
 
     /// What each search found, [B].
@@ -314,28 +320,26 @@ impl VectorSearch {
 
     /// Plays actions [B] (or chance outcomes) and keeps each tree below them; -1 leaves a tree as it is. Raises
     /// ValueError at the first action that is not legal; the trees before it have moved.
-    fn advance(&self, actions: Vec<i64>) -> PyResult<()> {
+    fn advance(&self, actions: Vec<Whole>) -> PyResult<()> {
         let mut session = exclusive(&self.session)?;
         if actions.len() != session.batch.len() {
             let (got, trees) = (actions.len(), session.batch.len());
             return Err(PyValueError::new_err(format!("{got} actions for {trees} trees")));
         }
-        for (index, action) in actions.into_iter().enumerate().filter(|&(_, action)| action != -1) {
+        for (index, action) in actions.into_iter().enumerate().filter(|&(_, Whole(action))| action != -1) {
             session.batch.advance(index, action)?;
         }
         Ok(())
     }
 
     /// Puts another position in place of the `index`-th.
-    fn replace(&self, index: usize, state: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn replace(&self, index: Whole, state: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut session = exclusive(&self.session)?;
         let (spec, state) = any_state(state)?;
         if spec != session.spec {
             return Err(PyValueError::new_err(format!("a state of {spec} in a search of {}", session.spec)));
         }
-        if index >= session.batch.len() {
-            return Err(PyValueError::new_err(format!("tree {index} of {}", session.batch.len())));
-        }
+        let index = within("index", index.0, 0, session.batch.len() as i128 - 1)?;
         session.batch.replace(index, &*state)
     }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use azpy_core::batched::Workers;
+use azpy_core::process::Process;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, SelfPlayStats};
@@ -12,17 +13,16 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError}
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::selfplay_error;
+use crate::errors::{forked, no_stop_iteration, selfplay_error};
 use crate::evaluators::{AnyEvaluator, Turns, is_evaluating};
 use crate::hosted::{Fault, Hosted, SelfPlaySettings};
 use crate::record::GameRecord;
-use crate::settings;
+use crate::settings::{self, SIZE, U32, U64, Whole, whole, within};
 use crate::state::any_game;
 use crate::threads::{self, PATIENCE, Stop, attached_once, wait};
 
 /// More would exhaust a machine before the first game.
-const MOST_SLOTS: usize = 1 << 20;
-const MOST_PIPELINES: usize = 256;
+const MOST_SLOTS: i128 = 1 << 20;
 
 /// Self-play of some game. Every method is called without the GIL.
 pub(crate) trait AnySelfPlay: Stop {
@@ -119,7 +119,7 @@ type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 /// A game depends on (seed, game id) and the evaluator's answers alone, not on slots, pipelines or threads. The slots
 /// are shared out over the pipelines; each pipeline calls its own evaluator (`fork()` where there is one, else all share
 /// the object and call it one at a time) with at most eval_batch leaves from each of its slots. Use it in a `with`
-/// block, or call `close`.
+/// block, or call `close`. A fork of the process has no pipelines: there every method but `close` raises RuntimeError.
 ///
 /// Args:
 ///     game: a game's name, a State, or an azpy.Game at its start.
@@ -166,6 +166,8 @@ pub(crate) struct SelfPlay {
     pipelines: usize,
     /// For evaluators that pipelines share; also across a swap.
     turns: Vec<Arc<Mutex<()>>>,
+    /// That has the pipelines.
+    process: Process,
 }
 
 impl SelfPlay {
@@ -175,7 +177,11 @@ impl SelfPlay {
                 "self-play called from inside an evaluator, which it may be waiting for",
             ));
         }
-        Ok(self.live.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if live.is_some() && !self.process.is_current() {
+            return Err(forked("this self-play's pipelines are", "a SelfPlay"));
+        }
+        Ok(live)
     }
 
     fn open(&self) -> PyResult<Arc<dyn AnySelfPlay>> {
@@ -220,48 +226,56 @@ impl SelfPlay {
         py: Python<'_>,
         game: &Bound<'_, PyAny>,
         evaluator: &Bound<'_, PyAny>,
-        slots: usize,
-        pipelines: usize,
-        simulations: i64,
+        #[pyo3(from_py_with = whole)] slots: i128,
+        #[pyo3(from_py_with = whole)] pipelines: i128,
+        #[pyo3(from_py_with = whole)] simulations: i128,
         temperature: f64,
-        temperature_plies: usize,
+        #[pyo3(from_py_with = whole)] temperature_plies: i128,
         temperature_final: f64,
         temperature_halflife: Option<f64>,
-        opening_plies: usize,
-        opening_policy_plies: usize,
+        #[pyo3(from_py_with = whole)] opening_plies: i128,
+        #[pyo3(from_py_with = whole)] opening_policy_plies: i128,
         tree_reuse: bool,
-        max_plies: Option<usize>,
+        max_plies: Option<Whole>,
         resign_below: f64,
-        resign_plies: u32,
+        #[pyo3(from_py_with = whole)] resign_plies: i128,
         resign_control: f64,
-        cache_positions: usize,
-        threads: Option<usize>,
-        seed: u64,
-        first_game: u64,
-        games: Option<u64>,
+        #[pyo3(from_py_with = whole)] cache_positions: i128,
+        threads: Option<Whole>,
+        #[pyo3(from_py_with = whole)] seed: i128,
+        #[pyo3(from_py_with = whole)] first_game: i128,
+        games: Option<Whole>,
         full_search_share: f64,
-        fast_simulations: Option<u32>,
+        fast_simulations: Option<Whole>,
         opponents: Vec<Bound<'_, PyAny>>,
         opponent_share: f64,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
         // Noise is what self-play explores by, so it has some unless told otherwise.
-        let search = settings::search_config(py, options, 0.25)?;
-        let simulations = settings::simulations(simulations)?;
-        if simulations == 0 {
-            return Err(PyValueError::new_err("simulations must be at least 1 in self-play, got 0"));
-        }
-        if pipelines == 0 || slots < pipelines {
+        let search = settings::search_config::<Self>(py, options, 0.25)?;
+        let simulations: u32 = within("simulations", simulations, 1, U32)?;
+        let slots = within("slots", slots, 1, MOST_SLOTS)?;
+        let pipelines = within("pipelines", pipelines, 1, settings::MOST_PIPELINES as i128)?;
+        if slots < pipelines {
             return Err(PyValueError::new_err(format!(
-                "expected at least 1 pipeline and a slot for each, got {pipelines} pipelines and {slots} slots"
+                "expected a slot for each pipeline, got {pipelines} pipelines and {slots} slots"
             )));
         }
-        for (name, value, most) in [("slots", slots, MOST_SLOTS), ("pipelines", pipelines, MOST_PIPELINES)] {
-            if value > most {
-                return Err(PyValueError::new_err(format!("{name} must be at most {most}, got {value}")));
-            }
-        }
+        let plies = |name: &str, given: i128| within(name, given, 0, SIZE);
+        let temperature_plies = plies("temperature_plies", temperature_plies)?;
+        let opening_plies = plies("opening_plies", opening_plies)?;
+        let opening_policy_plies = plies("opening_policy_plies", opening_policy_plies)?;
+        let max_plies = max_plies.map(|Whole(given)| within("max_plies", given, 1, SIZE)).transpose()?;
+        let resign_plies = within("resign_plies", resign_plies, 1, U32)?;
+        let fast_simulations = fast_simulations.map(|Whole(given)| within("fast_simulations", given, 1, U32));
+        let fast_simulations = fast_simulations.transpose()?.unwrap_or((simulations / 4).max(1));
+        let cache_positions = settings::cache_positions(cache_positions)?;
+        let threads = settings::threads(threads)?;
+        let seed = within("seed", seed, 0, U64)?;
+        let first_game: u64 = within("first_game", first_game, 0, U64)?;
+        // The last one has an id too.
+        let games = games.map(|Whole(given)| within("games", given, 0, U64 - i128::from(first_game))).transpose()?;
         for (name, value) in [("temperature", temperature), ("temperature_final", temperature_final)] {
             if !(value.is_finite() && value >= 0.0) {
                 return Err(PyValueError::new_err(format!("{name} must be a number >= 0, got {value}")));
@@ -273,9 +287,6 @@ impl SelfPlay {
             )));
         }
         check_resign_below(resign_below)?;
-        if resign_plies == 0 {
-            return Err(PyValueError::new_err("resign_plies must be at least 1, got 0"));
-        }
         if !(0.0..=1.0).contains(&resign_control) {
             return Err(PyValueError::new_err(format!("resign_control must be in [0, 1], got {resign_control}")));
         }
@@ -287,22 +298,11 @@ impl SelfPlay {
         if !(0.0..=1.0).contains(&opponent_share) {
             return Err(PyValueError::new_err(format!("opponent_share must be in [0, 1], got {opponent_share}")));
         }
-        if fast_simulations == Some(0) {
-            return Err(PyValueError::new_err("fast_simulations must be at least 1 or None, got 0"));
-        }
-        if max_plies == Some(0) {
-            return Err(PyValueError::new_err("max_plies must be at least 1, got 0"));
-        }
-        if first_game.checked_add(games.unwrap_or(0)).is_none() {
-            return Err(PyValueError::new_err(format!(
-                "game ids past 2**64: first_game {first_game}, games {games:?}"
-            )));
-        }
         let config = SelfPlayConfig {
             search,
             simulations,
             full_search_share,
-            fast_simulations: fast_simulations.unwrap_or((simulations / 4).max(1)),
+            fast_simulations,
             temperature,
             temperature_plies,
             temperature_final,
@@ -320,24 +320,18 @@ impl SelfPlay {
         let turns: Vec<_> = (0..pipelines).map(|_| Arc::default()).collect();
         let networks: Vec<_> = std::iter::once(evaluator).chain(&opponents).collect();
         let networks = for_each_pipeline(&networks, pipelines, &turns)?;
-        let settings = SelfPlaySettings {
-            config,
-            layout,
-            networks,
-            cache: settings::cache(cache_positions)?,
-            threads: settings::threads(threads)?,
-        };
+        let settings = SelfPlaySettings { config, layout, networks, cache: settings::cache(cache_positions), threads };
         let playing: Arc<dyn AnySelfPlay> = Arc::from(py.detach(|| start.selfplay(settings))?);
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
-        Ok(Self { live: Mutex::new(Some(playing)), pipelines, turns })
+        Ok(Self { live: Mutex::new(Some(playing)), pipelines, turns, process: Process::current() })
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    /// The next finished game, in the order of finishing. An exception in the evaluator or the game comes here, as it
-    /// is, and ends the run.
+    /// The next finished game, in the order of finishing. An exception in the evaluator or the game is raised here as it
+    /// is, and ends the run. A StopIteration would pass for the last game: it becomes the cause of a RuntimeError.
     fn __next__(&self, py: Python<'_>) -> PyResult<GameRecord> {
         let Some(playing) = self.playing()? else {
             return Err(PyStopIteration::new_err(()));
@@ -346,7 +340,8 @@ impl SelfPlay {
             Some(record) => Ok(Some(Some(record))),
             None if playing.is_over() => Ok(Some(None)),
             None => Ok(None),
-        })?;
+        });
+        let record = record.map_err(|error| no_stop_iteration(py, error))?;
         let record = record.ok_or_else(|| PyStopIteration::new_err(()))?;
         // After a Ctrl-C in the meantime Python would drop what this returns.
         if let Err(interrupt) = py.check_signals() {
@@ -402,8 +397,11 @@ impl SelfPlay {
         Ok(())
     }
 
-    /// Stops after the rounds under way. Games in play are dropped.
+    /// Stops after the rounds under way. Games in play are dropped. Does nothing in a fork of the process.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.process.is_current() {
+            return Ok(());
+        }
         let Some(playing) = self.playing()? else {
             return Ok(());
         };

@@ -14,6 +14,7 @@ use azpy_core::batched::{RoundStats, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::game::{GameFault, Turn};
+use azpy_core::process::Process;
 use azpy_core::search::{Search, SearchStats};
 use azpy_core::serving::{Ended, Request, Serving};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -22,11 +23,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::batch::{Batch, same_game};
-use crate::errors::{GameError, caught, search_error};
+use crate::errors::{GameError, caught, forked, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{AnyState, Fault, Hosted};
 use crate::result::{SearchResult, Session};
-use crate::settings;
+use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::any_state;
 use crate::threads::{Stop, attached_once, stop_at_exit, wait};
 
@@ -118,7 +119,7 @@ pub(crate) struct Server<G> {
     changed: Condvar,
     thread: OnceLock<JoinHandle<()>>,
     /// That has the thread.
-    process: u32,
+    process: Process,
 }
 
 impl<G: Hosted> Server<G> {
@@ -137,7 +138,7 @@ impl<G: Hosted> Server<G> {
             inbox: Mutex::new(inbox),
             changed: Condvar::new(),
             thread: OnceLock::new(),
-            process: std::process::id(),
+            process: Process::current(),
         });
         stop_at_exit(&(server.clone() as Arc<dyn Stop>));
         let shared = server.clone();
@@ -266,7 +267,10 @@ impl Token {
         let future = self.future.bind(py);
         let done = match ending {
             Ok(result) => future.call_method1(intern!(py, "set_result"), (result,)),
-            Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),)),
+            Err(error) => {
+                let error = no_stop_iteration(py, error).into_value(py);
+                future.call_method1(intern!(py, "set_exception"), (error,))
+            }
         };
         if let Err(error) = done {
             // Of a callback that raised no `Exception`: those the future reports itself.
@@ -315,7 +319,7 @@ impl<G: Hosted> Stop for Server<G> {
 impl<G: Hosted> AnyServing for Server<G> {
     fn submit(&self, py: Python<'_>, spec: &str, state: &dyn AnyState, asked: Asked) -> PyResult<Py<PyAny>> {
         if self.is_forked() {
-            return Err(forked());
+            return Err(session_forked());
         }
         if spec != self.spec {
             return Err(PyValueError::new_err(format!("a state of {spec} in a session of {}", self.spec)));
@@ -358,7 +362,7 @@ impl<G: Hosted> AnyServing for Server<G> {
 
     fn stats(&self) -> PyResult<Stats> {
         if self.is_forked() {
-            return Err(forked());
+            return Err(session_forked());
         }
         Ok(self.lock().stats.clone())
     }
@@ -373,12 +377,12 @@ impl<G: Hosted> AnyServing for Server<G> {
     }
 
     fn is_forked(&self) -> bool {
-        self.process != std::process::id()
+        !self.process.is_current()
     }
 }
 
-fn forked() -> PyErr {
-    PyRuntimeError::new_err("this session's thread is in the process that was forked: make a session in each process")
+fn session_forked() -> PyErr {
+    forked("this session's thread is", "a session")
 }
 
 fn closed() -> PyErr {
@@ -404,7 +408,8 @@ fn closed() -> PyErr {
 ///
 /// Args:
 ///     evaluator: as for `Search`.
-///     simulations: visits below the root, where a request does not say it.
+///     simulations: visits below the root at most, where a request does not say it. None: 800, or no limit for a request
+///         with `seconds`.
 ///     max_batch: rows of a call of the evaluator, at most (256); at least eval_batch.
 ///     max_requests: that may wait for their answers at once (1024); each has a tree. One more raises `queue.Full`.
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes 48 bytes,
@@ -416,7 +421,7 @@ fn closed() -> PyErr {
 ///     >>> state = azpy.make_game("connect_four")
 ///     >>> with azpy.BatchedSearch(azpy.RolloutEvaluator(1), simulations=400) as session:
 ///     ...     futures = [session.submit(state, seed=player) for player in range(3)]
-///     ...     quick = session.submit(state, seconds=0.05)
+///     ...     quick = session.submit(state, 10**9, seconds=0.05)
 ///     ...     [int(future.result().visits.sum()) for future in futures]
 ///     [400, 400, 400]
 ///     >>> quick.result().stop
@@ -424,7 +429,8 @@ fn closed() -> PyErr {
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct BatchedSearch {
     evaluator: Py<PyAny>,
-    simulations: u32,
+    /// Where they were given.
+    simulations: Option<u32>,
     config: SearchConfig,
     max_batch: usize,
     max_requests: usize,
@@ -455,7 +461,7 @@ impl BatchedSearch {
             spec: spec.to_owned(),
             max_batch: self.max_batch,
             max_requests: self.max_requests,
-            cache: settings::cache(self.cache_positions)?,
+            cache: settings::cache(self.cache_positions),
             threads: self.threads,
         };
         // These ask Python (a game of Python's is cloned), so before the lock: another thread may wait for it with the
@@ -480,35 +486,34 @@ impl BatchedSearch {
 impl BatchedSearch {
     #[new]
     #[pyo3(signature = (
-        evaluator, *, simulations = 800, max_batch = 256, max_requests = 1024, cache_positions = 200_000, threads = None,
+        evaluator, *, simulations = None, max_batch = 256, max_requests = 1024, cache_positions = 200_000, threads = None,
         **options
     ))]
     fn new(
         evaluator: &Bound<'_, PyAny>,
-        simulations: i64,
-        max_batch: i64,
-        max_requests: i64,
-        cache_positions: usize,
-        threads: Option<usize>,
+        simulations: Option<Whole>,
+        #[pyo3(from_py_with = whole)] max_batch: i128,
+        #[pyo3(from_py_with = whole)] max_requests: i128,
+        #[pyo3(from_py_with = whole)] cache_positions: i128,
+        threads: Option<Whole>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         AnyEvaluator::new(evaluator)?;
-        let config = settings::search_config(evaluator.py(), options, 0.0)?;
-        let max_batch = settings::at_least("max_batch", max_batch, 1)?;
+        let config = settings::search_config::<Self>(evaluator.py(), options, 0.0)?;
+        let max_batch: usize = within("max_batch", max_batch, 1, SIZE)?;
         if max_batch < config.eval_batch {
             let leaves = config.eval_batch;
             return Err(PyValueError::new_err(format!(
                 "max_batch must be at least eval_batch, the {leaves} leaves of one search, got {max_batch}"
             )));
         }
-        settings::cache(cache_positions)?;
         Ok(Self {
             evaluator: evaluator.clone().unbind(),
-            simulations: settings::simulations(simulations)?,
+            simulations: simulations.map(|Whole(given)| settings::simulations(given)).transpose()?,
             config,
             max_batch,
-            max_requests: settings::at_least("max_requests", max_requests, 1)?,
-            cache_positions,
+            max_requests: within("max_requests", max_requests, 1, SIZE)?,
+            cache_positions: settings::cache_positions(cache_positions)?,
             threads: settings::threads(threads)?,
             live: Mutex::default(),
         })
@@ -518,14 +523,16 @@ impl BatchedSearch {
     /// (`asyncio.wrap_future` makes it one to await). `cancel()` works until the result is there, and ends the search.
     ///
     /// A state that cannot be searched, a closed session (RuntimeError) and one that is full (`queue.Full`) are raised
-    /// here. The future raises what the evaluator or the game raised, as it is. Its callbacks run in the session's
-    /// thread, and everybody waits for them: to wait for a future of the session there, in the evaluator or in a game is
-    /// to wait for ever. A result keeps its tree for as long as it is kept.
+    /// here. The future raises what the evaluator or the game raised, as it is; a StopIteration, which no asyncio future
+    /// takes, becomes the cause of a RuntimeError. Its callbacks run in the session's thread, and everybody waits for
+    /// them: to wait for a future of the session there, in the evaluator or in a game is to wait for ever. A result keeps
+    /// its tree for as long as it is kept.
     ///
     /// Args:
     ///     state: a position, of the game that the first request was about.
-    ///     simulations: in place of the session's own number; with `seconds` alone there is no limit.
-    ///     seconds: from now on, in which to answer with what is known by then. The search ends before the call of the
+    ///     simulations: in place of the session's own number.
+    ///     seconds: from now on, in which to answer with what is known by then; a search whose simulations are done sooner
+    ///         is answered sooner. The search ends before the call of the
     ///         evaluator that would end too late, going by the last calls. The root is evaluated in any case, so less
     ///         than the call under way and one more cannot be kept.
     ///     seed: of the noise and the dice.
@@ -534,11 +541,12 @@ impl BatchedSearch {
         &self,
         py: Python<'_>,
         state: &Bound<'_, PyAny>,
-        simulations: Option<i64>,
+        simulations: Option<Whole>,
         seconds: Option<f64>,
-        seed: u64,
+        #[pyo3(from_py_with = whole)] seed: i128,
     ) -> PyResult<Py<PyAny>> {
         let limit = settings::limit(seconds)?;
+        let seed = within("seed", seed, 0, U64)?;
         let simulations = settings::simulations_within(simulations, limit, &self.config, self.simulations)?;
         let (spec, state) = any_state(state)?;
         self.server(py, &spec, &*state)?.submit(py, &spec, &*state, Asked { simulations, limit, seed })

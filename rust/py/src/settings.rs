@@ -1,14 +1,70 @@
 //! Settings of a search as Python gives them.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use azpy_core::cache::Cache;
 use azpy_core::config::{Fpu, Gumbel, RootNoise, SearchConfig};
 use pyo3::conversion::FromPyObjectOwned;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyType};
+use pyo3::{Borrowed, PyTypeInfo};
+
+/// More threads would choke a machine.
+pub(crate) const MOST_THREADS: usize = 1024;
+/// Pipelines are threads too.
+pub(crate) const MOST_PIPELINES: usize = 256;
+
+pub(crate) const U32: i128 = u32::MAX as i128;
+pub(crate) const U64: i128 = u64::MAX as i128;
+/// As far as sizes of things in memory go.
+pub(crate) const SIZE: i128 = isize::MAX as i128;
+
+/// A whole number as Python gives it, of any size: `within` says which of them a parameter may have. One beyond 128 bits is
+/// the nearest that is not.
+#[derive(Clone, Copy)]
+pub(crate) struct Whole(pub(crate) i128);
+
+impl<'py> FromPyObject<'_, 'py> for Whole {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match value.extract::<i64>() {
+            Ok(number) => Ok(Self(number.into())),
+            Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
+                let nearest = if value.lt(0)? { i128::MIN } else { i128::MAX };
+                Ok(Self(value.extract().unwrap_or(nearest)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl fmt::Display for Whole {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            i128::MIN => write!(out, "-2**127 or less"),
+            i128::MAX => write!(out, "2**127 or more"),
+            number => write!(out, "{number}"),
+        }
+    }
+}
+
+/// [`Whole`] for a parameter whose default is a number.
+pub(crate) fn whole(value: &Bound<'_, PyAny>) -> PyResult<i128> {
+    value.extract().map(|Whole(number)| number)
+}
+
+/// A whole number from `least` to `most`, all of which are of type `T`.
+pub(crate) fn within<T: TryFrom<i128>>(name: &str, given: i128, least: i128, most: i128) -> PyResult<T> {
+    let fits = T::try_from(given).ok().filter(|_| (least..=most).contains(&given));
+    fits.ok_or_else(|| {
+        let bound = if given < least { format!("at least {least}") } else { format!("at most {most}") };
+        PyValueError::new_err(format!("{name} must be {bound}, got {}", Whole(given)))
+    })
+}
 
 /// "zero", "parent", or a reduction.
 #[derive(FromPyObject)]
@@ -41,17 +97,38 @@ impl<'py> Options<'py> {
         value.extract().map_err(|_| PyTypeError::new_err(format!("{name} must be {what}, got {}", shown(&value))))
     }
 
-    /// Refuses what nobody took.
-    fn finish(self) -> PyResult<()> {
+    /// A whole number from `least` to `most`, or `default`.
+    fn whole<T: TryFrom<i128>>(&mut self, name: &'static str, default: T, least: i128, most: i128) -> PyResult<T> {
+        let given = self.take(name, "a whole number", None)?;
+        given.map_or(Ok(default), |Whole(number)| within(name, number, least, most))
+    }
+
+    /// The same, or None.
+    fn whole_or_none<T: TryFrom<i128>>(&mut self, name: &'static str, least: i128, most: i128) -> PyResult<Option<T>> {
+        let given = self.take(name, "a whole number or None", None)?;
+        given.map(|Whole(number)| within(name, number, least, most)).transpose()
+    }
+
+    /// Refuses what nobody took: neither the options of a search nor the other parameters of `class`.
+    fn finish(mut self, class: &Bound<'_, PyType>) -> PyResult<()> {
         let Some((name, _)) = self.given.iter().next() else {
             return Ok(());
         };
         let name: String = name.extract()?;
-        let difflib = self.given.py().import("difflib")?;
-        let near = difflib.call_method1("get_close_matches", (&name, self.known.clone(), 1))?;
+        let py = self.given.py();
+        let own = py.import("inspect")?.call_method1("signature", (class,))?.getattr("parameters")?;
+        let mut known = Vec::new();
+        for parameter in own.call_method0("values")?.try_iter()? {
+            let parameter = parameter?;
+            if parameter.getattr("kind")?.eq(parameter.getattr("KEYWORD_ONLY")?)? {
+                known.push(parameter.getattr("name")?.extract::<String>()?);
+            }
+        }
+        known.extend(self.known.drain(..).map(str::to_owned));
+        let near = py.import("difflib")?.call_method1("get_close_matches", (&name, &known, 1))?;
         Err(PyTypeError::new_err(match near.extract::<Vec<String>>()?.first() {
             Some(near) => format!("unexpected keyword argument {name:?}; did you mean {near:?}?"),
-            None => format!("unexpected keyword argument {name:?}; there are: {}", self.known.join(", ")),
+            None => format!("unexpected keyword argument {name:?}; there are: {}", known.join(", ")),
         }))
     }
 }
@@ -60,9 +137,13 @@ fn shown(value: &Bound<'_, PyAny>) -> String {
     value.repr().map_or_else(|_| "something else".into(), |text| text.to_string())
 }
 
-/// Reads the settings of a search from keyword arguments, and checks them. `noise` is the fraction of root noise where
-/// nothing is said of it.
-pub(crate) fn search_config(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, noise: f64) -> PyResult<SearchConfig> {
+/// Reads the settings of a search from the keyword arguments that class `C` has no parameters for, and checks them. `noise`
+/// is the fraction of root noise where nothing is said of it.
+pub(crate) fn search_config<C: PyTypeInfo>(
+    py: Python<'_>,
+    given: Option<&Bound<'_, PyDict>>,
+    noise: f64,
+) -> PyResult<SearchConfig> {
     let given = given.map_or_else(|| Ok(PyDict::new(py)), |given| given.copy())?;
     let mut options = Options { given, known: Vec::new() };
     let default = SearchConfig::default();
@@ -70,10 +151,7 @@ pub(crate) fn search_config(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, n
     let number = "a number";
     let or_none = "a number or None";
 
-    let eval_batch = options.take("eval_batch", "a whole number", default.eval_batch as i64)?;
-    let Some(eval_batch) = usize::try_from(eval_batch).ok().filter(|&leaves| leaves > 0) else {
-        return Err(PyValueError::new_err(format!("eval_batch must be at least 1, got {eval_batch}")));
-    };
+    let eval_batch = options.whole("eval_batch", default.eval_batch, 1, 1 << 16)?;
     let fpu = match options.take("fpu", "\"zero\", \"parent\" or a number", FpuSetting::Name("zero".into()))? {
         FpuSetting::Reduction(reduction) => Fpu::Reduction(reduction),
         FpuSetting::Name(name) if name == "zero" => Fpu::Zero,
@@ -89,7 +167,7 @@ pub(crate) fn search_config(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, n
         NoiseSetting::Fraction(fraction) => RootNoise { alpha: None, fraction, shaped },
         NoiseSetting::Both(alpha, fraction) => RootNoise { alpha, fraction, shaped },
     });
-    let max_considered = options.take("gumbel_actions", "a whole number", 0_usize)?;
+    let max_considered = options.whole("gumbel_actions", 0, 0, SIZE)?;
     let gumbel = Gumbel {
         max_considered,
         scale: options.take("gumbel_scale", number, rule.scale)?,
@@ -105,7 +183,7 @@ pub(crate) fn search_config(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, n
         c_puct_stdev,
         fpu,
         virtual_loss: options.take("virtual_loss", number, default.virtual_loss)?,
-        max_collisions: options.take("max_collisions", "a whole number or None", None)?.unwrap_or(eval_batch),
+        max_collisions: options.whole_or_none("max_collisions", 0, 1 << 16)?.unwrap_or(eval_batch),
         in_flight_share: options.take("in_flight_share", or_none, None)?,
         root_noise,
         root_temperature: options.take("root_temperature", number, default.root_temperature)?,
@@ -115,9 +193,9 @@ pub(crate) fn search_config(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, n
         solver: options.take("solver", "True or False", false)?,
         early_stop: options.take("early_stop", "True or False", false)?,
         max_nodes: memory.map(|mb| nodes_in(mb, c_puct_stdev > 0.0)).transpose()?,
-        evaluations: options.take("evaluations", "a whole number or None", None)?,
+        evaluations: options.whole_or_none("evaluations", 2, U32)?,
     };
-    options.finish()?;
+    options.finish(&py.get_type::<C>())?;
     config.check().map_err(PyValueError::new_err)?;
     Ok(config)
 }
@@ -132,25 +210,28 @@ fn nodes_in(mb: f64, squares: bool) -> PyResult<usize> {
 }
 
 /// A number of simulations.
-pub(crate) fn simulations(given: i64) -> PyResult<u32> {
-    let fits = u32::try_from(given);
-    fits.map_err(|_| PyValueError::new_err(format!("simulations must be between 0 and {}, got {given}", u32::MAX)))
+pub(crate) fn simulations(given: i128) -> PyResult<u32> {
+    within("simulations", given, 0, U32)
 }
 
-/// How many simulations a search gets where `given` or `limit` may say so: with a time limit alone there is no other.
+/// What a search is given where nobody says how many simulations, nor how long.
+const SIMULATIONS: u32 = 800;
+
+/// How many simulations a search gets: `given` for this one, else its object's `own`; with a time limit and neither of
+/// them, there is no other limit.
 pub(crate) fn simulations_within(
-    given: Option<i64>,
+    given: Option<Whole>,
     limit: Option<Duration>,
     config: &SearchConfig,
-    default: u32,
+    own: Option<u32>,
 ) -> PyResult<u32> {
-    match given {
-        Some(given) => simulations(given),
+    match given.map(|Whole(given)| simulations(given)).transpose()?.or(own) {
+        Some(simulations) => Ok(simulations),
         None if limit.is_some() && config.gumbel.is_some() => Err(PyValueError::new_err(
             "sequential halving needs to know how many simulations there will be: give simulations with seconds",
         )),
         None if limit.is_some() => Ok(u32::MAX),
-        None => Ok(default),
+        None => Ok(SIMULATIONS),
     }
 }
 
@@ -164,25 +245,20 @@ pub(crate) fn limit(seconds: Option<f64>) -> PyResult<Option<Duration>> {
         .transpose()
 }
 
+/// How many answers a cache may hold.
+pub(crate) fn cache_positions(given: i128) -> PyResult<usize> {
+    within("cache_positions", given, 0, 1 << 28)
+}
+
 /// A cache of about so many positions; none for 0.
-pub(crate) fn cache(positions: usize) -> PyResult<Option<Arc<Cache>>> {
-    if positions > 1 << 28 {
-        return Err(PyValueError::new_err(format!("cache_positions must be at most {}, got {positions}", 1 << 28)));
-    }
-    Ok((positions > 0).then(|| Arc::new(Cache::new(positions))))
+pub(crate) fn cache(positions: usize) -> Option<Arc<Cache>> {
+    (positions > 0).then(|| Arc::new(Cache::new(positions)))
 }
 
 /// As given, or one for each core.
-pub(crate) fn threads(given: Option<usize>) -> PyResult<usize> {
+pub(crate) fn threads(given: Option<Whole>) -> PyResult<usize> {
     match given {
-        Some(0) => Err(PyValueError::new_err("threads must be at least 1, got 0")),
-        Some(threads) => Ok(threads),
-        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+        Some(Whole(given)) => within("threads", given, 1, MOST_THREADS as i128),
+        None => Ok(std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS))),
     }
-}
-
-/// A whole number that has a smallest value.
-pub(crate) fn at_least(name: &str, given: i64, smallest: i64) -> PyResult<usize> {
-    let fits = usize::try_from(given).ok().filter(|_| given >= smallest);
-    fits.ok_or_else(|| PyValueError::new_err(format!("{name} must be at least {smallest}, got {given}")))
 }

@@ -8,10 +8,11 @@ use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::batch::SIGNALS_EVERY;
+use crate::batch::{SIGNALS_EVERY, try_play};
 use crate::errors::caught;
 use crate::hosted::{AnyState, Typed};
 use crate::pygame::PyGame;
+use crate::settings::{U64, Whole, whole, within};
 
 /// `turn` before a roll.
 pub(crate) const CHANCE: i32 = -1;
@@ -40,17 +41,16 @@ pub(crate) fn turn_number(turn: Turn) -> i32 {
 }
 
 impl State {
-    fn symmetry(&self, symmetry: usize) -> PyResult<usize> {
+    fn symmetry(&self, symmetry: Whole) -> PyResult<usize> {
         let count = self.inner.num_symmetries();
-        if symmetry < count {
-            return Ok(symmetry);
-        }
-        Err(PyValueError::new_err(format!("symmetry {symmetry} does not exist; {} has 0 to {}", self.spec, count - 1)))
+        usize::try_from(symmetry.0).ok().filter(|&number| number < count).ok_or_else(|| {
+            PyValueError::new_err(format!("symmetry {symmetry} does not exist; {} has 0 to {}", self.spec, count - 1))
+        })
     }
 
-    fn action(&self, action: i64) -> PyResult<u32> {
+    fn action(&self, action: Whole) -> PyResult<u32> {
         let actions = self.inner.num_actions().max(self.inner.chance_outcomes().len());
-        match u32::try_from(action) {
+        match u32::try_from(action.0) {
             Ok(number) if (number as usize) < actions => Ok(number),
             _ => Err(PyValueError::new_err(format!("action {action} does not exist; there are 0 to {}", actions - 1))),
         }
@@ -133,11 +133,8 @@ impl State {
     }
 
     /// Plays an action, or takes a chance outcome. Raises ValueError, and changes nothing, if it is not legal here.
-    fn play(&mut self, action: i64) -> PyResult<()> {
-        let number = u32::try_from(action).unwrap_or(u32::MAX);
-        self.inner.try_play(number).map_err(|error| {
-            let text = error.to_string();
-            let text = if number == u32::MAX { text.replace(&number.to_string(), &action.to_string()) } else { text };
+    fn play(&mut self, action: Whole) -> PyResult<()> {
+        try_play(action, |action| self.inner.try_play(action)).map(drop).map_err(|text| {
             PyValueError::new_err(format!("{text}, in this position of {}:\n{}", self.spec, self.inner.render()))
         })
     }
@@ -173,12 +170,12 @@ impl State {
     }
 
     /// What a person calls the action here.
-    fn action_name(&self, action: i64) -> PyResult<String> {
+    fn action_name(&self, action: Whole) -> PyResult<String> {
         Ok(self.inner.action_name(self.action(action)?))
     }
 
     /// The action as people of this game write it in short, SAN in chess; elsewhere as `action_name`.
-    fn short_name(&self, action: i64) -> PyResult<String> {
+    fn short_name(&self, action: Whole) -> PyResult<String> {
         Ok(self.inner.short_name(self.action(action)?))
     }
 
@@ -226,7 +223,7 @@ impl State {
     }
 
     /// The action that corresponds to `action` after a symmetry.
-    fn symmetric_action(&self, symmetry: usize, action: i64) -> PyResult<u32> {
+    fn symmetric_action(&self, symmetry: Whole, action: Whole) -> PyResult<u32> {
         Ok(self.inner.symmetric_action(self.symmetry(symmetry)?, self.action(action)?))
     }
 
@@ -234,7 +231,7 @@ impl State {
     fn symmetric_observation<'py>(
         &self,
         py: Python<'py>,
-        symmetry: usize,
+        symmetry: Whole,
         observation: PyReadonlyArray3<'py, f32>,
     ) -> PyResult<Bound<'py, PyArray3<f32>>> {
         let symmetry = self.symmetry(symmetry)?;
@@ -357,8 +354,14 @@ fn colored(state: &dyn AnyState, text: &str) -> String {
 ///     True
 #[pyfunction]
 #[pyo3(signature = (game, games, seed = 0))]
-pub(crate) fn random_playouts(py: Python<'_>, game: &Bound<'_, PyAny>, games: u64, seed: u64) -> PyResult<u64> {
+pub(crate) fn random_playouts(
+    py: Python<'_>,
+    game: &Bound<'_, PyAny>,
+    games: Whole,
+    #[pyo3(from_py_with = whole)] seed: i128,
+) -> PyResult<u64> {
     let (_, start) = any_game(game)?;
+    let (games, seed) = (within("games", games.0, 0, U64)?, within("seed", seed, 0, U64)?);
     let (mut done, mut plies) = (0, 0);
     while done < games {
         let until = Instant::now() + SIGNALS_EVERY;

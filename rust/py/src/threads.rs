@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use azpy_core::process::Process;
 use azpy_core::selfplay::Inside;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 /// How long to wait without looking for Ctrl-C.
@@ -19,11 +21,11 @@ pub(crate) trait Stop: Send + Sync {
 /// What is still going on, so that it can be stopped before the interpreter goes; and in which process, as a fork takes no
 /// threads along.
 struct Open {
-    process: u32,
+    process: Option<Process>,
     all: Vec<Weak<dyn Stop>>,
 }
 
-static OPEN: Mutex<Open> = Mutex::new(Open { process: 0, all: Vec::new() });
+static OPEN: Mutex<Open> = Mutex::new(Open { process: None, all: Vec::new() });
 
 /// Threads there are, those of dropped owners included.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -31,8 +33,8 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 /// What there is in this process: what the one that was forked had going goes on there alone.
 fn opened() -> MutexGuard<'static, Open> {
     let mut opened = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if opened.process != std::process::id() {
-        *opened = Open { process: std::process::id(), all: Vec::new() };
+    if opened.process.is_none_or(|process| !process.is_current()) {
+        *opened = Open { process: Some(Process::current()), all: Vec::new() };
         THREADS.store(0, Ordering::SeqCst);
     }
     opened
@@ -82,17 +84,43 @@ pub(crate) fn wait<T: Send>(py: Python<'_>, mut step: impl FnMut() -> PyResult<O
     }
 }
 
-/// Stops all that goes on in the background; called as the interpreter exits.
+/// Stops all that goes on in the background; called as the interpreter exits. Waits for evaluators and games that have not
+/// returned, for a minute at most. Ctrl-C ends the wait, and the process: a thread that came back to an interpreter that is
+/// half gone would crash.
 #[pyfunction]
-pub(crate) fn close_all(py: Python<'_>) {
-    py.detach(|| {
-        let all = std::mem::take(&mut opened().all);
-        let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
-        all.iter().for_each(|open| open.stop());
-        // An evaluator that never returns must not keep the interpreter for ever.
-        let until = Instant::now() + Duration::from_secs(60);
-        while THREADS.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+pub(crate) fn close_all(py: Python<'_>) -> PyResult<()> {
+    let all = std::mem::take(&mut opened().all);
+    let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
+    py.detach(|| all.iter().for_each(|open| open.stop()));
+    let until = Instant::now() + Duration::from_secs(60);
+    let ended = wait(py, || {
+        let over = THREADS.load(Ordering::SeqCst) == 0 || Instant::now() >= until;
+        if !over {
             std::thread::sleep(Duration::from_millis(1));
         }
+        Ok(over.then_some(()))
     });
+    py.detach(|| drop(all));
+    match ended {
+        Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => end_by_ctrl_c(py),
+        ended => ended,
+    }
+}
+
+/// Ends this process as Ctrl-C ends a program that does not look for it.
+fn end_by_ctrl_c(py: Python<'_>) -> PyResult<()> {
+    let sys = py.import("sys")?;
+    for stream in ["stdout", "stderr"] {
+        // There may be none, or nobody who reads it.
+        let _ = sys.getattr(stream).and_then(|stream| stream.call_method0("flush"));
+    }
+    eprintln!(
+        "azpy: Ctrl-C ended the wait for self-play or a batched search to stop; threads still in an evaluator or a game: {}",
+        THREADS.load(Ordering::SeqCst)
+    );
+    let signal = py.import("signal")?;
+    let interrupt = signal.getattr("SIGINT")?;
+    signal.call_method1("signal", (&interrupt, signal.getattr("SIG_DFL")?))?;
+    py.import("os")?.call_method1("kill", (std::process::id(), interrupt))?;
+    Ok(())
 }

@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::hosted::downcast;
+use crate::settings::{Whole, within};
 use crate::state::State;
 
 /// The name of a turn of the Wall Game, such as "Cb7.>e4": what `State.parse_actions` reads.
@@ -20,9 +21,11 @@ use crate::state::State;
 ///     >>> azpy.wall_turn_name(state, state.parse_actions("Ca7 Cb7"))
 ///     'Cb7'
 #[pyfunction]
-pub(crate) fn wall_turn_name(state: &State, actions: Vec<u32>) -> PyResult<String> {
+pub(crate) fn wall_turn_name(state: &State, actions: Vec<Whole>) -> PyResult<String> {
     let Some(game) = downcast::<WallGame>(&*state.inner) else {
         return Err(PyTypeError::new_err(format!("expected a position of wall_game, got one of {}", state.spec)));
     };
-    game.turn_name(&actions).map_err(PyValueError::new_err)
+    let last = state.inner.num_actions() as i128 - 1;
+    let actions = actions.into_iter().map(|Whole(action)| within("actions", action, 0, last));
+    game.turn_name(&actions.collect::<PyResult<Vec<_>>>()?).map_err(PyValueError::new_err)
 }
