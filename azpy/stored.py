@@ -1,5 +1,6 @@
 """Reading a run folder that another process may be using: nothing in it is locked, cleared or changed."""
 
+import functools
 import hashlib
 import json
 import os
@@ -11,7 +12,7 @@ from azpy import storage
 from azpy._core import GameRecord, ReplayBuffer
 from azpy.config import read_config
 from azpy.errors import RunError, SettingsError
-from azpy.positions import Position, make_position
+from azpy.positions import Position, make_position, refuse_untyped
 from azpy.settings import combine
 
 __all__ = ["StoredRun", "check_rules", "read_model", "read_player"]
@@ -20,20 +21,23 @@ __all__ = ["StoredRun", "check_rules", "read_model", "read_player"]
 class StoredRun:
     """What a run has on disk.
 
+    All of a run folder is data, but for a game that is a Python class: that one is imported when `start` is asked for,
+    and only if `game` names it.
+
     Args:
         path: its folder.
+        game: the run's game. Needed where that is a Python class, `module:Class`, whose module `start` imports.
 
     Attributes:
         path: its folder.
         settings: those of config.toml.
-        start: where its games begin.
 
     Raises:
         RunError: no run folder, or its config.toml is damaged.
-        SettingsError: its game cannot be made here.
+        SettingsError: `game` is not the run's game.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], game: str | None = None) -> None:
         self.path = Path(path)
         config = self.path / "config.toml"
         if not config.is_file():
@@ -42,7 +46,20 @@ class StoredRun:
             self.settings = combine(read_config(config))
         except SettingsError as error:
             raise RunError(str(error)) from error
-        self.start: Position = make_position(self.settings.game)
+        if game not in (None, self.settings.game):
+            raise SettingsError(f"{self.path}'s game is {self.settings.game!r}, got {game!r}: give the run's game")
+        self._typed = game
+
+    @functools.cached_property
+    def start(self) -> Position:
+        """Where its games begin.
+
+        Raises:
+            SettingsError: the game cannot be made here, or it is a Python class that the user did not name.
+        """
+        how = '--game {0} (in Python game="{0}")'
+        refuse_untyped(self.settings.game, self._typed, self.path, "reading the run", how)
+        return make_position(self.settings.game)
 
     def iterations(self) -> list[int]:
         """Iterations whose games are sealed, ascending."""

@@ -30,6 +30,8 @@ _CALIBRATION_POSITIONS = 10_000  # to draw from, at least, where there are as ma
 def _parser() -> Parser:
     parser = Parser("az-export", __doc__)
     parser.add_argument("run", metavar="RUN", help="the run folder")
+    text = "the run's game, needed if that is a Python class: reading the run then imports its module"
+    parser.add_argument("--game", metavar="module:Class", help=text)
     parser.add_argument("--npz", metavar="FILE", help="training arrays")
     parser.add_argument("--jsonl", metavar="FILE", help="games as JSON, one a line")
     parser.add_argument("--pgn", metavar="FILE", help="games as PGN")
@@ -56,7 +58,7 @@ def _export(arguments: Sequence[str]) -> int:
         raise SettingsError("--iterations goes with --npz, --jsonl, --pgn and --sgf")
     if options.checkpoint is not None and not wants_model:
         raise SettingsError("--checkpoint goes with --onnx and --onnx-int8")
-    run = StoredRun(options.run)
+    run = StoredRun(options.run, options.game)
     game = str(run.settings.game)
     if options.sgf is not None and game.partition("(")[0].strip() != "go":
         raise SettingsError(f"--sgf is for games of go; these are of {game}")
