@@ -31,6 +31,7 @@ __all__ = [
     "disk_errors",
     "lock_folder",
     "numbered",
+    "output",
     "pack_games",
     "read_journal",
     "replacing",
@@ -54,6 +55,8 @@ def disk_errors(path: Path, cleanup: Callable[[], object] = lambda: None) -> Ite
         yield
     except OSError as error:
         cleanup()
+        if isinstance(error, BrokenPipeError):  # of a pipe that a user named: its reader has gone, nothing is wrong
+            raise
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             text = f"no space left on the device of {path}: what was saved before is intact; free some and run again"
         else:
@@ -105,6 +108,7 @@ def write_synced(path: Path, data: bytes) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write and sync; then it takes the place of `path`, which is either all new or all old."""
     temporary = path.with_name(TEMPORARY + path.name)
+    temporary.unlink(missing_ok=True)  # a link of that name, in a folder from a stranger, would be written through
     try:
         yield temporary
         temporary.replace(path)
@@ -118,6 +122,34 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Replaces `path` by `data`: afterwards it is either all new or all old."""
     with replacing(path) as temporary:
         write_synced(temporary, data)
+
+
+@contextmanager
+def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to fill at a path that a user chose.
+
+    A regular file, and one that is not there yet, is all new or as it was before; at a link, that holds for the file
+    that the link points to. Whatever else is there, such as a device or a pipe, is written into.
+
+    Raises:
+        RunError: a folder, or a file that cannot be written.
+        BrokenPipeError: nobody reads the pipe any more.
+    """
+    chosen = Path(path)
+    with disk_errors(chosen):
+        final = Path(os.path.realpath(chosen))
+        if chosen.is_dir():
+            raise RunError(f"{chosen} is a folder, expected the name of a file to write")
+        if final.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if chosen.exists() and not (final.is_file() and final.samefile(chosen)):  # no regular file that has a name
+            with chosen.open("wb") as file:
+                yield file
+            return
+        with replacing(final) as temporary, temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def append(file: IO[bytes], data: bytes) -> None:
