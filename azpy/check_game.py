@@ -43,9 +43,8 @@ from azpy.game_checks import (
     offered,
     play,
 )
-from azpy.games import PREFIX
 from azpy.perspective import Clash, Line, Path, Perspective, Warned, opposed
-from azpy.positions import Position, board_of, make_position, name_of, python_game
+from azpy.positions import Position, board_of, is_python_class, make_position, name_of, python_game
 from azpy.state_checks import Mirrors, check_planes, check_refusals, check_text
 
 __all__ = ["Finding", "Report", "check_game"]
@@ -184,8 +183,7 @@ class _Checker:
         self.opaque = False  # whether two positions may look the same and not be
 
     def _make(self) -> Position:
-        own = ":" in self.spec and not self.spec.startswith(PREFIX)
-        return python_game(self.spec) if own else make_position(self.spec)
+        return python_game(self.spec) if is_python_class(self.spec) else make_position(self.spec)
 
     # The stages.
 

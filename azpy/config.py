@@ -1,7 +1,7 @@
 """config.toml: settings as a file that says what each of them is, and that reads back to the same settings.
 
-A run writes one into its folder; anybody may write one by hand, with any of the settings. Knows nothing of what else
-is in a run folder.
+A run writes one into its folder; anybody may write one by hand, with any of the settings. The table `made_with` of a
+run's file says which version of azpy wrote it, in which format. Knows nothing of what else is in a run folder.
 """
 
 import functools
@@ -10,16 +10,20 @@ import os
 import shlex
 import textwrap
 import tomllib
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from azpy.errors import SettingsError
+from azpy.errors import RunError, SettingsError, SettingsWarning
+from azpy.machine import made_with as versions
+from azpy.positions import is_python_class
 from azpy.settings import ABOUT, GROUPS, checked, default_of, is_auto
 
-__all__ = ["parse_file", "read_config", "repeat_command", "to_toml"]
+__all__ = ["flag", "parse_file", "read_config", "repeat_command", "to_toml"]
 
-_MADE_WITH = "made_with"  # the table of what a run was made with: for people, no settings
+_FORMAT = 1  # of the files that this version writes; a higher number says that older versions would misread them
+_MADE_WITH = "made_with"  # the table of what a run was made with, which are no settings
 _COMMENT_WIDTH = 100
 
 
@@ -29,18 +33,31 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         OSError: it cannot be read.
         ValueError: it is no TOML.
+        RunError: a newer version wrote it, in a format that this one does not know.
     """
     try:
-        return tomllib.loads(Path(path).read_text("utf-8"))
+        found = tomllib.loads(Path(path).read_text("utf-8"))
     except RecursionError as error:
         raise ValueError("brackets within brackets, too many") from error
+    made = _made_with(found)
+    number = made.get("format", _FORMAT)
+    if not isinstance(number, int) or number > _FORMAT:
+        raise RunError(
+            f"{path} has format {number!r}, written by azpy {made.get('azpy', '?')}, expected a format up to "
+            f"{_FORMAT}, as azpy {versions()['azpy']} reads: install the newer azpy"
+        )
+    return found
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The settings that a file gives, by name.
 
+    Where another version of azpy wrote the file, names that are no settings here are left out, with a
+    `SettingsWarning`.
+
     Raises:
         SettingsError: no such file, or something in it that is no setting, of another type or out of range.
+        RunError: see `parse_file`.
     """
     try:
         given = parse_file(path)
@@ -48,17 +65,41 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise SettingsError(f"{path} is no TOML file: {error}") from error
+    here = versions()["azpy"]
+    writer = _made_with(given).get("azpy", here)
     given.pop(_MADE_WITH, None)
+    for name in [name for name in given if name not in ABOUT and writer != here]:
+        del given[name]
+        text = f"{path}: {name} is no setting of azpy {here}, and is left out (azpy {writer} wrote the file)"
+        warnings.warn(text, SettingsWarning, stacklevel=1)
     try:
         return {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
 
 
-def repeat_command(folder: str | os.PathLike[str], flags: Sequence[str] = ()) -> str:
-    """The command line, with flags that are no settings, that makes the run of a folder again, in one beside it."""
+def _made_with(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
+    table = parsed.get(_MADE_WITH)
+    return table if isinstance(table, dict) else {}
+
+
+def repeat_command(folder: str | os.PathLike[str], game: str, flags: Sequence[str] = ()) -> str:
+    """The command line that makes the run of a folder again, in one beside it.
+
+    Args:
+        folder: of the run.
+        game: the run's game; part of the command where it is a Python class, which a file alone does not import.
+        flags: those that are no settings.
+    """
     path = Path(folder)
-    return shlex.join(["az-train", "--config", str(path / "config.toml"), *flags, "--out", f"{path}-again"])
+    named = [game] if is_python_class(game) else []
+    config, out = flag("--config", str(path / "config.toml")), flag("--out", f"{path}-again")
+    return shlex.join(["az-train", *named, *config, *flags, *out])
+
+
+def flag(name: str, value: str) -> list[str]:
+    """A flag and its value as they can be typed: a value that begins like a flag is joined to its own."""
+    return [f"{name}={value}"] if value.startswith("-") else [name, value]
 
 
 def to_toml(
@@ -71,11 +112,12 @@ def to_toml(
 
     Args:
         settings: what was really used, by name; None is left out.
-        made_with: what else the run depended on, such as versions; not read back.
+        made_with: what else the run depended on, such as versions; "azpy" is the version that writes the file.
         folder: the run folder.
         flags: see `repeat_command`.
     """
-    command = "".join(character if character.isprintable() else "?" for character in repeat_command(folder, flags))
+    command = repeat_command(folder, str(settings.get("game", "")), flags)
+    command = "".join(character if character.isprintable() else "?" for character in command)
     lines = [
         "# What this run really used. The same run once more, in a folder of its own:",
         f"#   {command}",
@@ -87,8 +129,8 @@ def to_toml(
         for name in names:
             lines += ["", *_comment(name)]
             lines.append(f"# {name} is not set" if settings[name] is None else _pair(name, settings[name]))
-    lines += ["", "# --- for people: not read back ---", "", f"[{_MADE_WITH}]"]
-    lines += [_pair(name, value) for name, value in made_with.items()]
+    lines += ["", "# --- what wrote this: no settings ---", "", f"[{_MADE_WITH}]"]
+    lines += [_pair(name, value) for name, value in {"format": _FORMAT, **made_with}.items()]
     return "\n".join(lines) + "\n"
 
 

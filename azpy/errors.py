@@ -15,6 +15,7 @@ __all__ = [
     "ModelError",
     "RunError",
     "SettingsError",
+    "SettingsWarning",
     "did_you_mean",
     "missing_to_train",
 ]
@@ -38,6 +39,10 @@ class RunError(AzpyError, RuntimeError):
 
 class SettingsError(AzpyError, ValueError):
     """A setting outside its range, or settings that contradict each other."""
+
+
+class SettingsWarning(UserWarning):
+    """A setting in the file of another version of azpy, which this one does not have."""
 
 
 class MissingPackageError(AzpyError, ImportError):

@@ -1,7 +1,7 @@
 """A run's games in forms that other programs read: npz of training arrays, JSON lines, PGN, SGF.
 
-Everything is made from the stored records by playing them again, so planes have their true history. Each file is
-written beside its place and renamed: it is whole or not there.
+Everything is made from the stored records by playing them again, so planes have their true history. Files are written
+as `storage.output` does: whole or not at all, or straight into a device or a pipe.
 """
 
 import json
@@ -9,10 +9,9 @@ import os
 import re
 import textwrap
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +87,7 @@ def to_npz(path: str | os.PathLike[str], start: Position, games: Games) -> int:
         RunError: the file cannot be written.
     """
     rows = sum(positions_of(record) for _, record in games)
-    with _writing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    with storage.output(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, (dtype, row_shape, rows_of) in _COLUMNS.items():
             header = {"descr": dtype, "fortran_order": False, "shape": (rows, *row_shape(start))}
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -107,7 +106,7 @@ def to_jsonl(path: str | os.PathLike[str], start: Position, games: Games) -> int
     Raises:
         RunError: the file cannot be written.
     """
-    with _writing(path) as file:
+    with storage.output(path) as file:
         for iteration, record in games:
             text = json.dumps(game_as_dict(start, record) | {"iteration": iteration}, allow_nan=False)
             file.write((text + "\n").encode())
@@ -164,7 +163,7 @@ def to_pgn(path: str | os.PathLike[str], start: Position, games: Games, event: s
     Raises:
         RunError: the file cannot be written.
     """
-    with _writing(path) as file:
+    with storage.output(path) as file:
         for iteration, record in games:
             file.write(_pgn(start, iteration, record, event).encode())
     return len(games)
@@ -226,7 +225,7 @@ def to_sgf(folder: str | os.PathLike[str], start: Position, games: Games, event:
     with storage.disk_errors(target):
         target.mkdir(parents=True, exist_ok=True)
     for iteration, record in games:
-        with _writing(target / f"{record.game_id:06}.sgf") as file:
+        with storage.output(target / f"{record.game_id:06}.sgf") as file:
             file.write(_sgf(start, iteration, record, event).encode())
     return len(games)
 
@@ -255,13 +254,3 @@ def _network_name(record: GameRecord, player: int) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-@contextmanager
-def _writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to fill; it takes the place of `path` when that is done."""
-    final = Path(path)
-    with storage.disk_errors(final), storage.replacing(final) as temporary, temporary.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())

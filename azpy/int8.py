@@ -53,8 +53,9 @@ def twin_of(model: bytes, buffer: _core.ReplayBuffer, seed: int) -> tuple[bytes,
         ModelError: the model cannot be quantized.
         MissingPackageError: the package onnx or onnxruntime is not installed.
     """
+    fp32 = OnnxEvaluator(model)  # refuses a model that would read other files, before the quantizer reads it
     twin = to_int8(model, calibration(buffer, seed))
-    return twin, drift(OnnxEvaluator(model), OnnxEvaluator(twin), *held_out(buffer, seed))
+    return twin, drift(fp32, OnnxEvaluator(twin), *held_out(buffer, seed))
 
 
 def calibration(buffer: _core.ReplayBuffer, seed: int) -> NDArray[np.float32]:

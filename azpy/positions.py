@@ -16,17 +16,20 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.errors import SettingsError
+from azpy.game import Game
 from azpy.games import PREFIX, open_spiel
 
 __all__ = [
     "Position",
     "board_of",
+    "is_python_class",
     "is_terminal",
     "make_position",
     "name_of",
     "observation_of",
     "picture_of",
     "python_game",
+    "refuse_untyped",
     "replayed",
     "short_name_of",
     "turn_of",
@@ -55,7 +58,7 @@ def make_position(spec: str) -> Position:
             return open_spiel(spec.removeprefix(PREFIX))
         except SettingsError as error:
             raise SettingsError(f"game {spec!r}: {error}") from error
-    if ":" in spec:
+    if is_python_class(spec):
         return _checked(python_game(spec), spec)
     try:
         return _core.make_game(spec)
@@ -63,21 +66,54 @@ def make_position(spec: str) -> Position:
         raise SettingsError(f"game {spec!r}: {error}") from error
 
 
+def is_python_class(spec: str) -> bool:
+    """Whether a spec names a class written in Python, which takes an import, and so runs code, to make."""
+    return ":" in spec and not spec.startswith(PREFIX)
+
+
+def refuse_untyped(spec: str, typed: str | None, source: object, doing: str, how: str) -> None:
+    """Refuses a Python class that a file names and the user did not type: the file may come from a stranger.
+
+    Args:
+        spec: the game that the file names.
+        typed: the game that the user typed; None for none.
+        source: the file or folder, for the error.
+        doing: what would import the module, for the error.
+        how: what the user gives to allow the import, for the error.
+
+    Raises:
+        SettingsError: a Python class that was not typed.
+    """
+    if is_python_class(spec) and spec != typed:
+        shown = spec if spec.isprintable() else ascii(spec)
+        raise SettingsError(
+            f"{source}'s game is the Python class {shown}, and {doing} would import module "
+            f"{shown.partition(':')[0]}: give {how.format(shown)} if you trust it"
+        )
+
+
 def python_game(spec: str) -> Position:
     """An instance of the class that `module:Class` names, not looked at any further.
 
+    The module is imported, which runs its code. Only a class that derives from `azpy.Game` is called.
+
     Raises:
-        SettingsError: a class that cannot be imported or made.
+        SettingsError: a class that cannot be imported or made, or one that does not derive from `azpy.Game`.
     """
     module_name, _, class_name = spec.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        module = importlib.import_module(module_name)
-        return getattr(module, class_name)()
+        named = getattr(importlib.import_module(module_name), class_name)
+        if isinstance(named, type) and issubclass(named, Game):
+            return named()
     except Exception as error:  # the user's own module: whatever it raises is about that file
         raise SettingsError(f"game {spec!r} cannot be made: {type(error).__name__}: {error}") from error
+    what = "a class" if isinstance(named, type) else f"a {type(named).__name__}"
+    raise SettingsError(
+        f"game {spec!r} is no azpy.Game: {class_name} is {what}, expected a class that derives from azpy.Game"
+    )
 
 
 def _checked(game: Position, spec: str) -> Position:

@@ -31,7 +31,7 @@ from azpy import storage
 from azpy._core import GameRecord
 from azpy.config import parse_file, to_toml
 from azpy.errors import RunError, missing_to_train
-from azpy.settings import SAME_GAMES_SETTINGS
+from azpy.settings import SAME_GAMES_SETTINGS, identity
 
 __all__ = ["Checkpoint", "RunFolder", "read_checkpoint"]
 
@@ -117,14 +117,16 @@ class RunFolder:
             raise
 
     def _open(self, fixed: Mapping[str, str]) -> None:
-        config = self.path / "config.toml"
+        config, old = self.path / "config.toml", dict[str, Any]()
         if config.exists():
-            self.changed = _changes(_read_config(config), self._settings)
+            old = _read_config(config)
+            self.changed = _changes(old, self._settings)
             _check_same_run(config, self.changed, fixed)
         elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
             raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
         else:  # first: a folder with anything in it and no config.toml is taken for somebody else's
             self.write_settings()
+        self._sealed = storage.SealedGames(self._games, identity(old | self._settings))
         with storage.disk_errors(self.path):
             self._games.mkdir(exist_ok=True)
             self._checkpoints.mkdir(exist_ok=True)
@@ -179,13 +181,13 @@ class RunFolder:
         mine = [record for record in journal.records if ids is None or record.game_id in ids]
         records = sorted(mine, key=lambda record: record.game_id)
         with storage.disk_errors(self.path):
-            storage.write_atomically(self._sealed(iteration), storage.pack_games(records))
+            self._sealed.write(iteration, records)
             journal.drop({record.game_id for record in records})
         return records
 
     def sealed_iterations(self) -> list[int]:
         """Iterations whose games are sealed, ascending."""
-        return storage.numbered(self._games, ".npz")
+        return self._sealed.iterations()
 
     def games_hash(self) -> str:
         """SHA-256 over all sealed games, in order of iteration and game id: equal for equal games, however played.
@@ -203,20 +205,17 @@ class RunFolder:
         """Games of a sealed iteration, in order of game id.
 
         Raises:
-            RunError: the file is damaged.
+            RunError: the file is damaged, or holds other games.
         """
-        return storage.unpack_games(self._sealed(iteration))
+        return self._sealed.read(iteration)
 
     def sealed_game_ids(self, iteration: int) -> list[int]:
         """Ids of a sealed iteration's games, ascending; its games are not read.
 
         Raises:
-            RunError: the file is damaged.
+            RunError: the file is damaged, or holds other games.
         """
-        return storage.sealed_game_ids(self._sealed(iteration))
-
-    def _sealed(self, iteration: int) -> Path:
-        return self._games / f"{iteration:06d}.npz"
+        return self._sealed.ids(iteration)
 
     def _drop_sealed_games(self) -> None:
         """Takes games out of the journal that were sealed just before the process ended, whatever the iteration."""

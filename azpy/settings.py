@@ -31,6 +31,7 @@ __all__ = [
     "checked",
     "combine",
     "default_of",
+    "identity",
     "is_auto",
     "match_search",
     "parse",
@@ -603,6 +604,11 @@ def parse(name: str, text: str) -> Any:
 def default_of(name: str) -> Any:
     """What stands where nobody gives the setting: `auto` where there is one; None for none."""
     return "auto" if ABOUT[name].auto else getattr(Settings, name, None)
+
+
+def identity(settings: Mapping[str, Any]) -> str:
+    """What tells a run from others for as long as it lives, in words: its settings that cannot change."""
+    return ", ".join(f"{name} {settings[name]}" for name in FIXED_SETTINGS if settings.get(name) is not None)
 
 
 def is_auto(name: str, value: Any) -> bool:

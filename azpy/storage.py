@@ -4,6 +4,7 @@ Invariant: whatever moment the process is killed at, or the disk fills at, a fil
 journal is good up to its last whole frame. Knows what a game record's bytes are, but not what a run is.
 """
 
+import contextlib
 import errno
 import fcntl
 import io
@@ -16,7 +17,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -27,16 +28,16 @@ __all__ = [
     "INT8_MODEL",
     "TEMPORARY",
     "Journal",
+    "SealedGames",
     "append",
     "disk_errors",
     "lock_folder",
     "numbered",
+    "output",
     "pack_games",
     "read_journal",
     "replacing",
-    "sealed_game_ids",
     "sync_folder",
-    "unpack_games",
     "write_atomically",
     "write_synced",
 ]
@@ -54,6 +55,8 @@ def disk_errors(path: Path, cleanup: Callable[[], object] = lambda: None) -> Ite
         yield
     except OSError as error:
         cleanup()
+        if isinstance(error, BrokenPipeError):  # of a pipe that a user named: its reader has gone, nothing is wrong
+            raise
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             text = f"no space left on the device of {path}: what was saved before is intact; free some and run again"
         else:
@@ -105,6 +108,7 @@ def write_synced(path: Path, data: bytes) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write and sync; then it takes the place of `path`, which is either all new or all old."""
     temporary = path.with_name(TEMPORARY + path.name)
+    temporary.unlink(missing_ok=True)  # a link of that name, in a folder from a stranger, would be written through
     try:
         yield temporary
         temporary.replace(path)
@@ -118,6 +122,34 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Replaces `path` by `data`: afterwards it is either all new or all old."""
     with replacing(path) as temporary:
         write_synced(temporary, data)
+
+
+@contextmanager
+def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to fill at a path that a user chose.
+
+    A regular file, and one that is not there yet, is all new or as it was before; at a link, that holds for the file
+    that the link points to. Whatever else is there, such as a device or a pipe, is written into.
+
+    Raises:
+        RunError: a folder, or a file that cannot be written.
+        BrokenPipeError: nobody reads the pipe any more.
+    """
+    chosen = Path(path)
+    with disk_errors(chosen):
+        final = Path(os.path.realpath(chosen))
+        if chosen.is_dir():
+            raise RunError(f"{chosen} is a folder, expected the name of a file to write")
+        if final.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if chosen.exists() and not (final.is_file() and final.samefile(chosen)):  # no regular file that has a name
+            with chosen.open("wb") as file:
+                yield file
+            return
+        with replacing(final) as temporary, temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def append(file: IO[bytes], data: bytes) -> None:
@@ -241,12 +273,114 @@ def _length_crc(length: int) -> int:
     return zlib.crc32(length.to_bytes(4, "little"))
 
 
-def pack_games(records: Sequence[GameRecord]) -> bytes:
+class SealedGames:
+    """The games of a run's finished iterations: `NNNNNN.npz` holds those of iteration N.
+
+    Each file says which iteration of which run it holds. A file that older versions wrote does not say so: of those,
+    no two may hold the same game.
+
+    Args:
+        folder: of the files; it need not be there.
+        run: what tells the run from others, in words.
+    """
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self._folder, self._run = folder, run
+        self._iteration_of: dict[int, int] | None = None  # by game id; looked up for files of older versions alone
+
+    def path(self, iteration: int) -> Path:
+        """The file of an iteration."""
+        return self._folder / f"{iteration:06d}.npz"
+
+    def label(self, iteration: int) -> str:
+        """What a file says of itself."""
+        return f"iteration {iteration} of the run with {self._run}"
+
+    def iterations(self) -> list[int]:
+        """Iterations that have a file, ascending."""
+        return numbered(self._folder, ".npz")
+
+    def write(self, iteration: int, records: Sequence[GameRecord]) -> None:
+        """Seals the games of an iteration."""
+        write_atomically(self.path(iteration), pack_games(records, self.label(iteration)))
+
+    def ids(self, iteration: int) -> list[int]:
+        """Ids of an iteration's games, ascending; its games are not read.
+
+        Raises:
+            RunError: the file is missing or damaged, or holds other games.
+        """
+        path = self.path(iteration)
+        with _reading(path), np.load(path, allow_pickle=False) as arrays:
+            label, ids = _label_of(arrays), arrays["game_id"].tolist()
+        self._check(iteration, label, ids)
+        return list(ids)
+
+    def read(self, iteration: int) -> list[GameRecord]:
+        """Games of an iteration, in order of game id.
+
+        Raises:
+            RunError: the file is missing or damaged (every array in it carries a checksum), or holds other games.
+        """
+        path = self.path(iteration)
+        with _reading(path):
+            with zipfile.ZipFile(path) as archive:
+                if (member := archive.testzip()) is not None:
+                    raise ValueError(f"the checksum of {member} does not hold")
+            with np.load(path, allow_pickle=False) as arrays:
+                payload = arrays["payload"].tobytes()
+                offsets = arrays["offsets"].tolist()
+                label, ids = _label_of(arrays), arrays["game_id"].tolist()
+            records = [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
+            if [record.game_id for record in records] != ids or offsets[-1] != len(payload):
+                raise ValueError("its arrays disagree")
+        self._check(iteration, label, ids)
+        return records
+
+    def _check(self, iteration: int, label: str | None, ids: Sequence[int]) -> None:
+        """Refuses a file that holds another iteration's games, or another run's."""
+        path, to_do = self.path(iteration), "put the right file back, or delete it to go on without its games"
+        if label is None:
+            for game in ids:
+                if (other := self._first_with(game)) not in (None, iteration):
+                    raise RunError(f"{path} and {self.path(other or 0)} both hold game {game}: one is a copy; {to_do}")
+        elif label != (expected := self.label(iteration)):
+            raise RunError(f"{path} holds the games of {label}, expected those of {expected}: {to_do}")
+
+    def _first_with(self, game: int) -> int | None:
+        """The first iteration whose file has a game."""
+        if self._iteration_of is None:
+            self._iteration_of = {}
+            for iteration in self.iterations():
+                path = self.path(iteration)
+                # A damaged file is refused where it is read itself.
+                with contextlib.suppress(RunError), _reading(path), np.load(path, allow_pickle=False) as arrays:
+                    for each in arrays["game_id"].tolist():
+                        self._iteration_of.setdefault(each, iteration)
+        return self._iteration_of.get(game)
+
+
+def _label_of(arrays: Any) -> str | None:
+    return str(arrays["label"]) if "label" in arrays.files else None
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turns whatever a missing or damaged file raises into a `RunError`: a flipped byte shows itself in many ways."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise RunError(f"{path} is missing") from None
+    except Exception as error:
+        raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error
+
+
+def pack_games(records: Sequence[GameRecord], label: str) -> bytes:
     """An npz file of games.
 
     `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it) are the games; for
     readers without azpy there are also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0) and `length`
-    (int32 [N], plies).
+    (int32 [N], plies). `label` (text) says whose games they are.
     """
     payloads = [record.to_bytes() for record in records]
     buffer = io.BytesIO()
@@ -257,43 +391,6 @@ def pack_games(records: Sequence[GameRecord]) -> bytes:
         game_id=np.array([record.game_id for record in records], np.int64),
         outcome=np.array([record.outcome for record in records], np.float32),
         length=np.array([len(record) for record in records], np.int32),
+        label=np.array(label),
     )
     return buffer.getvalue()
-
-
-def sealed_game_ids(path: Path) -> list[int]:
-    """The ids of the games in what `pack_games` made, ascending, without reading the games.
-
-    Raises:
-        RunError: the file is missing or damaged.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            ids: list[int] = arrays["game_id"].tolist()
-    except Exception as error:  # a flipped byte shows itself in many ways
-        raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error
-    return ids
-
-
-def unpack_games(path: Path) -> list[GameRecord]:
-    """Reads what `pack_games` made.
-
-    Raises:
-        RunError: the file is missing or damaged; every array in it carries a checksum.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if (member := archive.testzip()) is not None:
-                raise ValueError(f"the checksum of {member} does not hold")
-        with np.load(path, allow_pickle=False) as arrays:
-            payload = arrays["payload"].tobytes()
-            offsets = arrays["offsets"].tolist()
-            ids = arrays["game_id"].tolist()
-        records = [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
-        if [record.game_id for record in records] != ids or offsets[-1] != len(payload):
-            raise ValueError("its arrays disagree")
-    except FileNotFoundError:
-        raise RunError(f"{path} is missing") from None
-    except Exception as error:  # a flipped byte shows itself in many ways
-        raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error
-    return records

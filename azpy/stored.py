@@ -1,5 +1,6 @@
 """Reading a run folder that another process may be using: nothing in it is locked, cleared or changed."""
 
+import functools
 import hashlib
 import json
 import os
@@ -11,8 +12,8 @@ from azpy import storage
 from azpy._core import GameRecord, ReplayBuffer
 from azpy.config import read_config
 from azpy.errors import RunError, SettingsError
-from azpy.positions import Position, make_position
-from azpy.settings import combine
+from azpy.positions import Position, make_position, refuse_untyped
+from azpy.settings import combine, identity
 
 __all__ = ["StoredRun", "check_rules", "read_model", "read_player"]
 
@@ -20,20 +21,23 @@ __all__ = ["StoredRun", "check_rules", "read_model", "read_player"]
 class StoredRun:
     """What a run has on disk.
 
+    All of a run folder is data, but for a game that is a Python class: that one is imported when `start` is asked for,
+    and only if `game` names it.
+
     Args:
         path: its folder.
+        game: the run's game. Needed where that is a Python class, `module:Class`, whose module `start` imports.
 
     Attributes:
         path: its folder.
         settings: those of config.toml.
-        start: where its games begin.
 
     Raises:
         RunError: no run folder, or its config.toml is damaged.
-        SettingsError: its game cannot be made here.
+        SettingsError: `game` is not the run's game.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], game: str | None = None) -> None:
         self.path = Path(path)
         config = self.path / "config.toml"
         if not config.is_file():
@@ -42,24 +46,38 @@ class StoredRun:
             self.settings = combine(read_config(config))
         except SettingsError as error:
             raise RunError(str(error)) from error
-        self.start: Position = make_position(self.settings.game)
+        if game not in (None, self.settings.game):
+            raise SettingsError(f"{self.path}'s game is {self.settings.game!r}, got {game!r}: give the run's game")
+        self._typed = game
+        self._sealed = storage.SealedGames(self.path / "games", identity(vars(self.settings)))
+
+    @functools.cached_property
+    def start(self) -> Position:
+        """Where its games begin.
+
+        Raises:
+            SettingsError: the game cannot be made here, or it is a Python class that the user did not name.
+        """
+        how = '--game {0} (in Python game="{0}")'
+        refuse_untyped(self.settings.game, self._typed, self.path, "reading the run", how)
+        return make_position(self.settings.game)
 
     def iterations(self) -> list[int]:
         """Iterations whose games are sealed, ascending."""
-        return storage.numbered(self.path / "games", ".npz")
+        return self._sealed.iterations()
 
     def games(self, iterations: Iterable[int]) -> Iterator[tuple[int, GameRecord]]:
         """Sealed games: (iteration, game), by iteration and game id.
 
         Raises:
-            RunError: an iteration is not sealed, or its file is damaged.
+            RunError: an iteration is not sealed, or its file is damaged or holds other games.
         """
         sealed = self.iterations()
         for iteration in iterations:
             if iteration not in sealed:
                 there = f"those from {sealed[0]} to {sealed[-1]} are" if sealed else "none is yet"
                 raise RunError(f"{self.path} has no sealed games of iteration {iteration}: {there}")
-            for record in storage.unpack_games(self._sealed(iteration)):
+            for record in self._sealed.read(iteration):
                 yield iteration, record
 
     def find_game(self, game_id: int) -> tuple[int | None, GameRecord]:
@@ -77,7 +95,7 @@ class StoredRun:
             return None, ids[game_id]
         every = list(ids)
         for iteration in self.iterations():
-            sealed = storage.sealed_game_ids(self._sealed(iteration))
+            sealed = self._sealed.ids(iteration)
             if game_id in sealed:
                 return next((i, record) for i, record in self.games([iteration]) if record.game_id == game_id)
             every += [*sealed[:1], *sealed[-1:]]
@@ -99,9 +117,6 @@ class StoredRun:
             listed = f"it has {', '.join(map(str, there))}" if there else "it has none"
             raise RunError(f"{self.path} has no checkpoint {iteration}: {listed}")
         return read_model(self.path / f"checkpoints/{iteration:06d}")
-
-    def _sealed(self, iteration: int) -> Path:
-        return self.path / f"games/{iteration:06d}.npz"
 
 
 def read_model(folder: Path) -> bytes:

@@ -3,6 +3,7 @@
 import importlib.metadata
 import importlib.util
 import json
+import os
 import sys
 import threading
 from pathlib import Path
@@ -58,6 +59,17 @@ def test_a_game_that_begins_with_a_roll_is_searched(capsys: pytest.CaptureFixtur
     assert start.turn == azpy.CHANCE
 
 
+def test_figures_go_into_a_pipe_that_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    code, _, err = az_bench(capsys, "games", "--game", "tic_tac_toe", "--json", str(pipe))
+    assert (code, err) == (0, "")
+    assert pipe.is_fifo()
+    assert figures(os.read(reader, 1 << 16).decode(), "games")
+    os.close(reader)
+
+
 def test_a_table_and_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "found.json"
     code, out, err = az_bench(capsys, "games", "--game", "tic_tac_toe", "--json", str(file))
@@ -111,7 +123,10 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
         (["evaluator", "--model", "nowhere.onnx"], "nowhere.onnx"),
         (["games", "--repeats", "0"], "repeats must be at least 1, got 0"),
         (["games", "--seconds", "nan"], "seconds must be a number above 0, got nan"),
-        (["games", "--game", "pig", "--seconds", "0.001", "--json", "no/such/folder/x"], "cannot write --json no/such"),
+        (
+            ["games", "--game", "pig", "--seconds", "0.001", "--json", "no/such/folder/x"],
+            "no/such/folder/x cannot be used: No",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], text: str) -> None:

@@ -216,7 +216,7 @@ def repair_config(path: Path) -> None:
 ADVICE: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object], str]] = {
     "config.toml": (
         lambda path: path.write_text(path.read_text().replace("game =", "gane =")),
-        "config.toml is damaged: it does not say game; put that right",
+        "config.toml: gane: no such setting; did you mean game?; put that right",
         repair_config,
         "going on after iteration 3",
     ),

@@ -1,9 +1,16 @@
 """az-export: what it writes is what the records say, played again; and a file is whole or not there."""
 
+import errno
+import io
 import json
+import os
 import re
 import shutil
-from collections.abc import Iterator
+import stat
+import subprocess
+import sys
+import tty
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +198,128 @@ def test_a_failure_leaves_what_was_there(write: str, tmp_path: Path) -> None:
     assert target.read_text() == "before"
 
 
+def through_a_pipe(path: Path, write: Callable[[], object]) -> bytes:
+    """What is written to a new named pipe; no more than such a pipe holds, 64 KiB."""
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write()
+        return os.read(reader, 1 << 17)
+    finally:
+        os.close(reader)
+
+
+@pytest.mark.parametrize("flag", ["--npz", "--jsonl", "--pgn", "--onnx"])
+def test_a_pipe_is_written_into_and_stays_a_pipe(flag: str, with_models: Path, tmp_path: Path) -> None:
+    file, pipe = tmp_path / "file", tmp_path / "pipe"
+    given = [str(with_models), *(["--iterations", "1"] if flag != "--onnx" else [])]
+    assert main([*given, flag, str(file)]) == 0
+    assert file.stat().st_size < 60_000
+    found = through_a_pipe(pipe, lambda: main([*given, flag, str(pipe)]))
+    assert pipe.is_fifo()
+    if flag != "--npz":  # that one also says where its arrays lie
+        assert found == file.read_bytes()
+        return
+    with np.load(io.BytesIO(found)) as one, np.load(file) as other:
+        assert {name: one[name].tobytes() for name in one} == {name: other[name].tobytes() for name in other}
+
+
+def test_what_a_link_points_to_is_replaced_and_the_link_stays(with_models: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("old", "new"):
+        link, file = tmp_path / name, tmp_path / "elsewhere" / name
+        link.symlink_to(file)
+        if name == "old":
+            file.write_text("before")
+        assert main([str(with_models), "--onnx", str(link)]) == 0
+        assert link.is_symlink()
+        assert file.read_bytes() == make_model(weight=2)
+    assert sorted(entry.name for entry in (tmp_path / "elsewhere").iterdir()) == ["new", "old"]
+
+
+def test_a_link_to_a_pipe_is_left_and_the_pipe_gets_the_file(with_models: Path, tmp_path: Path) -> None:
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(pipe)
+    assert through_a_pipe(pipe, lambda: main([str(with_models), "--onnx", str(link)])) == make_model(weight=2)
+    assert (link.is_symlink(), pipe.is_fifo()) == (True, True)
+
+
+def test_a_device_is_written_into_and_stays_a_device(with_models: Path, tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    try:
+        (tmp_path / "terminal").symlink_to(os.ttyname(theirs))
+        tty.setraw(theirs)
+        os.set_blocking(ours, False)
+        assert main([str(with_models), "--onnx", str(tmp_path / "terminal")]) == 0
+        assert os.read(ours, 1 << 16) == make_model(weight=2)
+        assert stat.S_ISCHR((tmp_path / "terminal").stat().st_mode)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_what_goes_to_standard_output_has_nothing_else_in_it(collected: Path) -> None:
+    command = [sys.executable, "-m", "azpy.cli.export", str(collected), "--jsonl", "/proc/self/fd/1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert len([json.loads(line) for line in done.stdout.splitlines()]) == 40
+    assert done.stderr == "40 games in /proc/self/fd/1\n"
+
+
+def test_a_reader_that_has_gone_is_no_error(collected: Path) -> None:
+    command = [sys.executable, "-m", "azpy.cli.export", str(collected), "--npz", "/proc/self/fd/1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 141
+
+
+def test_a_full_disk_under_an_export_is_one_line_and_leaves_what_was_there(
+    with_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = tmp_path / "x"
+    target.write_text("before")
+    monkeypatch.setattr(os, "fsync", full)
+    assert main([str(with_models), "--npz", str(target)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"az-export: no space left on the device of {target}: ")
+    assert said.count("\n") == 1
+    assert target.read_text() == "before"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["run", "x"]
+
+
+def test_a_temporary_name_that_is_a_link_is_not_written_through(with_models: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("before")
+    (tmp_path / ".tmp-x").symlink_to(tmp_path / "mine")
+    assert main([str(with_models), "--onnx", str(tmp_path / "x")]) == 0
+    assert (tmp_path / "mine").read_text() == "before"
+    assert (tmp_path / "x").read_bytes() == make_model(weight=2)
+
+
+@pytest.mark.parametrize("other", ["x", "./x", "sub/../x", "link"])
+@pytest.mark.parametrize("flags", [("--npz", "--pgn"), ("--onnx", "--onnx-int8"), ("--jsonl", "--onnx")])
+def test_two_exports_to_one_file_are_refused(
+    flags: tuple[str, str],
+    other: str,
+    with_models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sub").mkdir()
+    Path("link").symlink_to("x")
+    assert main([str(with_models), flags[0], "x", flags[1], other]) == 2
+    said = capsys.readouterr().err
+    assert said == f"az-export: {flags[0]} and {flags[1]} both write {other}: give each a file of its own\n"
+    assert not Path("x").exists()
+
+
 def test_a_game_that_the_rules_do_not_bear_out_is_not_exported(tmp_path: Path) -> None:
     settings = Settings("tic_tac_toe")
     with RunFolder(tmp_path / "run", vars(settings)) as folder:
@@ -243,6 +372,10 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
         (["run", "--onnx", "x"], "run has no checkpoint yet"),
         (["run", "--onnx", "x", "--checkpoint", "3"], "run has no checkpoint 3: it has none"),
         (["run", "--npz", "no/x"], "cannot be used: No such file or directory"),
+        (["run", "--npz", "."], ". is a folder, expected the name of a file to write"),
+        (["run", "--npz", ""], ". is a folder, expected the name of a file to write"),
+        (["run", "--jsonl", "run/games"], "run/games is a folder, expected the name of a file to write"),
+        (["run", "--pgn", "loop"], "loop cannot be used: Too many levels of symbolic links"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -255,6 +388,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(collected, "run")
+    Path("loop").symlink_to("loop")
     assert main(arguments) == 2
     said = capsys.readouterr().err
     assert text in said

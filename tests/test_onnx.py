@@ -1,5 +1,6 @@
 """OnnxEvaluator: what is loaded fits, answers, and is told apart; what does not is refused in one line."""
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -285,6 +286,35 @@ def test_a_model_with_its_weights_in_another_file_is_refused(tmp_path: Path, mon
         ModelError, match=r"keeps its weights in another file, expected one file: .*external_data=False"
     ):
         OnnxEvaluator("model.onnx", game=Shape())
+
+
+@pytest.mark.parametrize("place", ["weights", "../weights", "/absolute"])
+def test_a_stranger_s_model_reads_no_other_file(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "deep")
+    onnx.save(
+        onnx.load_from_string(make_model()),
+        "model.onnx",
+        save_as_external_data=True,
+        location="weights",
+        size_threshold=64,
+    )
+    model = onnx.load("model.onnx", load_external_data=False)
+    shutil.copy("weights", tmp_path / "weights")  # the bytes that the model asks for lie at each of these places
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = place.replace("/absolute", str(tmp_path / "weights"))
+    with pytest.raises(ModelError, match="keeps its weights in another file"):
+        OnnxEvaluator(model.SerializeToString(), game=Shape())
+
+
+def test_a_model_with_operators_of_its_own_is_refused() -> None:
+    model = onnx.load_from_string(make_model())
+    model.graph.node.append(helper.make_node("Evil", ["observations"], ["more"], domain="evil"))
+    model.opset_import.append(helper.make_opsetid("evil", 1))
+    with pytest.raises(ModelError, match="evil:Evil"):
+        OnnxEvaluator(model.SerializeToString(), game=Shape())
 
 
 # Models of other forms

@@ -72,8 +72,9 @@ def test_the_page_shows_what_a_mistake_looks_like(folder: Path) -> None:
 def test_the_example_is_trained_and_played(folder: Path) -> None:
     pytest.importorskip("torch")
     assert "done: 1 iterations" in run(folder, "train", "hexapawn:Hexapawn", *TINY, "--deterministic")
-    assert "Elo" in run(folder, "match", "runs/hexapawn-Hexapawn", "mcts:20", "--games", "4", "--opening-plies", "2")
-    assert "ply 0, player 0 to move" in run(folder, "replay", "runs/hexapawn-Hexapawn", "3")
+    path, game = "runs/hexapawn-Hexapawn", ["--game", "hexapawn:Hexapawn"]
+    assert "Elo" in run(folder, "match", path, "mcts:20", "--games", "4", "--opening-plies", "2", *game)
+    assert "ply 0, player 0 to move" in run(folder, "replay", path, "3", *game)
 
 
 def test_the_second_player_wins_hexapawn_as_gardner_says() -> None:

@@ -10,6 +10,7 @@ from azpy.errors import SettingsError
 from azpy.positions import is_terminal, make_position, observation_of, turn_of
 
 HEAP = """
+import sys
 import numpy as np
 import azpy
 
@@ -34,7 +35,7 @@ class Heap(azpy.Game):
     def key(self):
         return 2 * self.heap + self.player
 
-class Broken:
+class Broken(Heap):
     def __init__(self):
         raise RuntimeError("no board today")
 
@@ -44,6 +45,17 @@ class Flat(Heap):
 class Method(Heap):
     def num_actions(self):
         return 2
+
+called = []
+
+class Quacks:  # all of a game, but no azpy.Game
+    num_actions, obs_shape, max_plies = 2, (1, 1, 1), 20
+    turn = legal_actions = play = clone = outcome = encode = key = Heap.turn
+    def __init__(self):
+        called.append("Quacks")
+
+def make():
+    called.append("make")
 
 class Uncopied(Heap):
     def clone(self):
@@ -95,7 +107,11 @@ def test_a_python_class_is_found_in_the_current_folder(heap: str) -> None:
         ("heap_game:Method", "Method.num_actions must be a whole number above 0, got <bound method"),
         ("heap_game:Uncopied", "RuntimeError: no second board"),
         ("no_such_module:Game", "No module named 'no_such_module'"),
-        ("collections:OrderedDict", "is no azpy.Game"),
+        ("collections:OrderedDict", "is no azpy.Game: OrderedDict is a class, expected a class that derives from azpy"),
+        ("heap_game:make", "is no azpy.Game: make is a function, expected a class that derives from azpy.Game"),
+        ("heap_game:sys", "is no azpy.Game: sys is a module, expected a class"),
+        ("heap_game:Quacks", "is no azpy.Game: Quacks is a class, expected a class that derives from azpy.Game"),
+        ("azpy:Game", "cannot be made: TypeError: Can't instantiate abstract class Game"),
     ],
 )
 @pytest.mark.usefixtures("heap")
@@ -104,6 +120,14 @@ def test_what_is_no_game_is_refused_in_one_line(spec: str, text: str) -> None:
         make_position(spec)
     assert text in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("heap")
+def test_nothing_but_a_game_is_ever_called() -> None:
+    for name in ("make", "Quacks"):
+        with pytest.raises(SettingsError, match="derives from azpy"):
+            make_position(f"heap_game:{name}")
+    assert sys.modules["heap_game"].called == []
 
 
 @pytest.mark.usefixtures("heap")

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import azpy
+from azpy.cli.export import main as export
+from azpy.cli.match import main as match
 from azpy.cli.replay import main
 from azpy.collector import Collector
 from azpy.errors import ModelError
@@ -19,8 +21,8 @@ from azpy.events import Sealed
 from azpy.repeat import repeat_game
 from azpy.runs import RunFolder
 from azpy.selfplay import repeat
-from azpy.settings import Settings
-from azpy.storage import pack_games, unpack_games
+from azpy.settings import Settings, identity
+from azpy.storage import SealedGames, pack_games
 from azpy.stored import StoredRun
 from azpy.trainer import Trainer
 from test_onnx import make_model
@@ -107,10 +109,65 @@ def test_games_of_every_kind_repeat_to_the_same_bytes(
     (tmp_path / "heap_game.py").write_text(HEAP)
     monkeypatch.chdir(tmp_path)
     run = collect(tmp_path / "run", game, games_per_iteration=5)
+    run = StoredRun(run.path, game)
     for record in games(run.path):
         assert repeat_game(run, record).difference is None
         again = repeat(run.settings, run.start, azpy.UniformEvaluator(), record.game_id)
         assert again.to_bytes() == record.to_bytes()
+
+
+@pytest.fixture
+def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A run folder whose game is a Python class; that module is not imported yet."""
+    (tmp_path / "heap_game.py").write_text(HEAP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    run = collect(Path("run"), "heap_game:Heap", games_per_iteration=2, deterministic=True)
+    with RunFolder("run", vars(run.settings)) as folder:
+        model = make_model(shape=("batch", 1, 1, 1), actions=2)
+        folder.save_checkpoint(1, model={}, optimizer={}, state={}, onnx=model)
+    monkeypatch.delitem(sys.modules, "heap_game")
+    return "run"
+
+
+READING = {
+    "az-replay": (main, ["run", "0"]),
+    "az-export": (export, ["run", "--jsonl", "x"]),
+    "az-match": (match, ["run", "random", "--games", "2", "--simulations", "2"]),
+}
+
+
+@pytest.mark.parametrize("command", READING)
+@pytest.mark.usefixtures("stranger")
+def test_a_module_that_only_a_run_folder_names_is_not_imported(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, arguments = READING[command]
+    assert run(arguments) == 2
+    said = capsys.readouterr().err
+    doing = "the match" if command == "az-match" else "reading the run"
+    asked = f"{doing} would import module heap_game: give --game heap_game:Heap"
+    assert said.startswith(f"{command}: run's game is the Python class heap_game:Heap, and {asked}")
+    assert said.count("\n") == 1
+    assert "heap_game" not in sys.modules
+    assert run([*arguments, "--game", "heap_game:Heap"]) == 0
+    assert "heap_game" in sys.modules
+
+
+@pytest.mark.usefixtures("stranger")
+def test_another_game_than_that_of_the_run_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("az-replay", "az-export"):
+        run, arguments = READING[command]
+        assert run([*arguments, "--game", "other:Game"]) == 2
+        assert "run's game is 'heap_game:Heap', got 'other:Game': give the run's game" in capsys.readouterr().err
+    assert "heap_game" not in sys.modules
+
+
+@pytest.mark.usefixtures("stranger")
+def test_a_model_is_exported_without_an_import(capsys: pytest.CaptureFixture[str]) -> None:
+    assert export(["run", "--onnx", "x.onnx"]) == 0
+    assert "the model of checkpoint 1" in capsys.readouterr().out
+    assert "heap_game" not in sys.modules
 
 
 def test_a_game_with_two_networks_is_repeated_up_to_the_exchange(tmp_path: Path) -> None:
@@ -310,12 +367,12 @@ def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
 ) -> None:
     run = Path(shutil.copytree(collected, tmp_path / "run"))
     sealed = run / "games/000001.npz"
-    records = unpack_games(sealed)
+    records = list(games(run))
     lost = next(index for index, record in enumerate(records) if record.outcome == 1)
     data = bytearray(records[lost].to_bytes())
     data[OUTCOME_BYTE + 3] ^= 0x80  # the sign
     records[lost] = azpy.GameRecord.from_bytes(bytes(data))
-    sealed.write_bytes(pack_games(records))
+    sealed.write_bytes(pack_games(records, SealedGames(run, identity(vars(StoredRun(run).settings))).label(1)))
     game = str(records[lost].game_id)
     assert main([str(run), game]) == 0
     assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().out

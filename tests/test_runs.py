@@ -19,8 +19,10 @@ import azpy
 from azpy import storage
 from azpy.errors import RunError
 from azpy.runs import RunFolder
+from azpy.stored import StoredRun
 
 SETTINGS: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "minutes": None, "learning_rate": 0.002, "seed": 3}
+SETTINGS |= {"deterministic": False}
 
 
 ROW = {"kind": "iteration", "games": 6, "positions": 40, "seconds": 1.5}
@@ -255,18 +257,78 @@ def test_a_flipped_byte_in_sealed_games_is_refused_by_name(tmp_path: Path) -> No
             run.append(game)
         expected = payloads(run.seal(1))
     path = tmp_path / "run/games/000001.npz"
-    data = path.read_bytes()
+    data, sealed = path.read_bytes(), StoredRun(tmp_path / "run")
     refused = 0
     for position in random.Random(0).sample(range(len(data)), 300):
         path.write_bytes(data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1 :])
         try:
-            found = payloads(storage.unpack_games(path))
+            found = payloads([record for _, record in sealed.games([1])])
         except RunError as error:
             found = []
             refused += "000001.npz is damaged" in str(error)
         # Whole in spite of the flip: a byte that says nothing about the games, such as a file time.
         assert found in ([], expected)
     assert refused > 200
+
+
+def two_iterations(path: Path, **settings: Any) -> Path:
+    """A run with two sealed iterations, of other games for another path."""
+    with RunFolder(path, SETTINGS | settings) as run:
+        for iteration in (1, 2):
+            for game in play(3, first=3 * (iteration - 1)):
+                run.append(game)
+            run.seal(iteration)
+    return path / "games"
+
+
+def without_label(path: Path) -> None:
+    """Writes sealed games as versions did whose files did not say whose games they are."""
+    with np.load(path) as arrays:
+        kept = {name: arrays[name] for name in arrays.files if name != "label"}
+    np.savez_compressed(path, **kept)
+
+
+def test_sealed_games_of_another_iteration_are_refused(tmp_path: Path) -> None:
+    games = two_iterations(tmp_path / "run")
+    shutil.copy(games / "000001.npz", games / "000002.npz")
+    whose = "the run with game tic_tac_toe, network 1x8, seed 3, deterministic False"
+    found = f"the games of iteration 1 of {whose}, expected those of iteration 2 of {whose}"
+    text = rf"000002\.npz holds {found}: put the right file back, or delete it to go on without its games"
+    with RunFolder(tmp_path / "run", SETTINGS) as run:
+        assert len(run.sealed_games(1)) == 3
+        with pytest.raises(RunError, match=text):
+            run.sealed_games(2)
+        with pytest.raises(RunError, match=text):
+            run.sealed_game_ids(2)
+    with pytest.raises(RunError, match=text):
+        list(StoredRun(tmp_path / "run").games([2]))
+
+
+@pytest.mark.parametrize("other", [{"seed": 4}, {"game": "dice_nim"}, {"network": "2x8"}])
+def test_sealed_games_of_another_run_are_refused(other: dict[str, Any], tmp_path: Path) -> None:
+    games, theirs = two_iterations(tmp_path / "run"), two_iterations(tmp_path / "other", **other)
+    shutil.copy(theirs / "000002.npz", games / "000002.npz")
+    found = ", ".join(f"{name} {(SETTINGS | other)[name]}" for name in ("game", "network", "seed", "deterministic"))
+    text = rf"000002\.npz holds the games of iteration 2 of the run with {found}, expected .* with game tic_tac_toe, "
+    with RunFolder(tmp_path / "run", SETTINGS) as run, pytest.raises(RunError, match=text):
+        run.sealed_games(2)
+    with pytest.raises(RunError, match=text):
+        list(StoredRun(tmp_path / "run").games([2]))
+
+
+def test_sealed_games_of_older_versions_are_read_and_a_copy_among_them_is_refused(tmp_path: Path) -> None:
+    games = two_iterations(tmp_path / "run")
+    for name in ("000001.npz", "000002.npz"):
+        without_label(games / name)
+    with RunFolder(tmp_path / "run", SETTINGS) as run:
+        assert [record.game_id for iteration in (1, 2) for record in run.sealed_games(iteration)] == [*range(6)]
+        assert run.sealed_game_ids(2) == [3, 4, 5]
+    shutil.copy(games / "000001.npz", games / "000002.npz")
+    text = r"000002\.npz and .*000001\.npz both hold game 0: one is a copy; put the right file back"
+    with RunFolder(tmp_path / "run", SETTINGS) as run, pytest.raises(RunError, match=text):
+        run.sealed_games(2)
+    with pytest.raises(RunError, match=text):
+        list(StoredRun(tmp_path / "run").games([2]))
 
 
 @pytest.mark.parametrize(

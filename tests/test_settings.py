@@ -6,6 +6,7 @@ import math
 import random
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,14 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy.cli.train import main, settings_from
-from azpy.config import read_config, repeat_command, to_toml
-from azpy.errors import SettingsError
+from azpy.cli.train import _parser, main, settings_from
+from azpy.config import flag, read_config, repeat_command, to_toml
+from azpy.errors import RunError, SettingsError, SettingsWarning
+from azpy.machine import made_with
 from azpy.presets import PRESETS, preset_of
+from azpy.runs import RunFolder
 from azpy.settings import ABOUT, FIXED_SETTINGS, GROUPS, KIND, Settings, auto_eval_batch, combine, default_of
+from azpy.stored import StoredRun
 
 NAMES = [field.name for field in dataclasses.fields(Settings)]
 NUMBERS = [name for name in NAMES if KIND[name] in (int, float)]
@@ -259,13 +263,13 @@ def test_auto_stands_where_no_number_is_given(tmp_path: Path) -> None:
 
 def test_what_a_run_used_reads_back_to_the_same_settings(tmp_path: Path) -> None:
     rng, file = random.Random(1), tmp_path / "config.toml"
-    made_with: dict[str, str | int] = {"azpy": "1.0", "cores": 2}
+    made_with: dict[str, str | int] = {"azpy": azpy.__version__, "cores": 2}
     for _ in range(500):
         settings = Settings(**random_settings(rng))
         folder = "".join(rng.choices("a/ '\n#\udcff", k=8))
         file.write_bytes(to_toml(dataclasses.asdict(settings), made_with, folder).encode())
         assert combine(read_config(file)) == settings
-        assert tomllib.loads(file.read_text("utf-8"))["made_with"] == made_with
+        assert tomllib.loads(file.read_text("utf-8"))["made_with"] == {"format": 1} | made_with
 
 
 def test_the_file_says_of_each_setting_what_it_is(tmp_path: Path) -> None:
@@ -279,7 +283,7 @@ def test_the_file_says_of_each_setting_what_it_is(tmp_path: Path) -> None:
         for fact in (ABOUT[name].unit, ABOUT[name].range):
             assert fact in before
         assert f"({ABOUT[name].source})" in before
-    assert f"#   {repeat_command(tmp_path)}\n" in text
+    assert f"#   {repeat_command(tmp_path, 'pig')}\n" in text
     assert max(map(len, text.splitlines()[2:])) <= 100
 
 
@@ -336,5 +340,111 @@ def test_a_run_keeps_what_it_must() -> None:
 
 
 def test_the_repeating_command_can_be_typed() -> None:
-    typed = shlex.split(repeat_command("my runs/x/"))
+    typed = shlex.split(repeat_command("my runs/x/", "pig"))
     assert typed == ["az-train", "--config", "my runs/x/config.toml", "--out", "my runs/x-again"]
+
+
+def test_the_repeating_command_names_a_python_class_and_takes_a_folder_that_begins_like_a_flag() -> None:
+    typed = shlex.split(repeat_command("-dash", "mine:Mine", ["--collect-only", *flag("--model", "-m.onnx")]))
+    assert typed[:3] == ["az-train", "mine:Mine", "--config=-dash/config.toml"]
+    assert typed[3:] == ["--collect-only", "--model=-m.onnx", "--out=-dash-again"]
+    options = _parser().parse_args(typed[1:])
+    assert (options.config, options.model, options.out) == ("-dash/config.toml", "-m.onnx", "-dash-again")
+
+
+def test_an_empty_folder_is_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    for empty in (["--out", ""], ["--out="]):
+        assert main(["pig", *empty]) == 2
+        expected = "az-train: --out is empty: give a folder, or leave it out for runs/GAME\n"
+        assert capsys.readouterr().err == expected
+
+
+# A run that goes on
+
+
+@pytest.fixture
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run's config.toml, with settings that are not those of the preset."""
+    monkeypatch.chdir(tmp_path)
+    settings = combine({"game": "connect_four", "network": "1x8", "simulations": 7, "seed": 5, "minutes": 3.0})
+    with RunFolder("run", dataclasses.asdict(settings), {}, made_with()):
+        pass
+    return Path("run/config.toml")
+
+
+def test_a_run_that_goes_on_keeps_its_settings_where_nobody_gives_others(begun: Path) -> None:
+    so_far = combine(read_config(begun))
+    assert so_far.network != preset_of("connect_four")["network"]
+    for arguments in (["connect_four"], []):
+        assert settings_from([*arguments, "--out", "run"]) == (so_far, "run")
+    typed, _ = settings_from(["--out", "run", "--simulations", "9", "--minutes", "none"])
+    assert typed == dataclasses.replace(so_far, simulations=9, minutes=None)
+    Path("other.toml").write_text("simulations = 11\nc_puct = 2.5\n")
+    given, _ = settings_from(["--out", "run", "--config", "other.toml", "--c-puct", "3"])
+    assert given == dataclasses.replace(so_far, simulations=11, c_puct=3.0)
+    fresh, _ = settings_from(["connect_four", "--out", "elsewhere"])
+    assert fresh == combine(preset_of("connect_four"), {"game": "connect_four"})
+
+
+@pytest.mark.usefixtures("begun")
+def test_a_fixed_setting_that_is_given_and_contradicts_the_run_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["connect_four", "--network", "2x8", "--out", "run", "--collect-only"]) == 2
+    assert "network '1x8', asked for '2x8'" in capsys.readouterr().err
+
+
+def test_a_setting_that_is_no_more_is_left_out_of_a_file_of_another_version_with_a_warning(
+    begun: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = begun.read_text()
+    old = "momentum = 0.9\n" + whole.replace(f'azpy = "{azpy.__version__}"', 'azpy = "0.0.1"')
+    begun.write_text(old)
+    assert main(["--config", "run/config.toml", "--out", "run", "--iterations", "1", "--games-per-iteration", "1",
+                 "--simulations", "1", "--collect-only"]) == 0  # fmt: skip
+    text = f"run/config.toml: momentum is no setting of azpy {azpy.__version__}, and is left out"
+    assert capsys.readouterr().err == f"az-train: {text} (azpy 0.0.1 wrote the file)\n"
+    assert "momentum" not in begun.read_text()
+    begun.write_text(old)
+    with pytest.warns(SettingsWarning, match="momentum is no setting"):
+        assert StoredRun("run").settings.simulations == 7
+
+
+def test_a_typo_in_a_file_of_this_version_or_of_none_is_refused(
+    begun: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.toml").write_text("simulatons = 5\n")
+    Path("edited.toml").write_text("simulatons = 5\n" + begun.read_text())
+    for name in ("mine.toml", "edited.toml"):
+        assert main(["pig", "--config", name]) == 2
+        expected = f"az-train: {name}: simulatons: no such setting; did you mean simulations?\n"
+        assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize("number", ["2", "'1'"])
+def test_a_file_in_a_newer_format_is_refused(number: str, begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = begun.read_text()
+    assert tomllib.loads(whole)["made_with"]["azpy"] == azpy.__version__
+    begun.write_text(whole.replace("format = 1", f"format = {number}"))
+    expected = f"run/config.toml has format {number}, written by azpy {azpy.__version__}, expected a format up to 1"
+    for arguments in (["--config", "run/config.toml", "--out", "x"], ["connect_four", "--out", "run"]):
+        assert main(arguments) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"az-train: {expected}")
+        assert said.count("\n") == 1
+    for opened in (lambda: StoredRun("run"), lambda: RunFolder("run", {})):
+        with pytest.raises(RunError, match="has format"):
+            opened()
+
+
+def test_a_python_class_that_only_a_file_names_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("evil.py").write_text("raise SystemExit('imported')")
+    Path("run").mkdir()
+    Path("run/config.toml").write_text('game = "evil:Evil"\n')
+    for arguments, source in ((["--config", "run/config.toml"], "run/config.toml"), (["--out", "run"], "run")):
+        assert main(arguments) == 2
+        found = f"az-train: {source}'s game is the Python class evil:Evil, and training would import module evil: "
+        assert capsys.readouterr().err == found + "give GAME evil:Evil on the command line if you trust it\n"
+    assert "evil" not in sys.modules
+    assert settings_from(["evil:Evil", "--config", "run/config.toml"])[0].game == "evil:Evil"

@@ -16,13 +16,12 @@ import json
 import math
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy import _core, benchmarks
+from azpy import _core, benchmarks, storage
 from azpy.benchmarks import Figure
 from azpy.cli.common import Parser, run_command
 from azpy.errors import MissingPackageError, SettingsError
@@ -176,10 +175,8 @@ def _write(path: str, text: str) -> None:
     if path == "-":
         print(text, flush=True)
         return
-    try:
-        Path(path).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise SettingsError(f"cannot write --json {path}: {error.strerror}") from error
+    with storage.output(path) as file:
+        file.write((text + "\n").encode())
 
 
 if __name__ == "__main__":

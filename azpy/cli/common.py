@@ -10,11 +10,13 @@ import errno
 import os
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from functools import partial
+from typing import Any, NoReturn
 
 from azpy._core import EvaluatorError, GameError
-from azpy.errors import AzpyError, SettingsError, did_you_mean
+from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean
 
 __all__ = ["Parser", "run_command"]
 
@@ -67,7 +69,9 @@ def _drop_output() -> None:
 
 def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], stopped: str) -> int:
     try:
-        return command(given)
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(_show_warning, prog, warnings.showwarning)
+            return command(given)
     except (AzpyError, GameError, EvaluatorError) as error:
         print(f"{prog}: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
         return 2
@@ -76,6 +80,16 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
             raise
         print(stopped.replace("{command}", shlex.join([prog, *given])), flush=True)
         return 130
+
+
+def _show_warning(
+    prog: str, otherwise: Callable[..., object], message: Warning | str, category: type[Warning], *rest: Any
+) -> None:
+    """A warning of azpy's own in one line, others as ever."""
+    if issubclass(category, SettingsWarning):
+        print(f"{prog}: {message}", file=sys.stderr, flush=True)
+    else:
+        otherwise(message, category, *rest)
 
 
 def _was_interrupted(error: BaseException | None) -> bool:

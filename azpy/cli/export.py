@@ -9,13 +9,16 @@ float32 [N], both for the player to move, game_id int64 [N], ply int32 [N].
 --onnx: the model, compared with its checkpoint's manifest first.
 --onnx-int8: its int8 twin for CPUs, made with positions of the newest games, if it says nearly the same.
 
-Only sealed games are written, each checked against the rules first; the run may be in use.
+Only sealed games are written, each checked against the rules first; the run may be in use. A file is replaced once
+it is whole; a device or a pipe is written into, and standard output (/dev/stdout) then holds nothing else.
 Exit codes: 0 done, 2 something the user can put right (one line on stderr).
 """
 
+import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from azpy import exports, storage
@@ -24,12 +27,15 @@ from azpy.cli.common import Parser, run_command
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.stored import StoredRun, check_rules
 
+_TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8")
 _CALIBRATION_POSITIONS = 10_000  # to draw from, at least, where there are as many
 
 
 def _parser() -> Parser:
     parser = Parser("az-export", __doc__)
     parser.add_argument("run", metavar="RUN", help="the run folder")
+    text = "the run's game, needed if that is a Python class: reading the run then imports its module"
+    parser.add_argument("--game", metavar="module:Class", help=text)
     parser.add_argument("--npz", metavar="FILE", help="training arrays")
     parser.add_argument("--jsonl", metavar="FILE", help="games as JSON, one a line")
     parser.add_argument("--pgn", metavar="FILE", help="games as PGN")
@@ -48,15 +54,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _export(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
-    wants_games = [name for name in ("npz", "jsonl", "pgn", "sgf") if getattr(options, name) is not None]
-    wants_model = options.onnx is not None or options.onnx_int8 is not None
-    if not wants_games and not wants_model:
+    targets = {name: target for name in _TARGETS if (target := getattr(options, name)) is not None}
+    wants_model = bool(targets.keys() & {"onnx", "onnx_int8"})
+    wants_games = bool(targets.keys() - {"onnx", "onnx_int8"})
+    if not targets:
         raise SettingsError("nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx or --onnx-int8 FILE")
     if options.iterations is not None and not wants_games:
         raise SettingsError("--iterations goes with --npz, --jsonl, --pgn and --sgf")
     if options.checkpoint is not None and not wants_model:
         raise SettingsError("--checkpoint goes with --onnx and --onnx-int8")
-    run = StoredRun(options.run)
+    _check_apart(targets)
+    # What is written to standard output must stay as it is.
+    said = partial(print, file=sys.stderr if any(map(_is_stdout, targets.values())) else sys.stdout, flush=True)
+    run = StoredRun(options.run, options.game)
     game = str(run.settings.game)
     if options.sgf is not None and game.partition("(")[0].strip() != "go":
         raise SettingsError(f"--sgf is for games of go; these are of {game}")
@@ -64,24 +74,41 @@ def _export(arguments: Sequence[str]) -> int:
         games = _games(run, options.iterations)
         if options.npz is not None:
             rows = exports.to_npz(options.npz, run.start, games)
-            _said(f"{rows:,} positions of {len(games):,} games in {options.npz}")
+            said(f"{rows:,} positions of {len(games):,} games in {options.npz}")
         if options.jsonl is not None:
-            _said(f"{exports.to_jsonl(options.jsonl, run.start, games):,} games in {options.jsonl}")
+            said(f"{exports.to_jsonl(options.jsonl, run.start, games):,} games in {options.jsonl}")
         if options.pgn is not None:
-            _said(f"{exports.to_pgn(options.pgn, run.start, games, str(run.path)):,} games in {options.pgn}")
+            said(f"{exports.to_pgn(options.pgn, run.start, games, str(run.path)):,} games in {options.pgn}")
         if options.sgf is not None:
-            _said(f"{exports.to_sgf(options.sgf, run.start, games, str(run.path)):,} games in {options.sgf}")
+            said(f"{exports.to_sgf(options.sgf, run.start, games, str(run.path)):,} games in {options.sgf}")
     if wants_model:
         iteration = _newest(run) if options.checkpoint is None else options.checkpoint
         model = run.model(iteration)
         if options.onnx is not None:
             _write(options.onnx, model)
-            _said(f"the model of checkpoint {iteration} in {options.onnx}")
+            said(f"the model of checkpoint {iteration} in {options.onnx}")
         if options.onnx_int8 is not None:
             int8, drift = _int8_twin(run, model, iteration)
             _write(options.onnx_int8, int8)
-            _said(f"the int8 model of checkpoint {iteration} in {options.onnx_int8}; against fp32 {drift}")
+            said(f"the int8 model of checkpoint {iteration} in {options.onnx_int8}; against fp32 {drift}")
     return 0
+
+
+def _check_apart(targets: Mapping[str, str]) -> None:
+    """Refuses two flags that name one file, however it is spelled: the second would replace the first."""
+    flags: dict[str, str] = {}
+    for name, target in targets.items():
+        flag, place = "--" + name.replace("_", "-"), os.path.realpath(target)
+        if place in flags:
+            raise SettingsError(f"{flags[place]} and {flag} both write {target}: give each a file of its own")
+        flags[place] = flag
+
+
+def _is_stdout(target: str) -> bool:
+    try:
+        return os.path.samestat(Path(target).stat(), os.fstat(sys.stdout.fileno()))
+    except OSError:  # no such file yet, or an output that is no file
+        return False
 
 
 def _int8_twin(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, str]:
@@ -103,13 +130,8 @@ def _int8_twin(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, str
 
 
 def _write(name: str, model: bytes) -> None:
-    path = Path(name)
-    with storage.disk_errors(path):
-        storage.write_atomically(path, model)
-
-
-def _said(text: str) -> None:
-    print(text, flush=True)
+    with storage.output(name) as file:
+        file.write(model)
 
 
 def _games(run: StoredRun, chosen: str | None) -> exports.Games:

@@ -27,7 +27,7 @@ from azpy.cli.progress import Screen
 from azpy.errors import SettingsError
 from azpy.openings import Book, Draw, draw_at_random, draw_from
 from azpy.players import Entrant, Spec, checkpoints_of, load_player, parse_player, settings_of
-from azpy.positions import make_position
+from azpy.positions import make_position, refuse_untyped
 from azpy.ratings import PAIR_SCORES, Rating, Sprt, bradley_terry
 from azpy.settings import Settings
 
@@ -92,6 +92,8 @@ class _Table:
         game = given.game or (run.game if run is not None else None)
         if game is None:
             raise SettingsError("which game? no player is from a run folder that would say: give --game")
+        run_folder = next((spec.run for spec in specs if spec.run is not None), None)
+        refuse_untyped(game, given.game, run_folder, "the match", "--game {}")
         self.game: str = game
         if given.c_puct is not None and not 0 <= given.c_puct < math.inf:
             raise SettingsError(f"c_puct must be at least 0 and finite, got {given.c_puct}")

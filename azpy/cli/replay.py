@@ -28,6 +28,8 @@ def _parser() -> Parser:
     parser = Parser("az-replay", __doc__)
     parser.add_argument("run", metavar="RUN", help="the run folder; it may be in use")
     parser.add_argument("game_id", metavar="GAME_ID", type=int, help="number of the game in its run, from 0")
+    text = "the run's game, needed if that is a Python class: reading the run then imports its module"
+    parser.add_argument("--game", metavar="module:Class", help=text)
     parser.add_argument("--ply", type=int, metavar="N", help="one position only: that before ply N, from 0")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
     parser.add_argument("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
@@ -47,7 +49,7 @@ def _replay(arguments: Sequence[str]) -> int:
         raise SettingsError("--ply shows a position, --check compares the game: give one of them")
     if options.model and not options.check:
         raise SettingsError("--model goes with --check")
-    run = StoredRun(options.run)
+    run = StoredRun(options.run, options.game)
     iteration, record = run.find_game(options.game_id)
     if options.ply is not None and not 0 <= options.ply < len(record):
         raise SettingsError(f"game {record.game_id} has plies 0 to {len(record) - 1}, got --ply {options.ply}")

@@ -1,7 +1,9 @@
 """Trains a player from zero knowledge; the same command goes on where it stopped.
 
-A setting is what the command line says, else what the file given as --config says, else what suits the game
-(--list-games), else the default. A run's folder holds all that it used in config.toml, which can be given as --config.
+A setting is what the command line says, else what the file given as --config says. A new run takes the rest from what
+suits the game (--list-games), else the defaults; a run that goes on keeps what it used so far. A run's folder holds
+all that it used in config.toml, which can be given as --config. A game that is a Python class is imported only if GAME
+is typed.
 
 Exit codes: 0 the run is done, 2 something the user can put right (one line on stderr), 130 interrupted,
 141 nobody reads the output any more.
@@ -12,6 +14,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +23,8 @@ from azpy import list_games
 from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display
 from azpy.config import read_config, repeat_command
-from azpy.errors import SettingsError
-from azpy.positions import make_position
+from azpy.errors import RunError, SettingsError
+from azpy.positions import make_position, refuse_untyped
 from azpy.presets import preset_of
 from azpy.selfplay import on_devices
 from azpy.settings import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
@@ -88,12 +91,28 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
 def _choose(options: argparse.Namespace) -> tuple[Settings, str, dict[str, Any]]:
     """The settings, the run folder, and what of the game's preset is in force."""
     texts = {name: value for name, value in vars(options).items() if name in ABOUT and value is not None}
-    given = read_config(options.config) if options.config else {}
-    given |= {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
-    preset = preset_of(given.get("game", ""), given)
+    typed = {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
+    in_file = read_config(options.config) if options.config is not None else {}
+    game = typed.get("game", in_file.get("game"))
+    if options.out == "":
+        raise SettingsError("--out is empty: give a folder, or leave it out for runs/GAME")
+    out = options.out if options.out is not None or game is None else "runs/" + re.sub(r"\W+", "-", game).strip("-")
+    so_far = _settings_so_far(Path(out)) if out is not None else {}
+    given = so_far | in_file | typed
+    preset = {} if so_far else preset_of(given.get("game", ""), given)
     settings = combine(preset, given)
-    out = options.out or "runs/" + re.sub(r"\W+", "-", settings.game).strip("-")
-    return settings, out, {name: value for name, value in preset.items() if name not in given}
+    source = options.config if "game" in in_file else out
+    refuse_untyped(settings.game, options.game, source, "training", "GAME {} on the command line")
+    return settings, str(out), {name: value for name, value in preset.items() if name not in given}
+
+
+def _settings_so_far(folder: Path) -> dict[str, Any]:
+    """Those of the run that is gone on with; none where there is no run yet."""
+    config = folder / "config.toml"
+    try:
+        return read_config(config) if config.exists() else {}
+    except SettingsError as error:
+        raise RunError(f"{error}; put that right, or a good copy of the file in its place") from error
 
 
 def _games() -> str:
@@ -145,7 +164,7 @@ def _train(arguments: Sequence[str]) -> int:
     with Trainer(settings, out) as trainer, display:
         for event in trainer.run():
             display.show(event)
-    print(f"the same run once more: {repeat_command(out)}", flush=True)
+    print(f"the same run once more: {repeat_command(out, settings.game)}", flush=True)
     return 0
 
 
