@@ -7,6 +7,7 @@ is in a run folder.
 import functools
 import json
 import os
+import re
 import shlex
 import textwrap
 import tomllib
@@ -17,7 +18,7 @@ from typing import Any
 from azpy.errors import SettingsError
 from azpy.settings import ABOUT, GROUPS, checked, default_of, is_auto
 
-__all__ = ["parse_file", "read_config", "repeat_command", "to_toml"]
+__all__ = ["parse_file", "path_argument", "read_config", "repeat_command", "to_toml"]
 
 _MADE_WITH = "made_with"  # the table of what a run was made with: for people, no settings
 _COMMENT_WIDTH = 100
@@ -57,8 +58,14 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def repeat_command(folder: str | os.PathLike[str], flags: Sequence[str] = ()) -> str:
     """The command line, with flags that are no settings, that makes the run of a folder again, in one beside it."""
-    path = Path(folder)
-    return shlex.join(["az-train", "--config", str(path / "config.toml"), *flags, "--out", f"{path}-again"])
+    path = path_argument(folder)
+    return shlex.join(["az-train", "--config", f"{path}/config.toml", *flags, "--out", f"{path}-again"])
+
+
+def path_argument(path: str | os.PathLike[str]) -> str:
+    """A path as an argument, not quoted: no command takes it for a flag, and az-match not for a player's name."""
+    text = str(Path(path))
+    return f"./{text}" if re.match(r"-|(random|mcts|uniform)(:|$)", text) else text
 
 
 def to_toml(
@@ -76,8 +83,9 @@ def to_toml(
         flags: see `repeat_command`.
     """
     command = "".join(character if character.isprintable() else "?" for character in repeat_command(folder, flags))
+    again = "The same run once more" if settings.get("deterministic") else "Another run with these settings"
     lines = [
-        "# What this run really used. The same run once more, in a folder of its own:",
+        f"# What this run really used. {again}, in a folder of its own:",
         f"#   {command}",
     ]
     for group in GROUPS:

@@ -28,6 +28,7 @@ from azpy.events import BeingBuilt, Built, Event, Finished, Fitted, Matched, Pla
 from azpy.learner import Learner, use_threads
 from azpy.lineup import NOT_ROW_EXACT, Lineup
 from azpy.machine import made_with
+from azpy.network import to_onnx
 from azpy.onnx import OnnxEvaluator, import_onnxruntime
 from azpy.positions import make_position
 from azpy.providers import parse_devices
@@ -60,8 +61,10 @@ _PACKAGES = (
     "onnxscript",
     "safetensors",
 )  # torch is looked for when this file is loaded
-_OPPONENTS: dict[str, Callable[[], Player]] = {
+_UNTRAINED = "untrained"  # the run's own network as it was before its first gradient step
+_OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the run itself makes the untrained player
     "random": RandomPlayer,
+    _UNTRAINED: None,
     "mcts-100": lambda: mcts(100),
     "mcts-1000": lambda: mcts(1000),
 }
@@ -202,7 +205,8 @@ class Trainer:
         self._under_way = False
         games = self._run.games_hash() if self._settings.deterministic else None
         weights = self._run.weights_hash(self._iteration) if self._settings.deterministic else None
-        yield Finished(path, self._iteration, self._budget.elapsed(), games, weights)
+        game, repeatable = self._run.newest_game(), self._run.is_repeatable()
+        yield Finished(path, self._iteration, self._budget.elapsed(), game, repeatable, games, weights)
 
     def _iterate(self, iteration: int) -> Iterator[Event]:
         begin = self._budget.elapsed()
@@ -366,14 +370,15 @@ class Trainer:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
         simulations = settings.simulations_in_matches
-        player = SearchPlayer(self._lineup.evaluator_for_matches(self._cores), simulations, **match_search(settings))
+        player = self._player_in_matches(self._lineup.model or b"")
         rows = self._run.metrics()
         met = {row.get("opponent") for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
         for opponent in [name for name in _OPPONENTS if name not in met]:
+            make = _OPPONENTS[opponent]
             result = play_match(
                 lambda: make_position(settings.game),
                 player,
-                _OPPONENTS[opponent](),
+                self._untrained() if make is None else make(),
                 games,
                 seed=settings.seed,
                 opening_plies=settings.match_opening_plies,
@@ -387,6 +392,14 @@ class Trainer:
         self._write_report()
         if not met:
             self._budget.note_match(self._budget.elapsed() - begin, games)
+
+    def _player_in_matches(self, model: bytes) -> SearchPlayer:
+        settings, evaluator = self._settings, self._lineup.evaluator_for_matches(model, self._cores)
+        return SearchPlayer(evaluator, settings.simulations_in_matches, **match_search(settings))
+
+    def _untrained(self) -> SearchPlayer:
+        learner = Learner.of(self._start, self._settings.network, seed=self._settings.seed)
+        return self._player_in_matches(to_onnx(learner.averaged))
 
     def _note(self, row: Mapping[str, Any]) -> None:
         """One more row of metrics."""

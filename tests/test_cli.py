@@ -1,5 +1,6 @@
 """az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
 
+import importlib
 import os
 import re
 import shlex
@@ -47,10 +48,19 @@ def test_a_small_run_prints_what_a_user_needs(tmp_path: Path) -> None:
         "policy loss",
         "value loss",
         "against random",
+        "against untrained",
         "against mcts-1000",
         "done: 2 iterations",
     ):
         assert text in done.stdout
+    assert re.sub(r"(az-replay \S+) \d+", r"\1 N", done.stdout).splitlines()[-5:] == [
+        "report: runs/tic_tac_toe/report.html",
+        "to train longer: az-train --config runs/tic_tac_toe/config.toml --out runs/tic_tac_toe --iterations=4",
+        "to look at a game: az-replay runs/tic_tac_toe N",
+        "to play a match: az-match runs/tic_tac_toe mcts:1000",
+        "to export the model: az-export runs/tic_tac_toe --onnx tic_tac_toe.onnx",
+    ]
+    assert "once more" not in done.stdout + (tmp_path / "runs/tic_tac_toe/config.toml").read_text()
     assert "\x1b" not in done.stdout
     again = az_train("tic_tac_toe", *TINY, "--iterations", "3", cwd=tmp_path)
     assert "going on after iteration 2" in again.stdout
@@ -269,6 +279,55 @@ def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
     assert (tmp_path / "my run-again/config.toml").read_text() == config.replace("my run", "my run-again")
     for name in ("games/000001.npz", "checkpoints/000001/model.safetensors"):
         assert (tmp_path / "my run-again" / name).read_bytes() == (tmp_path / "my run" / name).read_bytes()
+
+
+def commands_after(output: str) -> dict[str, list[str]]:
+    """The arguments that az-train says to go on with, by what they do."""
+    lines = [line.split(": ", 1) for line in output.splitlines() if re.match(r"to [a-z ]+: az-", line)]
+    return {what: shlex.split(command) for what, command in lines}
+
+
+@pytest.mark.parametrize("folder", ["-dash", "random", "it's a run"])
+def test_the_commands_that_a_run_ends_with_can_be_typed(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mains = {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in ("az-train", "az-replay")}
+    mains |= {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in ("az-export", "az-match")}
+    assert main(["tic_tac_toe", "--collect-only", *TINY, "--iterations", "1", f"--out={folder}"]) == 0
+    collected = commands_after(capsys.readouterr().out)
+    assert list(collected) == [
+        "to collect more",
+        "to look at a game",
+        "to get training arrays",
+        "to train on these games",
+    ]
+    trained: dict[str, list[str]] = {}
+    for command in collected.values():
+        assert mains[command[0]](command[1:]) == 0, command
+        trained = commands_after(capsys.readouterr().out) if command[0] == "az-train" else trained
+    assert list(trained) == ["to train longer", "to look at a game", "to play a match", "to export the model"]
+    trained["to play a match"] += ["--games", "2"]
+    for command in trained.values():
+        assert mains[command[0]](command[1:]) == 0, command
+    model = f"{folder}.onnx"
+    assert {path.name for path in tmp_path.iterdir()} == {folder, f"{folder}.npz", model}
+    assert (tmp_path / model).read_bytes() == (tmp_path / folder / "checkpoints/000004/model.onnx").read_bytes()
+
+
+def test_only_a_run_that_is_the_same_once_more_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    collect = ["tic_tac_toe", *TINY, "--collect-only"]
+    for flags, is_same in (
+        (["--out", "a", "--iterations", "1"], False),
+        (["--out", "b", "--iterations", "1", "--deterministic"], True),
+        (["--out", "b", "--iterations", "1", "--deterministic", "--slots", "4"], True),
+        (["--out", "b", "--iterations", "2", "--deterministic", "--simulations", "4"], False),
+    ):
+        assert main([*collect, *flags]) == 0
+        assert ("the same run once more: " in capsys.readouterr().out) == is_same, flags
 
 
 def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,9 +9,11 @@ Exit codes: 0 the run is done, 2 something the user can put right (one line on s
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,9 @@ import numpy as np
 from azpy import list_games
 from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display
-from azpy.config import read_config, repeat_command
+from azpy.config import path_argument, read_config, repeat_command
 from azpy.errors import SettingsError
+from azpy.events import CollectFinished, Finished
 from azpy.positions import make_position
 from azpy.presets import preset_of
 from azpy.selfplay import on_devices
@@ -135,6 +138,9 @@ def _train(arguments: Sequence[str]) -> int:
         with Collector(settings, out, options.model) as collector, display:
             for collected in collector.run():
                 display.show(collected)
+        if isinstance(collected, CollectFinished):
+            flags = ["--collect-only", *([] if options.model is None else ["--model", path_argument(options.model)])]
+            _say_next(settings, collected, flags)
         return 0
     if options.model is not None:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
@@ -145,8 +151,45 @@ def _train(arguments: Sequence[str]) -> int:
     with Trainer(settings, out) as trainer, display:
         for event in trainer.run():
             display.show(event)
-    print(f"the same run once more: {repeat_command(out)}", flush=True)
+    if isinstance(event, Finished):
+        _say_next(settings, event)
     return 0
+
+
+def _say_next(settings: Settings, done: Finished | CollectFinished, flags: Sequence[str] = ()) -> None:
+    """Says what can be done now, as commands that can be typed.
+
+    Args:
+        settings: of the run.
+        done: its last event.
+        flags: that made the run and are no settings.
+    """
+    run = path_argument(done.path)
+    file = path_argument(Path(done.path).resolve().name or "model")
+    on = ["az-train", "--config", f"{run}/config.toml", "--out", run]
+    limits = {name: getattr(settings, name) for name in ("minutes", "iterations", "total_evaluations")}
+    longer = [f"--{name.replace('_', '-')}={2 * value:.15g}" for name, value in limits.items() if value is not None]
+    steps = {}
+    if isinstance(done, Finished):
+        if (Path(done.path) / "report.html").is_file():
+            print(f"report: {shlex.quote(run)}/report.html")
+        steps["train longer"] = [*on, *longer]
+    else:
+        steps["collect more"] = [*on, *flags, *longer]
+    if done.game is not None:
+        steps["look at a game"] = ["az-replay", run, str(done.game)]
+    if isinstance(done, CollectFinished):
+        if done.games:
+            steps["get training arrays"] = ["az-export", run, "--npz", f"{file}.npz"]
+            steps["train on these games"] = on
+    elif done.iteration:
+        steps["play a match"] = ["az-match", run, "mcts:1000"]
+        steps["export the model"] = ["az-export", run, "--onnx", f"{file}.onnx"]
+    for what, command in steps.items():
+        print(f"to {what}: {shlex.join(command)}")
+    if done.repeatable:
+        print(f"the same run once more: {repeat_command(done.path, flags)}")
+    sys.stdout.flush()
 
 
 def _tuned(settings: Settings, given: set[str]) -> Settings:
