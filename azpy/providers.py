@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from azpy.errors import SettingsError
+from azpy.errors import SettingsError, pip_install
 
 __all__ = [
     "BUCKETS",
@@ -263,13 +263,13 @@ def both_runtimes() -> str | None:
         return None
     return (
         "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: "
-        f"pip uninstall -y {' '.join(_RUNTIMES)}, then install one of azpy[cpu], azpy[cuda] and azpy[tensorrt]"
+        f"pip uninstall -y {' '.join(_RUNTIMES)}, then {pip_install('cpu')}, or for a GPU {pip_install('cuda')}"
     )
 
 
 def reinstall(device: Device) -> str:
     """How to begin afresh with ONNX Runtime."""
-    return f'pip uninstall -y {" ".join(_RUNTIMES)}, then pip install "azpy[{device.kind}]"'
+    return f"pip uninstall -y {' '.join(_RUNTIMES)}, then {pip_install(device.kind)}"
 
 
 def remedy(device: Device) -> str:
@@ -278,10 +278,8 @@ def remedy(device: Device) -> str:
     if both is not None:
         return both
     if "onnxruntime-gpu" not in installed_runtimes():
-        return (
-            f'this onnxruntime has no GPU in it: pip uninstall -y onnxruntime, then pip install "azpy[{device.kind}]"'
-        )
-    return f'check that pip install "azpy[{device.kind}]" brought its libraries, and the driver with nvidia-smi'
+        return f"this onnxruntime has no GPU in it: pip uninstall -y onnxruntime, then {pip_install(device.kind)}"
+    return f"check that {pip_install(device.kind)} brought its libraries, and the driver with nvidia-smi"
 
 
 def driver_problem(index: int = 0) -> str | None:

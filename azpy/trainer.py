@@ -23,7 +23,7 @@ from azpy.advice import advise, typical
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.board import Board
 from azpy.budget import Budget
-from azpy.errors import DeviceError, missing_to_train
+from azpy.errors import EXTRAS, DeviceError, missing_to_train
 from azpy.events import BeingBuilt, Built, Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.learner import Learner, use_threads
 from azpy.lineup import NOT_ROW_EXACT, Lineup
@@ -54,13 +54,6 @@ __all__ = ["Trainer", "opponents_of"]
 
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
-_PACKAGES = (
-    "matplotlib",
-    "onnx",
-    "onnxruntime",
-    "onnxscript",
-    "safetensors",
-)  # torch is looked for when this file is loaded
 _UNTRAINED = "untrained"  # the run's own network as it was before its first gradient step
 _OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the run itself makes the untrained player
     "random": RandomPlayer,
@@ -89,7 +82,7 @@ class Trainer:
     """
 
     def __init__(self, settings: Settings, path: str | os.PathLike[str]) -> None:
-        for package in _PACKAGES:
+        for package in (*EXTRAS["cpu"], *EXTRAS["train"]):
             if importlib.util.find_spec(package) is None:
                 raise missing_to_train(package)
         import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged

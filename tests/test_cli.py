@@ -14,7 +14,7 @@ import pytest
 import azpy
 from azpy.cli.progress import Display
 from azpy.cli.train import main, settings_from
-from azpy.errors import SettingsError
+from azpy.errors import SettingsError, pip_install
 from azpy.events import Finished, Saved
 from azpy.settings import combine
 from azpy.timing import STAGES
@@ -177,8 +177,9 @@ def test_without_a_package_it_says_what_to_install_and_makes_nothing(package: st
     script = f"import sys; sys.modules[{package!r}] = None; from azpy.cli.train import main; main(['tic_tac_toe'])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
     # Beside an ONNX Runtime, which may be one for a GPU, the one for the CPU must not be installed.
-    extras = "cpu,train" if package == "onnxruntime" else "train"
-    assert done.stderr == f'az-train: {package} is not installed: pip install "azpy[{extras}]"\n'
+    first = "onnxruntime " if package == "onnxruntime" else ""
+    packages = f"{first}torch safetensors onnx onnxscript matplotlib"
+    assert done.stderr == f"az-train: {package} is not installed: pip install {packages}\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -224,7 +225,7 @@ def test_without_anything_to_train_or_play_with_one_line_brings_both(tmp_path: P
         "from azpy.cli.train import main; main(['tic_tac_toe'])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.stderr == 'az-train: torch is not installed: pip install "azpy[cpu,train]"\n'
+    assert done.stderr == f"az-train: torch is not installed: {pip_install('cpu', 'train')}\n"
 
 
 @pytest.mark.parametrize("module", ["learner", "network", "trainer"])
@@ -235,7 +236,7 @@ def test_modules_that_need_torch_say_what_to_install(module: str) -> None:
         "except ImportError as error: print(type(error).__name__, error)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == 'MissingPackageError torch is not installed: pip install "azpy[train]"\n'
+    assert done.stdout == f"MissingPackageError torch is not installed: {pip_install('train')}\n"
 
 
 def test_it_ends_quietly_when_nobody_reads_its_output(tmp_path: Path) -> None:
