@@ -1,13 +1,16 @@
 """az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
 
 import importlib
+import importlib.metadata
 import os
 import re
 import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +22,7 @@ from azpy.events import Finished, Saved
 from azpy.settings import combine
 from azpy.timing import STAGES
 
+PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 TINY = [
     *("--network", "1x8", "--simulations", "8", "--slots", "8", "--eval-batch", "2"),
     *("--games-per-iteration", "10", "--match-games", "2"),
@@ -237,6 +241,117 @@ def test_modules_that_need_torch_say_what_to_install(module: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == f"MissingPackageError torch is not installed: {pip_install('train')}\n"
+
+
+COMMANDS = ("bench", "check_game", "doctor", "export", "match", "replay", "train")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_its_version_and_loads_no_network_library(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = (
+        f"import sys; from azpy.cli.{command} import main; code = main(['--version'])\n"
+        "sys.exit(code or bool({'torch', 'onnxruntime'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    name = f"az-{command.replace('_', '-')}"
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{name} {azpy.__version__} (azpy)\n", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "text"),
+    [
+        ("train", ["tic_tac_toe", "extra"], "extra: one argument too many"),
+        ("train", [""], "GAME: an empty text, expected a name"),
+        ("train", ["tic_tac_toe", "--iterations"], "--iterations needs a value"),
+        ("train", ["tic_tac_toe", "--collect-only", "--model", ""], "--model: an empty text, expected a name"),
+        ("train", [":", "--out", "x"], "game ':': expected module:Class, such as mygame:MyGame"),
+        ("match", ["", "random"], "PLAYER: an empty text, expected a name"),
+        ("match", ["mcts", "random", "--games", "x"], "--games must be a whole number, got 'x'"),
+        ("match", [], "missing: PLAYER"),
+        ("replay", ["run", "x"], "GAME_ID must be a whole number, got 'x'"),
+        ("replay", ["", "1"], "RUN: an empty text, expected a name"),
+        ("export", ["", "--npz", "x"], "RUN: an empty text, expected a name"),
+        ("bench", ["speed"], "WHAT must be one of "),
+        ("bench", ["search", "--seconds", "soon"], "--seconds must be a number, got 'soon'"),
+        ("bench", ["search", "--json", "."], "cannot write --json .: Is a directory"),
+        ("check_game", ["tic_tac_toe", "--seed", "-1"], "seed must be at least 0 and less than 2**63, got -1"),
+        ("check_game", ["tic_tac_toe", "--seed", str(10**30)], "seed must be at least 0 and less than 2**63, got 1000"),
+        ("doctor", ["--json=3"], "--json takes no value, got '3'"),
+    ],
+)
+def test_wrong_arguments_are_told_in_plain_words(
+    command: str, arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert importlib.import_module(f"azpy.cli.{command}").main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(f"az-{command.replace('_', '-')}: {text}")
+    assert output.err.count("\n") == 1
+
+
+def entered(command: str, *arguments: str, before: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
+    """An installed command, in a process where the code `before` runs first."""
+    script = f"import sys\n{before}\nfrom azpy_cli import az_{command}\nsys.exit(az_{command}())"
+    line = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(line, stderr=subprocess.PIPE, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize("module", ["numpy", "azpy._core", "azpy.cli.common"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_ctrl_c_while_a_command_is_imported_is_one_line(command: str, module: str) -> None:
+    hook = (
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupts())"
+    )
+    done = entered(command, before=hook, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "stopped\n", "")
+
+
+def test_an_installed_command_calls_atexit_functions_and_tears_nothing_down() -> None:
+    promises = (
+        "import atexit\n"
+        "class Torn:\n"
+        "    def __del__(self): print('torn down', flush=True)\n"
+        "sys.torn = Torn()\n"
+        "from azpy_cli import az_doctor\n"
+        "atexit.register(print, 'a promise')"
+    )
+    done = entered("doctor", "--version", before=promises, stdout=subprocess.PIPE)
+    expected = f"az-doctor {azpy.__version__} (azpy)\na promise\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
+
+
+@pytest.mark.skipif(not PYPROJECT.exists(), reason="needs the source tree")
+def test_the_installed_commands_are_these() -> None:
+    scripts = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["scripts"]
+    expected = {f"az-{command.replace('_', '-')}": f"azpy_cli:az_{command}" for command in COMMANDS}
+    assert {name: scripts[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("arguments", [["tic_tac_toe"], ["--help"], ["--version"], ["--list-games"]])
+def test_with_stdout_closed_it_is_one_line_or_141(arguments: list[str], tmp_path: Path) -> None:
+    closed = entered("train", *arguments, cwd=tmp_path, before="import os", preexec_fn=lambda: os.close(1))
+    assert (closed.returncode, closed.stderr) == (
+        2,
+        "az-train: stdout is closed: let it go to a file, or to /dev/null\n",
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    unread = entered("train", *arguments, cwd=tmp_path, stdout=writer)
+    os.close(writer)
+    assert (unread.returncode, unread.stderr) == (141, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_the_output_has_no_letters_for_are_printed_all_the_same(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1"]
+    done = subprocess.run([*command, b"--out=r\xff"], capture_output=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"run folder r\\udcff" in done.stdout
 
 
 def test_it_ends_quietly_when_nobody_reads_its_output(tmp_path: Path) -> None:

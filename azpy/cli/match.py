@@ -22,7 +22,7 @@ from typing import Any
 
 from azpy import storage
 from azpy.arena import MatchResult, Pair, play_pairs
-from azpy.cli.common import Parser, run_command
+from azpy.cli.common import Parser, not_empty, run_command
 from azpy.cli.progress import Screen
 from azpy.errors import SettingsError
 from azpy.openings import Book, Draw, draw_at_random, draw_from
@@ -41,10 +41,11 @@ _REPEATED = (
 
 def _parser() -> Parser:
     parser = Parser("az-match", __doc__)
-    parser.add_argument("players", nargs="+", metavar="PLAYER", help="two players, or a run folder (see above)")
     add = parser.add_argument
+    add("players", nargs="+", type=not_empty, metavar="PLAYER", help="two players, or a run folder (see above)")
     add(
         "--game",
+        type=not_empty,
         help="NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default: that of the run folder named)",
     )
     add(

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from azpy._core import CHANCE, GameRecord
-from azpy.cli.common import Parser, run_command
+from azpy.cli.common import Parser, not_empty, run_command
 from azpy.errors import RunError, SettingsError
 from azpy.exports import game_as_dict
 from azpy.positions import board_of, is_terminal, replayed
@@ -26,13 +26,13 @@ from azpy.stored import StoredRun, check_rules
 
 def _parser() -> Parser:
     parser = Parser("az-replay", __doc__)
-    parser.add_argument("run", metavar="RUN", help="the run folder; it may be in use")
+    parser.add_argument("run", type=not_empty, metavar="RUN", help="the run folder; it may be in use")
     parser.add_argument("game_id", metavar="GAME_ID", type=int, help="number of the game in its run, from 0")
     parser.add_argument("--ply", type=int, metavar="N", help="one position only: that before ply N, from 0")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
     parser.add_argument("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
     text = "with --check: a model, where the run no longer has it; may be given again for that of the opponent"
-    parser.add_argument("--model", metavar="FILE", action="append", default=[], help=text)
+    parser.add_argument("--model", type=not_empty, metavar="FILE", action="append", default=[], help=text)
     return parser
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from azpy import list_games
-from azpy.cli.common import Parser, run_command
+from azpy.cli.common import Parser, not_empty, run_command
 from azpy.cli.progress import Display
 from azpy.config import path_argument, read_config, repeat_command
 from azpy.errors import SettingsError
@@ -39,14 +39,14 @@ def _parser() -> Parser:
     text = (
         "NAME, 'NAME(key=1,key=2)', module:Class for a game in Python, or open_spiel:NAME; needed if no file names it"
     )
-    parser.add_argument("game", nargs="?", metavar="GAME", help=text)
+    parser.add_argument("game", nargs="?", type=not_empty, metavar="GAME", help=text)
     parser.add_argument(
-        "--config", metavar="FILE", help="a TOML file with settings, such as config.toml of another run"
+        "--config", type=not_empty, metavar="FILE", help="a TOML file with settings, such as config.toml of another run"
     )
     parser.add_argument("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
     parser.add_argument("--collect-only", action="store_true", help="only play and store games; train elsewhere")
     text = "with --collect-only: the ONNX model that plays, looked at before each iteration (default: even priors)"
-    parser.add_argument("--model", metavar="FILE", help=text)
+    parser.add_argument("--model", type=not_empty, metavar="FILE", help=text)
     text = "first tries for a minute which slots, pipelines, eval batch and threads are fastest here, and takes them"
     parser.add_argument("--tune", action="store_true", help=text)
     parser.add_argument("--list-games", action="store_true", help="the games, their parameters and presets")
