@@ -1,5 +1,8 @@
 """Shows a stored game of a run, position by position, with what search thought; or repeats its searches.
 
+Of each action of a full search: prior is the network's policy without noise, visits are those of the search, and target
+is the share that a network learns from this position.
+
 In a terminal the pieces of boards have colors, unless NO_COLOR is set; in a pipe or a file they are plain text.
 
 --check plays the game again with the settings in config.toml and the model that played it, and says whether every
@@ -22,6 +25,9 @@ from azpy.exports import game_as_dict
 from azpy.positions import board_of, is_terminal, replayed
 from azpy.repeat import Comparison, repeat_game
 from azpy.stored import StoredRun, check_rules
+
+
+_LEGEND = "prior: the network's policy; visits: of the search; target: the share that a network learns"
 
 
 def _parser() -> Parser:
@@ -101,6 +107,8 @@ def _text(found: dict[str, Any], comparison: Comparison | None) -> str:
     lines[0] += f", as the rules say{ended}"
     if comparison is not None:
         return "\n".join([*lines, _verdict(comparison)])
+    if any("search" in row for row in found["plies"]):
+        lines.append(_LEGEND)
     for row in found["plies"]:
         lines += ["", *_position(row)]
     if found["plies"] and found["plies"][-1]["ply"] + 1 == found["length"]:
