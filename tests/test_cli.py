@@ -1,7 +1,7 @@
 """az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
 
 import importlib
-import importlib.metadata
+import io
 import os
 import re
 import shlex
@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import azpy
-from azpy.cli.progress import Display
+from azpy.arena import MatchResult
+from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import main, settings_from
 from azpy.errors import SettingsError, pip_install
-from azpy.events import Finished, Saved
+from azpy.events import Finished, Matched, Played, Saved
 from azpy.settings import combine
 from azpy.timing import STAGES
 
@@ -84,6 +86,42 @@ def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> 
         "advice: do that",
     ]
     assert lines[0].endswith(", time: trees 25%, matches 50%")
+
+
+@pytest.mark.parametrize(
+    ("width", "figures"),
+    [
+        (160, "100/512 games, 0.75 against mcts-1000, 41,234 simulations/s, 31,234 evaluations/s, batches 98% full"),
+        (80, "100/512 games, 0.75 against mcts-1000"),
+        (60, "100/512 games"),
+        (36, ""),
+    ],
+)
+def test_a_narrow_terminal_keeps_label_and_bar(width: int, figures: str) -> None:
+    console = Console(width=width, force_terminal=True, file=io.StringIO(), color_system=None)
+    display = Display()
+    display._live, display._games = live_bar(console), 512
+    metrics = {"simulations_per_second": 41234.0, "evaluations_per_second": 31234.0, "batch_fill": 0.98}
+    metrics |= {"cache_hits": 0.16} | {f"share_{name}": 0.1 for name in STAGES}
+    display.show(Matched(10, "mcts-1000", MatchResult(3, 0, 1, (2, 0, 0))))
+    display.show(Played(12, 100, metrics))
+    with console.capture() as shown:
+        console.print(display._live.get_renderable())
+    (line,) = shown.get().splitlines()
+    assert re.fullmatch(rf"iteration 12 self-play [━╸╺ ]{{12}} {re.escape(figures)}.*", line.ljust(36)), line
+    assert line.endswith(figures) or width == 160
+    assert len(line) <= width
+
+
+def test_a_label_that_is_too_long_leaves_room_for_the_bar() -> None:
+    console = Console(width=60, force_terminal=True, file=io.StringIO(), color_system=None)
+    screen = Screen()
+    screen._live = live_bar(console)
+    screen.status("[1/9] runs/first@200 against runs/second@200: " * 2, ["4/40 games"], 0.5)
+    with console.capture() as shown:
+        console.print(screen._live.get_renderable())
+    (line,) = shown.get().splitlines()
+    assert line.startswith("[1/9] runs/first@200 against runs/second@200:… ━")
 
 
 def test_a_python_game_is_trained_from_the_current_folder(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class _Progress(Screen):
     def show(self, stage: str, done: float, text: str) -> None:
         """Shows a stage and the share of it that is done."""
         if self._live is not None:
-            self._live.update(self._live.task_ids[0], description=stage, completed=done, text=text)
+            self.status(stage, [text], done)
         elif time.monotonic() - self._printed > _PLAIN_SECONDS:
             self.line(f"{stage}: {text or 'begun'}")
 

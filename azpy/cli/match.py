@@ -344,15 +344,15 @@ class _Display(Screen):
         if self._quiet or waited < (_PLAIN_SECONDS if self._live is None else _LIVE_SECONDS):
             return
         result = MatchResult.of(pairs)
-        text = f"{result.games}/{2 * of} games, "
-        if sprt is not None:  # before what a narrow terminal cuts off
+        figures = [f"{result.games}/{2 * of} games"]
+        if sprt is not None:  # before what a narrow terminal has no room for
             low, high = sprt.bounds
-            text += f"LLR {sprt.llr(result.pairs or ()):.2f} ({low:.2f} to {high:.2f}), "
-        text += f"{result}, Elo {_elo_text(result)}"
+            figures.append(f"LLR {sprt.llr(result.pairs or ()):.2f} ({low:.2f} to {high:.2f})")
+        figures += [str(result), f"Elo {_elo_text(result)}"]
         if self._live is None:
-            self.line(prefix + text)
+            self.line(prefix + ", ".join(figures))
         else:
-            self._live.update(self._live.task_ids[0], description=prefix.strip(), completed=len(pairs) / of, text=text)
+            self.status(prefix.strip(), figures, len(pairs) / of)
         self._printed = time.monotonic()
 
 

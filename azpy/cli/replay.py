@@ -26,7 +26,6 @@ from azpy.positions import board_of, is_terminal, replayed
 from azpy.repeat import Comparison, repeat_game
 from azpy.stored import StoredRun, check_rules
 
-
 _LEGEND = "prior: the network's policy; visits: of the search; target: the share that a network learns"
 
 
