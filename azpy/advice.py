@@ -82,6 +82,9 @@ def _small_batches(settings: Settings, metrics: Mapping[str, float], own_device:
 def _who_waits(settings: Settings, evaluating: float, cores: int, own_device: bool) -> str | None:
     """`evaluating` is the share of self-play spent in the evaluator."""
     pipelines = settings.pipelines
+    faster = "more cores would help"
+    if ":" in settings.game.partition("(")[0]:  # module:Class or open_spiel:NAME: asked with the GIL held
+        faster = "the game's Python code is the limit and runs on one core: write the game in Rust (docs/own_game.md)"
     if own_device:
         if pipelines == 1 and evaluating < 1 - _IDLE:
             return "the device waits while the trees grow: --pipelines 2 lets them grow while it works"
@@ -91,10 +94,7 @@ def _who_waits(settings: Settings, evaluating: float, cores: int, own_device: bo
                 "faster device would"
             )
         if evaluating < 1 - _MOST:
-            return (
-                "the device waits for the trees: more cores would help; a smaller network or a faster device wins "
-                "nothing"
-            )
+            return f"the device waits for the trees: {faster}; a smaller network or a faster device wins nothing"
         return None
     if pipelines < cores and evaluating > 1 / 3:
         # A pipeline's network runs on one core; the trees of one pipeline grow on all.
@@ -109,7 +109,7 @@ def _who_waits(settings: Settings, evaluating: float, cores: int, own_device: bo
         )
     if evaluating < 1 - _MOST:
         return (
-            "growing the trees takes most of self-play, on the same cores that run the network: more cores would help; "
+            f"growing the trees takes most of self-play, on the same cores that run the network: {faster}; "
             "a smaller --network or a GPU wins little"
         )
     return None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from azpy.errors import MissingPackageError
+from azpy.errors import MissingPackageError, pip_install
 
 __all__ = ["Board"]
 
@@ -24,7 +24,7 @@ class Board:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise MissingPackageError('tensorboard is not installed: pip install "azpy[tensorboard]"') from error
+            raise MissingPackageError(f"tensorboard is not installed: {pip_install('tensorboard')}") from error
         untyped: Any = SummaryWriter
         self._writer = untyped(str(path), purge_step=iteration + 1)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from azpy import _core
-from azpy.config import flag
+from azpy.config import path_argument
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.events import CollectEvent, CollectFinished, CollectStarted, Played, Sealed
 from azpy.machine import made_with
@@ -71,7 +71,7 @@ class Collector:
         self._resignation = Resignation(settings.resign_below)
         self._take_model()
         packages = ["numpy"] if model is None else ["numpy", "onnxruntime"]
-        flags = ["--collect-only", *([] if model is None else flag("--model", os.fspath(model)))]
+        flags = ["--collect-only", *([] if model is None else ["--model", path_argument(model)])]
         self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, made_with(*packages), flags)
         try:
             if self._run.checkpoints():
@@ -136,7 +136,8 @@ class Collector:
             self._take_model()
             yield from self._iterate(self._iteration + 1)
         self._under_way = False
-        yield CollectFinished(path, self._iteration, self._games, self._elapsed())
+        game, repeatable = self._run.newest_game(), self._run.is_repeatable()
+        yield CollectFinished(path, self._iteration, self._games, self._elapsed(), game, repeatable)
 
     def _iterate(self, iteration: int) -> Iterator[CollectEvent]:
         metrics: dict[str, float] = {}

@@ -7,6 +7,7 @@ run's file says which version of azpy wrote it, in which format. Knows nothing o
 import functools
 import json
 import os
+import re
 import shlex
 import textwrap
 import tomllib
@@ -20,7 +21,7 @@ from azpy.machine import made_with as versions
 from azpy.positions import is_python_class
 from azpy.settings import ABOUT, GROUPS, checked, default_of, is_auto
 
-__all__ = ["flag", "parse_file", "read_config", "repeat_command", "to_toml"]
+__all__ = ["parse_file", "path_argument", "read_config", "repeat_command", "to_toml"]
 
 _FORMAT = 1  # of the files that this version writes; a higher number says that older versions would misread them
 _MADE_WITH = "made_with"  # the table of what a run was made with, which are no settings
@@ -91,15 +92,15 @@ def repeat_command(folder: str | os.PathLike[str], game: str, flags: Sequence[st
         game: the run's game; part of the command where it is a Python class, which a file alone does not import.
         flags: those that are no settings.
     """
-    path = Path(folder)
+    path = path_argument(folder)
     named = [game] if is_python_class(game) else []
-    config, out = flag("--config", str(path / "config.toml")), flag("--out", f"{path}-again")
-    return shlex.join(["az-train", *named, *config, *flags, *out])
+    return shlex.join(["az-train", *named, "--config", f"{path}/config.toml", *flags, "--out", f"{path}-again"])
 
 
-def flag(name: str, value: str) -> list[str]:
-    """A flag and its value as they can be typed: a value that begins like a flag is joined to its own."""
-    return [f"{name}={value}"] if value.startswith("-") else [name, value]
+def path_argument(path: str | os.PathLike[str]) -> str:
+    """A path as an argument, not quoted: no command takes it for a flag, and az-match not for a player's name."""
+    text = str(Path(path))
+    return f"./{text}" if re.match(r"-|(random|mcts|uniform)(:|$)", text) else text
 
 
 def to_toml(
@@ -118,8 +119,9 @@ def to_toml(
     """
     command = repeat_command(folder, str(settings.get("game", "")), flags)
     command = "".join(character if character.isprintable() else "?" for character in command)
+    again = "The same run once more" if settings.get("deterministic") else "Another run with these settings"
     lines = [
-        "# What this run really used. The same run once more, in a folder of its own:",
+        f"# What this run really used. {again}, in a folder of its own:",
         f"#   {command}",
     ]
     for group in GROUPS:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
-from azpy.errors import AzpyError
+from azpy.errors import EXTRAS, AzpyError, pip_install
 from azpy.evaluator import first_line
 from azpy.machine import cpu_flags, usable_cores
 from azpy.onnx import OnnxEvaluator
@@ -30,7 +30,7 @@ from azpy.providers import both_runtimes
 
 __all__ = ["advice", "examine", "usable"]
 
-_TRAINING = ("torch", "safetensors", "onnx", "onnxscript", "matplotlib")
+_TRAINING = EXTRAS["train"]
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", *_TRAINING, "rich")
 _DEVICES = ("cpu", "cuda", "tensorrt")
 # Of /proc/cpuinfo, those that ONNX Runtime and torch choose kernels by.
@@ -102,9 +102,7 @@ def advice(report: dict[str, Any]) -> list[str]:
     on_gpu = [device for device in ("cuda", "tensorrt") if providers[device] is None]
     if not packages["onnxruntime"] and not packages["onnxruntime-gpu"]:
         kind = "cuda" if gpus else "cpu"
-        lines.append(
-            f'to play with a network: pip install "azpy[{kind}]"; search, rollouts and your own evaluator work'
-        )
+        lines.append(f"to play with a network: {pip_install(kind)}; search, rollouts and your own evaluator work")
     elif gpus and not on_gpu and not report["conflict"]:
         lines.append(f"there is a GPU ({gpus[0]['name']}) that ONNX Runtime does not use: {providers['cuda']}")
     trains_on_gpu = on_gpu[:1] == ["cuda"] and report["torch_gpu"] is None
@@ -112,9 +110,8 @@ def advice(report: dict[str, Any]) -> list[str]:
         lines.append(f"training stays on the CPU: {report['torch_gpu']}; --device auto plays on the GPU all the same")
     missing = [name for name in _TRAINING if not packages[name]]
     if missing:
-        lines.append(
-            f'to train, {", ".join(missing)} {"is" if len(missing) == 1 else "are"} missing: pip install "azpy[train]"'
-        )
+        are = "is" if len(missing) == 1 else "are"
+        lines.append(f"to train, {', '.join(missing)} {are} missing: {pip_install('train')}")
     cpu = report["cpu"]
     if cpu["usable"] < cpu["cores"]:
         lines.append(f"azpy may use {cpu['usable']} of {cpu['cores']} cores here: the rest is kept from this process")

@@ -9,6 +9,7 @@ import importlib.util
 from collections.abc import Iterable
 
 __all__ = [
+    "EXTRAS",
     "AzpyError",
     "DeviceError",
     "MissingPackageError",
@@ -18,6 +19,7 @@ __all__ = [
     "SettingsWarning",
     "did_you_mean",
     "missing_to_train",
+    "pip_install",
 ]
 
 
@@ -49,14 +51,38 @@ class MissingPackageError(AzpyError, ImportError):
     """An optional package that is not installed; the text holds the `pip install` line that brings it."""
 
 
+# What each extra of pyproject.toml brings, without lower bounds: pip takes the newest.
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "cpu": ("onnxruntime",),
+    "cuda": ("onnxruntime-gpu[cuda,cudnn]", "onnx"),
+    "tensorrt": ("onnxruntime-gpu[cuda,cudnn]", "onnx", "tensorrt-cu13<11"),
+    "openspiel": ("open_spiel",),
+    "train": ("torch", "safetensors", "onnx", "onnxscript", "matplotlib"),
+    "tensorboard": ("tensorboard",),
+}
+
+
+def pip_install(*extras: str) -> str:
+    """The command that brings what these extras of azpy bring.
+
+    It names the packages: `azpy[extra]` would need an azpy that pip finds in an index.
+
+    Example:
+        >>> pip_install("cuda")
+        'pip install "onnxruntime-gpu[cuda,cudnn]" onnx'
+    """
+    packages = dict.fromkeys(package for extra in extras for package in EXTRAS[extra])
+    return " ".join(["pip install", *(one if one.isidentifier() else f'"{one}"' for one in packages)])
+
+
 def missing_to_train(package: str) -> MissingPackageError:
     """The error for a package that training needs.
 
     The `pip install` line brings ONNX Runtime where there is none, and leaves alone the one that is there: that for the
     CPU would overwrite one for a GPU.
     """
-    extras = "train" if importlib.util.find_spec("onnxruntime") else "cpu,train"
-    return MissingPackageError(f'{package} is not installed: pip install "azpy[{extras}]"')
+    extras = ("train",) if importlib.util.find_spec("onnxruntime") else ("cpu", "train")
+    return MissingPackageError(f"{package} is not installed: {pip_install(*extras)}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

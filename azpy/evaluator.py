@@ -113,14 +113,21 @@ class CheckedEvaluator(ABC):
             Raw logits [B, A] float32, and values [B] float32 in [-1, 1] for the player to move.
 
         Raises:
-            ModelError: observations of another shape than the network's.
+            ModelError: observations of another shape than the network's, or of another dtype than float32.
         """
-        if observations.shape[1:] != self.obs_shape:
-            raise ModelError(
-                f"{self.name} takes observations [B, {', '.join(map(str, self.obs_shape))}], "
-                f"got {list(observations.shape)}"
-            )
+        self._check_observations(observations)
         return self._evaluate(observations)
+
+    def _check_observations(self, observations: Any) -> None:
+        """Refuses what is not float32 [B, C, H, W]: a silent cast would hide a mistake, or cost a copy a batch."""
+        is_array = isinstance(observations, np.ndarray)
+        if is_array and observations.shape[1:] == self.obs_shape and observations.dtype == np.float32:
+            return
+        came = f"{type(observations).__name__}, which is no numpy array"
+        if is_array:
+            came = f"{observations.dtype} {list(observations.shape)}"
+        shape = ", ".join(map(str, self.obs_shape))
+        raise ModelError(f"{self.name} takes observations float32 [B, {shape}], got {came}")
 
     def _check_fits(self, game: Any) -> None:
         """Refuses a network that was made for another game than `game`, by its `obs_shape` and `num_actions`."""

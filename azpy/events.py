@@ -103,12 +103,15 @@ class Matched:
 class Finished:
     """The run's budget is spent.
 
+    `game` is the id of one of the newest games, None without any; a run that is `repeatable` is the same once more.
     The hashes (SHA-256, hexadecimal) are those of all games and of the last weights; only deterministic runs have them.
     """
 
     path: str
     iteration: int
     seconds: float
+    game: int | None = None
+    repeatable: bool = False
     games_hash: str | None = None
     weights_hash: str | None = None
 
@@ -136,12 +139,14 @@ class Sealed:
 
 @dataclass(frozen=True)
 class CollectFinished:
-    """The budget of a collection is spent: `games` in all its iterations."""
+    """The budget of a collection is spent: `games` in all its iterations; the rest as in `Finished`."""
 
     path: str
     iteration: int
     games: int
     seconds: float
+    game: int | None = None
+    repeatable: bool = False
 
 
 Event = Started | Played | Fitted | BeingBuilt | Built | Saved | Matched | Finished

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy._core import CHANCE, TERMINAL
-from azpy.errors import MissingPackageError, SettingsError, did_you_mean
+from azpy.errors import MissingPackageError, SettingsError, did_you_mean, pip_install
 from azpy.game import Game
 
 __all__ = ["PREFIX", "OpenSpielGame", "open_spiel"]
@@ -60,7 +60,7 @@ def _pyspiel() -> Any:
     try:
         import pyspiel
     except ImportError as error:
-        raise MissingPackageError('open_spiel is not installed: pip install "azpy[openspiel]"') from error
+        raise MissingPackageError(f"open_spiel is not installed: {pip_install('openspiel')}") from error
     return pyspiel
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
-from azpy.errors import MissingPackageError, ModelError
+from azpy.errors import ModelError, missing_to_train
 from azpy.evaluator import Evaluator, first_line
 from azpy.machine import cpu_flags
 from azpy.onnx import OnnxEvaluator
@@ -97,7 +97,7 @@ def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
         from onnxruntime import quantization
         from onnxruntime.quantization.shape_inference import quant_pre_process
     except ImportError as error:
-        raise MissingPackageError(f'{error.name} is not installed: pip install "azpy[train]"') from error
+        raise missing_to_train(str(error.name)) from error
 
     class Positions(quantization.CalibrationDataReader):  # type: ignore[misc]
         def __init__(self, name: str) -> None:

@@ -215,9 +215,9 @@ class Lineup:
                 self.earlier[checkpoint] = self._open(model, on_cuda=True)
         return self.earlier.keys() != before.keys()
 
-    def evaluator_for_matches(self, threads: int) -> OnnxEvaluator:
-        """The newest model in float32. On CUDA even where TensorRT plays: what has no engine can still be measured."""
-        return OnnxEvaluator(self.model or b"", self._cuda_devices[0], game=self._start, threads=threads)
+    def evaluator_for_matches(self, model: bytes, threads: int) -> OnnxEvaluator:
+        """A model in float32. On CUDA even where TensorRT plays: what has no engine can still be measured."""
+        return OnnxEvaluator(model, self._cuda_devices[0], game=self._start, threads=threads)
 
     def prune_engines(self) -> None:
         """Deletes TensorRT's engines of networks that play no more."""

@@ -267,8 +267,8 @@ class OnnxEvaluator(CheckedEvaluator):
             Raw logits [B, A] float32, and values [B] float32 in [-1, 1] for the player to move.
 
         Raises:
-            ModelError: observations of another shape than the network's, or, where planes travel as bytes, with numbers
-                that the game's planes cannot have.
+            ModelError: observations of another shape than the network's or of another dtype, or, where planes travel as
+                bytes, with numbers that the game's planes cannot have.
         """
         if self._is_packed(observations):
             return self._evaluate(observations)
@@ -285,20 +285,22 @@ class OnnxEvaluator(CheckedEvaluator):
             Raw logits [B, L] float32 of these actions, and values [B] float32.
 
         Raises:
-            ModelError: arrays of another shape.
+            ModelError: arrays of another shape or dtype.
         """
-        if actions.shape != (len(observations), self.legal_width):
+        if not self._is_packed(observations):
+            self._check_observations(observations)
+        if actions.shape != (len(observations), self.legal_width) or actions.dtype != np.int32:
             raise ModelError(
-                f"{self.name} takes actions {[len(observations), self.legal_width]}, got {list(actions.shape)}"
+                f"{self.name} takes actions int32 {[len(observations), self.legal_width]}, got {actions.dtype} "
+                f"{list(actions.shape)}"
             )
-        if not self._is_packed(observations) and observations.shape[1:] != self.obs_shape:
-            return super().evaluate_batch(observations)  # which says what is wrong
         return self._evaluate(observations, actions)
 
     def _is_packed(self, observations: NDArray[Any]) -> bool:
         """Whether these are bytes as they travel."""
-        form = self._form
-        return form.divisors is not None and observations.dtype == np.uint8 and observations.shape[1:] == form.shape
+        if self._form.divisors is None or not isinstance(observations, np.ndarray):
+            return False
+        return observations.dtype == np.uint8 and observations.shape[1:] == self._form.shape
 
     def _evaluate(self, observations: NDArray[Any], actions: NDArray[np.int32] | None = None) -> _Answer:
         if self._form.divisors is not None and not self._is_packed(observations):

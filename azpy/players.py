@@ -76,7 +76,11 @@ def parse_player(text: str) -> Spec:
     if match := re.fullmatch(r"(mcts|uniform)(?::(.*))?", text):
         return Spec(match[1], _simulations(text, match[2]) if match[2] is not None else None)
     if not Path(text).exists() and (match := re.fullmatch(r"(.+)@([^@/]*)", text)):
-        return replace(_model(match[1]), simulations=_simulations(text, match[2]))
+        simulations = _simulations(text, match[2])
+        if match[1] in {"random", "mcts", "uniform"}:
+            instead = "it does not search" if match[1] == "random" else f"write {match[1]}:{simulations}"
+            raise SettingsError(f"player {text!r}: @N is for models, and {match[1]} is none: {instead}")
+        return replace(_model(match[1]), simulations=simulations)
     return _model(text)
 
 
@@ -153,6 +157,8 @@ def load_player(spec: Spec, start: Position, simulations: int, c_puct: float | N
 def _simulations(text: str, number: str) -> int:
     if not re.fullmatch(r"[0-9]{1,12}", number):
         raise SettingsError(f"player {text!r}: expected a whole number of simulations, got {number!r}")
+    if int(number) < 1:
+        raise SettingsError(f"player {text!r}: the number of simulations must be at least 1, got {number}")
     return int(number)
 
 

@@ -101,6 +101,8 @@ def python_game(spec: str) -> Position:
         SettingsError: a class that cannot be imported or made, or one that does not derive from `azpy.Game`.
     """
     module_name, _, class_name = spec.partition(":")
+    if not module_name or not class_name:
+        raise SettingsError(f"game {spec!r}: expected module:Class, such as mygame:MyGame")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

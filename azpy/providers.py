@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from azpy.errors import SettingsError
+from azpy.errors import SettingsError, pip_install
 
 __all__ = [
     "BUCKETS",
+    "PRECISIONS",
     "Device",
     "both_runtimes",
     "bucket_of",
@@ -40,7 +41,8 @@ _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "t
 _TITLES = {"cpu": "CPU", "cuda": "CUDA", "tensorrt": "TensorRT"}
 # What can be had on a device of a float32 model. The first is the default. TensorRT and TF32 need no more than options;
 # for half precision on CUDA the model is converted.
-_PRECISIONS = {"cpu": ("fp32",), "cuda": ("fp32", "tf32", "fp16", "bf16"), "tensorrt": ("fp32", "fp16", "bf16")}
+# What a float32 model can be computed in, by the kind of device.
+PRECISIONS = {"cpu": ("fp32",), "cuda": ("fp32", "tf32", "fp16", "bf16"), "tensorrt": ("fp32", "fp16", "bf16")}
 # What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
 _AUTO = ("cuda", "cpu")
 # TensorRT's own default, of 0 to 5: lower ones try fewer kernels, higher ones take longer to build.
@@ -132,10 +134,10 @@ def check_precision(device: Device, precision: str) -> None:
     Raises:
         SettingsError: says where it can be had.
     """
-    possible = _PRECISIONS[device.kind]
+    possible = PRECISIONS[device.kind]
     if precision in possible:
         return
-    where = [kind for kind, precisions in _PRECISIONS.items() if precision in precisions]
+    where = [kind for kind, precisions in PRECISIONS.items() if precision in precisions]
     if where:
         hint = f'{precision} needs device="{where[0]}"'
         if precision in {"fp16", "bf16"}:
@@ -263,13 +265,13 @@ def both_runtimes() -> str | None:
         return None
     return (
         "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: "
-        f"pip uninstall -y {' '.join(_RUNTIMES)}, then install one of azpy[cpu], azpy[cuda] and azpy[tensorrt]"
+        f"pip uninstall -y {' '.join(_RUNTIMES)}, then {pip_install('cpu')}, or for a GPU {pip_install('cuda')}"
     )
 
 
 def reinstall(device: Device) -> str:
     """How to begin afresh with ONNX Runtime."""
-    return f'pip uninstall -y {" ".join(_RUNTIMES)}, then pip install "azpy[{device.kind}]"'
+    return f"pip uninstall -y {' '.join(_RUNTIMES)}, then {pip_install(device.kind)}"
 
 
 def remedy(device: Device) -> str:
@@ -278,10 +280,8 @@ def remedy(device: Device) -> str:
     if both is not None:
         return both
     if "onnxruntime-gpu" not in installed_runtimes():
-        return (
-            f'this onnxruntime has no GPU in it: pip uninstall -y onnxruntime, then pip install "azpy[{device.kind}]"'
-        )
-    return f'check that pip install "azpy[{device.kind}]" brought its libraries, and the driver with nvidia-smi'
+        return f"this onnxruntime has no GPU in it: pip uninstall -y onnxruntime, then {pip_install(device.kind)}"
+    return f"check that {pip_install(device.kind)} brought its libraries, and the driver with nvidia-smi"
 
 
 def driver_problem(index: int = 0) -> str | None:

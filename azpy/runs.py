@@ -217,6 +217,11 @@ class RunFolder:
         """
         return self._sealed.ids(iteration)
 
+    def newest_game(self) -> int | None:
+        """The id of the first game of the newest sealed iteration; None where no iteration is sealed."""
+        sealed = self.sealed_iterations()
+        return self.sealed_game_ids(sealed[-1])[0] if sealed else None
+
     def _drop_sealed_games(self) -> None:
         """Takes games out of the journal that were sealed just before the process ended, whatever the iteration."""
         journal = self._open_journal()
@@ -401,6 +406,14 @@ class RunFolder:
                 f"{name} was {old}, is now {new} from iteration {iteration + 1} on"
                 + (": no run with one value throughout gives the same games" if differs else "")
             )
+
+    def is_repeatable(self) -> bool:
+        """Whether config.toml alone makes this run again: it is deterministic, and had its settings from the start."""
+        rows = self.metrics()
+        changed = {name for row in rows if row["kind"] == "settings" for name in row["changed"]}
+        players = {row.get("model") for row in rows if row["kind"] in {"iteration", "collected"}}
+        is_one_run = changed.issubset(SAME_GAMES_SETTINGS) and len(players) <= 1  # else it went on with something else
+        return is_one_run and bool(self._settings.get("deterministic"))
 
     def write_report(self, page: str) -> None:
         """Replaces report.html."""

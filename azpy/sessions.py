@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from azpy.errors import DeviceError, MissingPackageError, ModelError
+from azpy.errors import DeviceError, MissingPackageError, ModelError, pip_install
 from azpy.evaluator import first_line
 from azpy.providers import Device, driver_problem, library_problem, misplaced, reinstall, remedy
 
@@ -37,7 +37,7 @@ def import_onnxruntime(device: Device) -> Any:
             import onnxruntime
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "onnxruntime":
-            raise MissingPackageError(f'onnxruntime is not installed: pip install "azpy[{device.kind}]"') from error
+            raise MissingPackageError(f"onnxruntime is not installed: {pip_install(device.kind)}") from error
         raise MissingPackageError(f"onnxruntime does not load: {first_line(error)}; {reinstall(device)}") from error
     if not hasattr(onnxruntime, "InferenceSession"):  # what is left when one of two packages in one folder is removed
         raise MissingPackageError(f"onnxruntime is damaged: {reinstall(device)}")

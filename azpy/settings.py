@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from azpy.about import GROUPS, About
 from azpy.errors import SettingsError, did_you_mean
 from azpy.machine import MOST_PIPELINES, MOST_THREADS, usable_cores
-from azpy.providers import check_precision, name_devices, parse_devices
+from azpy.providers import PRECISIONS, name_devices, parse_devices
 
 __all__ = [
     "ABOUT",
@@ -524,10 +524,14 @@ class Settings:
             raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
         if self.precision == "int8" and self.device != "cpu":
             raise SettingsError(f"precision int8 is for the CPU, got device {self.device!r}")
-        if self.precision not in {"int8", "auto"}:
-            for name in self.device_names:
-                for device in parse_devices(name):
-                    check_precision(device, self.precision)
+        for device in (device for name in self.device_names for device in parse_devices(name)):
+            has = [*PRECISIONS[device.kind], *(["int8", "auto"] if device.kind == "cpu" else [])]
+            if self.precision not in {*has, "int8", "auto"}:
+                where = [kind for kind, precisions in PRECISIONS.items() if self.precision in precisions]
+                raise SettingsError(
+                    f"precision {self.precision} needs device {' or '.join(where)}, got {self.device}: "
+                    f"{device.title} has {', '.join(has)}"
+                )
 
     @property
     def device_names(self) -> tuple[str, ...]:

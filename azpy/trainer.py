@@ -23,11 +23,12 @@ from azpy.advice import advise, typical
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match_in
 from azpy.board import Board
 from azpy.budget import Budget
-from azpy.errors import DeviceError, missing_to_train
+from azpy.errors import EXTRAS, DeviceError, missing_to_train
 from azpy.events import BeingBuilt, Built, Event, Finished, Fitted, Matched, Played, Saved, Started
 from azpy.learner import Learner, use_threads
 from azpy.lineup import NOT_ROW_EXACT, Lineup
 from azpy.machine import made_with
+from azpy.network import to_onnx
 from azpy.onnx import OnnxEvaluator, import_onnxruntime
 from azpy.positions import make_position
 from azpy.providers import parse_devices
@@ -53,15 +54,10 @@ __all__ = ["Trainer", "opponents_of"]
 
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
-_PACKAGES = (
-    "matplotlib",
-    "onnx",
-    "onnxruntime",
-    "onnxscript",
-    "safetensors",
-)  # torch is looked for when this file is loaded
-_OPPONENTS: dict[str, Callable[[], Player]] = {
+_UNTRAINED = "untrained"  # the run's own network as it was before its first gradient step
+_OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the run itself makes the untrained player
     "random": RandomPlayer,
+    _UNTRAINED: None,
     "mcts-100": lambda: mcts(100),
     "mcts-1000": lambda: mcts(1000),
 }
@@ -86,7 +82,7 @@ class Trainer:
     """
 
     def __init__(self, settings: Settings, path: str | os.PathLike[str]) -> None:
-        for package in _PACKAGES:
+        for package in (*EXTRAS["cpu"], *EXTRAS["train"]):
             if importlib.util.find_spec(package) is None:
                 raise missing_to_train(package)
         import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged
@@ -202,7 +198,8 @@ class Trainer:
         self._under_way = False
         games = self._run.games_hash() if self._settings.deterministic else None
         weights = self._run.weights_hash(self._iteration) if self._settings.deterministic else None
-        yield Finished(path, self._iteration, self._budget.elapsed(), games, weights)
+        game, repeatable = self._run.newest_game(), self._run.is_repeatable()
+        yield Finished(path, self._iteration, self._budget.elapsed(), game, repeatable, games, weights)
 
     def _iterate(self, iteration: int) -> Iterator[Event]:
         begin = self._budget.elapsed()
@@ -378,18 +375,19 @@ class Trainer:
         settings, begin = self._settings, self._budget.elapsed()
         games = self._budget.final_match_games() if last else settings.match_games
         simulations = settings.simulations_in_matches
-        player = SearchPlayer(self._lineup.evaluator_for_matches(self._cores), simulations, **match_search(settings))
+        player = self._player_in_matches(self._lineup.model or b"")
         rows = self._run.metrics()
         met = {row.get("opponent") for row in rows if row["kind"] == "match" and row["iteration"] == self._iteration}
         due = [name for name in _OPPONENTS if name not in met]
         played = 0
         for index, opponent in enumerate(due):
+            make = _OPPONENTS[opponent]
             share = self._budget.match_seconds(begin, last=last) / (len(due) - index)
             result = play_match_in(
                 _countdown(share),
                 lambda: make_position(settings.game),
                 player,
-                _OPPONENTS[opponent](),
+                self._untrained() if make is None else make(),
                 games,
                 seed=settings.seed,
                 opening_plies=settings.match_opening_plies,
@@ -406,6 +404,14 @@ class Trainer:
         self._write_report()
         if not met:
             self._budget.note_match(self._budget.elapsed() - begin, max(1.0, played / len(due)))
+
+    def _player_in_matches(self, model: bytes) -> SearchPlayer:
+        settings, evaluator = self._settings, self._lineup.evaluator_for_matches(model, self._cores)
+        return SearchPlayer(evaluator, settings.simulations_in_matches, **match_search(settings))
+
+    def _untrained(self) -> SearchPlayer:
+        learner = Learner.of(self._start, self._settings.network, seed=self._settings.seed)
+        return self._player_in_matches(to_onnx(learner.averaged))
 
     def _note(self, row: Mapping[str, Any]) -> None:
         """One more row of metrics."""

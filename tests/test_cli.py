@@ -1,23 +1,30 @@
 """az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
 
+import importlib
+import io
 import os
 import re
 import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 import azpy
-from azpy.cli.progress import Display
+from azpy.arena import MatchResult
+from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import main, settings_from
-from azpy.errors import SettingsError
-from azpy.events import Finished, Saved
+from azpy.errors import SettingsError, pip_install
+from azpy.events import Finished, Matched, Played, Saved
 from azpy.settings import combine
 from azpy.timing import STAGES
 
+PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 TINY = [
     *("--network", "1x8", "--simulations", "8", "--slots", "8", "--eval-batch", "2"),
     *("--games-per-iteration", "10", "--match-games", "2"),
@@ -47,10 +54,19 @@ def test_a_small_run_prints_what_a_user_needs(tmp_path: Path) -> None:
         "policy loss",
         "value loss",
         "against random",
+        "against untrained",
         "against mcts-1000",
         "done: 2 iterations",
     ):
         assert text in done.stdout
+    assert re.sub(r"(az-replay \S+) \d+", r"\1 N", done.stdout).splitlines()[-5:] == [
+        "report: runs/tic_tac_toe/report.html",
+        "to train longer: az-train --config runs/tic_tac_toe/config.toml --out runs/tic_tac_toe --iterations=4",
+        "to look at a game: az-replay runs/tic_tac_toe N",
+        "to play a match: az-match runs/tic_tac_toe mcts:1000",
+        "to export the model: az-export runs/tic_tac_toe --onnx tic_tac_toe.onnx",
+    ]
+    assert "once more" not in done.stdout + (tmp_path / "runs/tic_tac_toe/config.toml").read_text()
     assert "\x1b" not in done.stdout
     again = az_train("tic_tac_toe", *TINY, "--iterations", "3", cwd=tmp_path)
     assert "going on after iteration 2" in again.stdout
@@ -70,6 +86,42 @@ def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> 
         "advice: do that",
     ]
     assert lines[0].endswith(", time: trees 25%, matches 50%")
+
+
+@pytest.mark.parametrize(
+    ("width", "figures"),
+    [
+        (160, "100/512 games, 0.75 against mcts-1000, 41,234 simulations/s, 31,234 evaluations/s, batches 98% full"),
+        (80, "100/512 games, 0.75 against mcts-1000"),
+        (60, "100/512 games"),
+        (36, ""),
+    ],
+)
+def test_a_narrow_terminal_keeps_label_and_bar(width: int, figures: str) -> None:
+    console = Console(width=width, force_terminal=True, file=io.StringIO(), color_system=None)
+    display = Display()
+    display._live, display._games = live_bar(console), 512
+    metrics = {"simulations_per_second": 41234.0, "evaluations_per_second": 31234.0, "batch_fill": 0.98}
+    metrics |= {"cache_hits": 0.16} | {f"share_{name}": 0.1 for name in STAGES}
+    display.show(Matched(10, "mcts-1000", MatchResult(3, 0, 1, (2, 0, 0))))
+    display.show(Played(12, 100, metrics))
+    with console.capture() as shown:
+        console.print(display._live.get_renderable())
+    (line,) = shown.get().splitlines()
+    assert re.fullmatch(rf"iteration 12 self-play [━╸╺ ]{{12}} {re.escape(figures)}.*", line.ljust(36)), line
+    assert line.endswith(figures) or width == 160
+    assert len(line) <= width
+
+
+def test_a_label_that_is_too_long_leaves_room_for_the_bar() -> None:
+    console = Console(width=60, force_terminal=True, file=io.StringIO(), color_system=None)
+    screen = Screen()
+    screen._live = live_bar(console)
+    screen.status("[1/9] runs/first@200 against runs/second@200: " * 2, ["4/40 games"], 0.5)
+    with console.capture() as shown:
+        console.print(screen._live.get_renderable())
+    (line,) = shown.get().splitlines()
+    assert line.startswith("[1/9] runs/first@200 against runs/second@200:… ━")
 
 
 def test_a_python_game_is_trained_from_the_current_folder(tmp_path: Path) -> None:
@@ -167,8 +219,9 @@ def test_without_a_package_it_says_what_to_install_and_makes_nothing(package: st
     script = f"import sys; sys.modules[{package!r}] = None; from azpy.cli.train import main; main(['tic_tac_toe'])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
     # Beside an ONNX Runtime, which may be one for a GPU, the one for the CPU must not be installed.
-    extras = "cpu,train" if package == "onnxruntime" else "train"
-    assert done.stderr == f'az-train: {package} is not installed: pip install "azpy[{extras}]"\n'
+    first = "onnxruntime " if package == "onnxruntime" else ""
+    packages = f"{first}torch safetensors onnx onnxscript matplotlib"
+    assert done.stderr == f"az-train: {package} is not installed: pip install {packages}\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -214,7 +267,7 @@ def test_without_anything_to_train_or_play_with_one_line_brings_both(tmp_path: P
         "from azpy.cli.train import main; main(['tic_tac_toe'])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.stderr == 'az-train: torch is not installed: pip install "azpy[cpu,train]"\n'
+    assert done.stderr == f"az-train: torch is not installed: {pip_install('cpu', 'train')}\n"
 
 
 @pytest.mark.parametrize("module", ["learner", "network", "trainer"])
@@ -225,7 +278,118 @@ def test_modules_that_need_torch_say_what_to_install(module: str) -> None:
         "except ImportError as error: print(type(error).__name__, error)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == 'MissingPackageError torch is not installed: pip install "azpy[train]"\n'
+    assert done.stdout == f"MissingPackageError torch is not installed: {pip_install('train')}\n"
+
+
+COMMANDS = ("bench", "check_game", "doctor", "export", "match", "replay", "train")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_its_version_and_loads_no_network_library(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = (
+        f"import sys; from azpy.cli.{command} import main; code = main(['--version'])\n"
+        "sys.exit(code or bool({'torch', 'onnxruntime'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    name = f"az-{command.replace('_', '-')}"
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{name} {azpy.__version__} (azpy)\n", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "text"),
+    [
+        ("train", ["tic_tac_toe", "extra"], "extra: one argument too many"),
+        ("train", [""], "GAME: an empty text, expected a name"),
+        ("train", ["tic_tac_toe", "--iterations"], "--iterations needs a value"),
+        ("train", ["tic_tac_toe", "--collect-only", "--model", ""], "--model: an empty text, expected a name"),
+        ("train", [":", "--out", "x"], "game ':': expected module:Class, such as mygame:MyGame"),
+        ("match", ["", "random"], "PLAYER: an empty text, expected a name"),
+        ("match", ["mcts", "random", "--games", "x"], "--games must be a whole number, got 'x'"),
+        ("match", [], "missing: PLAYER"),
+        ("replay", ["run", "x"], "GAME_ID must be a whole number, got 'x'"),
+        ("replay", ["", "1"], "RUN: an empty text, expected a name"),
+        ("export", ["", "--npz", "x"], "RUN: an empty text, expected a name"),
+        ("bench", ["speed"], "WHAT must be one of "),
+        ("bench", ["search", "--seconds", "soon"], "--seconds must be a number, got 'soon'"),
+        ("bench", ["search", "--json", "."], "cannot write --json .: Is a directory"),
+        ("check_game", ["tic_tac_toe", "--seed", "-1"], "seed must be at least 0 and less than 2**63, got -1"),
+        ("check_game", ["tic_tac_toe", "--seed", str(10**30)], "seed must be at least 0 and less than 2**63, got 1000"),
+        ("doctor", ["--json=3"], "--json takes no value, got '3'"),
+    ],
+)
+def test_wrong_arguments_are_told_in_plain_words(
+    command: str, arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert importlib.import_module(f"azpy.cli.{command}").main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(f"az-{command.replace('_', '-')}: {text}")
+    assert output.err.count("\n") == 1
+
+
+def entered(command: str, *arguments: str, before: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
+    """An installed command, in a process where the code `before` runs first."""
+    script = f"import sys\n{before}\nfrom azpy_cli import az_{command}\nsys.exit(az_{command}())"
+    line = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(line, stderr=subprocess.PIPE, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize("module", ["numpy", "azpy._core", "azpy.cli.common"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_ctrl_c_while_a_command_is_imported_is_one_line(command: str, module: str) -> None:
+    hook = (
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupts())"
+    )
+    done = entered(command, before=hook, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "stopped\n", "")
+
+
+def test_an_installed_command_calls_atexit_functions_and_tears_nothing_down() -> None:
+    promises = (
+        "import atexit\n"
+        "class Torn:\n"
+        "    def __del__(self): print('torn down', flush=True)\n"
+        "sys.torn = Torn()\n"
+        "from azpy_cli import az_doctor\n"
+        "atexit.register(print, 'a promise')"
+    )
+    done = entered("doctor", "--version", before=promises, stdout=subprocess.PIPE)
+    expected = f"az-doctor {azpy.__version__} (azpy)\na promise\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
+
+
+@pytest.mark.skipif(not PYPROJECT.exists(), reason="needs the source tree")
+def test_the_installed_commands_are_these() -> None:
+    scripts = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["scripts"]
+    expected = {f"az-{command.replace('_', '-')}": f"azpy_cli:az_{command}" for command in COMMANDS}
+    assert {name: scripts[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("arguments", [["tic_tac_toe"], ["--help"], ["--version"], ["--list-games"]])
+def test_with_stdout_closed_it_is_one_line_or_141(arguments: list[str], tmp_path: Path) -> None:
+    closed = entered("train", *arguments, cwd=tmp_path, before="import os", preexec_fn=lambda: os.close(1))
+    assert (closed.returncode, closed.stderr) == (
+        2,
+        "az-train: stdout is closed: let it go to a file, or to /dev/null\n",
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    unread = entered("train", *arguments, cwd=tmp_path, stdout=writer)
+    os.close(writer)
+    assert (unread.returncode, unread.stderr) == (141, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_the_output_has_no_letters_for_are_printed_all_the_same(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1"]
+    done = subprocess.run([*command, b"--out=r\xff"], capture_output=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"run folder r\\udcff" in done.stdout
 
 
 def test_it_ends_quietly_when_nobody_reads_its_output(tmp_path: Path) -> None:
@@ -269,6 +433,55 @@ def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
     assert (tmp_path / "my run-again/config.toml").read_text() == config.replace("my run", "my run-again")
     for name in ("games/000001.npz", "checkpoints/000001/model.safetensors"):
         assert (tmp_path / "my run-again" / name).read_bytes() == (tmp_path / "my run" / name).read_bytes()
+
+
+def commands_after(output: str) -> dict[str, list[str]]:
+    """The arguments that az-train says to go on with, by what they do."""
+    lines = [line.split(": ", 1) for line in output.splitlines() if re.match(r"to [a-z ]+: az-", line)]
+    return {what: shlex.split(command) for what, command in lines}
+
+
+@pytest.mark.parametrize("folder", ["-dash", "random", "it's a run"])
+def test_the_commands_that_a_run_ends_with_can_be_typed(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mains = {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in ("az-train", "az-replay")}
+    mains |= {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in ("az-export", "az-match")}
+    assert main(["tic_tac_toe", "--collect-only", *TINY, "--iterations", "1", f"--out={folder}"]) == 0
+    collected = commands_after(capsys.readouterr().out)
+    assert list(collected) == [
+        "to collect more",
+        "to look at a game",
+        "to get training arrays",
+        "to train on these games",
+    ]
+    trained: dict[str, list[str]] = {}
+    for command in collected.values():
+        assert mains[command[0]](command[1:]) == 0, command
+        trained = commands_after(capsys.readouterr().out) if command[0] == "az-train" else trained
+    assert list(trained) == ["to train longer", "to look at a game", "to play a match", "to export the model"]
+    trained["to play a match"] += ["--games", "2"]
+    for command in trained.values():
+        assert mains[command[0]](command[1:]) == 0, command
+    model = f"{folder}.onnx"
+    assert {path.name for path in tmp_path.iterdir()} == {folder, f"{folder}.npz", model}
+    assert (tmp_path / model).read_bytes() == (tmp_path / folder / "checkpoints/000004/model.onnx").read_bytes()
+
+
+def test_only_a_run_that_is_the_same_once_more_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    collect = ["tic_tac_toe", *TINY, "--collect-only"]
+    for flags, is_same in (
+        (["--out", "a", "--iterations", "1"], False),
+        (["--out", "b", "--iterations", "1", "--deterministic"], True),
+        (["--out", "b", "--iterations", "1", "--deterministic", "--slots", "4"], True),
+        (["--out", "b", "--iterations", "2", "--deterministic", "--simulations", "4"], False),
+    ):
+        assert main([*collect, *flags]) == 0
+        assert ("the same run once more: " in capsys.readouterr().out) == is_same, flags
 
 
 def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixture[str]) -> None:

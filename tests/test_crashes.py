@@ -48,7 +48,7 @@ def check_run(path: Path, iterations: int, games: int = 6, deterministic: bool =
         played = [iteration for kind, iteration, _ in rows if kind == "iteration"]
         assert played == list(range(1, iterations + 1))
         opponents = {opponent for kind, iteration, opponent in rows if kind == "match" and iteration == iterations}
-        assert opponents == {"random", "mcts-100", "mcts-1000"}
+        assert opponents == {"random", "untrained", "mcts-100", "mcts-1000"}
         temporary = list(path.rglob(".tmp-*"))
         assert temporary == []
         return run.games_hash(), run.weights_hash(iterations)

@@ -243,6 +243,14 @@ def test_an_outcome_outside_its_range_is_an_error(outcome: Any) -> None:
         azpy.Search(Constant(3), simulations=400).run(broken(outcome=lambda: outcome))
 
 
+@pytest.mark.parametrize("key", [-1, 2**128, 1.5, None, "a"], ids=str)
+def test_a_key_outside_its_range_is_an_error_that_names_the_range(key: Any) -> None:
+    with pytest.raises(azpy.GameError) as caught:
+        with_cache(broken(key=lambda: key), Hashed(3, network_id=5))
+    assert str(caught.value) == f"Broken.key() gave {key!r}, expected a whole number in [0, 2**128)"
+    with_cache(broken(key=lambda: 2**128 - 1), Hashed(3, network_id=5))
+
+
 @pytest.mark.parametrize("outcomes", [[], [(0, 0.5)], [(0, -1.0), (1, 2.0)], [(0, float("nan"))], [0, 1]], ids=str)
 def test_a_roll_without_probabilities_is_an_error(outcomes: Any) -> None:
     class Loaded(DiceCountdown):

@@ -393,11 +393,11 @@ def test_numbers_that_no_plane_has_are_refused() -> None:
         row[0, 3, 2, 1] = number
         with pytest.raises(ModelError, match="numbers that planes of the game cannot have"):
             evaluator.evaluate_batch(row)
-    with pytest.raises(ModelError, match=r"takes observations \[B, 119, 8, 8\], got \[1, 2, 8, 8\]"):
+    with pytest.raises(ModelError, match=r"takes observations float32 \[B, 119, 8, 8\], got float32 \[1, 2, 8, 8\]"):
         evaluator.evaluate_batch(np.zeros((1, 2, 8, 8), np.float32))
-    with pytest.raises(ModelError, match="must be float32, got float64"):
+    with pytest.raises(ModelError, match=r"takes observations float32 \[B, 119, 8, 8\], got float64 \[1, 119, 8, 8\]"):
         evaluator.evaluate_batch(game.observation()[None].astype(np.float64))
-    with pytest.raises(ModelError, match=r"takes actions \[1, 218\], got \[1, 9\]"):
+    with pytest.raises(ModelError, match=r"takes actions int32 \[1, 218\], got int32 \[1, 9\]"):
         evaluator.evaluate_legal(row, np.zeros((1, 9), np.int32))
 
 

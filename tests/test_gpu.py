@@ -1,6 +1,6 @@
 """On a machine with an NVIDIA GPU: `pytest -m gpu`. What cannot run there fails and says why; nothing is skipped.
 
-It takes azpy[tensorrt] (which brings CUDA's provider too), azpy[train] and a torch for CUDA.
+It takes the extras tensorrt (which brings CUDA's provider too) and train, and a torch for CUDA.
 """
 
 import threading

@@ -2,15 +2,18 @@
 
 import ast
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import azpy
+from azpy.errors import EXTRAS, pip_install
 
 PACKAGE = Path(azpy.__file__).parent
 REPOSITORY = Path(__file__).parent.parent
@@ -65,7 +68,23 @@ def test_asking_for_the_onnx_evaluator_without_onnx_runtime_says_what_to_install
         except ImportError as error:
             print(type(error).__name__, error)
     """)
-    assert said == 'MissingPackageError onnxruntime is not installed: pip install "azpy[cpu]"\n'
+    assert said == "MissingPackageError onnxruntime is not installed: pip install onnxruntime\n"
+
+
+@pytest.mark.skipif(not (REPOSITORY / "pyproject.toml").exists(), reason="needs the source tree")
+def test_the_packages_that_errors_name_are_those_of_the_extras() -> None:
+    text = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    del extras["dev"]
+    assert {name: tuple(re.sub(r">=[\d.]+,?", "", one) for one in extras[name]) for name in extras} == EXTRAS
+    packages = 'pip install "onnxruntime-gpu[cuda,cudnn]" onnx "tensorrt-cu13<11" tensorboard'
+    assert pip_install("tensorrt", "tensorboard") == packages
+
+
+def test_no_text_has_pip_look_for_azpy_in_an_index() -> None:
+    asks = re.compile(r"(pip install|install one of) \S*azpy\[")
+    for path in (*PACKAGE.rglob("*.py"), *REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")):
+        assert not asks.search(path.read_text(encoding="utf-8")), path
 
 
 def test_only_the_modules_that_train_load_a_network_library() -> None:

@@ -52,6 +52,10 @@ def test_the_page_prints_the_example() -> None:
     exec(compile(search, PAGE.name, "exec"), names)
 
 
+def test_the_page_says_what_a_key_may_be() -> None:
+    assert "a whole number from 0 to 2**128 - 1." in PAGE.read_text(encoding="utf-8")
+
+
 def test_the_page_says_what_the_check_says(folder: Path) -> None:
     assert "135 positions by key; 163 lines of play from the start, which are all there is to see" in PAGE.read_text()
     said = run(folder, "check_game", "hexapawn:Hexapawn", "--games", "20")

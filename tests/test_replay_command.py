@@ -305,6 +305,10 @@ def test_the_text_shows_boards_thoughts_and_the_action_played(
     assert text.count("  played\n") == np.count_nonzero(record.flags & 1)
     assert text.count(" to move:\n") == len(record)
     assert "as the rules say" in text
+    legend = "prior: the network's policy; visits: of the search; target: the share that a network learns"
+    assert text.splitlines()[1] == legend
+    assert main([str(collected), str(record.game_id), "--ply", "0"]) == 0  # a ply of the opening
+    assert legend not in capsys.readouterr().out
     last = len(record) - 1
     assert main([str(collected), str(record.game_id), "--ply", str(last)]) == 0
     one = capsys.readouterr().out
@@ -385,7 +389,7 @@ def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
     [
         (["nowhere", "0"], "nowhere is no run folder: it has no config.toml"),
         (["run", "999"], "run has no game 999: its games are among 0 to"),
-        (["run", "first"], "invalid int value: 'first'"),
+        (["run", "first"], "GAME_ID must be a whole number, got 'first'"),
         (["run", "0", "--ply", "99"], "has plies 0 to"),
         (["run", "0", "--ply", "-1"], "has plies 0 to"),
         (["run", "0", "--ply", "0", "--check"], "give one of them"),

@@ -15,7 +15,7 @@ import pytest
 
 import azpy
 from azpy.cli.train import _parser, main, settings_from
-from azpy.config import flag, read_config, repeat_command, to_toml
+from azpy.config import path_argument, read_config, repeat_command, to_toml
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.machine import made_with
 from azpy.presets import PRESETS, preset_of
@@ -99,8 +99,7 @@ def test_help_shows_every_setting_with_its_range_and_default(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
-    with pytest.raises(SystemExit):
-        main(["--help"])
+    assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     places = [shown.index(f"\n{group}:\n") for group in GROUPS]
     assert places == sorted(places)
@@ -345,11 +344,11 @@ def test_the_repeating_command_can_be_typed() -> None:
 
 
 def test_the_repeating_command_names_a_python_class_and_takes_a_folder_that_begins_like_a_flag() -> None:
-    typed = shlex.split(repeat_command("-dash", "mine:Mine", ["--collect-only", *flag("--model", "-m.onnx")]))
-    assert typed[:3] == ["az-train", "mine:Mine", "--config=-dash/config.toml"]
-    assert typed[3:] == ["--collect-only", "--model=-m.onnx", "--out=-dash-again"]
+    typed = shlex.split(repeat_command("-dash", "mine:Mine", ["--collect-only", "--model", path_argument("-m.onnx")]))
+    assert typed[:4] == ["az-train", "mine:Mine", "--config", "./-dash/config.toml"]
+    assert typed[4:] == ["--collect-only", "--model", "./-m.onnx", "--out", "./-dash-again"]
     options = _parser().parse_args(typed[1:])
-    assert (options.config, options.model, options.out) == ("-dash/config.toml", "-m.onnx", "-dash-again")
+    assert (options.config, options.model, options.out) == ("./-dash/config.toml", "./-m.onnx", "./-dash-again")
 
 
 def test_an_empty_folder_is_no_folder(capsys: pytest.CaptureFixture[str]) -> None:

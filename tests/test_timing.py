@@ -174,6 +174,16 @@ def test_advice(
         assert re.search(text, advice), advice
 
 
+@pytest.mark.parametrize("own_device", [False, True])
+@pytest.mark.parametrize("game", ["countdown:Countdown", "open_spiel:breakthrough(rows=6,columns=6)", "hex(size=5)"])
+def test_more_cores_are_not_advised_for_a_game_in_python(game: str, own_device: bool) -> None:
+    metrics = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | FULL
+    metrics |= {"share_growing": 0.8, "share_evaluating": 0.2}
+    advice = str(advise(Settings(game, pipelines=2), metrics, cores=2, own_device=own_device))
+    assert ("more cores would help" in advice) == ("hex" in game)
+    assert ("write the game in Rust (docs/own_game.md)" in advice) == ("hex" not in game)
+
+
 @pytest.mark.parametrize("changes", [{"precision": "int8"}, {"precision": "auto"}, {"deterministic": True}])
 def test_int8_is_not_advised_where_it_is_there_or_cannot_be(changes: dict[str, Any]) -> None:
     metrics = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | FULL

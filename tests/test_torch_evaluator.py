@@ -197,8 +197,11 @@ def test_a_module_that_does_not_fit_is_refused() -> None:
         broken.trunk[0][0].bias.fill_(float("nan"))
     with pytest.raises(ModelError, match="NaN"):
         TorchEvaluator(broken)
-    with pytest.raises(ModelError, match=r"Network takes observations \[B, 2, 6, 7\], got \[1, 3, 6, 7\]"):
+    with pytest.raises(ModelError, match=r"Network takes observations float32 \[B, 2, 6, 7\], got float32 \[1, 3"):
         TorchEvaluator(network()).evaluate_batch(np.zeros((1, 3, 6, 7), np.float32))
+    doubles: Any = np.zeros((1, 2, 6, 7))
+    with pytest.raises(ModelError, match=r"takes observations float32 \[B, 2, 6, 7\], got float64 \[1, 2, 6, 7\]"):
+        TorchEvaluator(network()).evaluate_batch(doubles)
 
 
 def test_devices_and_precisions_that_cannot_be_had_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

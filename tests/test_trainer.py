@@ -18,6 +18,9 @@ from azpy.arena import SearchPlayer
 from azpy.config import read_config
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.events import Finished, Fitted, Matched, Played, Saved, Started
+from azpy.learner import Learner
+from azpy.lineup import Lineup
+from azpy.network import to_onnx
 from azpy.resignation import Resignation
 from azpy.runs import RunFolder, read_checkpoint
 from azpy.settings import Settings, auto_eval_batch
@@ -83,7 +86,7 @@ def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) 
     assert [event.iteration for event in events if isinstance(event, Saved)] == [1, 2, 3]
     assert {type(event) for event in events} == {Started, Played, Fitted, Saved, Matched, Finished}
     matches = [(event.iteration, event.opponent) for event in events if isinstance(event, Matched)]
-    opponents = ["random", "mcts-100", "mcts-1000"]
+    opponents = ["random", "untrained", "mcts-100", "mcts-1000"]
     assert matches == [(2, name) for name in opponents] + [(3, name) for name in opponents]
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [row["iteration"] for row in rows if row["kind"] == "iteration"] == [1, 2, 3]
@@ -451,6 +454,26 @@ def test_training_makes_a_player_that_beats_the_untrained_one(tmp_path: Path) ->
     assert losses[-1] < losses[0]
     scores = {event.opponent: event.result.score for event in events if isinstance(event, Matched)}
     assert scores["random"] > 0.85
+    assert scores["untrained"] > 0.55
+
+
+def test_the_untrained_player_has_the_weights_that_the_run_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met: list[bytes] = []
+    make = Lineup.evaluator_for_matches
+
+    def noted(self: Lineup, model: bytes, threads: int) -> Any:
+        met.append(model)
+        return make(self, model, threads)
+
+    monkeypatch.setattr(Lineup, "evaluator_for_matches", noted)
+    run(tmp_path / "run", iterations=1)
+    run(tmp_path / "run", iterations=2)  # in a trainer that goes on
+    start = azpy.make_game("tic_tac_toe")
+    begun = to_onnx(Learner.of(start, settings().network, seed=settings().seed).averaged)
+    newest = [(tmp_path / f"run/checkpoints/{i:06d}/model.onnx").read_bytes() for i in (1, 2)]
+    assert met == [newest[0], begun, newest[1], begun]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130
 output any more.
 """
 
+import argparse
 import json
 import math
 import sys
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from azpy import _core, benchmarks, storage
 from azpy.benchmarks import Figure
-from azpy.cli.common import Parser, run_command
+from azpy.cli.common import Parser, not_empty, run_command
 from azpy.errors import MissingPackageError, SettingsError
 from azpy.positions import Position, make_position
 from azpy.settings import Settings, combine, default_of, parse
@@ -37,12 +38,15 @@ def _parser() -> Parser:
     parser = Parser("az-bench", __doc__)
     parser.add_argument("what", nargs="+", choices=_WHAT, metavar="WHAT", help=f"any of {', '.join(_WHAT)}")
     game = f"NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default {_GAME}; for games every built-in one)"
-    parser.add_argument("--game", help=game)
-    parser.add_argument("--model", metavar="FILE", help="an ONNX model of the game (default a random network)")
+    parser.add_argument("--game", type=not_empty, help=game)
+    parser.add_argument(
+        "--model", type=not_empty, metavar="FILE", help="an ONNX model of the game (default a random network)"
+    )
     parser.add_argument("--network", default="5x64", metavar="BxC", help="of the random network (default 5x64)")
     parser.add_argument("--seconds", type=float, default=2.0, help="of each turn (default 2)")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns that count (default 5)")
-    parser.add_argument("--json", metavar="FILE", help="also write the figures there; - for stdout, without the table")
+    text = "also write the figures there; - for stdout, without the table"
+    parser.add_argument("--json", type=not_empty, metavar="FILE", help=text)
     for name in _OF_SELF_PLAY:
         flag, default = "--" + name.replace("_", "-"), default_of(name)
         parser.add_argument(flag, metavar="N", help=f"of selfplay, as of az-train (default {default})")
@@ -60,6 +64,17 @@ def _bench(arguments: Sequence[str]) -> int:
         raise SettingsError(f"repeats must be at least 1, got {given.repeats}")
     if not (math.isfinite(given.seconds) and given.seconds > 0):
         raise SettingsError(f"seconds must be a number above 0, got {given.seconds}")
+    if given.json in (None, "-"):
+        text = _measured(given)
+        print(text if given.json else "", end="", flush=True)
+        return 0
+    with storage.output(given.json) as file:  # a path that cannot be written is refused before minutes of measuring
+        file.write(_measured(given).encode())
+    return 0
+
+
+def _measured(given: argparse.Namespace) -> str:
+    """Shows the figures, and returns all as JSON."""
     typed = {name: text for name in _OF_SELF_PLAY if (text := getattr(given, name)) is not None}
     settings = combine(
         {"game": given.game or _GAME, "network": given.network}, {name: parse(name, typed[name]) for name in typed}
@@ -81,9 +96,7 @@ def _bench(arguments: Sequence[str]) -> int:
         figures = _measure(what, given.game, settings, start, evaluator, bare, turns)
         report["figures"] += [{"benchmark": what} | figure.row() for figure in figures]
         show(_table(what, figures))
-    if given.json is not None:
-        _write(given.json, json.dumps(report, indent=2))
-    return 0
+    return json.dumps(report, indent=2) + "\n"
 
 
 def _measure(
@@ -169,14 +182,6 @@ def _show(text: str) -> None:
 
 def _nothing(text: str) -> None:
     """For --json -, whose stdout is for programs."""
-
-
-def _write(path: str, text: str) -> None:
-    if path == "-":
-        print(text, flush=True)
-        return
-    with storage.output(path) as file:
-        file.write((text + "\n").encode())
 
 
 if __name__ == "__main__":

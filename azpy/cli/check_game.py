@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 
 from azpy.check_game import Finding, Report, check_game
-from azpy.cli.common import Parser, run_command
+from azpy.cli.common import Parser, not_empty, run_command
 from azpy.cli.progress import Screen
 from azpy.errors import SettingsError
 
@@ -23,7 +23,7 @@ _PLAIN_SECONDS = 10.0  # how often it says where it is, without a terminal
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser("az-check-game", __doc__)
-    parser.add_argument("game", metavar="GAME", help="NAME, 'NAME(key=1,key=2)', or module:Class")
+    parser.add_argument("game", type=not_empty, metavar="GAME", help="NAME, 'NAME(key=1,key=2)', or module:Class")
     parser.add_argument("--games", type=int, default=200, help="random games, at most (default 200)")
     parser.add_argument("--seed", type=int, default=0, help="fixes the random games (default 0)")
     parser.add_argument("--seconds", type=float, default=30.0, help="how long it may take, about (default 30)")
@@ -39,6 +39,8 @@ def _check(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     if given.games < 0:
         raise SettingsError(f"games must be at least 0, got {given.games}")
+    if not 0 <= given.seed < 2**63:
+        raise SettingsError(f"seed must be at least 0 and less than 2**63, got {given.seed}")
     if not 0 < given.seconds < float("inf"):
         raise SettingsError(f"seconds must be above 0 and finite, got {given.seconds}")
     with _Progress() as screen:
@@ -55,7 +57,7 @@ class _Progress(Screen):
     def show(self, stage: str, done: float, text: str) -> None:
         """Shows a stage and the share of it that is done."""
         if self._live is not None:
-            self._live.update(self._live.task_ids[0], description=stage, completed=done, text=text)
+            self.status(stage, [text], done)
         elif time.monotonic() - self._printed > _PLAIN_SECONDS:
             self.line(f"{stage}: {text or 'begun'}")
 

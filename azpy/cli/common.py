@@ -7,7 +7,9 @@ output any more.
 import argparse
 import contextlib
 import errno
+import io
 import os
+import re
 import shlex
 import sys
 import warnings
@@ -15,10 +17,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from azpy._core import EvaluatorError, GameError
+from azpy._core import EvaluatorError, GameError, __version__
 from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean
 
-__all__ = ["Parser", "run_command"]
+__all__ = ["Parser", "not_empty", "run_command"]
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,6 +28,11 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, prog: str, description: str | None) -> None:
         super().__init__(prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        self.add_argument("--version", action="version", version=f"{prog} {__version__} (azpy)")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Help and version; argparse itself would be silent about a pipe that nobody reads."""
+        print(message, end="", file=file)
 
     def error(self, message: str) -> NoReturn:
         """One line instead of the usage; a flag that is unknown comes with the nearest one."""
@@ -33,7 +40,29 @@ class Parser(argparse.ArgumentParser):
         if unknown != message and unknown.startswith("-"):
             flag = unknown.partition(" ")[0].partition("=")[0]
             message = f"{flag}: no such flag{did_you_mean(flag, self._option_string_actions)}"
+        for pattern, words in _PLAIN_WORDS.items():
+            message = re.sub(pattern, words, message)
         raise SettingsError(f"{message} (see {self.prog} --help)")
+
+
+# What argparse says, in words that also say what was expected.
+_PLAIN_WORDS = {
+    r"^unrecognized arguments: (.*)$": r"\1: one argument too many",
+    r"^argument (\S+): invalid int value: (.*)$": r"\1 must be a whole number, got \2",
+    r"^argument (\S+): invalid float value: (.*)$": r"\1 must be a number, got \2",
+    r"^argument (\S+): invalid choice: (.*) \(choose from (.*)\)$": r"\1 must be one of \3, got \2",
+    r"^argument (\S+): expected one argument$": r"\1 needs a value",
+    r"^argument (\S+): ignored explicit argument (.*)$": r"\1 takes no value, got \2",
+    r"^argument (\S+): ": r"\1: ",
+    r"^the following arguments are required: ": "missing: ",
+}
+
+
+def not_empty(text: str) -> str:
+    """The text of an argument, for `type`: an empty one, as of a variable that is not set, is a path to nowhere."""
+    if not text:
+        raise argparse.ArgumentTypeError("an empty text, expected a name")
+    return text
 
 
 def run_command(
@@ -43,13 +72,20 @@ def run_command(
 
     Args:
         prog: the command's name.
-        command: given the arguments, does the work and returns 0.
+        command: given the arguments, does the work and returns its exit code.
         arguments: those of the command line if not given.
         stopped: what to print after Ctrl-C, `{command}` standing for the command line.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stdout is None:
+        print(f"{prog}: stdout is closed: let it go to a file, or to {os.devnull}", file=sys.stderr)
+        return 2
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold what it has no letters for
     try:
-        return _run(prog, command, given, stopped)
+        code = _run(prog, command, given, stopped)
+        sys.stdout.flush()  # here, where it is known what to do if it cannot be
+        return code
     except BrokenPipeError:  # such as `| head`
         _drop_output()
         return 141
@@ -75,6 +111,8 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
     except (AzpyError, GameError, EvaluatorError) as error:
         print(f"{prog}: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
         return 2
+    except SystemExit as error:  # argparse has printed its help or the version
+        return int(error.code or 0)
     except BaseException as error:
         if not _was_interrupted(error):
             raise

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from azpy import exports, storage
 from azpy._core import ReplayBuffer
-from azpy.cli.common import Parser, run_command
+from azpy.cli.common import Parser, not_empty, run_command
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.stored import StoredRun, check_rules
 
@@ -33,7 +33,7 @@ _CALIBRATION_POSITIONS = 10_000  # to draw from, at least, where there are as ma
 
 def _parser() -> Parser:
     parser = Parser("az-export", __doc__)
-    parser.add_argument("run", metavar="RUN", help="the run folder")
+    parser.add_argument("run", type=not_empty, metavar="RUN", help="the run folder")
     text = "the run's game, needed if that is a Python class: reading the run then imports its module"
     parser.add_argument("--game", metavar="module:Class", help=text)
     parser.add_argument("--npz", metavar="FILE", help="training arrays")

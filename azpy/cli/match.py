@@ -22,7 +22,7 @@ from typing import Any
 
 from azpy import storage
 from azpy.arena import MatchResult, Pair, play_pairs
-from azpy.cli.common import Parser, run_command
+from azpy.cli.common import Parser, not_empty, run_command
 from azpy.cli.progress import Screen
 from azpy.errors import SettingsError
 from azpy.openings import Book, Draw, draw_at_random, draw_from
@@ -41,10 +41,11 @@ _REPEATED = (
 
 def _parser() -> Parser:
     parser = Parser("az-match", __doc__)
-    parser.add_argument("players", nargs="+", metavar="PLAYER", help="two players, or a run folder (see above)")
     add = parser.add_argument
+    add("players", nargs="+", type=not_empty, metavar="PLAYER", help="two players, or a run folder (see above)")
     add(
         "--game",
+        type=not_empty,
         help="NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default: that of the run folder named)",
     )
     add(
@@ -345,15 +346,15 @@ class _Display(Screen):
         if self._quiet or waited < (_PLAIN_SECONDS if self._live is None else _LIVE_SECONDS):
             return
         result = MatchResult.of(pairs)
-        text = f"{result.games}/{2 * of} games, "
-        if sprt is not None:  # before what a narrow terminal cuts off
+        figures = [f"{result.games}/{2 * of} games"]
+        if sprt is not None:  # before what a narrow terminal has no room for
             low, high = sprt.bounds
-            text += f"LLR {sprt.llr(result.pairs or ()):.2f} ({low:.2f} to {high:.2f}), "
-        text += f"{result}, Elo {_elo_text(result)}"
+            figures.append(f"LLR {sprt.llr(result.pairs or ()):.2f} ({low:.2f} to {high:.2f})")
+        figures += [str(result), f"Elo {_elo_text(result)}"]
         if self._live is None:
-            self.line(prefix + text)
+            self.line(prefix + ", ".join(figures))
         else:
-            self._live.update(self._live.task_ids[0], description=prefix.strip(), completed=len(pairs) / of, text=text)
+            self.status(prefix.strip(), figures, len(pairs) / of)
         self._printed = time.monotonic()
 
 

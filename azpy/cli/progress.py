@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from azpy.events import (
 from azpy.settings import Settings
 from azpy.timing import STAGES
 
+_BAR_WIDTH = 12
 _PLAIN_SECONDS = 30.0  # how often a long stage says so where there is no terminal
 _STAGE_NAMES = {"growing": "trees", "evaluating": "network"}
 
@@ -54,6 +56,23 @@ class Screen:
         elif not self._quiet:
             print(text, flush=True)
 
+    def status(self, label: str, figures: Sequence[str], done: float) -> None:
+        """Updates the live line: the label, the bar, and as many of the figures as the terminal has room for.
+
+        Args:
+            label: what goes on.
+            figures: the most important one first.
+            done: the share of it that is done.
+        """
+        if self._live is None:
+            return
+        room = self._live.console.width - _BAR_WIDTH - 2  # a space between columns
+        if len(label) > room:
+            label = f"{label[: room - 1]}…"
+        fits = [count for count in range(len(figures) + 1) if len(label) + len(", ".join(figures[:count])) <= room]
+        text = ", ".join(figures[: fits[-1]])
+        self._live.update(self._live.task_ids[0], description=label, completed=done, text=text)
+
 
 class Display(Screen):
     """Prints the events of a training run or a collection."""
@@ -61,7 +80,7 @@ class Display(Screen):
     def __init__(self) -> None:
         super().__init__()
         self._games = 0
-        self._strength = ""
+        self._strength = list[str]()
         self._advice: str | None = None
 
     def show(self, event: Event | CollectEvent) -> None:
@@ -99,7 +118,7 @@ class Display(Screen):
                 self._advice = event.advice
             case Matched():
                 self.line(f"  strength after iteration {event.iteration}: {event.result} against {event.opponent}")
-                self._strength = f", {event.result.score:.2f} against {event.opponent}"
+                self._strength = [f"{event.result.score:.2f} against {event.opponent}"]
             case Finished():
                 done = f"{event.iteration} iterations in {_clock(event.seconds)}"
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
@@ -145,20 +164,22 @@ class Display(Screen):
 
     def _status(self, stage: str, text: str, done: float) -> None:
         if self._live is not None:
-            task = self._live.task_ids[0]
-            self._live.update(task, description=stage, completed=done, text=text + self._strength)
+            first, *others = text.split(", ")
+            self.status(stage, [first, *self._strength, *others], done)
         elif time.monotonic() - self._printed > _PLAIN_SECONDS:
             self.line(f"{stage}: {text}")
 
 
-def live_bar() -> Any:
-    """A one-line bar that rich redraws in place, or None without rich."""
+def live_bar(console: Any = None) -> Any:
+    """A one-line bar that rich redraws in place, or None without rich; see `Screen.status`."""
     try:
         from rich.progress import BarColumn, Progress, TextColumn
     except ImportError:
         return None
-    columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[text]}"))
-    live = Progress(*columns, transient=True)
+    # Names hold brackets, which are no markup here.
+    label, text = (TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[text]"))
+    columns = (label, BarColumn(_BAR_WIDTH), text)
+    live = Progress(*columns, console=console, transient=True)
     live.add_task("starting", total=1.0, text="")
     return live
 

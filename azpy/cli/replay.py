@@ -1,5 +1,8 @@
 """Shows a stored game of a run, position by position, with what search thought; or repeats its searches.
 
+Of each action of a full search: prior is the network's policy without noise, visits are those of the search, and target
+is the share that a network learns from this position.
+
 In a terminal the pieces of boards have colors, unless NO_COLOR is set; in a pipe or a file they are plain text.
 
 --check plays the game again with the settings in config.toml and the model that played it, and says whether every
@@ -16,17 +19,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from azpy._core import CHANCE, GameRecord
-from azpy.cli.common import Parser, run_command
+from azpy.cli.common import Parser, not_empty, run_command
 from azpy.errors import RunError, SettingsError
 from azpy.exports import game_as_dict
 from azpy.positions import board_of, is_terminal, replayed
 from azpy.repeat import Comparison, repeat_game
 from azpy.stored import StoredRun, check_rules
 
+_LEGEND = "prior: the network's policy; visits: of the search; target: the share that a network learns"
+
 
 def _parser() -> Parser:
     parser = Parser("az-replay", __doc__)
-    parser.add_argument("run", metavar="RUN", help="the run folder; it may be in use")
+    parser.add_argument("run", type=not_empty, metavar="RUN", help="the run folder; it may be in use")
     parser.add_argument("game_id", metavar="GAME_ID", type=int, help="number of the game in its run, from 0")
     text = "the run's game, needed if that is a Python class: reading the run then imports its module"
     parser.add_argument("--game", metavar="module:Class", help=text)
@@ -34,7 +39,7 @@ def _parser() -> Parser:
     parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
     parser.add_argument("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
     text = "with --check: a model, where the run no longer has it; may be given again for that of the opponent"
-    parser.add_argument("--model", metavar="FILE", action="append", default=[], help=text)
+    parser.add_argument("--model", type=not_empty, metavar="FILE", action="append", default=[], help=text)
     return parser
 
 
@@ -103,6 +108,8 @@ def _text(found: dict[str, Any], comparison: Comparison | None) -> str:
     lines[0] += f", as the rules say{ended}"
     if comparison is not None:
         return "\n".join([*lines, _verdict(comparison)])
+    if any("search" in row for row in found["plies"]):
+        lines.append(_LEGEND)
     for row in found["plies"]:
         lines += ["", *_position(row)]
     if found["plies"] and found["plies"][-1]["ply"] + 1 == found["length"]:

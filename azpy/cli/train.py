@@ -11,6 +11,7 @@ Exit codes: 0 the run is done, 2 something the user can put right (one line on s
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from azpy import list_games
-from azpy.cli.common import Parser, run_command
+from azpy.cli.common import Parser, not_empty, run_command
 from azpy.cli.progress import Display
-from azpy.config import read_config, repeat_command
+from azpy.config import path_argument, read_config, repeat_command
 from azpy.errors import RunError, SettingsError
+from azpy.events import CollectFinished, Finished
 from azpy.positions import make_position, refuse_untyped
 from azpy.presets import preset_of
 from azpy.selfplay import on_devices
@@ -39,14 +41,14 @@ def _parser() -> Parser:
     text = (
         "NAME, 'NAME(key=1,key=2)', module:Class for a game in Python, or open_spiel:NAME; needed if no file names it"
     )
-    parser.add_argument("game", nargs="?", metavar="GAME", help=text)
+    parser.add_argument("game", nargs="?", type=not_empty, metavar="GAME", help=text)
     parser.add_argument(
-        "--config", metavar="FILE", help="a TOML file with settings, such as config.toml of another run"
+        "--config", type=not_empty, metavar="FILE", help="a TOML file with settings, such as config.toml of another run"
     )
     parser.add_argument("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
     parser.add_argument("--collect-only", action="store_true", help="only play and store games; train elsewhere")
     text = "with --collect-only: the ONNX model that plays, looked at before each iteration (default: even priors)"
-    parser.add_argument("--model", metavar="FILE", help=text)
+    parser.add_argument("--model", type=not_empty, metavar="FILE", help=text)
     text = "first tries for a minute which slots, pipelines, eval batch and threads are fastest here, and takes them"
     parser.add_argument("--tune", action="store_true", help=text)
     parser.add_argument("--list-games", action="store_true", help="the games, their parameters and presets")
@@ -154,6 +156,9 @@ def _train(arguments: Sequence[str]) -> int:
         with Collector(settings, out, options.model) as collector, display:
             for collected in collector.run():
                 display.show(collected)
+        if isinstance(collected, CollectFinished):
+            flags = ["--collect-only", *([] if options.model is None else ["--model", path_argument(options.model)])]
+            _say_next(settings, collected, flags)
         return 0
     if options.model is not None:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
@@ -164,8 +169,45 @@ def _train(arguments: Sequence[str]) -> int:
     with Trainer(settings, out) as trainer, display:
         for event in trainer.run():
             display.show(event)
-    print(f"the same run once more: {repeat_command(out, settings.game)}", flush=True)
+    if isinstance(event, Finished):
+        _say_next(settings, event)
     return 0
+
+
+def _say_next(settings: Settings, done: Finished | CollectFinished, flags: Sequence[str] = ()) -> None:
+    """Says what can be done now, as commands that can be typed.
+
+    Args:
+        settings: of the run.
+        done: its last event.
+        flags: that made the run and are no settings.
+    """
+    run = path_argument(done.path)
+    file = path_argument(Path(done.path).resolve().name or "model")
+    on = ["az-train", settings.game, "--out", run]
+    limits = {name: getattr(settings, name) for name in ("minutes", "iterations", "total_evaluations")}
+    longer = [f"--{name.replace('_', '-')}={2 * value:.15g}" for name, value in limits.items() if value is not None]
+    steps = {}
+    if isinstance(done, Finished):
+        if (Path(done.path) / "report.html").is_file():
+            print(f"report: {shlex.quote(run)}/report.html")
+        steps["train longer"] = [*on, *longer]
+    else:
+        steps["collect more"] = [*on, *flags, *longer]
+    if done.game is not None:
+        steps["look at a game"] = ["az-replay", run, str(done.game)]
+    if isinstance(done, CollectFinished):
+        if done.games:
+            steps["get training arrays"] = ["az-export", run, "--npz", f"{file}.npz"]
+            steps["train on these games"] = on
+    elif done.iteration:
+        steps["play a match"] = ["az-match", run, "mcts:1000"]
+        steps["export the model"] = ["az-export", run, "--onnx", f"{file}.onnx"]
+    for what, command in steps.items():
+        print(f"to {what}: {shlex.join(command)}")
+    if done.repeatable:
+        print(f"the same run once more: {repeat_command(done.path, settings.game, flags)}")
+    sys.stdout.flush()
 
 
 def _tuned(settings: Settings, given: set[str]) -> Settings:
