@@ -130,6 +130,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "ratings": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.positions", "azpy.runs", "azpy.arena"},
     "openings": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "arena": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.players"},
+    "query": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
     "players": {*NETWORKS, *SHOWING, *ABOVE},
     "events": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs"},
     "providers": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
