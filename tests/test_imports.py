@@ -160,6 +160,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "int8": {"torch", "onnxscript", "safetensors", *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "lineup": {*NETWORKS, *SHOWING, *ABOVE, "azpy.learner", "azpy.window", "azpy.arena"},
     "trainer": {*SHOWING, "azpy.cli"},
+    "comparison": {*NETWORKS, *SHOWING, "azpy.cli"},
 }
 
 
