@@ -156,9 +156,10 @@ def test_the_start_is_looked_at_in_no_time() -> None:
     assert (report.failure, report.lines, report.positions) == (None, 1, 1)
 
 
-def test_games_of_openspiel_are_checked() -> None:
+def test_games_of_openspiel_are_checked(capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspiel")
     report = check_game("open_spiel:tic_tac_toe", games=5, seconds=5)
+    assert "".join(capfd.readouterr()) == ""  # OpenSpiel prints what it refuses
     assert report.failure is None, report.failure
     assert report.games == 5
 
