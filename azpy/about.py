@@ -15,6 +15,7 @@ __all__ = ["GROUPS", "About"]
 Group = Literal["run", "search", "self-play", "learning", "matches"]
 GROUPS: tuple[Group, ...] = typing.get_args(Group)
 _NO_LIMIT = 2**32 - 1  # what is allowed up to here or beyond is not worth a reader's time
+_SWITCH = {"true": True, "false": False}
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
@@ -99,6 +100,10 @@ class About:
             return None
         if text in self.words:
             return text
+        if kind is bool:
+            if text not in _SWITCH:
+                raise SettingsError(f"{name} must be {self._expected(kind)}, got {text!r}")
+            return _SWITCH[text]
         try:
             return self.checked(name, kind(text), kind, optional)
         except SettingsError:

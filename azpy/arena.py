@@ -114,9 +114,9 @@ class _RolloutPlayer(SearchPlayer):
         return _core.RolloutEvaluator(seed)
 
 
-def mcts(simulations: int, c_puct: float = 1.5, threads: int | None = None) -> SearchPlayer:
-    """Plain Monte Carlo tree search: even priors, and one random rollout for a leaf's value."""
-    return _RolloutPlayer(None, simulations, c_puct=c_puct, threads=threads)
+def mcts(simulations: int, c_puct: float = 1.5, threads: int | None = None, **options: Any) -> SearchPlayer:
+    """Plain Monte Carlo tree search: even priors, and one random rollout for a leaf's value; options as of `Search`."""
+    return _RolloutPlayer(None, simulations, c_puct=c_puct, threads=threads, **options)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ Not tried: illegal actions in a game written in Python. An `azpy.Game` need not 
 only.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -43,6 +44,7 @@ from azpy.game_checks import (
     offered,
     play,
 )
+from azpy.games import PREFIX
 from azpy.perspective import Clash, Line, Path, Perspective, Warned, opposed
 from azpy.positions import Position, board_of, is_python_class, make_position, name_of, python_game
 from azpy.state_checks import Mirrors, check_planes, check_refusals, check_text
@@ -461,7 +463,7 @@ class _Checker:
                 self._same_way(passed[length], self._replayed(line), "asked before every ply and never asked")
             except Broken as broken:
                 raise self._shortened(Failed(line, broken)) from None
-        self._end(tuple(taken), passed[-1].outcome or 0.0)
+        self._end(tuple(taken), passed[-1].outcome or 0.0, position)
         report.games, report.plies = report.games + 1, report.plies + len(taken)
         report.results[passed[-1].outcome or 0.0] += 1
         return len(taken)
@@ -477,8 +479,8 @@ class _Checker:
                 name = Counter(names).most_common(1)[0][0]
                 self.unnamed = Warned("names", f"{name!r} for {names.count(name)} actions", "a name each", line)
 
-    def _end(self, line: Line, outcome: float) -> None:
-        """Takes the end of a game."""
+    def _end(self, line: Line, outcome: float, end: Position | None = None) -> None:
+        """Takes the end of a game, with its last position where the whole game was watched."""
         shortest, longest = self.report.lengths or (len(line), len(line))
         self.report.lengths = min(shortest, len(line)), max(longest, len(line))
         position, last = self._replayed(()), None
@@ -486,7 +488,11 @@ class _Checker:
             turn = facts_of(position).turn
             last = turn if turn in (0, 1) else last
             play(position, action)
-        self.perspective.end(last, outcome)
+        final = None
+        if end is not None and not self.spec.startswith(PREFIX):  # OpenSpiel prints its complaint
+            with contextlib.suppress(Broken):  # nobody else asks for an observation there: a game need not have one
+                final = array_of(cloned(end))
+        self.perspective.end(last, outcome, final)
 
     def _fresh_start(self) -> None:
         """A new game is the first one again."""

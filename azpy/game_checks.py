@@ -165,6 +165,11 @@ RULES = {
         "outcome is for player 0, not for the player who moves or has moved; if one player really cannot "
         "win, all is well",
     ),
+    "sides": Rule(
+        "what is good for player 0 is good for it whoever moves last",
+        "outcome is for player 0, not for the player who moves or has moved; if the rules give the game to the one or "
+        "the other by who moves last, all is well",
+    ),
     "one-view": Rule(
         "an observation shows whose turn it is, or is seen by that player",
         "give encode the planes of the player to move first, then those of the opponent; or a plane that "

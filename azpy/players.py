@@ -7,9 +7,11 @@ they may be in use.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +21,11 @@ from azpy.errors import RunError, SettingsError
 from azpy.machine import usable_cores
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import Position
+from azpy.query import parse_search, query_text
 from azpy.settings import Settings, match_search
 from azpy.stored import StoredRun, read_model
 
-__all__ = ["Entrant", "Spec", "checkpoints_of", "load_player", "parse_player", "settings_of"]
+__all__ = ["Entrant", "Spec", "checkpoints_of", "load_player", "load_players", "parse_player", "settings_of"]
 
 _FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint folder or a run folder"
 
@@ -36,12 +39,14 @@ class Spec:
         simulations: a move, if the spec says.
         model: path of the model file, for a model.
         run: the run folder that it is in, if it is in one.
+        search: options of its search that the spec says, as of `Search`.
     """
 
     kind: str
     simulations: int | None = None
     model: Path | None = None
     run: Path | None = None
+    search: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class Entrant:
     """One side of a match.
 
     Attributes:
-        name: for people: the kind, or the checkpoint's or model's path.
+        name: for people: the kind, or the checkpoint's or model's path, and the search options that its spec says.
         simulations: a move; None for a player that does not search.
         player: picks the actions.
         network: answers for a model's positions; None without a model.
@@ -68,9 +73,27 @@ def parse_player(text: str) -> Spec:
     """The player that `text` names.
 
     Raises:
-        SettingsError: no form of a player, or no such path.
+        SettingsError: no form of a player, no such path, or a setting that its search cannot have.
         RunError: a folder without a model.
     """
+    name, mark, query = text.rpartition("?")
+    if not mark or Path(text).exists():
+        return _named(text)
+    spec = _named(name)
+    try:
+        search = parse_search(query)
+    except SettingsError as error:
+        raise SettingsError(f"player {text!r}: {error}") from None
+    if spec.kind == "random":
+        raise SettingsError(f"player {text!r}: random does not search and has no settings")
+    simulations = search.pop("simulations", None)
+    if simulations is not None and spec.simulations is not None:
+        raise SettingsError(f"player {text!r}: simulations are given twice, {spec.simulations} before the ?")
+    return replace(spec, simulations=simulations or spec.simulations, search=search)
+
+
+def _named(text: str) -> Spec:
+    """The player that `text` names, which has no settings behind it."""
     if text == "random":
         return Spec("random")
     if match := re.fullmatch(r"(mcts|uniform)(?::(.*))?", text):
@@ -122,15 +145,47 @@ def settings_of(specs: Sequence[Spec]) -> Settings | None:
     return settings
 
 
-def load_player(spec: Spec, start: Position, simulations: int, c_puct: float | None = None) -> Entrant:
+def load_players(
+    specs: Sequence[Spec], start: Position, simulations: int, c_puct: float | None = None, device: str = "cpu"
+) -> list[Entrant]:
+    """Makes the players that specs name; those of one model share one evaluator.
+
+    Args:
+        specs: from `parse_player` or `checkpoints_of`.
+        start: a position of the game, which a model must fit.
+        simulations: a move, where a spec does not say.
+        c_puct: see `load_player`.
+        device: where models run, as for `OnnxEvaluator`.
+
+    Raises:
+        DeviceError: the device was asked for by name and cannot be used.
+        ModelError, RunError, MissingPackageError: see `load_player`.
+    """
+
+    @cache
+    def open_model(path: Path) -> OnnxEvaluator:
+        return OnnxEvaluator(path, device, game=start, threads=usable_cores())
+
+    return [load_player(spec, start, simulations, c_puct, lambda path: open_model(path.resolve())) for spec in specs]
+
+
+def load_player(
+    spec: Spec,
+    start: Position,
+    simulations: int,
+    c_puct: float | None = None,
+    open_model: Callable[[Path], OnnxEvaluator] | None = None,
+) -> Entrant:
     """Makes the player that a spec names.
 
     Args:
         spec: from `parse_player` or `checkpoints_of`.
         start: a position of the game, which a model must fit.
         simulations: a move, where the spec does not say.
-        c_puct: weight of a model's prior, in place of the match_c_puct of its run. A model searches as the settings of
-            its run say for matches, or their defaults. Players without a model are the same in every match.
+        c_puct: weight of a model's prior, in place of the match_c_puct of its run; the spec's own goes before it. A
+            model searches as the settings of its run say for matches, or their defaults. Players without a model are
+            the same in every match.
+        open_model: makes the evaluator of a model's file; on the CPU if not given.
 
     Raises:
         ModelError: a model that cannot be read or does not fit the game.
@@ -139,19 +194,28 @@ def load_player(spec: Spec, start: Position, simulations: int, c_puct: float | N
     """
     if spec.kind == "random":
         return Entrant("random", None, RandomPlayer())
-    count = simulations if spec.simulations is None else spec.simulations
+    count, query = simulations if spec.simulations is None else spec.simulations, query_text(spec.search)
     if spec.kind == "mcts":
-        return Entrant("mcts", count, mcts(count))
+        return Entrant(f"mcts{query}", count, mcts(count, **_combined({}, spec)))
     if spec.model is None:
-        return Entrant("uniform", count, SearchPlayer(_core.UniformEvaluator(), count))
+        return Entrant(f"uniform{query}", count, SearchPlayer(_core.UniformEvaluator(), count, **_combined({}, spec)))
     name = spec.model
     if spec.model.name == "model.onnx" and (spec.model.parent / "manifest.json").exists():
         read_model(spec.model.parent)  # a checkpoint's model must be the one that was saved
         name = spec.model.parent
     settings: Settings | type[Settings] = StoredRun(spec.run).settings if spec.run is not None else Settings
-    network = OnnxEvaluator(spec.model, game=start, threads=usable_cores())
-    search = match_search(settings) | ({} if c_puct is None else {"c_puct": c_puct})
-    return Entrant(str(name), count, SearchPlayer(network, count, **search), network)
+    open_model = open_model or (lambda path: OnnxEvaluator(path, game=start, threads=usable_cores()))
+    network = open_model(spec.model)
+    search = _combined(match_search(settings) | ({} if c_puct is None else {"c_puct": c_puct}), spec)
+    return Entrant(f"{name}{query}", count, SearchPlayer(network, count, **search), network)
+
+
+def _combined(search: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
+    """The options of a search where the spec's go before others."""
+    options = {**search, **spec.search}
+    if options.get("gumbel_actions"):
+        options |= {"lcb": 0, "gumbel_scale": 0.0}  # it plays to win: the draws of training would only weaken it
+    return options | ({"lcb": options["lcb"] or None} if "lcb" in options else {})
 
 
 def _simulations(text: str, number: str) -> int:

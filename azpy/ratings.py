@@ -24,6 +24,7 @@ __all__ = [
     "bradley_terry",
     "elo",
     "expected_score",
+    "mean_interval",
     "pair_interval",
     "pair_score",
     "wilson_interval",
@@ -34,6 +35,7 @@ _Z95 = 1.959964  # the 97.5 % point of the normal distribution
 _ELO_PER_NAT = 400.0 / math.log(10.0)
 _MAX_ELO = 2000.0
 _HALVINGS = 50
+_T95 = {1: 12.706, 2: 4.303, 3: 3.182}  # Student's t where `_t95` is not close: by degrees of freedom
 
 
 def elo(score: float) -> float:
@@ -64,6 +66,20 @@ def wilson_interval(score: float, games: int) -> tuple[float, float]:
     centre = (p + _Z95**2 / (2 * n)) / (1 + _Z95**2 / n)
     half = _Z95 / (1 + _Z95**2 / n) * math.sqrt(p * (1 - p) / n + _Z95**2 / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def mean_interval(scores: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of the mean of independent scores in [0, 1], two at least: Student's t, cut off at 0 and 1.
+
+    Example:
+        >>> low, high = mean_interval([0.5, 0.6, 0.55])
+        >>> round(low, 3), round(high, 3)
+        (0.426, 0.674)
+    """
+    freedom = len(scores) - 1
+    half = _T95.get(freedom, _t95(freedom)) * float(np.std(scores, ddof=1)) / math.sqrt(len(scores))
+    mean = float(np.mean(scores))
+    return max(0.0, mean - half), min(1.0, mean + half)
 
 
 def pair_score(counts: Sequence[int]) -> float:

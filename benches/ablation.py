@@ -7,8 +7,8 @@ Every run plays and learns with the preset of the game (its network too, unless 
 changed, until its self-play has asked the network so often. Then its last model meets that of the run it is set
 against, of the same seed, in paired games from random openings. That is a run which plans with Gumbel and 16
 simulations (as the preset of Connect Four does), or, for what Gumbel has no use for (noise, fpu and the like), one with
-PUCT, 100 simulations and fewer games an iteration. Runs lie in the folder --out: the same command goes on where it was
-stopped, trains what is missing, and says nothing twice. `--table` prints what is there.
+PUCT, 100 simulations and fewer games an iteration. `az-compare` does the same for any two settings. Runs lie in the
+folder --out: the same command goes on where it was stopped and does nothing twice. `--table` prints what is there.
 
 Evaluations are equal, fitting is not: a run with fewer simulations a move learns from more positions. The table says
 how many rows both runs were fitted to. The interval is that of the match between two models. What seeds do is not in
@@ -16,21 +16,14 @@ it: compare the rows of several seeds, and mind that with one seed a difference 
 """
 
 import argparse
-import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import azpy
-from azpy.arena import MatchResult, SearchPlayer, play_pairs
-from azpy.config import read_config
-from azpy.events import Saved
-from azpy.onnx import OnnxEvaluator
-from azpy.openings import Book
-from azpy.positions import make_position
-from azpy.presets import preset_of
-from azpy.settings import Settings, match_search
-from azpy.trainer import Trainer
+from azpy.comparison import Comparison
+from azpy.events import Event, Saved
+from azpy.ratings import elo
 
 GUMBEL, PUCT = "Gumbel, 16 simulations", "PUCT, 100 simulations"
 WITH_GUMBEL: dict[str, Any] = {"gumbel_actions": 8, "simulations": 16, "games_per_iteration": 512}
@@ -67,44 +60,19 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def train(run: Path, game: str, network: str | None, name: str, seed: int, evaluations: int) -> Path:
-    """The last model of a run, which goes on where it was stopped."""
-    changes = WITH_GUMBEL if name == GUMBEL else TECHNIQUES[name][1]
-    # Its own matches say nothing here: as few as there can be.
-    few = {"match_every": 1_000_000, "final_match_games": 2}
-    size = {} if network is None else {"network": network}
-    options = preset_of(game) | size | {"eval_batch": 1} | few | changes
-    with Trainer(Settings(game, seed=seed, total_evaluations=evaluations, **options), run) as trainer:
-        for event in trainer.run():
-            if isinstance(event, Saved):
-                print(f"{name}, seed {seed}: iteration {event.iteration}", flush=True)
-    return max(run.glob("checkpoints/*/model.onnx"))
-
-
-def rows_fitted(run: Path) -> int:
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    batch_size = read_config(run / "config.toml")["batch_size"]
-    return int(batch_size * sum(row["steps"] for row in rows if row["kind"] == "iteration"))
-
-
-def match(game: str, one: Path, other: Path, games: int, seed: int) -> MatchResult:
-    options = match_search(Settings)
-    ours, theirs = (
-        SearchPlayer(OnnxEvaluator(model, game=azpy.make_game(game), threads=2), 100, **options)
-        for model in (one, other)
-    )
-    book = Book(lambda: make_position(game), 4, seed)
-    return MatchResult.of(list(play_pairs(book, ours, theirs, games // 2, seed)))
-
-
-def table(rows: list[dict[str, Any]]) -> str:
+def table(rows: list[tuple[str, dict[str, Any]]]) -> str:
     lines = ["| technique | against | seed | score | Elo | rows fitted, of both |", "|---|---|---|---|---|---|"]
-    for row in sorted(rows, key=lambda row: (list(TECHNIQUES).index(row["name"]), row["seed"])):
-        score = f"{row['score']:.3f} [{row['interval'][0]:.3f}, {row['interval'][1]:.3f}]"
-        elo = f"{row['elo']:+.0f} [{row['elo_interval'][0]:+.0f}, {row['elo_interval'][1]:+.0f}]"
+    for name, row in rows:
+        score, low, high = (row[key] for key in ("score", "low", "high"))
+        text = f"{score:.3f} [{low:.3f}, {high:.3f}] | {elo(score):+.0f} [{elo(low):+.0f}, {elo(high):+.0f}]"
         fitted = " and ".join(f"{count / 1e6:.2f} M" for count in row["rows_fitted"])
-        lines.append(f"| {row['name']} | {row['against']} | {row['seed']} | {score} | {elo} | {fitted} |")
+        lines.append(f"| {name} | {TECHNIQUES[name][0]} | {row['seed']} | {text} | {fitted} |")
     return "\n".join(lines)
+
+
+def show(event: Event) -> None:
+    if isinstance(event, Saved):
+        print(event.path, flush=True)
 
 
 def main() -> None:
@@ -119,38 +87,16 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     out = given.out or Path("ablation") / re.sub(r"\W+", "-", given.game).strip("-")
-    out.mkdir(parents=True, exist_ok=True)
-    results = out / "results.jsonl"
-    text = results.read_text(encoding="utf-8") if results.exists() else ""
-    rows = [json.loads(line) for line in text.splitlines()]
-    same = {"game": given.game, "network": given.network}
-    if other := next((row for row in rows if any(row.get(name) != value for name, value in same.items())), None):
-        has = " with ".join(str(other[name]) for name in same if other.get(name))
-        parser.error(f"{out} has results of something else, {has}: give another folder as --out")
-    if not given.table:
-        done = {(row["name"], row["seed"]) for row in rows}
-        names = given.only or list(TECHNIQUES)
+    common = {} if given.network is None else {"network": given.network}
+    comparison = Comparison(out, given.game, given.evaluations, common, given.games)
+    rows = []
+    for name in [name for name in TECHNIQUES if name in (given.only or TECHNIQUES)]:
+        against, changed = TECHNIQUES[name]
+        base = WITH_GUMBEL if against == GUMBEL else WITH_PUCT
         for seed in range(given.seeds):
-            for name in [name for name in names if (name, seed) not in done]:
-                against = TECHNIQUES[name][0]
-                runs = {each: out / f"{each.replace(', ', '_').replace(' ', '_')}-{seed}" for each in (name, against)}
-                ours, theirs = (
-                    train(run, given.game, given.network, each, seed, given.evaluations) for each, run in runs.items()
-                )
-                result = match(given.game, ours, theirs, given.games, seed)
-                row = {
-                    **same,
-                    "name": name,
-                    "against": against,
-                    "seed": seed,
-                    "evaluations": given.evaluations,
-                }
-                row |= {"score": result.score, "interval": result.interval}
-                row |= {"elo": result.elo, "elo_interval": result.elo_interval}
-                row["rows_fitted"] = [rows_fitted(run) for run in runs.values()]
-                rows.append(row)
-                with results.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row) + "\n")
+            get = comparison.stored if given.table else partial(comparison.run, show=show)
+            if (row := get(changed, base, seed)) is not None:
+                rows.append((name, row))
     print(table(rows))
 
 

@@ -219,6 +219,83 @@ class SeenByPlayerZero(LongLine):
         return self.planes(0)
 
 
+class Kalah(azpy.Game):
+    """Six pits of four seeds a side, sown one by one; the last one in the own store gives another turn."""
+
+    num_actions, obs_shape, max_plies = 6, (2, 1, 7), 400
+
+    def __init__(self) -> None:
+        self.sides = [[4] * 6 + [0], [4] * 6 + [0]]  # of players 0 and 1: six pits and the store
+        self.player = self.last = 0
+
+    def turn(self) -> int:
+        return self.player if all(any(side[:6]) for side in self.sides) else azpy.TERMINAL
+
+    def legal_actions(self) -> list[int]:
+        return [pit for pit in range(6) if self.sides[self.player][pit]]
+
+    def play(self, action: int) -> None:
+        self.last = side = self.player
+        seeds, self.sides[side][action], pit = self.sides[side][action], 0, action
+        while seeds:
+            pit += 1
+            if pit == (7 if side == self.last else 6):
+                side, pit = 1 - side, 0
+            self.sides[side][pit] += 1
+            seeds -= 1
+        own, other = self.sides[self.last], self.sides[1 - self.last]
+        if side == self.last and pit < 6 and own[pit] == 1 and other[5 - pit]:
+            own[6] += 1 + other[5 - pit]
+            own[pit] = other[5 - pit] = 0
+        if (side, pit) != (self.last, 6):
+            self.player = 1 - self.last
+
+    def clone(self) -> Self:
+        copy = type(self)()
+        copy.sides, copy.player, copy.last = [list(side) for side in self.sides], self.player, self.last
+        return copy
+
+    def outcome(self) -> float:
+        return self.lead(0)
+
+    def lead(self, player: int) -> float:
+        return float(np.sign(sum(self.sides[player]) - sum(self.sides[1 - player])))
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.array([self.sides[self.player], self.sides[1 - self.player]], np.float32).reshape(2, 1, 7)
+
+    def key(self) -> int:
+        number = 2 * self.player + self.last
+        for seeds in itertools.chain(*self.sides):
+            number = 49 * number + seeds
+        return number
+
+
+@warns("sides")
+class KalahForTheOneToMove(Kalah):
+    def outcome(self) -> float:
+        return self.lead(self.player)  # who would go on: after the own store this is the one who has played
+
+
+class KalahForTheLastToPlay(Kalah):
+    def outcome(self) -> float:
+        return self.lead(self.last)
+
+
+class KalahAgainstTheLastToPlay(KalahForTheLastToPlay):
+    """Its observation is one row of values, as flat features are, and it has none at the end."""
+
+    obs_shape = (14, 1, 1)
+
+    def outcome(self) -> float:
+        return self.lead(1 - self.last)
+
+    def encode(self) -> NDArray[np.float32]:
+        if self.turn() == azpy.TERMINAL:
+            raise RuntimeError("nobody is to move")
+        return super().encode().reshape(14, 1, 1)
+
+
 # Legal actions.
 
 

@@ -1,5 +1,7 @@
 """az-check-game finds the mistakes that people make, names them, and says nothing of games that have none."""
 
+import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +16,8 @@ from azpy.check_game import check_game
 from azpy.cli.check_game import main
 from azpy.errors import SettingsError
 from azpy.game_checks import RULES, Broken, facts_of
+from azpy.perspective import Sides, Warned
+from azpy.positions import make_position, observation_of, turn_of
 from azpy.state_checks import Mirrors, check_refusals, check_text
 
 SMALL = {
@@ -66,6 +70,74 @@ def test_every_game_that_ships_with_azpy_passes(name: str) -> None:
     assert report.lines > 10
 
 
+def signs_of(start: Any, games: int) -> Warned | None:
+    """What `Sides` says after random games."""
+    sides, rng = Sides(), random.Random(1)
+    for _ in range(games):
+        position = start.clone()
+        while (turn := turn_of(position)) != azpy.TERMINAL:
+            if turn == azpy.CHANCE:
+                outcomes, chances = zip(*position.chance_outcomes(), strict=True)
+                position.play(rng.choices(outcomes, chances)[0])
+                continue
+            sides.watch(turn, observation_of(position))
+            position.play(rng.choice(position.legal_actions()))
+        try:
+            final = observation_of(position)
+        except Exception:
+            final = None
+        sides.end(position.outcome(), final)
+    return sides.warning()
+
+
+class ForTheLastToPlay:
+    """A game whose outcome is for the player who has moved last."""
+
+    def __init__(self, state: azpy.State, last: int = 0) -> None:
+        self.state, self.last = state, last
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.state, name)
+
+    def clone(self) -> "ForTheLastToPlay":
+        return ForTheLastToPlay(self.state.clone(), self.last)
+
+    def play(self, action: int) -> None:
+        self.last = self.state.turn if self.state.turn >= 0 else self.last
+        self.state.play(action)
+
+    def outcome(self) -> float:
+        return self.state.outcome() * (1 - 2 * self.last)
+
+
+@pytest.mark.parametrize("game", ["othello", "go(size=5)", "go(size=7)", "wall_game(variant=classic)"])
+def test_an_outcome_for_the_last_to_play_is_told_from_one_for_player_0(game: str) -> None:
+    state: Any = make_position(game)
+    assert signs_of(state, 200) is None
+    warned = signs_of(ForTheLastToPlay(state), 200)
+    assert warned is not None
+    assert warned.rule == "sides"
+    assert re.search(r"random games that end with .* of player 0 \(correlation [+-]0\.", warned.got)
+
+
+def test_a_sound_game_of_double_turns_has_no_warning() -> None:
+    report = check_game("planted_games:Kalah", games=60, seconds=8)
+    assert (report.failure, report.warnings) == (None, [])
+    assert report.games > 0
+
+
+@pytest.mark.parametrize("name", ["ForTheOneToMove", "ForTheLastToPlay", "AgainstTheLastToPlay"])
+def test_whose_outcome_it_is_shows_in_kalah_too(name: str) -> None:
+    warned = signs_of(getattr(planted_games, f"Kalah{name}")(), 200)
+    assert warned is not None
+    assert warned.rule == "sides"
+
+
+def test_sound_games_show_no_such_sign() -> None:
+    for game in (planted_games.Kalah(), *map(make_position, ("othello(size=6)", "wall_game", "breakthrough", "pig"))):
+        assert signs_of(game, 200) is None
+
+
 def test_the_shortest_of_two_faults_is_shown() -> None:
     failure = check_game("planted_games:TwoFaults", games=0, seconds=20).failure
     assert failure is not None
@@ -84,9 +156,10 @@ def test_the_start_is_looked_at_in_no_time() -> None:
     assert (report.failure, report.lines, report.positions) == (None, 1, 1)
 
 
-def test_games_of_openspiel_are_checked() -> None:
+def test_games_of_openspiel_are_checked(capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspiel")
     report = check_game("open_spiel:tic_tac_toe", games=5, seconds=5)
+    assert "".join(capfd.readouterr()) == ""  # OpenSpiel prints what it refuses
     assert report.failure is None, report.failure
     assert report.games == 5
 

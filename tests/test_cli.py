@@ -281,7 +281,7 @@ def test_modules_that_need_torch_say_what_to_install(module: str) -> None:
     assert done.stdout == f"MissingPackageError torch is not installed: {pip_install('train')}\n"
 
 
-COMMANDS = ("bench", "check_game", "doctor", "export", "match", "replay", "train")
+COMMANDS = ("bench", "check_game", "compare", "doctor", "export", "match", "replay", "train")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -149,6 +149,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "ratings": {*NETWORKS, *SHOWING, *ABOVE, "azpy._core", "azpy.positions", "azpy.runs", "azpy.arena"},
     "openings": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "arena": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.players"},
+    "query": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
     "players": {*NETWORKS, *SHOWING, *ABOVE},
     "events": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs"},
     "providers": {*NETWORKS, *SHOWING, *ABOVE, "numpy", "azpy._core", "azpy.runs", "azpy.arena"},
@@ -178,6 +179,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "int8": {"torch", "onnxscript", "safetensors", *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "lineup": {*NETWORKS, *SHOWING, *ABOVE, "azpy.learner", "azpy.window", "azpy.arena"},
     "trainer": {*SHOWING, "azpy.cli"},
+    "comparison": {*NETWORKS, *SHOWING, "azpy.cli"},
 }
 
 

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 import azpy
 from azpy.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
 from azpy.cli.match import main
-from azpy.errors import RunError
+from azpy.errors import DeviceError, RunError
+from azpy.onnx import OnnxEvaluator
 from azpy.openings import Book, draw_from
-from azpy.players import checkpoints_of, load_player, parse_player
+from azpy.players import Entrant, checkpoints_of, load_player, load_players, parse_player
 from azpy.positions import make_position
 from azpy.ratings import PAIR_SCORES
 from test_onnx import make_model
@@ -229,6 +230,42 @@ def test_a_model_searches_with_the_c_puct_of_its_run_and_other_players_as_ever(r
     assert plays("free.onnx") == plays(run, 2.5)  # the default
 
 
+def test_a_player_takes_search_settings_of_its_own(run: str) -> None:
+    """A weight of 0.01 plays what the run's weight of 2 does not."""
+
+    def loaded(text: str, **given: Any) -> Entrant:
+        return load_player(parse_player(text), make_position(BOARD), 60, **given)
+
+    def plays(text: str, seed: int = 1, **given: Any) -> list[int]:
+        positions = [book()[number].position for number in range(30)]
+        return [*loaded(text, **given).player.select_actions(positions, seed)]
+
+    assert plays("c4?c_puct=0.01") == plays("c4", c_puct=0.01) != plays("c4?c_puct=2") == plays("c4")
+    assert plays("c4?c_puct=2", c_puct=0.01) == plays("c4")  # a player's own goes before that of all
+    assert plays("c4@5?solver=false") == plays("c4?simulations=5&solver=false") != plays("c4?solver=false")
+    assert plays("mcts:60?c_puct=0.01") != plays("mcts:60")
+    assert plays("uniform:400?c_puct=9") != plays("uniform:400")
+    assert plays("c4?gumbel_actions=2") == plays("c4?gumbel_actions=2", seed=2) != plays("c4")  # no Gumbel noise
+    named = "c4/checkpoints/000010?c_puct=0.01&solver=false (7 simulations)"
+    assert str(loaded("c4?c_puct=0.01&simulations=7&solver=false")) == named
+    assert str(loaded("mcts:9?fpu=parent")) == "mcts?fpu=parent (9 simulations)"
+
+
+def test_a_path_with_a_question_mark_is_a_path(run: str) -> None:
+    Path("is it?c_puct=1").write_bytes(model(1))
+    assert parse_player("is it?c_puct=1").model == Path("is it?c_puct=1")
+    spec = parse_player("is it?c_puct=1?c_puct=2")
+    assert (spec.model, spec.search) == (Path("is it?c_puct=1"), {"c_puct": 2.0})
+
+
+def test_players_of_one_model_share_its_evaluator(run: str) -> None:
+    texts = ["c4?c_puct=1", "./c4/checkpoints/000010@7", "c4/checkpoints/000001", "random"]
+    one, same, other, none = load_players([parse_player(text) for text in texts], make_position(BOARD), 5)
+    assert one.network is same.network is not None
+    assert other.network is not one.network
+    assert none.network is None
+
+
 def test_checkpoints_are_chosen_evenly_from_the_first_to_the_last(run: str) -> None:
     def numbers(most: int | None) -> list[str]:
         return [spec.model.parent.name for spec in checkpoints_of(Path(run), most) if spec.model is not None]
@@ -268,6 +305,41 @@ def test_a_match_prints_what_a_user_needs(run: str, capsys: pytest.CaptureFixtur
     ):
         assert any(text in line for line in rest), text
     assert "distinct games from 10 distinct openings of 3 random plies" in output.out
+
+
+def test_players_that_differ_in_their_settings_are_told_apart(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["c4?c_puct=1", "c4?c_puct=2&simulations=7", "--games", "4", "--simulations", "5"]
+    assert main(command) == 0
+    named = "c4/checkpoints/000010?c_puct=1 (5 simulations)", "c4/checkpoints/000010?c_puct=2 (7 simulations)"
+    assert capsys.readouterr().out.splitlines()[0] == f"{BOARD}: A is {named[0]}, B is {named[1]}"
+    assert main([*command, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["a"], report["b"], report["device"]) == (*named, "cpu")
+    assert main(["c4", "c4?solver=false", "--round-robin", "--games", "2", "--simulations", "2", "--json"]) == 0
+    players = [row["player"] for row in json.loads(capsys.readouterr().out)["ratings"]]
+    assert players[-2:] == [f"c4/checkpoints/000010{query} (2 simulations)" for query in ("", "?solver=false")]
+
+
+def test_a_device_is_used_or_refused_and_told(
+    run: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def opened(path: Path, device: str, **options: Any) -> OnnxEvaluator:
+        asked.append(device)
+        if device == "cuda:1":
+            raise DeviceError("CUDA cannot be used: there is no GPU 1")
+        evaluator = OnnxEvaluator(path, **options)
+        evaluator.device, evaluator.description = "cuda:0", "CUDA, GPU 0"
+        return evaluator
+
+    monkeypatch.setattr("azpy.players.OnnxEvaluator", opened)
+    command = ["c4", "c4@3", "--games", "2", "--simulations", "2"]
+    assert main([*command, "--device", "cuda"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "models run on: CUDA, GPU 0"
+    assert asked == ["cuda"]
+    assert main([*command, "--device", "cuda:1"]) == 2
+    assert capsys.readouterr().err == "az-match: CUDA cannot be used: there is no GPU 1\n"
 
 
 def test_json_is_all_that_is_printed_and_agrees_with_itself(run: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -375,6 +447,26 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
         (["c4", "--round-robin", "--checkpoints", "1"], "checkpoints must be at least 2"),
         (["c4", "--round-robin", "--elo0", "0", "--elo1", "5"], "a round robin has no sequential test"),
         (["c4", "random", "--frobnicate"], "--frobnicate"),
+        (
+            ["c4?c_pukt=1", "random"],
+            "player 'c4?c_pukt=1': c_pukt: no setting of a player's search; did you mean c_puct?",
+        ),
+        (["c4?games=1", "random"], "games: no setting of a player's search; expected one of simulations, c_puct"),
+        (["c4?c_puct=much", "random"], "player 'c4?c_puct=much': c_puct must be a number, got 'much'"),
+        (["c4?solver=maybe", "random"], "solver must be true or false, got 'maybe'"),
+        (["c4?eval_batch=auto", "random"], "eval_batch must be a whole number, got 'auto'"),
+        (["c4?lcb=-1", "random"], "lcb must be at least 0, got -1"),
+        (["c4?solver", "random"], "player 'c4?solver': expected key=value, got 'solver'"),
+        (["c4?", "random"], "player 'c4?': expected key=value, got ''"),
+        (["c4?fpu=0&fpu=1", "random"], "fpu is given twice"),
+        (["c4@9?simulations=9", "random"], "simulations are given twice, 9 before the ?"),
+        (["c4?fpu=zero@9", "random"], "fpu must be zero or parent or a number, got 'zero@9'"),
+        (["c4?gumbel_actions=4&lcb=1", "random"], "lcb does not go with gumbel_actions"),
+        (["random?c_puct=1", "c4"], "random does not search and has no settings"),
+        (["nobody?c_puct=1", "random"], "player 'nobody': expected random, mcts:N"),
+        (["c4?c_puct=1", "--round-robin"], "got 0 (give it without @ and ?"),
+        (["c4", "random", "--device", "gpu"], "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N or auto"),
+        (["mcts:5", "random", "--game", BOARD, "--device", "cuda"], "device cuda: no player has a model"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

@@ -2,7 +2,18 @@
 
 A player is a run folder (its newest checkpoint), a checkpoint folder, a model.onnx file, random, mcts:N (plain Monte
 Carlo tree search with N simulations a move) or uniform:N (search without a network); PATH@N searches with N
-simulations. Games are played as pairs: the same opening from both seats, with the same dice. Score, Elo and their 95 %
+simulations.
+
+A player that searches takes settings of its own after a "?", with "&" between them. Quote them for the shell:
+
+    az-match "runs/a?c_puct=1" "runs/a?c_puct=2&simulations=200"
+    az-match "runs/a@200?solver=false" "mcts:1000?c_puct=1"
+
+The keys are {keys}.
+@N and :N come before the "?" and mean simulations=N: give one of them. With gumbel_actions no Gumbel noise is drawn. A
+player's own settings go before --simulations and --c-puct.
+
+Games are played as pairs: the same opening from both seats, with the same dice. Score, Elo and their 95 %
 intervals are computed from the pairs (the pentanomial model: azpy/ratings.py names the formulas and where they come
 from).
 
@@ -26,11 +37,14 @@ from azpy.cli.common import Parser, not_empty, run_command
 from azpy.cli.progress import Screen
 from azpy.errors import SettingsError
 from azpy.openings import Book, Draw, draw_at_random, draw_from
-from azpy.players import Entrant, Spec, checkpoints_of, load_player, parse_player, settings_of
+from azpy.players import Entrant, Spec, checkpoints_of, load_players, parse_player, settings_of
 from azpy.positions import make_position, refuse_untyped
+from azpy.providers import parse_devices
+from azpy.query import SEARCH_KEYS
 from azpy.ratings import PAIR_SCORES, Rating, Sprt, bradley_terry
 from azpy.settings import Settings
 
+_KEYS = ", ".join(SEARCH_KEYS)
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
 _LIVE_SECONDS, _PLAIN_SECONDS = 0.25, 30.0  # how often the score so far is shown, on a terminal and elsewhere
 _REPEATED = (
@@ -40,7 +54,7 @@ _REPEATED = (
 
 
 def _parser() -> Parser:
-    parser = Parser("az-match", __doc__)
+    parser = Parser("az-match", (__doc__ or "").format(keys=_KEYS))
     add = parser.add_argument
     add("players", nargs="+", type=not_empty, metavar="PLAYER", help="two players, or a run folder (see above)")
     add(
@@ -55,6 +69,11 @@ def _parser() -> Parser:
     )
     add("--simulations", type=int, default=100, help="a move, for players that do not say (default 100)")
     add("--c-puct", type=float, help="weight of the prior of every model (default: match_c_puct of its run)")
+    add(
+        "--device",
+        default="cpu",
+        help="where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, or auto for the best that loads (default cpu)",
+    )
     add("--opening-plies", type=int, help="actions before each pair of games (default: the run's, else 4)")
     add("--openings", choices=("random", "policy"), default="random", help="drawn by chance, or by a model's policy")
     add("--seed", type=int, default=0, help="fixes openings, dice and players (default 0)")
@@ -100,14 +119,16 @@ class _Table:
             raise SettingsError(f"c_puct must be at least 0 and finite, got {given.c_puct}")
         plies = given.opening_plies if given.opening_plies is not None else (run or Settings).match_opening_plies
         start = make_position(self.game)
-        self.entrants = [load_player(spec, start, given.simulations, given.c_puct) for spec in specs]
+        if parse_devices(given.device)[0].kind != "cpu" and all(spec.model is None for spec in specs):
+            raise SettingsError(f"device {given.device}: no player has a model that could run there")
+        self.entrants = load_players(specs, start, given.simulations, given.c_puct, given.device)
+        self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
         self.seed, self.openings = given.seed, given.openings
         draw: Draw = draw_at_random
         if given.openings == "policy":
-            network = next((entrant.network for entrant in self.entrants if entrant.network is not None), None)
-            if network is None:
+            if not self.networks:
                 raise SettingsError("openings by policy need a player with a model: use --openings random")
-            draw = draw_from(network)
+            draw = draw_from(self.networks[0])
         self.book = Book(lambda: make_position(self.game), plies, self.seed, draw)
 
     def distinct(self, pairs: int) -> int:
@@ -124,7 +145,15 @@ class _Table:
     def facts(self, pairs: int) -> dict[str, Any]:
         """What readers of a result of so many pairs need to play it again."""
         facts = {"game": self.game, "opening_plies": self.book.plies, "openings": self.openings, "seed": self.seed}
-        return facts | {"distinct_openings": self.distinct(pairs)}
+        device = self.networks[0].device if self.networks else None
+        return facts | {"device": device, "distinct_openings": self.distinct(pairs)}
+
+    def where(self) -> list[str]:
+        """Lines that say where models run, if that is not plainly the CPU."""
+        network = next(iter(self.networks), None)
+        if network is None or (network.device == "cpu" and not network.notes):
+            return []
+        return [f"models run on: {network.description}", *network.notes]
 
 
 def _one_match(given: argparse.Namespace) -> int:
@@ -136,7 +165,7 @@ def _one_match(given: argparse.Namespace) -> int:
     table = _Table(given, [parse_player(text) for text in given.players], _MATCH_GAMES)
     a, b = table.entrants
     with _Display(given.json) as display:
-        display.line(f"{table.game}: A is {a}, B is {b}")
+        display.line("\n".join([f"{table.game}: A is {a}, B is {b}", *table.where()]))
         pairs, stopped = _play(table, a, b, sprt, display)
     result = MatchResult.of(pairs) if pairs else None
     if given.json:
@@ -249,7 +278,9 @@ def _round_robin(given: argparse.Namespace) -> int:
         raise SettingsError(f"checkpoints must be at least 2, got {given.checkpoints}")
     runs = [text for text in given.players if (Path(text) / "config.toml").is_file()]
     if len(runs) != 1:
-        raise SettingsError(f"a round robin is that of one run folder, got {len(runs)} (others may join: random, ...)")
+        raise SettingsError(
+            f"a round robin is that of one run folder, got {len(runs)} (give it without @ and ?; others may join)"
+        )
     specs: list[Spec] = []
     for text in given.players:
         specs += checkpoints_of(Path(text), given.checkpoints) if text in runs else [parse_player(text)]
@@ -261,7 +292,8 @@ def _round_robin(given: argparse.Namespace) -> int:
     # Neighbours first: whatever has been played when Ctrl-C comes connects the players that have met anybody.
     order = sorted(combinations(range(len(names)), 2), key=lambda pairing: (pairing[1] - pairing[0], pairing))
     with _Display(given.json) as display:
-        display.line(f"{table.game}: {len(names)} players, {len(order)} pairings of {table.games} games")
+        said = f"{table.game}: {len(names)} players, {len(order)} pairings of {table.games} games"
+        display.line("\n".join([said, *table.where()]))
         for number, (i, j) in enumerate(order, start=1):
             prefix = f"[{number}/{len(order)}] {names[i]} against {names[j]}: "
             pairs, stopped = _play(table, table.entrants[i], table.entrants[j], None, display, prefix)

@@ -75,10 +75,10 @@ class Screen:
 
 
 class Display(Screen):
-    """Prints the events of a training run or a collection."""
+    """Prints the events of a training run or a collection; with `quiet` nothing."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, quiet: bool = False) -> None:
+        super().__init__(quiet)
         self._games = 0
         self._strength = list[str]()
         self._advice: str | None = None

@@ -1,0 +1,111 @@
+"""Compares two settings of training: trains both over several seeds for equal evaluations, then plays matches.
+
+    az-compare connect_four "passes=2" "passes=4&batch_size=256" --seeds 5 --total-evaluations 2000000
+
+A and B are settings of az-train as `key=value&key=value`, quoted for the shell; "" is the game's preset as it is. Each
+seed trains A and B, in a run folder each. Then their last networks play paired games from the same openings. The table
+has the score of A for each seed, their mean, and its 95 % interval over the seeds (Student's t).
+
+Evaluations are equal, fitting is not: the table says how many rows both were fitted to. The same command goes on where
+it was stopped; with more --seeds it adds seeds.
+
+Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 interrupted.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from azpy.cli.common import Parser, run_command
+from azpy.cli.progress import Display
+from azpy.comparison import Comparison
+from azpy.errors import SettingsError
+from azpy.query import parse_query
+from azpy.ratings import elo, mean_interval
+from azpy.settings import ABOUT, checked, parse
+
+
+def _parser() -> Parser:
+    parser = Parser("az-compare", __doc__)
+    add = parser.add_argument
+    add("game", metavar="GAME", help="as for az-train")
+    add("a", metavar="A", help="settings of one side")
+    add("b", metavar="B", help="settings of the other side")
+    add("--total-evaluations", type=int, required=True, metavar="N", help="of each training's self-play")
+    add("--seeds", type=int, default=5, help="how many; they are 0, 1, ... (default 5)")
+    add("--common", default="", metavar="SETTINGS", help='settings of both sides, such as "network=4x32&device=cuda"')
+    add("--games", type=int, default=200, help="of each match, an even number (default 200)")
+    add("--simulations", type=int, default=100, help="a move in matches (default 100)")
+    add("--out", metavar="FOLDER", help="where the runs lie (default runs/compare-GAME)")
+    add("--json", action="store_true", help="print the result as JSON, and nothing else")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return run_command("az-compare", _compare, arguments, stopped="stopped. Go on with: {command}")
+
+
+def _compare(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(arguments)
+    if given.seeds < 1:
+        raise SettingsError(f"seeds must be at least 1, got {given.seeds}")
+    a, b, common = (_settings(text) for text in (given.a, given.b, given.common))
+    out = Path(given.out or "runs/compare-" + re.sub(r"\W+", "-", given.game).strip("-"))
+    checked("simulations", given.simulations)
+    comparison = Comparison(out, given.game, given.total_evaluations, common, given.games, given.simulations)
+    pairs = zip(*(asdict(comparison.settings(arm, 0)).items() for arm in (a, b)), strict=True)
+    differ = {name: (one, other) for (name, one), (_, other) in pairs if one != other}
+    if not differ:
+        raise SettingsError(f"A and B are the same settings: {given.a!r} and {given.b!r}")
+    # All of it: a preset may give way to one of the settings.
+    said = f"A and B differ in {', '.join(f'{name}: {one} and {other}' for name, (one, other) in differ.items())}"
+    rows = []
+    with Display(quiet=given.json) as display:
+        display.line(said)
+        for seed in range(given.seeds):
+            rows.append(comparison.run(a, b, seed, display.show))
+            display.line(f"seed {seed}: A scores {rows[-1]['score']:.3f}")
+    summary = _summary(rows)
+    text = json.dumps(summary | {"seeds": rows}) if given.json else "\n".join([said, *_table(rows, summary)])
+    print(text, flush=True)
+    return 0
+
+
+def _settings(text: str) -> dict[str, Any]:
+    try:
+        return parse_query(text, _value) if text else {}
+    except SettingsError as error:
+        raise SettingsError(f"settings {text!r}: {error}") from None
+
+
+def _value(name: str, text: str) -> Any:
+    return parse(name, text) if name in ABOUT else checked(name, text)  # which refuses an unknown name
+
+
+def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The mean score of A over the seeds and its interval; no interval for one seed."""
+    scores = [row["score"] for row in rows]
+    low, high = mean_interval(scores) if len(scores) > 1 else (None, None)
+    return {"n": len(scores), "score": sum(scores) / len(scores), "low": low, "high": high}
+
+
+def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> list[str]:
+    form = "{:>4}  {:>10}  {:>16}  {:>25}  {:>25}".format
+    lines = [form("seed", "score of A", "of this match", "evaluations of A, B", "rows fitted of A, B")]
+    for row in rows:
+        work = ["{:,}, {:,}".format(*row[name]) for name in ("evaluations", "rows_fitted")]
+        lines.append(form(row["seed"], f"{row['score']:.3f}", f"[{row['low']:.3f}, {row['high']:.3f}]", *work))
+    low, high, score, n = summary["low"], summary["high"], summary["score"], summary["n"]
+    if low is None:
+        return [*lines, f"score of A {score:.3f}, n = 1 seed: give more --seeds for an interval over seeds"]
+    interval = f"[{low:.3f}, {high:.3f}], Elo {elo(score):+.0f} [{elo(low):+.0f}, {elo(high):+.0f}]"
+    return [*lines, f"score of A {score:.3f} {interval} (95 % over n = {n} seeds, Student's t)"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

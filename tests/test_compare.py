@@ -1,0 +1,153 @@
+"""az-compare: two settings trained over several seeds, and what goes on after an interruption."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from azpy.cli.compare import main
+from azpy.comparison import Comparison
+from azpy.errors import SettingsError
+from azpy.ratings import mean_interval
+from azpy.runs import RunFolder
+from azpy.settings import Settings
+from test_match import model
+
+COMMAND = ["tic_tac_toe", "passes=1", "passes=2", "--total-evaluations", "1000", "--games", "4", "--simulations", "3"]
+
+
+class FakeTraining:
+    """Leaves what a finished run leaves: a model of the seed, and the rows of metrics that are read."""
+
+    def __init__(self) -> None:
+        self.trained: list[str] = []
+        self.opened = 0
+        self.stop_at = 10**6  # the training that Ctrl-C ends
+
+    def __call__(self, settings: Settings, folder: Path, show: Callable[..., object]) -> None:
+        self.opened += 1
+        if (folder / "checkpoints/000001").exists():  # it is done
+            return
+        if len(self.trained) == self.stop_at:
+            raise KeyboardInterrupt
+        self.trained.append(folder.name)
+        arrays: dict[str, Any] = {"weight": np.zeros(1, np.float32)}
+        onnx = model(settings.seed + int(settings.passes), settings.game)
+        with RunFolder(folder, asdict(settings)) as run:
+            run.write_settings()
+            run.save_checkpoint(1, model=arrays, optimizer=arrays, state={}, onnx=onnx)
+            run.append_metrics({"kind": "iteration", "iteration": 1, "steps": 3, "evaluations": 1010})
+
+
+@pytest.fixture
+def training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeTraining:
+    fake = FakeTraining()
+    monkeypatch.setattr("azpy.comparison.train", fake)
+    monkeypatch.chdir(tmp_path)
+    return fake
+
+
+def test_each_seed_trains_both_sides_and_gives_a_row(
+    training: FakeTraining, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*COMMAND, "--seeds", "2", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert training.trained == ["passes=1-seed0", "passes=2-seed0", "passes=1-seed1", "passes=2-seed1"]
+    scores = [row["score"] for row in report["seeds"]]
+    assert [row["seed"] for row in report["seeds"]] == [0, 1]
+    assert (report["n"], report["score"]) == (2, pytest.approx(np.mean(scores)))
+    assert (report["low"], report["high"]) == pytest.approx(mean_interval(scores))
+    assert report["seeds"][0]["evaluations"] == [1010, 1010]
+    assert report["seeds"][0]["rows_fitted"] == [3 * 256, 3 * 256]
+    assert main([*COMMAND, "--seeds", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "A and B differ in passes: 1.0 and 2.0" in lines
+    assert lines[-1].startswith(f"score of A {report['score']:.3f} [")
+    assert lines[-1].endswith("(95 % over n = 2 seeds, Student's t)")
+
+
+@pytest.mark.parametrize("stop_at", range(4))
+def test_after_an_interruption_the_same_command_does_what_is_missing(
+    stop_at: int, training: FakeTraining, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*COMMAND, "--seeds", "2", "--json", "--out"]
+    assert main([*command, "whole"]) == 0
+    whole = capsys.readouterr().out
+    training.trained, training.stop_at = [], stop_at
+    assert main([*command, "parts"]) == 130
+    assert "Go on with: az-compare tic_tac_toe passes=1 passes=2" in "".join(capsys.readouterr())
+    training.stop_at, training.opened = 10**6, 0
+    assert main([*command, "parts"]) == 0
+    assert capsys.readouterr().out == whole
+    assert len(training.trained) == len(set(training.trained)) == 4
+    assert training.opened == 4 - stop_at // 2 * 2  # seeds whose matches were played are not looked at
+    assert main([*command, "parts"]) == 0
+    assert training.opened == 4 - stop_at // 2 * 2
+
+
+def test_runs_are_shared_and_seeds_are_added(training: FakeTraining) -> None:
+    assert main([*COMMAND, "--seeds", "1"]) == 0
+    assert main([*COMMAND, "--seeds", "2"]) == 0
+    assert training.trained[2:] == ["passes=1-seed1", "passes=2-seed1"]
+
+
+def test_a_folder_with_other_settings_is_refused(training: FakeTraining, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*COMMAND, "--seeds", "1"]) == 0
+    capsys.readouterr()
+    assert main([*COMMAND, "--seeds", "1", "--common", "network=2x16"]) == 2
+    said = capsys.readouterr().err
+    assert "passes=1-seed0 was trained with network 2x32, not 2x16: give another folder as --out" in said
+    assert len(training.trained) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["passes=1", "passes=1"], "A and B are the same settings"),
+        (["passes=1", "pases=2"], "settings 'pases=2': pases: no such setting; did you mean passes?"),
+        (["passes=1", "passes=0"], "settings 'passes=0': passes must be more than 0, got 0"),
+        (["passes=1", "passes"], "settings 'passes': expected key=value, got 'passes'"),
+        (["passes=1", "seed=2"], "seed is given for the whole comparison"),
+        (["", "symmetries=perhaps"], "symmetries must be true or false, got 'perhaps'"),
+        (["", "passes=1", "--seeds", "0"], "seeds must be at least 1, got 0"),
+        (["", "passes=1", "--games", "3"], "games must be an even number, got 3"),
+        (["", "passes=1", "--simulations", "0"], "simulations must be at least 1, got 0"),
+        (["", "passes=1", "--common", "minutes=1"], "minutes is given for the whole comparison"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(
+    arguments: list[str], text: str, training: FakeTraining, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tic_tac_toe", *arguments, "--total-evaluations", "10"]) == 2
+    said = capsys.readouterr()
+    assert text in said.err
+    assert said.err.count("\n") == 1
+    assert not training.trained
+
+
+def test_a_name_of_many_settings_fits_a_folder(tmp_path: Path) -> None:
+    comparison = Comparison(tmp_path, "tic_tac_toe", 10, {})
+    names = [comparison.folder({f"setting_{n}": n for n in range(count)}, 0).name for count in (50, 51)]
+    assert len(set(names)) == 2
+    assert max(map(len, names)) < 200
+    assert comparison.folder({}, 3).name == "preset-seed3"
+    with pytest.raises(SettingsError, match="game is given"):
+        comparison.settings({"game": "hex"}, 0)
+
+
+def test_a_comparison_trains_and_plays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """For real, as small as it can be."""
+    pytest.importorskip("torch")
+    common = "network=1x8&games_per_iteration=8&simulations=4&match_games=2"
+    command = [*COMMAND, "--seeds", "1", "--common", common, "--out", str(tmp_path / "out")]
+    command[4] = "100"
+    assert main(command) == 0
+    assert "give more --seeds" in capsys.readouterr().out
+    rows = json.loads((tmp_path / "out/results.json").read_text())
+    assert min(rows[0]["evaluations"]) >= 100
+    assert rows[0]["rows_fitted"][0] <= rows[0]["rows_fitted"][1]
+    assert (tmp_path / "out/passes=2-seed0/checkpoints").is_dir()
