@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import textwrap
 import tomllib
 from pathlib import Path
@@ -209,6 +210,26 @@ def test_only_commands_print() -> None:
         calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
         printing = [node.lineno for node in calls if isinstance(node.func, ast.Name) and node.func.id == "print"]
         assert not printing, f"{path.name} prints in lines {printing}"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("maturin") is None, reason="needs maturin")
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+@pytest.mark.skipif(not (REPOSITORY / "Cargo.toml").exists(), reason="needs the source tree")
+def test_the_source_package_holds_what_the_readme_points_to_and_nothing_built(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "maturin", "sdist", "--out", str(tmp_path)]
+    subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=True)
+    (archive,) = tmp_path.glob("azpy-*.tar.gz")
+    with tarfile.open(archive) as file:
+        names = {name.partition("/")[2] for name in file.getnames()}
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"\]\(([^):]+)\)", readme)) | set(re.findall(r"benches/\w+\.py", readme))
+    assert len(linked) > 4
+    for folder in ("docs", "examples"):
+        linked |= {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / folder).rglob("*.[mp][dy]")}
+    assert linked - names == set()
+    assert {"azpy_cli/__init__.py", "examples/hexapawn/src/lib.rs", "Makefile"} <= names
+    built = re.compile(r"\.(so|whl|pyc)$|(^|/)(target|dist|runs|__pycache__)/")
+    assert [name for name in names if built.search(name)] == []
 
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
