@@ -35,16 +35,17 @@ from azpy._core import (
     VectorSearch,
     __version__,
     list_games,
-    make_game,
     parse_state,
     wall_turn_name,
 )
 from azpy.evaluator import Evaluator
 from azpy.game import Game
 from azpy.pondering import pondering
+from azpy.positions import make_game
 
 if TYPE_CHECKING:
     from azpy.onnx import OnnxEvaluator
+    from azpy.stored import load_run
     from azpy.torch_evaluator import TorchEvaluator
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "__version__",
     "games",
     "list_games",
+    "load_run",
     "make_game",
     "parse_state",
     "pondering",
@@ -78,7 +80,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The names that need ONNX Runtime or torch are looked up when they are asked for.
+    # The names that need ONNX Runtime, torch or what reads run folders are looked up when they are asked for.
     if name == "OnnxEvaluator":
         from azpy.onnx import OnnxEvaluator
 
@@ -87,6 +89,10 @@ def __getattr__(name: str) -> Any:
         from azpy.torch_evaluator import TorchEvaluator
 
         return TorchEvaluator
+    if name == "load_run":
+        from azpy.stored import load_run
+
+        return load_run
     raise AttributeError(f"module 'azpy' has no attribute {name!r}")
 
 

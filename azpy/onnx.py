@@ -4,7 +4,7 @@ A model, trained by azpy or elsewhere, takes `observations` [B, C, H, W] float32
 and `values` [B] float32 in [-1, 1] for the player to move; it is one file, weights included. Names may be others, the
 policy may be priors, B may be fixed (`azpy/signature.py`). What is loaded is checked before it answers: names, ranks,
 dtypes, the game's shapes, and some warm-up batches. A device that was asked for by name is used or refused, never
-replaced. Knows nothing of torch, search or run folders.
+replaced. Knows nothing of torch or search.
 """
 
 import copy
@@ -18,12 +18,13 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError
+from azpy.errors import DeviceError, MissingPackageError, ModelError, RunError, SettingsError
 from azpy.evaluator import CheckedEvaluator
 from azpy.form import ACTIONS, BYTES, LEGAL, Form, form_of, with_form
 from azpy.gpu import OnGpu, open_driver
 from azpy.half import to_half
 from azpy.machine import MOST_THREADS
+from azpy.positions import make_position
 from azpy.providers import (
     BUCKETS,
     Device,
@@ -35,6 +36,7 @@ from azpy.providers import (
 )
 from azpy.sessions import import_onnxruntime, open_on_cpu, open_on_gpu
 from azpy.signature import Signature, logits_of_priors, read_signature
+from azpy.stored import checkpoint_at, read_model
 
 __all__ = ["OnnxEvaluator", "import_onnxruntime", "network_id"]
 
@@ -55,10 +57,12 @@ class OnnxEvaluator(CheckedEvaluator):
     """Answers batches of observations from an ONNX model on one device.
 
     Args:
-        model: path of the model file, or its bytes.
+        model: path of the model file, of a checkpoint's folder or of a run folder, which stands for its newest
+            checkpoint; or the model's bytes.
         device: "cpu"; "cuda", "cuda:1", "tensorrt" or "tensorrt:1" for a GPU, which is used or refused; or "auto": CUDA
             if it really loads, else the CPU, with the reason in `notes`.
-        game: a `State`, or anything with `num_actions` and `obs_shape`; the model must fit it.
+        game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it;
+            the model must fit it.
         threads: ONNX Runtime's own threads for one batch on the CPU. With 1, several pipelines may share one session.
         precision: "fp32"; on a GPU also "fp16" and "bf16", on CUDA "tf32"; on TensorRT even fp32 lets layers use TF32.
             On CUDA the model is converted in memory (azpy/half.py), which takes the package onnx. Of anything but fp32
@@ -98,10 +102,11 @@ class OnnxEvaluator(CheckedEvaluator):
         ModelError: the model is missing, damaged, of another form, or does not fit the game.
         DeviceError: the device was asked for by name and cannot be used.
         MissingPackageError: onnxruntime is not installed, or one without a GPU in it.
-        SettingsError: no such device, or a precision that it does not have; or a policy of unknown kind.
+        SettingsError: no such device, or a precision that it does not have; or a policy of unknown kind; or no such
+            game.
 
     Example:
-        >>> evaluator = OnnxEvaluator("runs/c4/checkpoints/000010/model.onnx", "cuda")  # doctest: +SKIP
+        >>> evaluator = OnnxEvaluator("runs/c4", "cuda")  # doctest: +SKIP
         >>> logits, values = evaluator.evaluate_batch(observations)  # doctest: +SKIP
         >>> OnnxEvaluator("theirs.onnx", policy="p", value="v", policy_kind="priors")  # doctest: +SKIP
     """
@@ -111,7 +116,7 @@ class OnnxEvaluator(CheckedEvaluator):
         model: str | os.PathLike[str] | bytes,
         device: str = "cpu",
         *,
-        game: _GameShape | None = None,
+        game: _GameShape | str | None = None,
         threads: int = 1,
         precision: str = "fp32",
         buckets: Sequence[int] = BUCKETS,
@@ -134,8 +139,8 @@ class OnnxEvaluator(CheckedEvaluator):
                 raise SettingsError(f'cuda_graph needs device="cuda", got {device!r}')
         if type(self).evaluate_batch is not OnnxEvaluator.evaluate_batch:
             compact = False  # a search would go past it, by evaluate_legal
-        self.name = "model" if isinstance(model, bytes) else os.fspath(model)
-        data = _read(model)
+        shape: _GameShape | None = make_position(game) if isinstance(game, str) else game
+        self.name, data = _read(model)
         self.network_id = network_id(data, precision)
         ort = import_onnxruntime(devices[-1])
         # The CPU looks at every model first: what is wrong with a model is not blamed on a device.
@@ -145,13 +150,13 @@ class OnnxEvaluator(CheckedEvaluator):
         self.obs_shape, self.num_actions = self.signature.obs_shape, self.signature.num_actions
         batch = self.signature.batch
         buckets = buckets if batch is None else (batch,)
-        if game is not None:
-            self._check_fits(game)
+        if shape is not None:
+            self._check_fits(shape)
         cache = default_cache_dir() if cache_dir is None else Path(cache_dir)
         notes: list[str] = []
         for candidate in devices:
             if candidate.kind == "cpu":
-                self._form = form_of(game, self.signature, compact or False)
+                self._form = form_of(shape, self.signature, compact or False)
                 if self._form != Form(self.obs_shape):
                     on_cpu = open_on_cpu(ort, with_form(data, self.signature, self._form), threads, self.name)
                 self._runner: _OnCpu | OnGpu = _OnCpu(on_cpu, self.signature, self._form)
@@ -160,7 +165,7 @@ class OnnxEvaluator(CheckedEvaluator):
                 said = f"CPU, {kind}, {threads} {'thread' if threads == 1 else 'threads'} a batch{rows}"
                 break
             try:
-                graph, self._form = self._for_gpu(data, candidate, precision, game, compact, notes)
+                graph, self._form = self._for_gpu(data, candidate, precision, shape, compact, notes)
                 self._runner = self._open_on(
                     ort, graph, candidate, precision, buckets, cache, cuda_graph=cuda_graph, notes=notes
                 )
@@ -392,10 +397,17 @@ def network_id(model: bytes, precision: str = "fp32") -> int:
     return int.from_bytes(hashlib.blake2b(model, digest_size=8, person=person).digest(), "little") or 1
 
 
-def _read(model: str | os.PathLike[str] | bytes) -> bytes:
+def _read(model: str | os.PathLike[str] | bytes) -> tuple[str, bytes]:
+    """The model's name for people, and its bytes."""
     if isinstance(model, bytes):
-        return model
+        return "model", model
     try:
-        return Path(model).read_bytes()
+        path = Path(model)
+        if path.is_dir():
+            folder = checkpoint_at(path)
+            return str(folder), read_model(folder)
+        return str(path), path.read_bytes()
+    except RunError as error:
+        raise ModelError(f"model {os.fspath(model)} cannot be read: {error}") from error
     except OSError as error:
         raise ModelError(f"model {os.fspath(model)} cannot be read: {error.strerror or error}") from error

@@ -17,13 +17,13 @@ import numpy as np
 
 from azpy import _core
 from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts
-from azpy.errors import RunError, SettingsError
+from azpy.errors import SettingsError
 from azpy.machine import usable_cores
 from azpy.onnx import OnnxEvaluator
 from azpy.positions import Position
 from azpy.query import parse_search, query_text
 from azpy.settings import Settings, match_search
-from azpy.stored import StoredRun, read_model
+from azpy.stored import StoredRun, checkpoint_at, read_model
 
 __all__ = ["Entrant", "Spec", "checkpoints_of", "load_player", "load_players", "parse_player", "settings_of"]
 
@@ -117,9 +117,8 @@ def checkpoints_of(run: Path, most: int | None = None) -> list[Spec]:
     Raises:
         RunError: it is no run folder, or has no checkpoint yet.
     """
+    checkpoint_at(run)  # one at least
     there = StoredRun(run).checkpoints()
-    if not there:
-        raise RunError(f"{run} has no checkpoint yet: az-train saves one after each iteration")
     if most is not None and most < len(there):
         there = [there[int(i)] for i in np.linspace(0, len(there) - 1, most).round()]
     return [Spec("model", model=run / f"checkpoints/{number:06d}/model.onnx", run=run) for number in there]
@@ -232,9 +231,7 @@ def _model(text: str) -> Spec:
         raise SettingsError(f"player {text!r}: expected {_FORMS}, and there is no such file or folder")
     if (path / "config.toml").is_file():
         return checkpoints_of(path)[-1]
-    model = path / "model.onnx" if path.is_dir() else path
-    if not model.is_file():
-        raise RunError(f"{path} is neither a run folder nor a checkpoint: it has no config.toml and no model.onnx")
+    model = checkpoint_at(path) / "model.onnx" if path.is_dir() else path
     around = model.resolve().parent.parent
     run = around.parent if around.name == "checkpoints" and (around.parent / "config.toml").is_file() else None
     return Spec("model", model=model, run=run)

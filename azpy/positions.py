@@ -24,6 +24,7 @@ __all__ = [
     "board_of",
     "is_python_class",
     "is_terminal",
+    "make_game",
     "make_position",
     "name_of",
     "observation_of",
@@ -64,6 +65,35 @@ def make_position(spec: str) -> Position:
         return _core.make_game(spec)
     except ValueError as error:
         raise SettingsError(f"game {spec!r}: {error}") from error
+
+
+def make_game(name: str, **parameters: int | float | str) -> _core.State:
+    """The start of a game.
+
+    Args:
+        name: of a game in Rust, with parameters in it or without, as in "connect_four(width=5, height=4)"; or
+            "module:Class", a game in Python (looked up in the current directory first); or "open_spiel:" and a game of
+            OpenSpiel.
+        parameters: of a game in Rust, in place of those in the name.
+
+    Returns:
+        A `State`; of the last two kinds an `azpy.Game`, which has the names of the games in Python: typed as the
+        first, as nearly all are.
+
+    Raises:
+        ValueError: a game or parameter that does not exist, a board that the game refuses, or a class that cannot be
+            imported or made, or does not derive from `azpy.Game`.
+        MissingPackageError: a game of OpenSpiel where that is not installed.
+
+    Example:
+        >>> make_game("connect_four", width=5).num_actions
+        5
+    """
+    if ":" not in name:
+        return _core.make_game(name, **parameters)
+    if parameters:
+        raise SettingsError(f"game {name!r} takes no parameters beside its name, got {', '.join(parameters)}")
+    return cast(_core.State, make_position(name))
 
 
 def is_python_class(spec: str) -> bool:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from azpy import storage
 from azpy._core import GameRecord, ReplayBuffer
@@ -15,7 +15,31 @@ from azpy.errors import RunError, SettingsError
 from azpy.positions import Position, make_position, refuse_untyped
 from azpy.settings import combine, identity
 
-__all__ = ["StoredRun", "check_rules", "read_model", "read_player"]
+if TYPE_CHECKING:
+    from azpy.onnx import OnnxEvaluator
+
+__all__ = ["StoredRun", "check_rules", "checkpoint_at", "load_run", "read_model", "read_player"]
+
+
+def load_run(path: str | os.PathLike[str], game: str | None = None) -> "StoredRun":
+    """A run folder, to look at its settings and games and to play with its newest network; it may be in use.
+
+    Args:
+        path: the run folder.
+        game: the run's game, needed where that is a Python class: reading the run then imports its module, which runs
+            code.
+
+    Raises:
+        RunError: no run folder, or its config.toml is damaged.
+        SettingsError: `game` is not the run's game.
+
+    Example:
+        >>> import azpy
+        >>> run = azpy.load_run("runs/connect_four")  # doctest: +SKIP
+        >>> azpy.Search(run.evaluator, simulations=400).run(run.start).action  # doctest: +SKIP
+        3
+    """
+    return StoredRun(path, game)
 
 
 class StoredRun:
@@ -61,6 +85,29 @@ class StoredRun:
         how = '--game {0} (in Python game="{0}")'
         refuse_untyped(self.settings.game, self._typed, self.path, "reading the run", how)
         return make_position(self.settings.game)
+
+    @property
+    def iteration(self) -> int:
+        """That of the newest checkpoint.
+
+        Raises:
+            RunError: there is no checkpoint yet.
+        """
+        return int(checkpoint_at(self.path).name)
+
+    @functools.cached_property
+    def evaluator(self) -> "OnnxEvaluator":
+        """The network of the newest checkpoint, on the CPU; made when it is first asked for, and then kept.
+
+        `azpy.OnnxEvaluator(path, device)` makes one for another device.
+
+        Raises:
+            ModelError: there is no checkpoint yet, or it is damaged.
+            MissingPackageError: onnxruntime is not installed.
+        """
+        from azpy.onnx import OnnxEvaluator
+
+        return OnnxEvaluator(self.path, game=self.start)
 
     def iterations(self) -> list[int]:
         """Iterations whose games are sealed, ascending."""
@@ -117,6 +164,22 @@ class StoredRun:
             listed = f"it has {', '.join(map(str, there))}" if there else "it has none"
             raise RunError(f"{self.path} has no checkpoint {iteration}: {listed}")
         return read_model(self.path / f"checkpoints/{iteration:06d}")
+
+
+def checkpoint_at(path: Path) -> Path:
+    """The checkpoint's folder that a path stands for: the newest of a run folder, or the path itself.
+
+    Raises:
+        RunError: a run folder without a checkpoint, or a path that is neither.
+    """
+    if (path / "config.toml").is_file():
+        there = storage.numbered(path / "checkpoints")
+        if not there:
+            raise RunError(f"{path} has no checkpoint yet: az-train saves one after each iteration")
+        return path / f"checkpoints/{there[-1]:06d}"
+    if not (path / "model.onnx").is_file():
+        raise RunError(f"{path} is neither a run folder nor a checkpoint: it has no config.toml and no model.onnx")
+    return path
 
 
 def read_model(folder: Path) -> bytes:

@@ -28,9 +28,10 @@ except ImportError as error:
     raise missing_to_train("torch") from error
 
 from azpy.network import Network, load_arrays, torch_device
+from azpy.positions import is_python_class, make_position
 from azpy.providers import BUCKETS, chunks
 from azpy.runs import read_checkpoint
-from azpy.stored import StoredRun
+from azpy.stored import StoredRun, checkpoint_at
 
 __all__ = ["TorchEvaluator"]
 
@@ -67,12 +68,14 @@ class TorchEvaluator(CheckedEvaluator):
 
     Args:
         network: a module that maps observations [B, C, H, W] to (logits [B, A], values [B] or [B, 1]), with values in
-            [-1, 1] for the player to move; or the path of a checkpoint in its run folder.
+            [-1, 1] for the player to move; or the path of a run folder, which stands for its newest checkpoint, or of
+            a checkpoint in its run folder.
         device: "cpu", "cuda" or "cuda:1"; used or refused.
         precision: "fp32", "bf16", or on a GPU "fp16": of weights and arithmetic, answers are float32. Of anything but
             fp32, look at what it changes before you trust it.
-        game: a `State`, or anything with `num_actions` and `obs_shape`; the network must fit it. Needed where the
-            module has no `num_actions` and `obs_shape` of its own.
+        game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it;
+            the network must fit it. Needed where the module has no `num_actions` and `obs_shape` of its own, and of a
+            run whose game is a Python class.
         channels_last: keep planes and weights in torch's channels-last format, the faster one for convolutions.
         buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts.
         cuda_graph: on a GPU, record each bucket's kernels once and replay them, so that Python launches one thing a
@@ -93,7 +96,8 @@ class TorchEvaluator(CheckedEvaluator):
         ModelError: a module that does not fit the game, answers in another form, or cannot be recorded.
         DeviceError: torch cannot use the device, or it has no room.
         RunError: a checkpoint that is damaged, or in no run folder.
-        SettingsError: no such device, or a precision that it does not have.
+        SettingsError: no such device, or a precision that it does not have; or no such game, or a run's Python class
+            that `game` does not name.
 
     Example:
         >>> import azpy
@@ -111,7 +115,7 @@ class TorchEvaluator(CheckedEvaluator):
         device: str = "cpu",
         *,
         precision: str = "fp32",
-        game: _GameShape | None = None,
+        game: _GameShape | str | None = None,
         channels_last: bool = True,
         buckets: Sequence[int] = BUCKETS,
         cuda_graph: bool = True,
@@ -124,13 +128,14 @@ class TorchEvaluator(CheckedEvaluator):
         if precision == "fp16" and target.type == "cpu":
             # 5x64 at batch 64, a core with AVX512-BF16: fp32 5,300 positions/s, bf16 8,500, fp16 590 (November 2026).
             raise SettingsError('torch has no fast fp16 on the CPU: use precision="bf16" or "fp32"')
+        shape: _GameShape | None = make_position(game) if isinstance(game, str) else game
         if isinstance(network, nn.Module):
             self.name, module = type(network).__name__, network
         else:
-            self.name, module = os.fspath(network), _load_checkpoint(Path(network))
-        self.obs_shape, self.num_actions = _shapes(module, game)
-        if game is not None:
-            self._check_fits(game)
+            self.name, module = os.fspath(network), _load_checkpoint(Path(network), shape)
+        self.obs_shape, self.num_actions = _shapes(module, shape)
+        if shape is not None:
+            self._check_fits(shape)
         self.network_id = _hash(module)
         placed = _place(module, target, _DTYPES[precision], channels_last, device)
         self.device = str(target)
@@ -435,11 +440,13 @@ def _hash(module: nn.Module) -> int:
     return int.from_bytes(digest.digest(), "little") or 1
 
 
-def _load_checkpoint(path: Path) -> Network:
-    """The network of a checkpoint, whose shape the run's config.toml tells."""
+def _load_checkpoint(path: Path, game: Any) -> Network:
+    """The network of a checkpoint, whose shape the run's config.toml and the game tell."""
     if not path.is_dir():
-        raise ModelError(f"{path} is no checkpoint folder, such as runs/connect_four/checkpoints/000010")
-    run = StoredRun(path.resolve().parent.parent)
-    network = Network.of(run.start, run.settings.network)
-    load_arrays(network, read_checkpoint(path).model)
+        raise ModelError(f"{path} is no run folder or checkpoint folder, such as runs/connect_four")
+    folder = checkpoint_at(path)
+    run = StoredRun(folder.resolve().parent.parent)
+    start = game if game is not None and is_python_class(run.settings.game) else run.start
+    network = Network.of(start, run.settings.network)
+    load_arrays(network, read_checkpoint(folder).model)
     return network

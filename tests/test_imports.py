@@ -168,7 +168,7 @@ FORBIDDEN: dict[str, set[str]] = {
     "network": {"onnxruntime", *SHOWING, *ABOVE, "azpy.onnx", "azpy.runs", "azpy.arena"},
     "learner": {*NETWORKS - {"torch"}, *SHOWING, *ABOVE, "azpy.onnx", "azpy.runs", "azpy.arena"},
     "selfplay": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.storage", "azpy.arena"},
-    "stored": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.onnx", "azpy.arena"},
+    "stored": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "exports": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.onnx", "azpy.arena"},
     "repeat": {*NETWORKS, *SHOWING, *ABOVE, "azpy.runs", "azpy.arena"},
     "collector": {*NETWORKS, *SHOWING, *ABOVE, "azpy.learner", "azpy.network", "azpy.arena"},

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 import azpy
-from azpy.errors import AzpyError, ModelError, SettingsError
+from azpy.errors import AzpyError, ModelError, RunError, SettingsError
 from azpy.onnx import OnnxEvaluator
+from azpy.runs import RunFolder
 from azpy.signature import logits_of_priors
 
 
@@ -268,6 +269,61 @@ def test_a_missing_model_is_refused_by_name(tmp_path: Path) -> None:
         OnnxEvaluator(tmp_path)
     assert issubclass(ModelError, ValueError)
     assert issubclass(ModelError, AzpyError)
+
+
+def run_of(path: Path, *iterations: int) -> Path:
+    """A run folder of tic_tac_toe; each iteration's model has that weight."""
+    with RunFolder(path, {"game": "tic_tac_toe"}) as folder:
+        for iteration in iterations:
+            model = make_model(shape=("batch", *TIC_TAC_TOE.obs_shape), weight=iteration)
+            folder.save_checkpoint(iteration, model={}, optimizer={}, state={}, onnx=model)
+    return path
+
+
+TIC_TAC_TOE = azpy.make_game("tic_tac_toe")
+
+
+def test_a_run_folder_stands_for_its_newest_checkpoint(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", 1, 12)
+    first, newest = (run / f"checkpoints/{iteration:06d}" for iteration in (1, 12))
+    evaluator = OnnxEvaluator(run, game="tic_tac_toe")
+    assert evaluator.network_id == OnnxEvaluator(newest).network_id == OnnxEvaluator(newest / "model.onnx").network_id
+    assert evaluator.network_id != OnnxEvaluator(first).network_id
+    assert repr(str(newest)) in repr(evaluator)
+    with pytest.raises(ModelError, match="does not fit the game"):
+        OnnxEvaluator(run, game="connect_four(width=5)")
+    with pytest.raises(SettingsError, match="unknown game"):
+        OnnxEvaluator(run, game="chequers")
+    (newest / "model.onnx").write_bytes(b"damaged")
+    with pytest.raises(ModelError, match=r"cannot be read: .*000012 is damaged: model\.onnx differs"):
+        OnnxEvaluator(run)
+    with pytest.raises(ModelError, match=r"cannot be read: .* has no checkpoint yet"):
+        OnnxEvaluator(run_of(tmp_path / "new"))
+
+
+def test_a_run_is_loaded_in_one_call(tmp_path: Path) -> None:
+    run = azpy.load_run(run_of(tmp_path / "run", 1, 12))
+    assert (run.path, run.iteration, run.settings.game) == (tmp_path / "run", 12, "tic_tac_toe")
+    assert run.start.to_text() == TIC_TAC_TOE.to_text()
+    assert run.evaluator is run.evaluator
+    assert run.evaluator.network_id == OnnxEvaluator(tmp_path / "run").network_id
+    assert azpy.Search(run.evaluator, simulations=10).run(run.start).visits.sum() == 10
+    with pytest.raises(RunError, match="is no run folder: it has no config"):
+        azpy.load_run(tmp_path)
+    with pytest.raises(RunError, match="has no checkpoint yet"):
+        azpy.load_run(run_of(tmp_path / "new")).iteration  # noqa: B018
+
+
+def test_loading_a_run_loads_onnx_runtime_when_its_evaluator_is_asked_for(tmp_path: Path) -> None:
+    script = (
+        "import sys, azpy\n"
+        f"run = azpy.load_run({str(run_of(tmp_path / 'run', 1))!r})\n"
+        "print(run.start.turn, run.iteration, 'onnxruntime' in sys.modules)\n"
+        "run.evaluator\n"
+        "print('onnxruntime' in sys.modules, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "0 1 False\nTrue False\n"
 
 
 @pytest.mark.parametrize("device", ["CPU", "", "gpu", "cpu:1", "cuda:", "cuda:-1", "cuda:one"])

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,6 +121,20 @@ def test_what_is_no_game_is_refused_in_one_line(spec: str, text: str) -> None:
         make_position(spec)
     assert text in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_every_kind_of_game_is_made_by_one_function(heap: str) -> None:
+    assert azpy.make_game("connect_four", width=5, height=4).obs_shape[1:] == (4, 5)
+    assert azpy.make_game("connect_four(width=5)").num_actions == 5
+    made: Any = azpy.make_game(heap)
+    assert isinstance(made, azpy.Game)
+    assert made.turn() == 0
+    with pytest.raises(SettingsError, match="takes no parameters beside its name, got heap"):
+        azpy.make_game(heap, heap=3)
+    with pytest.raises(ValueError, match="derives from azpy"):
+        azpy.make_game("heap_game:Quacks")
+    pytest.importorskip("pyspiel")
+    assert azpy.make_game("open_spiel:tic_tac_toe").num_actions == 9
 
 
 @pytest.mark.usefixtures("heap")

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from azpy.onnx import OnnxEvaluator
 from azpy.providers import BUCKETS
 from azpy.runs import RunFolder
 from azpy.torch_evaluator import TorchEvaluator, _Lane, _OnGpu, _Placed
+from test_positions import HEAP
 
 GAME = azpy.make_game("connect_four")
 
@@ -475,13 +477,31 @@ def test_a_checkpoint_is_loaded_by_its_folder(tmp_path: Path) -> None:
     )
     assert evaluator.network_id == TorchEvaluator(module).network_id
     assert str(folder) in repr(evaluator)
+    for game in (None, "connect_four"):
+        assert TorchEvaluator(tmp_path / "run", game=game).network_id == evaluator.network_id
+
+
+def test_a_run_of_a_python_class_is_loaded_with_that_class_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "heap_game.py").write_text(HEAP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "heap_game", raising=False)
+    module = Network((1, 1, 1), 2, "1x8")
+    with RunFolder("run", {"game": "heap_game:Heap", "network": module.spec}) as run:
+        run.save_checkpoint(1, model=to_arrays(module), optimizer={}, state={}, onnx=to_onnx(module))
+    with pytest.raises(SettingsError, match="would import module heap_game"):
+        TorchEvaluator("run")
+    assert "heap_game" not in sys.modules
+    assert TorchEvaluator("run", game="heap_game:Heap").num_actions == 2
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="is no checkpoint folder"):
+    with pytest.raises(ModelError, match="is no run folder or checkpoint folder"):
         TorchEvaluator(tmp_path / "nowhere")
     (tmp_path / "a/b").mkdir(parents=True)
-    with pytest.raises(RunError, match="is no run folder"):
+    with pytest.raises(RunError, match="is neither a run folder nor a checkpoint"):
         TorchEvaluator(tmp_path / "a/b")
     folder = checkpoint(tmp_path / "run", network())
     manifest = json.loads((folder / "manifest.json").read_text())

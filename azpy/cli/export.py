@@ -82,7 +82,7 @@ def _export(arguments: Sequence[str]) -> int:
         if options.sgf is not None:
             said(f"{exports.to_sgf(options.sgf, run.start, games, str(run.path)):,} games in {options.sgf}")
     if wants_model:
-        iteration = _newest(run) if options.checkpoint is None else options.checkpoint
+        iteration = run.iteration if options.checkpoint is None else options.checkpoint
         model = run.model(iteration)
         if options.onnx is not None:
             _write(options.onnx, model)
@@ -147,13 +147,6 @@ def _games(run: StoredRun, chosen: str | None) -> exports.Games:
     games = list(run.games(iterations))
     check_rules(run.start, (record for _, record in games))
     return games
-
-
-def _newest(run: StoredRun) -> int:
-    checkpoints = run.checkpoints()
-    if not checkpoints:
-        raise RunError(f"{run.path} has no checkpoint yet")
-    return checkpoints[-1]
 
 
 if __name__ == "__main__":
