@@ -160,12 +160,13 @@ def test_matches_are_played_with_their_own_settings(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("azpy.trainer.SearchPlayer", Noted)
     settings = {"c_puct": 1.0, "fpu": "zero", "match_c_puct": 3.0, "match_fpu": 0.5, "match_lcb": 0.0}
     run(tmp_path, iterations=1, simulations=9, match_solver=False, **settings)
-    assert asked == [{"simulations": 100, "c_puct": 3.0, "fpu": 0.5, "lcb": None, "solver": False}]
+    # The newest network and the untrained one.
+    assert asked == [{"simulations": 100, "c_puct": 3.0, "fpu": 0.5, "lcb": None, "solver": False}] * 2
     run(tmp_path / "more", iterations=1, simulations=9, match_simulations=21)
     run(tmp_path / "own", iterations=1, simulations=130)
-    assert [each["simulations"] for each in asked[1:]] == [21, 130]
+    assert [each["simulations"] for each in asked[2:]] == [21, 21, 130, 130]
     rows = [json.loads(line) for line in (tmp_path / "more/metrics.jsonl").read_text().splitlines()]
-    assert [row["simulations"] for row in rows if row["kind"] == "match"] == [21, 21, 21]
+    assert [row["simulations"] for row in rows if row["kind"] == "match"] == [21] * 4
 
 
 def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:
