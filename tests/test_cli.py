@@ -61,7 +61,7 @@ def test_a_small_run_prints_what_a_user_needs(tmp_path: Path) -> None:
         assert text in done.stdout
     assert re.sub(r"(az-replay \S+) \d+", r"\1 N", done.stdout).splitlines()[-5:] == [
         "report: runs/tic_tac_toe/report.html",
-        "to train longer: az-train --config runs/tic_tac_toe/config.toml --out runs/tic_tac_toe --iterations=4",
+        "to train longer: az-train tic_tac_toe --out runs/tic_tac_toe --iterations=4",
         "to look at a game: az-replay runs/tic_tac_toe N",
         "to play a match: az-match runs/tic_tac_toe mcts:1000",
         "to export the model: az-export runs/tic_tac_toe --onnx tic_tac_toe.onnx",
@@ -313,7 +313,7 @@ def test_every_command_says_its_version_and_loads_no_network_library(
         ("export", ["", "--npz", "x"], "RUN: an empty text, expected a name"),
         ("bench", ["speed"], "WHAT must be one of "),
         ("bench", ["search", "--seconds", "soon"], "--seconds must be a number, got 'soon'"),
-        ("bench", ["search", "--json", "."], "cannot write --json .: Is a directory"),
+        ("bench", ["search", "--json", "."], ". is a folder, expected the name of a file to write"),
         ("check_game", ["tic_tac_toe", "--seed", "-1"], "seed must be at least 0 and less than 2**63, got -1"),
         ("check_game", ["tic_tac_toe", "--seed", str(10**30)], "seed must be at least 0 and less than 2**63, got 1000"),
         ("doctor", ["--json=3"], "--json takes no value, got '3'"),

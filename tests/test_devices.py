@@ -264,7 +264,9 @@ def test_a_run_plays_on_every_device_and_matches_on_the_first(tmp_path: Path, op
         events = list(trainer.run())
     assert isinstance(events[0], Started)
     assert "and likewise on cuda:1" in events[0].evaluator
-    assert [device for device, _ in opened] == ["cuda:0", "cuda:1"] * 3 + ["cuda:0"]
+    assert [device for device, _ in opened] == ["cuda:0", "cuda:1"] * 3 + [
+        "cuda:0"
+    ] * 2  # the last: the untrained network
     assert all(evaluator.asked > 0 for _, evaluator in opened[:4])  # those of the last network play no games
     assert opened[5][1].asked == 0
 
