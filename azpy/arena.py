@@ -35,6 +35,7 @@ __all__ = [
 _SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
 _MAX_SIMULATIONS = 2**32 - 1
 _FIRST_PAIRS = 4  # of a match that may run out of time
+_SAFETY = 0.7  # of the time that is left, for the next group: what is cut off is lost
 
 
 class Player(Protocol):
@@ -250,7 +251,8 @@ def play_match_in(
     """Plays a match that may run out of time.
 
     Where the time has an end, groups of pairs follow each other, and the time that one group took says how large the
-    next one can be. A group that time cuts off does not count at all, so that short games are not preferred.
+    next one can be. A group that time cuts off does not count at all: to count its finished games would prefer short
+    games. What is left of this is small: a group of long games is cut off more often.
 
     Args:
         seconds_left: the time that the match still has; 0 or less ends it, infinity is no limit. Asked before every
@@ -289,7 +291,7 @@ def play_match_in(
             break
         pairs += played
         if math.isfinite(left := seconds_left()):
-            group = min(len(pairs), int(left * group / max(begin - left, 1e-9)))
+            group = min(len(pairs), int(_SAFETY * left * group / max(begin - left, 1e-9)))
     return MatchResult.of(pairs) if pairs else None
 
 

@@ -143,11 +143,15 @@ class Budget:
         """How long a match may go on that began when `elapsed` was `begin`; 0 or less ends it.
 
         The last match ends with the run, but has the time that was kept free for it where the run is late. A match on
-        the way has a tenth of the run at most.
+        the way has a tenth of the run at most, and leaves the last match its time.
         """
-        until = begin + _LAST_SHARE * self._seconds
+        if not math.isfinite(self._seconds):
+            return math.inf
+        final = self._final_match_seconds()
         if last:
-            until = max(self._seconds, begin + self._final_match_seconds())
+            until = max(self._seconds, begin + final)
+        else:
+            until = min(begin + _LAST_SHARE * self._seconds, self._seconds - final)
         return until - self.elapsed()
 
     def note_iteration(
@@ -180,7 +184,9 @@ class Budget:
         return self._measured["export_seconds"] + self._final_match_seconds()
 
     def _final_match_seconds(self) -> float:
-        return self._seconds_of_match(self.final_match_games()) if math.isfinite(self._seconds) else 0.0
+        if not math.isfinite(self._seconds):
+            return 0.0
+        return min(_LAST_SHARE * self._seconds, self._seconds_of_match(self.final_match_games()))
 
     def _seconds_of_match(self, games: int) -> float:
         """As it was measured; before that, a guess."""

@@ -151,6 +151,8 @@ class Learner:
             symmetries: whether each row gets a symmetry of the game at random.
             surprise_weight: share of the rows drawn by how much search surprised the network, see `ReplayBuffer`.
             schedule: factor of the learning rate, given the share of these steps that is done.
+
+        While it goes on, torch has fewer threads for the thread that calls it: end it, or close it, in the same thread.
         """
         with _Parts(self.network, self._parts_of(batch_size)) as parts:
             for index in range(steps):
@@ -242,18 +244,19 @@ class _Parts:
         self._networks = [network, *(_sharing_weights(network) for _ in range(count - 1))]
         self._threads = torch.get_num_threads()
         self._others: ThreadPoolExecutor | None = None
-        if count > 1:  # torch counts its threads for each thread that calls it
-            each = self._threads // count
-            torch.set_num_threads(each)
+        if count > 1:
+            each = self._threads // count  # torch keeps this number for each thread that calls it
             self._others = ThreadPoolExecutor(count - 1, "azpy-fit", torch.set_num_threads, (each,))
 
     def __enter__(self) -> Self:
+        if self._others is not None:
+            torch.set_num_threads(self._threads // len(self._networks))
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._others is not None:
-            self._others.shutdown()
             torch.set_num_threads(self._threads)
+            self._others.shutdown()
 
     def gradient(self, batch: Sequence[Tensor]) -> Losses:
         """Sets the gradients of the network to those of the mean loss over a batch; returns the losses.

@@ -187,14 +187,10 @@ class Trainer:
             tuple(notices),
             f"{on_devices(lineup.evaluators)}{lineup.to_come}, and is trained on {self._learner.device}",
         )
-        over = self._budget.is_over(self._iteration)
-        if self._iteration and (over or self._budget.match_is_due(self._iteration)):
-            yield from self._match(over)  # what an interruption cut short
-        while not over:
+        yield from self._match_if_due()  # what an interruption cut short
+        while not self._budget.is_over(self._iteration):  # a match on the way may have taken the rest of the time
             yield from self._iterate(self._iteration + 1)
-            over = self._budget.is_over(self._iteration)
-            if over or self._budget.match_is_due(self._iteration):
-                yield from self._match(over)
+            yield from self._match_if_due()
         self._under_way = False
         games = self._run.games_hash() if self._settings.deterministic else None
         weights = self._run.weights_hash(self._iteration) if self._settings.deterministic else None
@@ -364,6 +360,11 @@ class Trainer:
         self._note(row | {"seconds": self._budget.elapsed()})
         if said:
             yield Built(building.iteration, building.seconds, problem)
+
+    def _match_if_due(self) -> Iterator[Event]:
+        over = self._budget.is_over(self._iteration)
+        if self._iteration and (over or self._budget.match_is_due(self._iteration)):
+            yield from self._match(over)
 
     def _match(self, last: bool) -> Iterator[Event]:
         """The newest model against each opponent it has not met yet, on the same openings every time."""

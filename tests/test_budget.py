@@ -94,7 +94,7 @@ def test_matches_end_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     budget = Budget(settings(minutes=10.0, iterations=None, final_match_games=20), opponents=3)
     clock.now += 500
     begin = budget.elapsed()
-    assert budget.match_seconds(begin, last=False) == pytest.approx(60)
+    assert budget.match_seconds(begin, last=False) == pytest.approx(40)  # the last match has 60 s
     assert budget.match_seconds(begin, last=True) == pytest.approx(100)
     clock.now += 90
     assert budget.match_seconds(begin, last=True) == pytest.approx(10)
@@ -102,8 +102,21 @@ def test_matches_end_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert budget.match_seconds(late, last=True) == pytest.approx(60)
     clock.now += 61
     assert budget.match_seconds(late, last=True) < 0
+    clock.now = 1000 + 330
+    assert budget.match_seconds(300.0, last=False) == pytest.approx(30)  # of a tenth of the run
     endless = Budget(settings(iterations=3), opponents=3)
     assert endless.match_seconds(0.0, last=False) == endless.match_seconds(0.0, last=True) == float("inf")
+
+
+def test_games_that_take_long_leave_time_to_train(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    budget = Budget(settings(minutes=10.0, iterations=None), opponents=4)
+    clock.now += 300
+    budget.note_iteration(seconds=300.0, fit_seconds=1.0, positions=100, games=1)  # a match would take hours
+    assert not budget.is_over(1)
+    assert budget.match_seconds(500.0, last=True) == pytest.approx(300)
+    clock.now += 290
+    assert budget.match_seconds(590.0, last=True) == pytest.approx(60)  # a tenth of the run, and no more
 
 
 def test_matches_on_the_way_take_no_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:

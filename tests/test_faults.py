@@ -110,6 +110,14 @@ def test_a_stop_iteration_is_not_the_end_of_the_games(fails: str) -> None:
         assert caught.value.__cause__.args == ("on purpose",)
 
 
+@pytest.mark.parametrize("search", [azpy.Search, lambda evaluator: azpy.VectorSearch([Countdown(12)], evaluator)])
+def test_a_stop_iteration_is_not_the_end_of_what_searches_one_state_after_another(search: Any) -> None:
+    searching = search(FailsAt(3, 1, StopIteration("on purpose")))
+    argument = Countdown(12) if isinstance(searching, azpy.Search) else 10
+    with pytest.raises(RuntimeError, match="the evaluator or the game raised StopIteration"):
+        list(map(searching.run, [argument] * 3))
+
+
 def test_sys_exit_in_an_evaluator_ends_the_program() -> None:
     program = """
         import sys, azpy

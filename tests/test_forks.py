@@ -176,3 +176,21 @@ def test_a_fork_ends_with_what_its_parent_had_going() -> None:
     """)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{[3] * 20}\n", "")
+
+
+EARLY = """
+import os, sys
+import azpy
+
+for _ in range(40):
+    games = azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=16, pipelines=16, threads=1, simulations=5)
+    child = os.fork()  # while threads begin
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    games.close()
+"""
+
+
+def test_a_fork_right_after_self_play_began_ends() -> None:
+    subprocess.run([sys.executable, "-c", EARLY], check=True, timeout=3 * PATIENCE)

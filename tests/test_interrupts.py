@@ -261,6 +261,40 @@ def test_ctrl_c_ends_a_wait_for_an_evaluator_that_never_returns(what: str, how: 
     assert "azpy: Ctrl-C ended the wait for self-play or a batched search to stop; threads still in " in errors
 
 
+RAISES_AT_EXIT = """
+import atexit, signal, sys, threading, time
+import azpy
+import numpy as np
+
+asked, may_end = threading.Event(), threading.Event()
+
+class Waits:
+    def evaluate_batch(self, observations):
+        asked.set()
+        may_end.wait()
+        time.sleep(0.5)  # after a wait that the exception ended
+        print("returned", flush=True)
+        return np.zeros((len(observations), 9), np.float32), np.zeros(len(observations), np.float32)
+
+def raises(*_):
+    may_end.set()
+    sys.exit(1)
+
+signal.signal(signal.SIGALRM, raises)
+games = azpy.SelfPlay("tic_tac_toe", Waits(), slots=4, pipelines=1, simulations=5)
+asked.wait()
+atexit.register(signal.setitimer, signal.ITIMER_REAL, 0.1)  # called before azpy waits for its threads
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGALRM")
+def test_an_exit_waits_for_evaluators_though_a_signal_handler_raises() -> None:
+    done = subprocess.run([sys.executable, "-c", RAISES_AT_EXIT], capture_output=True, text=True, timeout=60)
+    assert "returned" in done.stdout
+    assert done.returncode >= 0, done.stderr  # no crash
+    assert "SystemExit" in done.stderr
+
+
 STARVED = """
 import os, resource, sys
 import azpy

@@ -10,7 +10,7 @@ use azpy_core::tree::Tree;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::errors::{CoreError, GameError, caught, search_error};
+use crate::errors::{CoreError, GameError, caught, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{AnyState, BatchSettings, Fault, Hosted, Typed, downcast};
 use crate::settings::Whole;
@@ -171,7 +171,7 @@ impl<G: Hosted> AnyBatch for Batch<G> {
                 search.reset(search.root().renewed());
             }
         }
-        failed.and(outcome)
+        failed.and(outcome).map_err(|error| no_stop_iteration(py, error))
     }
 
     fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()> {

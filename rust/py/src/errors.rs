@@ -35,8 +35,8 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
-/// An error as it may leave a `__next__` or enter a future: there a `StopIteration` would be taken for the end, or be
-/// refused. Generators do the same (PEP 479).
+/// An error of an evaluator or a game as it may leave azpy. A `StopIteration` would be taken for the end of whatever is
+/// being iterated, and a future refuses it. Generators do the same (PEP 479).
 pub(crate) fn no_stop_iteration(py: Python<'_>, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyStopIteration>(py) {
         return error;

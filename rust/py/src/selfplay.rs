@@ -323,6 +323,7 @@ impl SelfPlay {
         let settings = SelfPlaySettings { config, layout, networks, cache: settings::cache(cache_positions), threads };
         let playing: Arc<dyn AnySelfPlay> = Arc::from(py.detach(|| start.selfplay(settings))?);
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
+        threads::wait_until_attached(py);
         Ok(Self { live: Mutex::new(Some(playing)), pipelines, turns, process: Process::current() })
     }
 

@@ -29,7 +29,7 @@ use crate::hosted::{AnyState, Fault, Hosted};
 use crate::result::{SearchResult, Session};
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::any_state;
-use crate::threads::{Stop, attached_once, stop_at_exit, wait};
+use crate::threads::{Stop, attached_once, stop_at_exit, wait, wait_until_attached};
 
 /// Requests whose times the percentiles are of: the last so many.
 const TIMES_KEPT: usize = 4096;
@@ -468,6 +468,7 @@ impl BatchedSearch {
         // interpreter in hand.
         let evaluator = AnyEvaluator::new(self.evaluator.bind(py))?;
         let server = state.serve(settings, evaluator)?;
+        wait_until_attached(py);
         let earlier = {
             let mut live = self.live();
             if live.server.is_none() && !live.closed {

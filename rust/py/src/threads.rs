@@ -30,12 +30,16 @@ static OPEN: Mutex<Open> = Mutex::new(Open { process: None, all: Vec::new() });
 /// Threads there are, those of dropped owners included.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
+/// Those that have not met the interpreter yet.
+static NEW: AtomicUsize = AtomicUsize::new(0);
+
 /// What there is in this process: what the one that was forked had going goes on there alone.
 fn opened() -> MutexGuard<'static, Open> {
     let mut opened = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if opened.process.is_none_or(|process| !process.is_current()) {
         *opened = Open { process: Some(Process::current()), all: Vec::new() };
         THREADS.store(0, Ordering::SeqCst);
+        NEW.store(0, Ordering::SeqCst);
     }
     opened
 }
@@ -64,14 +68,44 @@ impl Drop for Counted {
     }
 }
 
+/// A thread that has not met the interpreter yet, or never does as it could not be made.
+struct New;
+
+impl New {
+    fn new() -> Self {
+        NEW.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for New {
+    fn drop(&mut self) {
+        NEW.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// To run a thread's whole life: it meets the interpreter once, not once a batch. It is counted from here on: where the
 /// interpreter ended before it has begun, there would be nothing to meet.
 pub(crate) fn attached_once() -> Inside {
     let counted = Counted::new();
+    let new = New::new();
     Box::new(move |body| {
-        Python::attach(|py| py.detach(body));
+        Python::attach(|py| {
+            drop(new);
+            py.detach(body);
+        });
         drop(counted);
     })
+}
+
+/// Waits until all threads have met the interpreter. A thread that meets it holds a lock of CPython without the GIL, and
+/// a fork in that moment would wait for this lock for ever.
+pub(crate) fn wait_until_attached(py: Python<'_>) {
+    py.detach(|| {
+        while NEW.load(Ordering::SeqCst) > 0 {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    });
 }
 
 /// Repeats `step`, without the GIL, until it gives something; looks for Ctrl-C in between.
@@ -86,25 +120,24 @@ pub(crate) fn wait<T: Send>(py: Python<'_>, mut step: impl FnMut() -> PyResult<O
 
 /// Stops all that goes on in the background; called as the interpreter exits. Waits for evaluators and games that have not
 /// returned, for a minute at most. Ctrl-C ends the wait, and the process: a thread that came back to an interpreter that is
-/// half gone would crash.
+/// half gone would crash. What another signal handler raises is raised after the wait.
 #[pyfunction]
 pub(crate) fn close_all(py: Python<'_>) -> PyResult<()> {
     let all = std::mem::take(&mut opened().all);
     let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
     py.detach(|| all.iter().for_each(|open| open.stop()));
     let until = Instant::now() + Duration::from_secs(60);
-    let ended = wait(py, || {
-        let over = THREADS.load(Ordering::SeqCst) == 0 || Instant::now() >= until;
-        if !over {
-            std::thread::sleep(Duration::from_millis(1));
+    let mut raised = None;
+    while THREADS.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+        py.detach(|| std::thread::sleep(Duration::from_millis(1)));
+        match py.check_signals() {
+            Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => return end_by_ctrl_c(py),
+            Err(error) => raised = raised.or(Some(error)),
+            Ok(()) => {}
         }
-        Ok(over.then_some(()))
-    });
-    py.detach(|| drop(all));
-    match ended {
-        Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => end_by_ctrl_c(py),
-        ended => ended,
     }
+    py.detach(|| drop(all));
+    raised.map_or(Ok(()), Err)
 }
 
 /// Ends this process as Ctrl-C ends a program that does not look for it.
