@@ -31,6 +31,7 @@ __all__ = [
     "SealedGames",
     "append",
     "disk_errors",
+    "is_stdout",
     "lock_folder",
     "numbered",
     "output",
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 INT8_MODEL = "model.int8.onnx"  # in a checkpoint, where the int8 twin of its model was what played
+_STDOUT = 1  # the descriptor
 TEMPORARY = ".tmp-"  # how the name of an unfinished file or folder begins
 _MAGIC = b"azpyjrn2"
 _FRAME = struct.Struct("<III")  # length of the payload, crc32 of those four bytes, crc32 of the payload
@@ -124,12 +126,28 @@ def write_atomically(path: Path, data: bytes) -> None:
         write_synced(temporary, data)
 
 
+def is_stdout(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is of the file, pipe or device that standard output goes to."""
+    try:
+        return os.path.samestat(Path(path).stat(), os.fstat(_STDOUT))
+    except (OSError, ValueError):  # no such file yet, or no standard output
+        return False
+
+
+class _Stream(io.FileIO):
+    """A file without positions: where standard output appends to a file, going back in it is not possible."""
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation("tell")
+
+
 @contextmanager
 def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to fill at a path that a user chose.
 
     A regular file, and one that is not there yet, is all new or as it was before; at a link, that holds for the file
-    that the link points to. Whatever else is there, such as a device or a pipe, is written into.
+    that the link points to. A file that is replaced keeps its mode. Whatever else is there, such as a device or a pipe,
+    is written into. The file that standard output goes to is written as standard output, at its place in the file.
 
     Raises:
         RunError: a folder, or a file that cannot be written.
@@ -138,6 +156,10 @@ def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     chosen = Path(path)
     with disk_errors(chosen):
         final = Path(os.path.realpath(chosen))
+        if is_stdout(chosen):
+            with io.BufferedWriter(_Stream(os.dup(_STDOUT), "wb")) as file:
+                yield file
+            return
         if chosen.is_dir():
             raise RunError(f"{chosen} is a folder, expected the name of a file to write")
         if final.is_symlink():

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -263,6 +264,25 @@ def test_what_goes_to_standard_output_has_nothing_else_in_it(collected: Path) ->
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert len([json.loads(line) for line in done.stdout.splitlines()]) == 40
     assert done.stderr == "40 games in /proc/self/fd/1\n"
+
+
+@pytest.mark.parametrize("target", ["/dev/stdout", "/proc/self/fd/1", "log"])
+@pytest.mark.parametrize("flag", ["--jsonl", "--npz"])
+def test_a_file_that_standard_output_appends_to_keeps_what_it_held(
+    flag: str, target: str, collected: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    log.write_text("precious\n")
+    command = shlex.join([sys.executable, "-m", "azpy.cli.export", str(collected), flag, target])
+    done = subprocess.run(f"{command} >> log", shell=True, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=True)
+    held, _, added = log.read_bytes().partition(b"\n")
+    assert held == b"precious"
+    assert done.stderr.endswith(f" in {target}\n")
+    if flag == "--jsonl":
+        assert len([json.loads(line) for line in added.splitlines()]) == 40
+    else:
+        with np.load(io.BytesIO(added), allow_pickle=False) as arrays:
+            assert len(arrays["ply"]) == len(arrays["observations"]) > 40
 
 
 def test_a_reader_that_has_gone_is_no_error(collected: Path) -> None:

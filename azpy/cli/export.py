@@ -19,7 +19,6 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from azpy import exports, storage
 from azpy._core import ReplayBuffer
@@ -65,7 +64,7 @@ def _export(arguments: Sequence[str]) -> int:
         raise SettingsError("--checkpoint goes with --onnx and --onnx-int8")
     _check_apart(targets)
     # What is written to standard output must stay as it is.
-    said = partial(print, file=sys.stderr if any(map(_is_stdout, targets.values())) else sys.stdout, flush=True)
+    said = partial(print, file=sys.stderr if any(map(storage.is_stdout, targets.values())) else sys.stdout, flush=True)
     run = StoredRun(options.run, options.game)
     game = str(run.settings.game)
     if options.sgf is not None and game.partition("(")[0].strip() != "go":
@@ -102,13 +101,6 @@ def _check_apart(targets: Mapping[str, str]) -> None:
         if place in flags:
             raise SettingsError(f"{flags[place]} and {flag} both write {target}: give each a file of its own")
         flags[place] = flag
-
-
-def _is_stdout(target: str) -> bool:
-    try:
-        return os.path.samestat(Path(target).stat(), os.fstat(sys.stdout.fileno()))
-    except OSError:  # no such file yet, or an output that is no file
-        return False
 
 
 def _int8_twin(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, str]:
