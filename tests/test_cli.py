@@ -441,14 +441,21 @@ def commands_after(output: str) -> dict[str, list[str]]:
     return {what: shlex.split(command) for what, command in lines}
 
 
-@pytest.mark.parametrize("folder", ["-dash", "random", "it's a run"])
+@pytest.mark.parametrize(
+    ("game", "folder"),
+    [("tic_tac_toe", "-dash"), ("tic_tac_toe", "random"), ("tic_tac_toe", "it's a run"), ("typed_heap:Heap", "run")],
+)
 def test_the_commands_that_a_run_ends_with_can_be_typed(
-    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    game: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    from test_positions import HEAP
+
+    (tmp_path / "typed_heap.py").write_text(HEAP)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     mains = {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in ("az-train", "az-replay")}
     mains |= {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in ("az-export", "az-match")}
-    assert main(["tic_tac_toe", "--collect-only", *TINY, "--iterations", "1", f"--out={folder}"]) == 0
+    assert main([game, "--collect-only", *TINY, "--iterations", "1", f"--out={folder}"]) == 0
     collected = commands_after(capsys.readouterr().out)
     assert list(collected) == [
         "to collect more",
@@ -465,7 +472,8 @@ def test_the_commands_that_a_run_ends_with_can_be_typed(
     for command in trained.values():
         assert mains[command[0]](command[1:]) == 0, command
     model = f"{folder}.onnx"
-    assert {path.name for path in tmp_path.iterdir()} == {folder, f"{folder}.npz", model}
+    left = {path.name for path in tmp_path.iterdir()} - {"typed_heap.py", "__pycache__"}
+    assert left == {folder, f"{folder}.npz", model}
     assert (tmp_path / model).read_bytes() == (tmp_path / folder / "checkpoints/000004/model.onnx").read_bytes()
 
 
