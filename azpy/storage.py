@@ -10,6 +10,8 @@ import fcntl
 import io
 import os
 import re
+import secrets
+import stat
 import struct
 import zipfile
 import zlib
@@ -107,9 +109,14 @@ def write_synced(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path to write and sync; then it takes the place of `path`, which is either all new or all old."""
-    temporary = path.with_name(TEMPORARY + path.name)
+def replacing(path: Path, name: str = "") -> Iterator[Path]:
+    """A temporary path to write and sync; then it takes the place of `path`, which is either all new or all old.
+
+    Args:
+        path: of the file.
+        name: the temporary name, without its beginning; that of the file if not given.
+    """
+    temporary = path.with_name(TEMPORARY + (name or path.name))
     temporary.unlink(missing_ok=True)  # a link of that name, in a folder from a stranger, would be written through
     try:
         yield temporary
@@ -168,10 +175,18 @@ def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             with chosen.open("wb") as file:
                 yield file
             return
-        with replacing(final) as temporary, temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            # Nobody else has a file of this name: the folder is the user's, and two exports may run at once.
+            with replacing(final, secrets.token_hex(8)) as temporary, temporary.open("xb") as file:
+                if final.exists():
+                    os.fchmod(file.fileno(), stat.S_IMODE(final.stat().st_mode))
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            if TEMPORARY in str(error.filename):
+                error.filename = None  # a random name tells the user nothing
+            raise
 
 
 def append(file: IO[bytes], data: bytes) -> None:
