@@ -20,7 +20,7 @@ from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.machine import made_with
 from azpy.presets import PRESETS, preset_of
 from azpy.runs import RunFolder
-from azpy.settings import ABOUT, FIXED_SETTINGS, GROUPS, KIND, Settings, auto_eval_batch, combine, default_of
+from azpy.settings import ABOUT, FIXED_SETTINGS, GROUPS, KIND, Settings, auto_eval_batch, checked, combine, default_of
 from azpy.stored import StoredRun
 
 NAMES = [field.name for field in dataclasses.fields(Settings)]
@@ -129,6 +129,23 @@ def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None
         else:
             with pytest.raises(SettingsError, match=rf"{name} must be .*, got {value}\b"):
                 Settings(**(fits | {name: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        *((name, name) for name in ("c_puct", "virtual_loss", "forced_visits")),
+        *(("match_c_puct", "c_puct"), ("match_lcb", "lcb")),
+    ],
+)
+def test_the_most_that_a_factor_may_be_is_what_the_core_searches_with(name: str, option: str) -> None:
+    most: Any = ABOUT[name].high
+    azpy.Search(azpy.UniformEvaluator(), simulations=1, **{option: most})
+    for refused in (most * 1.01, 1e308):
+        with pytest.raises(ValueError, match="at most"):
+            azpy.Search(azpy.UniformEvaluator(), simulations=1, **{option: refused})
+        with pytest.raises(SettingsError, match=f"{name} must be at most 1000000, got"):
+            checked(name, refused)
 
 
 @pytest.mark.parametrize(
