@@ -21,7 +21,7 @@ from azpy.machine import made_with as versions
 from azpy.positions import is_python_class
 from azpy.settings import ABOUT, GROUPS, checked, default_of, is_auto
 
-__all__ = ["parse_file", "path_argument", "read_config", "repeat_command", "to_toml"]
+__all__ = ["parse_file", "path_argument", "read_config", "repeat_command", "run_id_of", "to_toml"]
 
 _FORMAT = 1  # of the files that this version writes; a higher number says that older versions would misread them
 _MADE_WITH = "made_with"  # the table of what a run was made with, which are no settings
@@ -82,6 +82,15 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _made_with(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
     table = parsed.get(_MADE_WITH)
     return table if isinstance(table, dict) else {}
+
+
+def run_id_of(parsed: Mapping[str, Any]) -> str | None:
+    """The random id that a run has from its beginning, as its file says; None where there is none.
+
+    Deterministic runs have none, so that equal runs have equal files, nor do runs of older versions.
+    """
+    found = _made_with(parsed).get("run_id")
+    return found if isinstance(found, str) else None
 
 
 def repeat_command(folder: str | os.PathLike[str], game: str, flags: Sequence[str] = ()) -> str:

@@ -620,9 +620,10 @@ def default_of(name: str) -> Any:
     return "auto" if ABOUT[name].auto else getattr(Settings, name, None)
 
 
-def identity(settings: Mapping[str, Any]) -> str:
-    """What tells a run from others for as long as it lives, in words: its settings that cannot change."""
-    return ", ".join(f"{name} {settings[name]}" for name in FIXED_SETTINGS if settings.get(name) is not None)
+def identity(settings: Mapping[str, Any], run_id: str | None = None) -> dict[str, Any]:
+    """What tells a run from others for as long as it lives, by name: its settings that cannot change, and its id."""
+    facts = {name: settings[name] for name in FIXED_SETTINGS if settings.get(name) is not None}
+    return facts if run_id is None else facts | {"run_id": run_id}
 
 
 def is_auto(name: str, value: Any) -> bool:

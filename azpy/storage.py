@@ -8,6 +8,7 @@ import contextlib
 import errno
 import fcntl
 import io
+import json
 import os
 import re
 import secrets
@@ -15,7 +16,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -313,25 +314,25 @@ def _length_crc(length: int) -> int:
 class SealedGames:
     """The games of a run's finished iterations: `NNNNNN.npz` holds those of iteration N.
 
-    Each file says which iteration of which run it holds. A file that older versions wrote does not say so: of those,
-    no two may hold the same game.
+    Each file says which iteration of which run it holds. A file that older versions wrote does not say so in a form
+    that can be compared: of those, no two may hold the same game.
 
     Args:
         folder: of the files; it need not be there.
-        run: what tells the run from others, in words.
+        run: what tells the run from others, by name; numbers and texts.
     """
 
-    def __init__(self, folder: Path, run: str) -> None:
-        self._folder, self._run = folder, run
+    def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
+        self._folder, self._run = folder, dict(run)
         self._iteration_of: dict[int, int] | None = None  # by game id; looked up for files of older versions alone
 
     def path(self, iteration: int) -> Path:
         """The file of an iteration."""
         return self._folder / f"{iteration:06d}.npz"
 
-    def label(self, iteration: int) -> str:
+    def label(self, iteration: int) -> dict[str, Any]:
         """What a file says of itself."""
-        return f"iteration {iteration} of the run with {self._run}"
+        return {"iteration": iteration, **self._run}
 
     def iterations(self) -> list[int]:
         """Iterations that have a file, ascending."""
@@ -374,15 +375,22 @@ class SealedGames:
         self._check(iteration, label, ids)
         return records
 
-    def _check(self, iteration: int, label: str | None, ids: Sequence[int]) -> None:
-        """Refuses a file that holds another iteration's games, or another run's."""
+    def _check(self, iteration: int, label: Mapping[str, Any] | None, ids: Sequence[int]) -> None:
+        """Refuses a file that holds another iteration's games, or another run's.
+
+        Only what both the file and the run say is compared: other versions of azpy may say more or less.
+        """
         path, to_do = self.path(iteration), "put the right file back, or delete it to go on without its games"
         if label is None:
             for game in ids:
                 if (other := self._first_with(game)) not in (None, iteration):
                     raise RunError(f"{path} and {self.path(other or 0)} both hold game {game}: one is a copy; {to_do}")
-        elif label != (expected := self.label(iteration)):
-            raise RunError(f"{path} holds the games of {label}, expected those of {expected}: {to_do}")
+            return
+        expected = self.label(iteration)
+        both = [name for name in expected if name in label]
+        if any(label[name] != expected[name] for name in both):
+            found, wanted = (_in_words({name: facts[name] for name in both}) for facts in (label, expected))
+            raise RunError(f"{path} holds the games of {found}, expected those of {wanted}: {to_do}")
 
     def _first_with(self, game: int) -> int | None:
         """The first iteration whose file has a game."""
@@ -397,8 +405,18 @@ class SealedGames:
         return self._iteration_of.get(game)
 
 
-def _label_of(arrays: Any) -> str | None:
-    return str(arrays["label"]) if "label" in arrays.files else None
+def _in_words(label: Mapping[str, Any]) -> str:
+    run = ", ".join(f"{name} {value}" for name, value in label.items() if name != "iteration")
+    return f"iteration {label.get('iteration', '?')} of the run with {run}"
+
+
+def _label_of(arrays: Any) -> dict[str, Any] | None:
+    """What a file says of itself; None for a file of an older version, which says nothing or says it in prose."""
+    try:
+        label = json.loads(str(arrays["label"])) if "label" in arrays.files else None
+    except ValueError:
+        return None
+    return label if isinstance(label, dict) else None
 
 
 @contextmanager
@@ -412,12 +430,13 @@ def _reading(path: Path) -> Iterator[None]:
         raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error
 
 
-def pack_games(records: Sequence[GameRecord], label: str) -> bytes:
+def pack_games(records: Sequence[GameRecord], label: Mapping[str, Any]) -> bytes:
     """An npz file of games.
 
     `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it) are the games; for
     readers without azpy there are also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0) and `length`
-    (int32 [N], plies). `label` (text) says whose games they are.
+    (int32 [N], plies). `label` (text: a JSON object, with `iteration` and what tells the run from
+    others) says whose games they are.
     """
     payloads = [record.to_bytes() for record in records]
     buffer = io.BytesIO()
@@ -428,6 +447,6 @@ def pack_games(records: Sequence[GameRecord], label: str) -> bytes:
         game_id=np.array([record.game_id for record in records], np.int64),
         outcome=np.array([record.outcome for record in records], np.float32),
         length=np.array([len(record) for record in records], np.int32),
-        label=np.array(label),
+        label=np.array(json.dumps(label)),
     )
     return buffer.getvalue()

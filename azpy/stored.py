@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from azpy import storage
 from azpy._core import GameRecord, ReplayBuffer
-from azpy.config import read_config
+from azpy.config import parse_file, read_config, run_id_of
 from azpy.errors import RunError, SettingsError
 from azpy.positions import Position, make_position, refuse_untyped
 from azpy.settings import combine, identity
@@ -68,12 +68,13 @@ class StoredRun:
             raise RunError(f"{self.path} is no run folder: it has no config.toml")
         try:
             self.settings = combine(read_config(config))
+            run_id = run_id_of(parse_file(config))
         except SettingsError as error:
             raise RunError(str(error)) from error
         if game not in (None, self.settings.game):
             raise SettingsError(f"{self.path}'s game is {self.settings.game!r}, got {game!r}: give the run's game")
         self._typed = game
-        self._sealed = storage.SealedGames(self.path / "games", identity(vars(self.settings)))
+        self._sealed = storage.SealedGames(self.path / "games", identity(vars(self.settings), run_id))
 
     @functools.cached_property
     def start(self) -> Position:
