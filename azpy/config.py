@@ -18,7 +18,7 @@ from typing import Any
 
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.machine import made_with as versions
-from azpy.positions import is_python_class
+from azpy.positions import must_be_typed
 from azpy.settings import ABOUT, GROUPS, checked, default_of, is_auto
 
 __all__ = ["parse_file", "path_argument", "read_config", "repeat_command", "run_id_of", "to_toml"]
@@ -98,11 +98,11 @@ def repeat_command(folder: str | os.PathLike[str], game: str, flags: Sequence[st
 
     Args:
         folder: of the run.
-        game: the run's game; part of the command where it is a Python class, which a file alone does not import.
+        game: the run's game; part of the command where a file alone does not do, as for a Python class.
         flags: those that are no settings.
     """
     path = path_argument(folder)
-    named = [game] if is_python_class(game) else []
+    named = [game] if must_be_typed(game) else []
     return shlex.join(["az-train", *named, "--config", f"{path}/config.toml", *flags, "--out", f"{path}-again"])
 
 

@@ -309,7 +309,8 @@ def test_sealed_games_of_another_run_are_refused(other: dict[str, Any], tmp_path
     games, theirs = two_iterations(tmp_path / "run"), two_iterations(tmp_path / "other", **other)
     shutil.copy(theirs / "000002.npz", games / "000002.npz")
     found = ", ".join(f"{name} {(SETTINGS | other)[name]}" for name in ("game", "network", "seed", "deterministic"))
-    text = rf"000002\.npz holds the games of iteration 2 of the run with {found}, run_id \w+, expected .* with game tic_tac_toe, "
+    whose = rf"iteration 2 of the run with {found}, run_id \w+"
+    text = rf"000002\.npz holds the games of {whose}, expected .* with game tic_tac_toe, "
     with RunFolder(tmp_path / "run", SETTINGS) as run, pytest.raises(RunError, match=text):
         run.sealed_games(2)
     with pytest.raises(RunError, match=text):

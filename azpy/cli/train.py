@@ -26,7 +26,7 @@ from azpy.cli.progress import Display
 from azpy.config import path_argument, read_config, repeat_command
 from azpy.errors import RunError, SettingsError
 from azpy.events import CollectFinished, Finished
-from azpy.positions import is_python_class, make_position, refuse_untyped
+from azpy.positions import make_position, must_be_typed, refuse_untyped
 from azpy.presets import preset_of
 from azpy.selfplay import on_devices
 from azpy.settings import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
@@ -185,7 +185,7 @@ def _say_next(settings: Settings, done: Finished | CollectFinished, flags: Seque
     run = path_argument(done.path)
     file = path_argument(Path(done.path).resolve().name or "model")
     on = ["az-train", settings.game, "--out", run]
-    typed = ["--game", settings.game] if is_python_class(settings.game) else []  # else its module is not imported
+    typed = ["--game", settings.game] if must_be_typed(settings.game) else []
     limits = {name: getattr(settings, name) for name in ("minutes", "iterations", "total_evaluations")}
     longer = [f"--{name.replace('_', '-')}={2 * value:.15g}" for name, value in limits.items() if value is not None]
     steps = {}
