@@ -385,6 +385,22 @@ def test_with_stdout_closed_it_is_one_line_or_141(arguments: list[str], tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_file_of_a_stranger_says_is_one_line_without_escape_sequences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    key = '"a\\u001B[2Jb\\nc\\u202Ed' + "e" * 5_000 + '" = 1\n'
+    warned = 'game = "tic_tac_toe"\n{}[made_with]\nazpy = "0.0.1\\u001B[2J\\nx"\n'.format(key.replace("e", ""))
+    for name, text, code in (("error", key, 2), ("warning", warned, 0)):
+        Path(f"{name}.toml").write_text(text)
+        assert main(["--config", f"{name}.toml", "--collect-only", *TINY, "--iterations", "1", "--out", name]) == code
+        said = capsys.readouterr().err
+        assert said.startswith(f"az-train: {name}.toml: a?[2Jb c?d")
+        assert said.count("\n") == 1
+        assert said.removesuffix("\n").isprintable()
+        assert len(said) < 2_100
+
+
 def test_names_that_the_output_has_no_letters_for_are_printed_all_the_same(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1"]
     done = subprocess.run([*command, b"--out=r\xff"], capture_output=True, cwd=tmp_path, check=False)
