@@ -331,6 +331,7 @@ class RunFolder:
         if not self._metrics.exists():
             return []
         with storage.disk_errors(self.path):
+            storage.check_regular(self._metrics)
             lines = self._metrics.read_bytes().split(b"\n")[:-1]
         return [self._row(number, line) for number, line in enumerate(lines, start=1)]
 
@@ -441,6 +442,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         return RunError(f"{path} is damaged: {why}; delete that folder to go on from the checkpoint before it")
 
     try:
+        for name in ("manifest.json", *CHECKPOINT_FILES, storage.INT8_MODEL):
+            storage.check_regular(path / name)
         manifest = json.loads((path / "manifest.json").read_bytes())
         twin = [storage.INT8_MODEL] if isinstance(manifest, dict) and storage.INT8_MODEL in manifest else []
         files = {name: (path / name).read_bytes() for name in (*CHECKPOINT_FILES, *twin)}
@@ -481,6 +484,7 @@ def _contiguous(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
+        storage.check_regular(path)
         return parse_file(path)
     except (OSError, ValueError) as error:
         raise RunError(f"{path} is damaged: {error}; put that right, or a good copy in its place") from error

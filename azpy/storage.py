@@ -33,6 +33,7 @@ __all__ = [
     "Journal",
     "SealedGames",
     "append",
+    "check_regular",
     "disk_errors",
     "is_stdout",
     "lock_folder",
@@ -83,6 +84,12 @@ def lock_folder(path: Path) -> int:
             raise RunError(f"{path} is in use by another process") from None
         raise
     return descriptor
+
+
+def check_regular(path: Path) -> None:
+    """Raises an `OSError` at what is there and is no file, such as a pipe, at which a reader would wait for ever."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def numbered(folder: Path, suffix: str = "") -> list[int]:
@@ -275,6 +282,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
             "without the games of the iteration in play"
         )
 
+    check_regular(path)
     data, records = path.read_bytes(), list[GameRecord]()
     if data[: len(_MAGIC)] != _MAGIC:
         raise damage(0, f"it does not begin with {_MAGIC.decode()}")
@@ -350,9 +358,9 @@ class SealedGames:
         """
         path = self.path(iteration)
         with _reading(path), np.load(path, allow_pickle=False) as arrays:
-            label, ids = _label_of(arrays), arrays["game_id"].tolist()
+            label, ids = _label_of(arrays), _ids_of(arrays)
         self._check(iteration, label, ids)
-        return list(ids)
+        return ids
 
     def read(self, iteration: int) -> list[GameRecord]:
         """Games of an iteration, in order of game id.
@@ -368,7 +376,7 @@ class SealedGames:
             with np.load(path, allow_pickle=False) as arrays:
                 payload = arrays["payload"].tobytes()
                 offsets = arrays["offsets"].tolist()
-                label, ids = _label_of(arrays), arrays["game_id"].tolist()
+                label, ids = _label_of(arrays), _ids_of(arrays)
             records = [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
             if [record.game_id for record in records] != ids or offsets[-1] != len(payload):
                 raise ValueError("its arrays disagree")
@@ -400,9 +408,16 @@ class SealedGames:
                 path = self.path(iteration)
                 # A damaged file is refused where it is read itself.
                 with contextlib.suppress(RunError), _reading(path), np.load(path, allow_pickle=False) as arrays:
-                    for each in arrays["game_id"].tolist():
+                    for each in _ids_of(arrays):
                         self._iteration_of.setdefault(each, iteration)
         return self._iteration_of.get(game)
+
+
+def _ids_of(arrays: Any) -> list[int]:
+    ids = arrays["game_id"]
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise ValueError(f"game_id has {ids.ndim} dimensions of {ids.dtype}, expected 1 of whole numbers")
+    return list(ids.tolist())
 
 
 def _in_words(label: Mapping[str, Any]) -> str:
@@ -423,6 +438,7 @@ def _label_of(arrays: Any) -> dict[str, Any] | None:
 def _reading(path: Path) -> Iterator[None]:
     """Turns whatever a missing or damaged file raises into a `RunError`: a flipped byte shows itself in many ways."""
     try:
+        check_regular(path)
         yield
     except FileNotFoundError:
         raise RunError(f"{path} is missing") from None

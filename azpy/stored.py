@@ -67,10 +67,13 @@ class StoredRun:
         if not config.is_file():
             raise RunError(f"{self.path} is no run folder: it has no config.toml")
         try:
-            self.settings = combine(read_config(config))
-            run_id = run_id_of(parse_file(config))
+            given, run_id = read_config(config), run_id_of(parse_file(config))
         except SettingsError as error:
             raise RunError(str(error)) from error
+        try:
+            self.settings = combine(given)
+        except SettingsError as error:
+            raise RunError(f"{config}: {error}") from error
         if game not in (None, self.settings.game):
             raise SettingsError(f"{self.path}'s game is {self.settings.game!r}, got {game!r}: give the run's game")
         self._typed = game
@@ -203,6 +206,7 @@ def read_player(folder: Path) -> bytes:
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
+        storage.check_regular(folder / "manifest.json")
         manifest = json.loads((folder / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
         raise RunError(f"{folder} is damaged: {error}") from error
@@ -212,6 +216,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 def _read_file(folder: Path, name: str) -> bytes:
     manifest = _read_manifest(folder)
     try:
+        storage.check_regular(folder / name)
         data = (folder / name).read_bytes()
     except OSError as error:
         raise RunError(f"{folder} is damaged: {error}") from error

@@ -401,6 +401,28 @@ def test_what_a_file_of_a_stranger_says_is_one_line_without_escape_sequences(
         assert len(said) < 2_100
 
 
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("train", ["tic_tac_toe", "--collect-only", "--out"]),
+        ("train", ["--config"]),
+        ("replay", ["0"]),
+        ("export", ["--npz", "x"]),
+        ("match", ["random"]),
+    ],
+)
+def test_a_name_that_is_too_long_is_one_line(
+    command: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "x" * 300
+    given = [*arguments, name] if command in ("train", "match") else [name, *arguments]
+    assert importlib.import_module(f"azpy.cli.{command}").main(given) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"az-{command}: ")
+    assert name in said
+    assert said.count("\n") == 1
+
+
 def test_names_that_the_output_has_no_letters_for_are_printed_all_the_same(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1"]
     done = subprocess.run([*command, b"--out=r\xff"], capture_output=True, cwd=tmp_path, check=False)

@@ -112,6 +112,11 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
     except (AzpyError, GameError, EvaluatorError) as error:
         _complain(prog, error)
         return 2
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        _complain(prog, f"{error.filename} cannot be used: {error.strerror}")
+        return 2
     except SystemExit as error:  # argparse has printed its help or the version
         return int(error.code or 0)
     except BaseException as error:

@@ -111,6 +111,8 @@ def _choose(options: argparse.Namespace) -> tuple[Settings, str, dict[str, Any]]
 def _settings_so_far(folder: Path) -> dict[str, Any]:
     """Those of the run that is gone on with; none where there is no run yet."""
     config = folder / "config.toml"
+    if config.exists() and not config.is_file():
+        raise RunError(f"{config} is not a regular file: put a good copy in its place")
     try:
         return read_config(config) if config.exists() else {}
     except SettingsError as error:
