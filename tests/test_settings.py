@@ -402,6 +402,22 @@ def test_a_run_that_goes_on_keeps_its_settings_where_nobody_gives_others(begun: 
     assert fresh == combine(preset_of("connect_four"), {"game": "connect_four"})
 
 
+def test_a_run_that_goes_on_says_what_it_keeps(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quick = ["--collect-only", "--iterations", "1", "--games-per-iteration", "1", "--simulations", "1"]
+    assert main(["--out", "run", *quick]) == 0
+    assert capsys.readouterr().out.startswith("kept from run/config.toml: network 1x8, minutes 3.0, seed 5\n")
+    begun.write_text(begun.read_text().replace('"1x8"', '"1x8\\u001B[2J"'))
+    main(["--out", "run", *quick])
+    assert "\x1b" not in capsys.readouterr().out
+    many = {"c_puct": 1, "virtual_loss": 2, "seed": 3, "root_noise": 0.5, "resign_plies": 4, "slots": 2, "passes": 5,
+            "pipelines": 1, "batch_size": 8, "window_min": 9}  # fmt: skip
+    Path("many").mkdir()
+    Path("many/config.toml").write_text('game = "nim"\n' + "".join(f"{name} = {at}\n" for name, at in many.items()))
+    main(["--out", "many", *quick])
+    assert "many/config.toml: c_puct 1.0, virtual_loss 2.0, seed 3, " in (said := capsys.readouterr().out)
+    assert ", and 1 more\n" in said
+
+
 @pytest.mark.usefixtures("begun")
 def test_a_fixed_setting_that_is_given_and_contradicts_the_run_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["connect_four", "--network", "2x8", "--out", "run", "--collect-only"]) == 2

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from azpy._core import EvaluatorError, GameError, __version__
 from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean
 
-__all__ = ["Parser", "not_empty", "run_command"]
+__all__ = ["Parser", "not_empty", "one_line", "run_command"]
 
 
 class Parser(argparse.ArgumentParser):
@@ -126,12 +126,15 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
         return 130
 
 
-def _complain(prog: str, what: object) -> None:
-    """Prints one line of a length that people read, without what a stranger's file would tell the terminal to do."""
+def one_line(what: object) -> str:
+    """One line of a length that people read, without what a stranger's file would tell the terminal to do."""
     text = " ".join(str(what).split())
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
-    shown = "".join(character if character.isprintable() else "?" for character in text)
-    print(f"{prog}: {shown}", file=sys.stderr, flush=True)
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _complain(prog: str, what: object) -> None:
+    print(f"{prog}: {one_line(what)}", file=sys.stderr, flush=True)
 
 
 def _show_warning(
