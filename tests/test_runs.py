@@ -284,8 +284,8 @@ def two_iterations(path: Path, **settings: Any) -> Path:
 def with_label(path: Path, label: str | None) -> None:
     """Writes sealed games with another label, or with none, as versions did whose files did not have one."""
     with np.load(path) as arrays:
-        kept = {name: arrays[name] for name in arrays.files if name != "label"}
-    np.savez_compressed(path, **kept, **({} if label is None else {"label": np.array(label)}))
+        kept: dict[str, Any] = {name: arrays[name] for name in arrays.files if name != "label"}
+    np.savez_compressed(path, **(kept if label is None else kept | {"label": np.array(label)}))
 
 
 def test_sealed_games_of_another_iteration_are_refused(tmp_path: Path) -> None:

@@ -142,8 +142,9 @@ def test_the_most_that_a_factor_may_be_is_what_the_core_searches_with(name: str,
     most: Any = ABOUT[name].high
     azpy.Search(azpy.UniformEvaluator(), simulations=1, **{option: most})
     for refused in (most * 1.01, 1e308):
+        options: dict[str, Any] = {option: refused}
         with pytest.raises(ValueError, match="at most"):
-            azpy.Search(azpy.UniformEvaluator(), simulations=1, **{option: refused})
+            azpy.Search(azpy.UniformEvaluator(), simulations=1, **options)
         with pytest.raises(SettingsError, match=f"{name} must be at most 1000000, got"):
             checked(name, refused)
 
