@@ -18,10 +18,10 @@ from typing import Any
 
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.machine import made_with as versions
-from azpy.positions import is_python_class
+from azpy.positions import must_be_typed
 from azpy.settings import ABOUT, GROUPS, checked, default_of, is_auto
 
-__all__ = ["parse_file", "path_argument", "read_config", "repeat_command", "to_toml"]
+__all__ = ["parse_file", "path_argument", "read_config", "repeat_command", "run_id_of", "to_toml"]
 
 _FORMAT = 1  # of the files that this version writes; a higher number says that older versions would misread them
 _MADE_WITH = "made_with"  # the table of what a run was made with, which are no settings
@@ -84,16 +84,25 @@ def _made_with(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
     return table if isinstance(table, dict) else {}
 
 
+def run_id_of(parsed: Mapping[str, Any]) -> str | None:
+    """The random id that a run has from its beginning, as its file says; None where there is none.
+
+    Deterministic runs have none, so that equal runs have equal files, nor do runs of older versions.
+    """
+    found = _made_with(parsed).get("run_id")
+    return found if isinstance(found, str) else None
+
+
 def repeat_command(folder: str | os.PathLike[str], game: str, flags: Sequence[str] = ()) -> str:
     """The command line that makes the run of a folder again, in one beside it.
 
     Args:
         folder: of the run.
-        game: the run's game; part of the command where it is a Python class, which a file alone does not import.
+        game: the run's game; part of the command where a file alone does not do, as for a Python class.
         flags: those that are no settings.
     """
     path = path_argument(folder)
-    named = [game] if is_python_class(game) else []
+    named = [game] if must_be_typed(game) else []
     return shlex.join(["az-train", *named, "--config", f"{path}/config.toml", *flags, "--out", f"{path}-again"])
 
 

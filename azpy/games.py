@@ -40,7 +40,10 @@ def open_spiel(game: Any) -> "OpenSpielGame":
         (9, (4, 3, 3), 9)
     """
     rules = _load(game) if isinstance(game, str) else _Rules.of(game)
-    return OpenSpielGame(rules, rules.source.new_initial_state())
+    try:
+        return OpenSpielGame(rules, rules.source.new_initial_state())
+    except Exception as error:  # some games look at their parameters only here
+        raise SettingsError(f"OpenSpiel does not begin the game {rules.name!r}: {_line(error)}") from error
 
 
 @functools.cache  # some games print warnings whenever they are loaded

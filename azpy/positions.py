@@ -6,6 +6,7 @@ networks or files.
 """
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = [
     "is_terminal",
     "make_game",
     "make_position",
+    "must_be_typed",
     "name_of",
     "observation_of",
     "picture_of",
@@ -36,6 +38,8 @@ __all__ = [
     "turn_of",
 ]
 
+# In a spec of OpenSpiel: games that are read from a file, and parameters that are paths.
+_NAMES_FILES = "[en]fg_game|file|path|root"
 Position = Any  # a `State`, or an `azpy.Game` written in Python
 
 
@@ -101,24 +105,33 @@ def is_python_class(spec: str) -> bool:
     return ":" in spec and not spec.startswith(PREFIX)
 
 
+def must_be_typed(spec: str) -> bool:
+    """Whether making the game runs code or opens files that the spec names, so that a user has to type it."""
+    return is_python_class(spec) or (spec.startswith(PREFIX) and re.search(_NAMES_FILES, spec) is not None)
+
+
 def refuse_untyped(spec: str, typed: str | None, source: object, doing: str, how: str) -> None:
-    """Refuses a Python class that a file names and the user did not type: the file may come from a stranger.
+    """Refuses a game that names code or files, if a file gives it and the user did not type it.
+
+    The file may come from a stranger.
 
     Args:
         spec: the game that the file names.
         typed: the game that the user typed; None for none.
         source: the file or folder, for the error.
-        doing: what would import the module, for the error.
-        how: what the user gives to allow the import, for the error.
+        doing: what would make the game, for the error.
+        how: what the user gives to allow it, for the error.
 
     Raises:
-        SettingsError: a Python class that was not typed.
+        SettingsError: a game that must be typed and was not.
     """
-    if is_python_class(spec) and spec != typed:
+    if must_be_typed(spec) and spec != typed:
         shown = spec if spec.isprintable() else ascii(spec)
+        kind, would = "", "open the files that it names"
+        if is_python_class(spec):
+            kind, would = "the Python class ", f"import module {shown.partition(':')[0]}"
         raise SettingsError(
-            f"{source}'s game is the Python class {shown}, and {doing} would import module "
-            f"{shown.partition(':')[0]}: give {how.format(shown)} if you trust it"
+            f"{source}'s game is {kind}{shown}, and {doing} would {would}: give {how.format(shown)} if you trust it"
         )
 
 

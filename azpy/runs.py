@@ -18,6 +18,7 @@ import hashlib
 import json
 import math
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 
 from azpy import storage
 from azpy._core import GameRecord
-from azpy.config import parse_file, to_toml
+from azpy.config import parse_file, run_id_of, to_toml
 from azpy.errors import RunError, missing_to_train
 from azpy.settings import SAME_GAMES_SETTINGS, identity
 
@@ -118,15 +119,17 @@ class RunFolder:
 
     def _open(self, fixed: Mapping[str, str]) -> None:
         config, old = self.path / "config.toml", dict[str, Any]()
+        self._run_id = None if self._settings.get("deterministic") else secrets.token_hex(8)
         if config.exists():
             old = _read_config(config)
+            self._run_id = run_id_of(old)
             self.changed = _changes(old, self._settings)
             _check_same_run(config, self.changed, fixed)
         elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
             raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
         else:  # first: a folder with anything in it and no config.toml is taken for somebody else's
             self.write_settings()
-        self._sealed = storage.SealedGames(self._games, identity(old | self._settings))
+        self._sealed = storage.SealedGames(self._games, identity(old | self._settings, self._run_id))
         with storage.disk_errors(self.path):
             self._games.mkdir(exist_ok=True)
             self._checkpoints.mkdir(exist_ok=True)
@@ -139,7 +142,8 @@ class RunFolder:
     def write_settings(self) -> None:
         """Writes config.toml anew; called once nothing in the folder stands in the way of going on."""
         with storage.disk_errors(self.path):
-            text = to_toml(self._settings, self._made_with, self.path, self._flags)
+            made_with = self._made_with | ({} if self._run_id is None else {"run_id": self._run_id})
+            text = to_toml(self._settings, made_with, self.path, self._flags)
             storage.write_atomically(self.path / "config.toml", text.encode())
 
     def close(self) -> None:
@@ -327,6 +331,7 @@ class RunFolder:
         if not self._metrics.exists():
             return []
         with storage.disk_errors(self.path):
+            storage.check_regular(self._metrics)
             lines = self._metrics.read_bytes().split(b"\n")[:-1]
         return [self._row(number, line) for number, line in enumerate(lines, start=1)]
 
@@ -437,6 +442,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         return RunError(f"{path} is damaged: {why}; delete that folder to go on from the checkpoint before it")
 
     try:
+        for name in ("manifest.json", *CHECKPOINT_FILES, storage.INT8_MODEL):
+            storage.check_regular(path / name)
         manifest = json.loads((path / "manifest.json").read_bytes())
         twin = [storage.INT8_MODEL] if isinstance(manifest, dict) and storage.INT8_MODEL in manifest else []
         files = {name: (path / name).read_bytes() for name in (*CHECKPOINT_FILES, *twin)}
@@ -477,6 +484,7 @@ def _contiguous(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
+        storage.check_regular(path)
         return parse_file(path)
     except (OSError, ValueError) as error:
         raise RunError(f"{path} is damaged: {error}; put that right, or a good copy in its place") from error

@@ -39,6 +39,7 @@ __all__ = [
 
 _MATCH_SIMULATIONS = 100  # at least, where nobody says
 CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
+_MOST_FACTOR = 1_000_000  # the core searches with no greater one
 MOST_LEAVES = 8  # of one tree at a time; what more cost in strength is in docs/search.md
 _ZERO, _KATAGO = "AlphaGo Zero, Silver et al. 2017", "KataGo, Wu 2019"
 
@@ -155,7 +156,7 @@ class Settings:
             auto=True,
         ),
     ] = 8
-    c_puct: Annotated[float, About("weight of the prior against the value", "search", low=0)] = 1.5
+    c_puct: Annotated[float, About("weight of the prior against the value", "search", low=0, high=_MOST_FACTOR)] = 1.5
     fpu: Annotated[
         float | str,
         About(
@@ -167,7 +168,13 @@ class Settings:
         ),
     ] = "zero"
     virtual_loss: Annotated[
-        float, About("lost games that a leaf in flight counts as; of use with eval_batch above 1", "search", low=0)
+        float,
+        About(
+            "lost games that a leaf in flight counts as; of use with eval_batch above 1",
+            "search",
+            low=0,
+            high=_MOST_FACTOR,
+        ),
     ] = 1.0
     c_puct_stdev: Annotated[
         float,
@@ -266,6 +273,7 @@ class Settings:
             "self-play",
             source="KataGo, Wu 2019, 2 there",
             low=0,
+            high=_MOST_FACTOR,
         ),
     ] = 0.0
     temperature_plies: Annotated[
@@ -474,6 +482,7 @@ class Settings:
             "matches",
             source="measured in Connect Four over 400 games: 0.89, and 0.87 with 1.5",
             low=0,
+            high=_MOST_FACTOR,
             same_games=True,
         ),
     ] = 2.5
@@ -496,6 +505,7 @@ class Settings:
             unit="standard errors",
             source="Leela Zero; measured in Connect Four over 400 games: 0.87, and 0.80 with 0",
             low=0,
+            high=_MOST_FACTOR,
             same_games=True,
         ),
     ] = 2.0
@@ -610,9 +620,10 @@ def default_of(name: str) -> Any:
     return "auto" if ABOUT[name].auto else getattr(Settings, name, None)
 
 
-def identity(settings: Mapping[str, Any]) -> str:
-    """What tells a run from others for as long as it lives, in words: its settings that cannot change."""
-    return ", ".join(f"{name} {settings[name]}" for name in FIXED_SETTINGS if settings.get(name) is not None)
+def identity(settings: Mapping[str, Any], run_id: str | None = None) -> dict[str, Any]:
+    """What tells a run from others for as long as it lives, by name: its settings that cannot change, and its id."""
+    facts = {name: settings[name] for name in FIXED_SETTINGS if settings.get(name) is not None}
+    return facts if run_id is None else facts | {"run_id": run_id}
 
 
 def is_auto(name: str, value: Any) -> bool:

@@ -8,12 +8,15 @@ import contextlib
 import errno
 import fcntl
 import io
+import json
 import os
 import re
+import secrets
+import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -30,7 +33,9 @@ __all__ = [
     "Journal",
     "SealedGames",
     "append",
+    "check_regular",
     "disk_errors",
+    "is_stdout",
     "lock_folder",
     "numbered",
     "output",
@@ -43,6 +48,7 @@ __all__ = [
 ]
 
 INT8_MODEL = "model.int8.onnx"  # in a checkpoint, where the int8 twin of its model was what played
+_STDOUT = 1  # the descriptor
 TEMPORARY = ".tmp-"  # how the name of an unfinished file or folder begins
 _MAGIC = b"azpyjrn2"
 _FRAME = struct.Struct("<III")  # length of the payload, crc32 of those four bytes, crc32 of the payload
@@ -80,6 +86,12 @@ def lock_folder(path: Path) -> int:
     return descriptor
 
 
+def check_regular(path: Path) -> None:
+    """Raises an `OSError` at what is there and is no file, such as a pipe, at which a reader would wait for ever."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
 def numbered(folder: Path, suffix: str = "") -> list[int]:
     """The numbers of a folder's entries that are named by six digits and `suffix`, ascending; none if it is missing."""
     entries = folder.iterdir() if folder.exists() else ()
@@ -105,9 +117,14 @@ def write_synced(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path to write and sync; then it takes the place of `path`, which is either all new or all old."""
-    temporary = path.with_name(TEMPORARY + path.name)
+def replacing(path: Path, name: str = "") -> Iterator[Path]:
+    """A temporary path to write and sync; then it takes the place of `path`, which is either all new or all old.
+
+    Args:
+        path: of the file.
+        name: the temporary name, without its beginning; that of the file if not given.
+    """
+    temporary = path.with_name(TEMPORARY + (name or path.name))
     temporary.unlink(missing_ok=True)  # a link of that name, in a folder from a stranger, would be written through
     try:
         yield temporary
@@ -124,12 +141,28 @@ def write_atomically(path: Path, data: bytes) -> None:
         write_synced(temporary, data)
 
 
+def is_stdout(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is of the file, pipe or device that standard output goes to."""
+    try:
+        return os.path.samestat(Path(path).stat(), os.fstat(_STDOUT))
+    except (OSError, ValueError):  # no such file yet, or no standard output
+        return False
+
+
+class _Stream(io.FileIO):
+    """A file without positions: where standard output appends to a file, going back in it is not possible."""
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation("tell")
+
+
 @contextmanager
 def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to fill at a path that a user chose.
 
     A regular file, and one that is not there yet, is all new or as it was before; at a link, that holds for the file
-    that the link points to. Whatever else is there, such as a device or a pipe, is written into.
+    that the link points to. A file that is replaced keeps its mode. Whatever else is there, such as a device or a pipe,
+    is written into. The file that standard output goes to is written as standard output, at its place in the file.
 
     Raises:
         RunError: a folder, or a file that cannot be written.
@@ -138,6 +171,10 @@ def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     chosen = Path(path)
     with disk_errors(chosen):
         final = Path(os.path.realpath(chosen))
+        if is_stdout(chosen):
+            with io.BufferedWriter(_Stream(os.dup(_STDOUT), "wb")) as file:
+                yield file
+            return
         if chosen.is_dir():
             raise RunError(f"{chosen} is a folder, expected the name of a file to write")
         if final.is_symlink():
@@ -146,10 +183,18 @@ def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             with chosen.open("wb") as file:
                 yield file
             return
-        with replacing(final) as temporary, temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            # Nobody else has a file of this name: the folder is the user's, and two exports may run at once.
+            with replacing(final, secrets.token_hex(8)) as temporary, temporary.open("xb") as file:
+                if final.exists():
+                    os.fchmod(file.fileno(), stat.S_IMODE(final.stat().st_mode))
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            if TEMPORARY in str(error.filename):
+                error.filename = None  # a random name tells the user nothing
+            raise
 
 
 def append(file: IO[bytes], data: bytes) -> None:
@@ -237,6 +282,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
             "without the games of the iteration in play"
         )
 
+    check_regular(path)
     data, records = path.read_bytes(), list[GameRecord]()
     if data[: len(_MAGIC)] != _MAGIC:
         raise damage(0, f"it does not begin with {_MAGIC.decode()}")
@@ -276,25 +322,25 @@ def _length_crc(length: int) -> int:
 class SealedGames:
     """The games of a run's finished iterations: `NNNNNN.npz` holds those of iteration N.
 
-    Each file says which iteration of which run it holds. A file that older versions wrote does not say so: of those,
-    no two may hold the same game.
+    Each file says which iteration of which run it holds. A file that older versions wrote does not say so in a form
+    that can be compared: of those, no two may hold the same game.
 
     Args:
         folder: of the files; it need not be there.
-        run: what tells the run from others, in words.
+        run: what tells the run from others, by name; numbers and texts.
     """
 
-    def __init__(self, folder: Path, run: str) -> None:
-        self._folder, self._run = folder, run
+    def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
+        self._folder, self._run = folder, dict(run)
         self._iteration_of: dict[int, int] | None = None  # by game id; looked up for files of older versions alone
 
     def path(self, iteration: int) -> Path:
         """The file of an iteration."""
         return self._folder / f"{iteration:06d}.npz"
 
-    def label(self, iteration: int) -> str:
+    def label(self, iteration: int) -> dict[str, Any]:
         """What a file says of itself."""
-        return f"iteration {iteration} of the run with {self._run}"
+        return {"iteration": iteration, **self._run}
 
     def iterations(self) -> list[int]:
         """Iterations that have a file, ascending."""
@@ -312,9 +358,9 @@ class SealedGames:
         """
         path = self.path(iteration)
         with _reading(path), np.load(path, allow_pickle=False) as arrays:
-            label, ids = _label_of(arrays), arrays["game_id"].tolist()
+            label, ids = _label_of(arrays), _ids_of(arrays)
         self._check(iteration, label, ids)
-        return list(ids)
+        return ids
 
     def read(self, iteration: int) -> list[GameRecord]:
         """Games of an iteration, in order of game id.
@@ -330,22 +376,29 @@ class SealedGames:
             with np.load(path, allow_pickle=False) as arrays:
                 payload = arrays["payload"].tobytes()
                 offsets = arrays["offsets"].tolist()
-                label, ids = _label_of(arrays), arrays["game_id"].tolist()
+                label, ids = _label_of(arrays), _ids_of(arrays)
             records = [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
             if [record.game_id for record in records] != ids or offsets[-1] != len(payload):
                 raise ValueError("its arrays disagree")
         self._check(iteration, label, ids)
         return records
 
-    def _check(self, iteration: int, label: str | None, ids: Sequence[int]) -> None:
-        """Refuses a file that holds another iteration's games, or another run's."""
+    def _check(self, iteration: int, label: Mapping[str, Any] | None, ids: Sequence[int]) -> None:
+        """Refuses a file that holds another iteration's games, or another run's.
+
+        Only what both the file and the run say is compared: other versions of azpy may say more or less.
+        """
         path, to_do = self.path(iteration), "put the right file back, or delete it to go on without its games"
         if label is None:
             for game in ids:
                 if (other := self._first_with(game)) not in (None, iteration):
                     raise RunError(f"{path} and {self.path(other or 0)} both hold game {game}: one is a copy; {to_do}")
-        elif label != (expected := self.label(iteration)):
-            raise RunError(f"{path} holds the games of {label}, expected those of {expected}: {to_do}")
+            return
+        expected = self.label(iteration)
+        both = [name for name in expected if name in label]
+        if any(label[name] != expected[name] for name in both):
+            found, wanted = (_in_words({name: facts[name] for name in both}) for facts in (label, expected))
+            raise RunError(f"{path} holds the games of {found}, expected those of {wanted}: {to_do}")
 
     def _first_with(self, game: int) -> int | None:
         """The first iteration whose file has a game."""
@@ -355,19 +408,37 @@ class SealedGames:
                 path = self.path(iteration)
                 # A damaged file is refused where it is read itself.
                 with contextlib.suppress(RunError), _reading(path), np.load(path, allow_pickle=False) as arrays:
-                    for each in arrays["game_id"].tolist():
+                    for each in _ids_of(arrays):
                         self._iteration_of.setdefault(each, iteration)
         return self._iteration_of.get(game)
 
 
-def _label_of(arrays: Any) -> str | None:
-    return str(arrays["label"]) if "label" in arrays.files else None
+def _ids_of(arrays: Any) -> list[int]:
+    ids = arrays["game_id"]
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise ValueError(f"game_id has {ids.ndim} dimensions of {ids.dtype}, expected 1 of whole numbers")
+    return list(ids.tolist())
+
+
+def _in_words(label: Mapping[str, Any]) -> str:
+    run = ", ".join(f"{name} {value}" for name, value in label.items() if name != "iteration")
+    return f"iteration {label.get('iteration', '?')} of the run with {run}"
+
+
+def _label_of(arrays: Any) -> dict[str, Any] | None:
+    """What a file says of itself; None for a file of an older version, which says nothing or says it in prose."""
+    try:
+        label = json.loads(str(arrays["label"])) if "label" in arrays.files else None
+    except ValueError:
+        return None
+    return label if isinstance(label, dict) else None
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     """Turns whatever a missing or damaged file raises into a `RunError`: a flipped byte shows itself in many ways."""
     try:
+        check_regular(path)
         yield
     except FileNotFoundError:
         raise RunError(f"{path} is missing") from None
@@ -375,12 +446,13 @@ def _reading(path: Path) -> Iterator[None]:
         raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error
 
 
-def pack_games(records: Sequence[GameRecord], label: str) -> bytes:
+def pack_games(records: Sequence[GameRecord], label: Mapping[str, Any]) -> bytes:
     """An npz file of games.
 
     `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it) are the games; for
     readers without azpy there are also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0) and `length`
-    (int32 [N], plies). `label` (text) says whose games they are.
+    (int32 [N], plies). `label` (text: a JSON object, with `iteration` and what tells the run from
+    others) says whose games they are.
     """
     payloads = [record.to_bytes() for record in records]
     buffer = io.BytesIO()
@@ -391,6 +463,6 @@ def pack_games(records: Sequence[GameRecord], label: str) -> bytes:
         game_id=np.array([record.game_id for record in records], np.int64),
         outcome=np.array([record.outcome for record in records], np.float32),
         length=np.array([len(record) for record in records], np.int32),
-        label=np.array(label),
+        label=np.array(json.dumps(label)),
     )
     return buffer.getvalue()

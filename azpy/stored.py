@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from azpy import storage
 from azpy._core import GameRecord, ReplayBuffer
-from azpy.config import read_config
+from azpy.config import parse_file, read_config, run_id_of
 from azpy.errors import RunError, SettingsError
 from azpy.positions import Position, make_position, refuse_untyped
 from azpy.settings import combine, identity
@@ -67,13 +67,17 @@ class StoredRun:
         if not config.is_file():
             raise RunError(f"{self.path} is no run folder: it has no config.toml")
         try:
-            self.settings = combine(read_config(config))
+            given, run_id = read_config(config), run_id_of(parse_file(config))
         except SettingsError as error:
             raise RunError(str(error)) from error
+        try:
+            self.settings = combine(given)
+        except SettingsError as error:
+            raise RunError(f"{config}: {error}") from error
         if game not in (None, self.settings.game):
             raise SettingsError(f"{self.path}'s game is {self.settings.game!r}, got {game!r}: give the run's game")
         self._typed = game
-        self._sealed = storage.SealedGames(self.path / "games", identity(vars(self.settings)))
+        self._sealed = storage.SealedGames(self.path / "games", identity(vars(self.settings), run_id))
 
     @functools.cached_property
     def start(self) -> Position:
@@ -202,6 +206,7 @@ def read_player(folder: Path) -> bytes:
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
+        storage.check_regular(folder / "manifest.json")
         manifest = json.loads((folder / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
         raise RunError(f"{folder} is damaged: {error}") from error
@@ -211,6 +216,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 def _read_file(folder: Path, name: str) -> bytes:
     manifest = _read_manifest(folder)
     try:
+        storage.check_regular(folder / name)
         data = (folder / name).read_bytes()
     except OSError as error:
         raise RunError(f"{folder} is damaged: {error}") from error

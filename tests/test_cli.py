@@ -385,6 +385,44 @@ def test_with_stdout_closed_it_is_one_line_or_141(arguments: list[str], tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_file_of_a_stranger_says_is_one_line_without_escape_sequences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    key = '"a\\u001B[2Jb\\nc\\u202Ed' + "e" * 5_000 + '" = 1\n'
+    warned = 'game = "tic_tac_toe"\n{}[made_with]\nazpy = "0.0.1\\u001B[2J\\nx"\n'.format(key.replace("e", ""))
+    for name, text, code in (("error", key, 2), ("warning", warned, 0)):
+        Path(f"{name}.toml").write_text(text)
+        assert main(["--config", f"{name}.toml", "--collect-only", *TINY, "--iterations", "1", "--out", name]) == code
+        said = capsys.readouterr().err
+        assert said.startswith(f"az-train: {name}.toml: a?[2Jb c?d")
+        assert said.count("\n") == 1
+        assert said.removesuffix("\n").isprintable()
+        assert len(said) < 2_100
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("train", ["tic_tac_toe", "--collect-only", "--out"]),
+        ("train", ["--config"]),
+        ("replay", ["0"]),
+        ("export", ["--npz", "x"]),
+        ("match", ["random"]),
+    ],
+)
+def test_a_name_that_is_too_long_is_one_line(
+    command: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "x" * 300
+    given = [*arguments, name] if command in ("train", "match") else [name, *arguments]
+    assert importlib.import_module(f"azpy.cli.{command}").main(given) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"az-{command}: ")
+    assert name in said
+    assert said.count("\n") == 1
+
+
 def test_names_that_the_output_has_no_letters_for_are_printed_all_the_same(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1"]
     done = subprocess.run([*command, b"--out=r\xff"], capture_output=True, cwd=tmp_path, check=False)
@@ -441,14 +479,21 @@ def commands_after(output: str) -> dict[str, list[str]]:
     return {what: shlex.split(command) for what, command in lines}
 
 
-@pytest.mark.parametrize("folder", ["-dash", "random", "it's a run"])
+@pytest.mark.parametrize(
+    ("game", "folder"),
+    [("tic_tac_toe", "-dash"), ("tic_tac_toe", "random"), ("tic_tac_toe", "it's a run"), ("typed_heap:Heap", "run")],
+)
 def test_the_commands_that_a_run_ends_with_can_be_typed(
-    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    game: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    from test_positions import HEAP
+
+    (tmp_path / "typed_heap.py").write_text(HEAP)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     mains = {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in ("az-train", "az-replay")}
     mains |= {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in ("az-export", "az-match")}
-    assert main(["tic_tac_toe", "--collect-only", *TINY, "--iterations", "1", f"--out={folder}"]) == 0
+    assert main([game, "--collect-only", *TINY, "--iterations", "1", f"--out={folder}"]) == 0
     collected = commands_after(capsys.readouterr().out)
     assert list(collected) == [
         "to collect more",
@@ -465,7 +510,8 @@ def test_the_commands_that_a_run_ends_with_can_be_typed(
     for command in trained.values():
         assert mains[command[0]](command[1:]) == 0, command
     model = f"{folder}.onnx"
-    assert {path.name for path in tmp_path.iterdir()} == {folder, f"{folder}.npz", model}
+    left = {path.name for path in tmp_path.iterdir()} - {"typed_heap.py", "__pycache__"}
+    assert left == {folder, f"{folder}.npz", model}
     assert (tmp_path / model).read_bytes() == (tmp_path / folder / "checkpoints/000004/model.onnx").read_bytes()
 
 

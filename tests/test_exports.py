@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -265,6 +266,25 @@ def test_what_goes_to_standard_output_has_nothing_else_in_it(collected: Path) ->
     assert done.stderr == "40 games in /proc/self/fd/1\n"
 
 
+@pytest.mark.parametrize("target", ["/dev/stdout", "/proc/self/fd/1", "log"])
+@pytest.mark.parametrize("flag", ["--jsonl", "--npz"])
+def test_a_file_that_standard_output_appends_to_keeps_what_it_held(
+    flag: str, target: str, collected: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    log.write_text("precious\n")
+    command = shlex.join([sys.executable, "-m", "azpy.cli.export", str(collected), flag, target])
+    done = subprocess.run(f"{command} >> log", shell=True, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=True)
+    held, _, added = log.read_bytes().partition(b"\n")
+    assert held == b"precious"
+    assert done.stderr.endswith(f" in {target}\n")
+    if flag == "--jsonl":
+        assert len([json.loads(line) for line in added.splitlines()]) == 40
+    else:
+        with np.load(io.BytesIO(added), allow_pickle=False) as arrays:
+            assert len(arrays["ply"]) == len(arrays["observations"]) > 40
+
+
 def test_a_reader_that_has_gone_is_no_error(collected: Path) -> None:
     command = [sys.executable, "-m", "azpy.cli.export", str(collected), "--npz", "/proc/self/fd/1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -320,6 +340,64 @@ def test_two_exports_to_one_file_are_refused(
     assert not Path("x").exists()
 
 
+def test_a_file_beside_the_files_of_go_is_refused_only_where_it_could_be_one_of_them(
+    with_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([str(with_models), "--sgf", "d", "--jsonl", "./d/000000.sgf"]) == 2
+    said = capsys.readouterr().err
+    assert said == "az-export: --sgf and --jsonl both write ./d/000000.sgf: give each a file of its own\n"
+    assert main([str(with_models), "--sgf", "d", "--jsonl", "d/all.jsonl"]) == 2
+    assert "--sgf is for games of go" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flag", "target"),
+    [
+        ("--npz", "run/games/000001.npz"),
+        ("--onnx", "run/checkpoints/000002/model.onnx"),
+        ("--jsonl", "link/metrics.jsonl"),
+        ("--pgn", "run/sub/../config.toml"),
+        ("--sgf", "run/games"),
+        ("--npz", "file"),
+    ],
+)
+def test_the_files_of_the_run_itself_are_not_written_over(
+    flag: str,
+    target: str,
+    with_models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("link").symlink_to("run")
+    Path("file").symlink_to("run/games/000001.npz")
+    Path("run/sub").mkdir()
+    before = {file: file.read_bytes() for file in with_models.rglob("*") if file.is_file()}
+    assert main(["run", flag, target]) == 2
+    said = capsys.readouterr().err
+    assert said == f"az-export: {flag} {target} is among the own files of run: give another place\n"
+    assert {file: file.read_bytes() for file in with_models.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_a_file_that_is_replaced_keeps_its_mode(mode: int, with_models: Path, tmp_path: Path) -> None:
+    target = tmp_path / "x"
+    target.write_text("before")
+    target.chmod(mode)
+    assert main([str(with_models), "--onnx", str(target)]) == 0
+    assert target.read_bytes() == make_model(weight=2)
+    assert stat.S_IMODE(target.stat().st_mode) == mode
+
+
+def test_a_file_of_the_user_with_a_temporary_name_is_left_alone(with_models: Path, tmp_path: Path) -> None:
+    (tmp_path / ".tmp-x").write_text("mine")
+    assert main([str(with_models), "--onnx", str(tmp_path / "x")]) == 0
+    assert (tmp_path / ".tmp-x").read_text() == "mine"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".tmp-x", "run", "x"]
+
+
 def test_a_game_that_the_rules_do_not_bear_out_is_not_exported(tmp_path: Path) -> None:
     settings = Settings("tic_tac_toe")
     with RunFolder(tmp_path / "run", vars(settings)) as folder:
@@ -373,7 +451,10 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
         (["run", "--onnx", "x", "--checkpoint", "3"], "run has no checkpoint 3: it has none"),
         (["run", "--npz", "no/x"], "cannot be used: No such file or directory"),
         (["run", "--npz", "."], ". is a folder, expected the name of a file to write"),
-        (["run", "--npz", ""], ". is a folder, expected the name of a file to write"),
+        *(
+            (["run", flag, ""], f"{flag}: an empty text, expected a name")
+            for flag in ("--npz", "--jsonl", "--pgn", "--sgf", "--onnx", "--onnx-int8")
+        ),
         (["run", "--jsonl", "run/games"], "run/games is a folder, expected the name of a file to write"),
         (["run", "--pgn", "loop"], "loop cannot be used: Too many levels of symbolic links"),
     ],

@@ -1,6 +1,7 @@
 """OpenSpiel's games are played, searched and trained as OpenSpiel has them; what azpy cannot play is refused."""
 
 import dataclasses
+import os
 import random
 import sys
 import tomllib
@@ -140,6 +141,35 @@ def test_what_azpy_cannot_play_is_refused_with_every_reason(name: str, reasons: 
         make_position(f"open_spiel:{name}")
     assert str(again.value) == f"game 'open_spiel:{name}': {caught.value}"
     assert "\n" not in str(again.value)
+
+
+@pytest.mark.parametrize("game", ["go(board_size=1000)", "breakthrough(rows=-1)"])
+def test_parameters_that_openspiel_refuses_at_the_start_are_said_in_one_line(
+    game: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train.main([f"open_spiel:{game}", "--collect-only", "--out", "x"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"az-train: game 'open_spiel:{game}': OpenSpiel does not begin the game ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "game", ["efg_game(filename={})", "nfg_game(filename={})", "misere(game=efg_game(filename={}))", "x(words_root={})"]
+)
+def test_a_game_that_names_a_file_is_made_only_where_it_is_typed(
+    game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = f"open_spiel:{game.format('pipe')}"
+    Path("run").mkdir()
+    Path("run/config.toml").write_text(f'game = "{spec}"\n')
+    os.mkfifo("pipe")  # who opens it waits for ever
+    assert train.main(["--out", "run"]) == 2
+    reason = f"az-train: run's game is {spec}, and training would open the files that it names: give GAME {spec} on "
+    assert capsys.readouterr().err == f"{reason}the command line if you trust it\n"
+    with pytest.raises(SettingsError, match="reading the run would open the files that it names"):
+        _ = azpy.load_run("run").start
+    assert train.settings_from([spec, "--out", "run"])[0].game == spec
 
 
 def test_sampled_chance_and_missing_tensors_are_refused() -> None:

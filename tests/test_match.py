@@ -432,7 +432,10 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
         (["c4", "random", "--games", "0"], "games must be an even number, got 0"),
         (["c4", "random", "--opening-plies", "-1"], "opening_plies must be at least 0, got -1"),
         (["c4", "random", "--seed", "-1"], "seed must be at least 0, got -1"),
-        (["c4", "random", "--c-puct", "nan"], "c_puct must be at least 0 and finite"),
+        (["c4", "random", "--c-puct", "nan"], "c_puct must be a finite number, got nan"),
+        (["c4", "random", "--c-puct", "-1"], "c_puct must be at least 0, got -1.0"),
+        (["c4", "random", "--c-puct", "1e308"], "c_puct must be at most 1000000, got 1e+308"),
+        (["c4?c_puct=1e308", "random"], "c_puct must be at most 1000000, got 1e+308"),
         (
             ["mcts:5", "random", "--game", BOARD, "--openings", "policy"],
             "openings by policy need a player with a model",

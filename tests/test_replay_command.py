@@ -15,14 +15,15 @@ import azpy
 from azpy.cli.export import main as export
 from azpy.cli.match import main as match
 from azpy.cli.replay import main
+from azpy.cli.train import main as train
 from azpy.collector import Collector
 from azpy.errors import ModelError
 from azpy.events import Sealed
 from azpy.repeat import repeat_game
 from azpy.runs import RunFolder
 from azpy.selfplay import repeat
-from azpy.settings import Settings, identity
-from azpy.storage import SealedGames, pack_games
+from azpy.settings import Settings
+from azpy.storage import pack_games
 from azpy.stored import StoredRun
 from azpy.trainer import Trainer
 from test_onnx import make_model
@@ -376,7 +377,7 @@ def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
     data = bytearray(records[lost].to_bytes())
     data[OUTCOME_BYTE + 3] ^= 0x80  # the sign
     records[lost] = azpy.GameRecord.from_bytes(bytes(data))
-    sealed.write_bytes(pack_games(records, SealedGames(run, identity(vars(StoredRun(run).settings))).label(1)))
+    sealed.write_bytes(pack_games(records, {"iteration": 1}))
     game = str(records[lost].game_id)
     assert main([str(run), game]) == 0
     assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().out
@@ -385,8 +386,44 @@ def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
 
 
 @pytest.mark.parametrize(
+    "ids", [np.array(["a", "b"]), np.zeros((2, 2), np.int64), np.array(5), np.array([0.5, 1.5])], ids=repr
+)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_game_ids_that_are_no_row_of_numbers_are_damage(
+    labelled: bool, ids: Any, collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sealed = Path(shutil.copytree(collected, tmp_path / "run")) / "games/000001.npz"
+    with np.load(sealed) as arrays:
+        kept = {name: arrays[name] for name in arrays.files if labelled or name != "label"}
+    np.savez_compressed(sealed, **(kept | {"game_id": ids}))
+    for command, arguments in ((main, ["0"]), (export, ["--jsonl", str(tmp_path / "x")])):
+        assert command([str(tmp_path / "run"), *arguments]) == 2
+        assert f"{sealed} is damaged (game_id has {ids.ndim} dimensions of {ids.dtype}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "name", ["config.toml", "games/000001.npz", "games/journal.bin", "checkpoints/000003/manifest.json"]
+)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
+    name: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    commands: list[tuple[Any, list[str]]] = [(main, [str(run), "0"]), (train, ["--out", str(run), "--iterations=4"])]
+    if name.startswith("checkpoints"):
+        commands[0] = (export, [str(run), "--onnx", str(run / "x.onnx")])
+    for command, arguments in commands:
+        assert command(arguments) == 2
+        said = capsys.readouterr().err
+        assert str(run) in said
+        assert "not a regular file" in said or "it has no config.toml" in said
+        assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     ("arguments", "text"),
     [
+        (["contradicts", "0"], "contradicts/config.toml: slots must be at least the 256 pipelines, got 8"),
         (["nowhere", "0"], "nowhere is no run folder: it has no config.toml"),
         (["run", "999"], "run has no game 999: its games are among 0 to"),
         (["run", "first"], "GAME_ID must be a whole number, got 'first'"),
@@ -410,6 +447,8 @@ def test_bad_input_is_one_line_and_exit_code_2(
     for name in ("run", "broken", "cut"):
         shutil.copytree(collected, name)
     Path("broken/config.toml").write_text("game = ")
+    Path("contradicts").mkdir()
+    Path("contradicts/config.toml").write_text('game = "pig"\nslots = 8\npipelines = 256\n')
     os.truncate("cut/games/000001.npz", 200)
     assert main(arguments) == 2
     said = capsys.readouterr().err

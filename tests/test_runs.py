@@ -281,17 +281,17 @@ def two_iterations(path: Path, **settings: Any) -> Path:
     return path / "games"
 
 
-def without_label(path: Path) -> None:
-    """Writes sealed games as versions did whose files did not say whose games they are."""
+def with_label(path: Path, label: str | None) -> None:
+    """Writes sealed games with another label, or with none, as versions did whose files did not have one."""
     with np.load(path) as arrays:
-        kept = {name: arrays[name] for name in arrays.files if name != "label"}
-    np.savez_compressed(path, **kept)
+        kept: dict[str, Any] = {name: arrays[name] for name in arrays.files if name != "label"}
+    np.savez_compressed(path, **(kept if label is None else kept | {"label": np.array(label)}))
 
 
 def test_sealed_games_of_another_iteration_are_refused(tmp_path: Path) -> None:
     games = two_iterations(tmp_path / "run")
     shutil.copy(games / "000001.npz", games / "000002.npz")
-    whose = "the run with game tic_tac_toe, network 1x8, seed 3, deterministic False"
+    whose = "the run with game tic_tac_toe, network 1x8, seed 3, deterministic False, run_id [0-9a-f]{16}"
     found = f"the games of iteration 1 of {whose}, expected those of iteration 2 of {whose}"
     text = rf"000002\.npz holds {found}: put the right file back, or delete it to go on without its games"
     with RunFolder(tmp_path / "run", SETTINGS) as run:
@@ -309,17 +309,49 @@ def test_sealed_games_of_another_run_are_refused(other: dict[str, Any], tmp_path
     games, theirs = two_iterations(tmp_path / "run"), two_iterations(tmp_path / "other", **other)
     shutil.copy(theirs / "000002.npz", games / "000002.npz")
     found = ", ".join(f"{name} {(SETTINGS | other)[name]}" for name in ("game", "network", "seed", "deterministic"))
-    text = rf"000002\.npz holds the games of iteration 2 of the run with {found}, expected .* with game tic_tac_toe, "
+    whose = rf"iteration 2 of the run with {found}, run_id \w+"
+    text = rf"000002\.npz holds the games of {whose}, expected .* with game tic_tac_toe, "
     with RunFolder(tmp_path / "run", SETTINGS) as run, pytest.raises(RunError, match=text):
         run.sealed_games(2)
     with pytest.raises(RunError, match=text):
         list(StoredRun(tmp_path / "run").games([2]))
 
 
-def test_sealed_games_of_older_versions_are_read_and_a_copy_among_them_is_refused(tmp_path: Path) -> None:
+def test_sealed_games_that_say_more_or_less_than_this_version_are_read(tmp_path: Path) -> None:
+    games = two_iterations(tmp_path / "run")
+    with_label(games / "000001.npz", '{"iteration": 1, "game": "tic_tac_toe", "komi_rule": "area"}')
+    with_label(games / "000002.npz", '{"iteration": 2, "seed": 4, "komi_rule": "area"}')
+    with RunFolder(tmp_path / "run", SETTINGS) as run:
+        assert len(run.sealed_games(1)) == 3
+        with pytest.raises(
+            RunError, match=r"holds the games of iteration 2 of the run with seed 4, expected .* seed 3"
+        ):
+            run.sealed_games(2)
+
+
+def test_runs_of_one_seed_are_told_apart_if_they_are_not_deterministic(tmp_path: Path) -> None:
+    games, theirs = two_iterations(tmp_path / "run"), two_iterations(tmp_path / "other")
+    shutil.copy(theirs / "000002.npz", games / "000002.npz")
+    with RunFolder(tmp_path / "run", SETTINGS) as run:
+        assert len(run.sealed_games(1)) == 3  # as before: the run keeps its id
+        run.write_settings()
+        with pytest.raises(RunError, match=r"run_id [0-9a-f]{16}, expected .*, run_id [0-9a-f]{16}: put the right"):
+            run.sealed_games(2)
+    assert len(list(StoredRun(tmp_path / "run").games([1]))) == 3
+    config = tmp_path / "run/config.toml"
+    config.write_text(re.sub(r"\nrun_id = .*", "", config.read_text()))
+    assert len(list(StoredRun(tmp_path / "run").games([1, 2]))) == 6  # a run of an older version has none
+    one, same = (two_iterations(tmp_path / name, deterministic=True) for name in ("a", "b"))
+    assert (one / "000001.npz").read_bytes() == (same / "000001.npz").read_bytes()
+
+
+@pytest.mark.parametrize("label", [None, "iteration 1 of the run with game tic_tac_toe", "7", "{"])
+def test_sealed_games_of_older_versions_are_read_and_a_copy_among_them_is_refused(
+    label: str | None, tmp_path: Path
+) -> None:
     games = two_iterations(tmp_path / "run")
     for name in ("000001.npz", "000002.npz"):
-        without_label(games / name)
+        with_label(games / name, label)
     with RunFolder(tmp_path / "run", SETTINGS) as run:
         assert [record.game_id for iteration in (1, 2) for record in run.sealed_games(iteration)] == [*range(6)]
         assert run.sealed_game_ids(2) == [3, 4, 5]

@@ -20,7 +20,7 @@ from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.machine import made_with
 from azpy.presets import PRESETS, preset_of
 from azpy.runs import RunFolder
-from azpy.settings import ABOUT, FIXED_SETTINGS, GROUPS, KIND, Settings, auto_eval_batch, combine, default_of
+from azpy.settings import ABOUT, FIXED_SETTINGS, GROUPS, KIND, Settings, auto_eval_batch, checked, combine, default_of
 from azpy.stored import StoredRun
 
 NAMES = [field.name for field in dataclasses.fields(Settings)]
@@ -129,6 +129,24 @@ def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None
         else:
             with pytest.raises(SettingsError, match=rf"{name} must be .*, got {value}\b"):
                 Settings(**(fits | {name: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        *((name, name) for name in ("c_puct", "virtual_loss", "forced_visits")),
+        *(("match_c_puct", "c_puct"), ("match_lcb", "lcb")),
+    ],
+)
+def test_the_most_that_a_factor_may_be_is_what_the_core_searches_with(name: str, option: str) -> None:
+    most: Any = ABOUT[name].high
+    azpy.Search(azpy.UniformEvaluator(), simulations=1, **{option: most})
+    for refused in (most * 1.01, 1e308):
+        options: dict[str, Any] = {option: refused}
+        with pytest.raises(ValueError, match="at most"):
+            azpy.Search(azpy.UniformEvaluator(), simulations=1, **options)
+        with pytest.raises(SettingsError, match=f"{name} must be at most 1000000, got"):
+            checked(name, refused)
 
 
 @pytest.mark.parametrize(
@@ -383,6 +401,22 @@ def test_a_run_that_goes_on_keeps_its_settings_where_nobody_gives_others(begun: 
     assert given == dataclasses.replace(so_far, simulations=11, c_puct=3.0)
     fresh, _ = settings_from(["connect_four", "--out", "elsewhere"])
     assert fresh == combine(preset_of("connect_four"), {"game": "connect_four"})
+
+
+def test_a_run_that_goes_on_says_what_it_keeps(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quick = ["--collect-only", "--iterations", "1", "--games-per-iteration", "1", "--simulations", "1"]
+    assert main(["--out", "run", *quick]) == 0
+    assert capsys.readouterr().out.startswith("kept from run/config.toml: network 1x8, minutes 3.0, seed 5\n")
+    begun.write_text(begun.read_text().replace('"1x8"', '"1x8\\u001B[2J"'))
+    main(["--out", "run", *quick])
+    assert "\x1b" not in capsys.readouterr().out
+    many = {"c_puct": 1, "virtual_loss": 2, "seed": 3, "root_noise": 0.5, "resign_plies": 4, "slots": 2, "passes": 5,
+            "pipelines": 1, "batch_size": 8, "window_min": 9}  # fmt: skip
+    Path("many").mkdir()
+    Path("many/config.toml").write_text('game = "nim"\n' + "".join(f"{name} = {at}\n" for name, at in many.items()))
+    main(["--out", "many", *quick])
+    assert "many/config.toml: c_puct 1.0, virtual_loss 2.0, seed 3, " in (said := capsys.readouterr().out)
+    assert ", and 1 more\n" in said
 
 
 @pytest.mark.usefixtures("begun")

@@ -569,7 +569,7 @@ def test_every_setting_is_in_the_folder(tmp_path: Path) -> None:
     assert Settings(**read_config(tmp_path / "config.toml")) == settings()
     made_with = tomllib.loads((tmp_path / "config.toml").read_text())["made_with"]
     assert made_with["numpy"] == np.__version__
-    assert made_with.keys() == {"format", "azpy", "python", "numpy", "torch", "onnxruntime", "cores"}
+    assert made_with.keys() == {"format", "azpy", "python", "numpy", "torch", "onnxruntime", "cores", "run_id"}
 
 
 def test_a_run_may_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from azpy._core import EvaluatorError, GameError, __version__
 from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean
 
-__all__ = ["Parser", "not_empty", "run_command"]
+__all__ = ["Parser", "not_empty", "one_line", "run_command"]
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,6 +45,7 @@ class Parser(argparse.ArgumentParser):
         raise SettingsError(f"{message} (see {self.prog} --help)")
 
 
+_LONGEST = 2_000  # characters of an error
 # What argparse says, in words that also say what was expected.
 _PLAIN_WORDS = {
     r"^unrecognized arguments: (.*)$": r"\1: one argument too many",
@@ -109,7 +110,12 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
             warnings.showwarning = partial(_show_warning, prog, warnings.showwarning)
             return command(given)
     except (AzpyError, GameError, EvaluatorError) as error:
-        print(f"{prog}: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+        _complain(prog, error)
+        return 2
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        _complain(prog, f"{error.filename} cannot be used: {error.strerror}")
         return 2
     except SystemExit as error:  # argparse has printed its help or the version
         return int(error.code or 0)
@@ -120,12 +126,23 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
         return 130
 
 
+def one_line(what: object) -> str:
+    """One line of a length that people read, without what a stranger's file would tell the terminal to do."""
+    text = " ".join(str(what).split())
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _complain(prog: str, what: object) -> None:
+    print(f"{prog}: {one_line(what)}", file=sys.stderr, flush=True)
+
+
 def _show_warning(
     prog: str, otherwise: Callable[..., object], message: Warning | str, category: type[Warning], *rest: Any
 ) -> None:
     """A warning of azpy's own in one line, others as ever."""
     if issubclass(category, SettingsWarning):
-        print(f"{prog}: {message}", file=sys.stderr, flush=True)
+        _complain(prog, message)
     else:
         otherwise(message, category, *rest)
 

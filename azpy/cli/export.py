@@ -36,12 +36,14 @@ def _parser() -> Parser:
     parser.add_argument("run", type=not_empty, metavar="RUN", help="the run folder")
     text = "the run's game, needed if that is a Python class: reading the run then imports its module"
     parser.add_argument("--game", metavar="module:Class", help=text)
-    parser.add_argument("--npz", metavar="FILE", help="training arrays")
-    parser.add_argument("--jsonl", metavar="FILE", help="games as JSON, one a line")
-    parser.add_argument("--pgn", metavar="FILE", help="games as PGN")
-    parser.add_argument("--sgf", metavar="FOLDER", help="games of Go as SGF, a file each")
-    parser.add_argument("--onnx", metavar="FILE", help="the model")
-    parser.add_argument("--onnx-int8", metavar="FILE", help="the model in int8, for CPUs that have instructions for it")
+    parser.add_argument("--npz", type=not_empty, metavar="FILE", help="training arrays")
+    parser.add_argument("--jsonl", type=not_empty, metavar="FILE", help="games as JSON, one a line")
+    parser.add_argument("--pgn", type=not_empty, metavar="FILE", help="games as PGN")
+    parser.add_argument("--sgf", type=not_empty, metavar="FOLDER", help="games of Go as SGF, a file each")
+    parser.add_argument("--onnx", type=not_empty, metavar="FILE", help="the model")
+    parser.add_argument(
+        "--onnx-int8", type=not_empty, metavar="FILE", help="the int8 model, for CPUs with int8 instructions"
+    )
     parser.add_argument("--iterations", metavar="A-B", help="games of these iterations: 3, 3-10 (default all)")
     parser.add_argument("--checkpoint", metavar="N", type=int, help="the model of this iteration (default the newest)")
     return parser
@@ -63,9 +65,9 @@ def _export(arguments: Sequence[str]) -> int:
         raise SettingsError("--iterations goes with --npz, --jsonl, --pgn and --sgf")
     if options.checkpoint is not None and not wants_model:
         raise SettingsError("--checkpoint goes with --onnx and --onnx-int8")
-    _check_apart(targets)
+    _check_apart(options.run, targets)
     # What is written to standard output must stay as it is.
-    said = partial(print, file=sys.stderr if any(map(_is_stdout, targets.values())) else sys.stdout, flush=True)
+    said = partial(print, file=sys.stderr if any(map(storage.is_stdout, targets.values())) else sys.stdout, flush=True)
     run = StoredRun(options.run, options.game)
     game = str(run.settings.game)
     if options.sgf is not None and game.partition("(")[0].strip() != "go":
@@ -94,21 +96,19 @@ def _export(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _check_apart(targets: Mapping[str, str]) -> None:
-    """Refuses two flags that name one file, however it is spelled: the second would replace the first."""
-    flags: dict[str, str] = {}
+def _check_apart(run: str, targets: Mapping[str, str]) -> None:
+    """Refuses targets that would replace the run's own files or, however they are spelled, each other."""
+    flags: dict[Path, str] = {}
+    at = Path(os.path.realpath(run))
+    folders, files = [at / "games", at / "checkpoints"], [at / "config.toml", at / "metrics.jsonl"]
     for name, target in targets.items():
-        flag, place = "--" + name.replace("_", "-"), os.path.realpath(target)
-        if place in flags:
-            raise SettingsError(f"{flags[place]} and {flag} both write {target}: give each a file of its own")
+        flag, place = "--" + name.replace("_", "-"), Path(os.path.realpath(target))
+        if place in files or any(folder in (place / "x" if name == "sgf" else place).parents for folder in folders):
+            raise SettingsError(f"{flag} {target} is among the own files of {run}: give another place")
+        of_sgf = place.suffix == ".sgf" and "sgf" in targets and place.parent == Path(os.path.realpath(targets["sgf"]))
+        if other := "--sgf" if of_sgf else flags.get(place):
+            raise SettingsError(f"{other} and {flag} both write {target}: give each a file of its own")
         flags[place] = flag
-
-
-def _is_stdout(target: str) -> bool:
-    try:
-        return os.path.samestat(Path(target).stat(), os.fstat(sys.stdout.fileno()))
-    except OSError:  # no such file yet, or an output that is no file
-        return False
 
 
 def _int8_twin(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, str]:

@@ -42,7 +42,7 @@ from azpy.positions import make_position, refuse_untyped
 from azpy.providers import parse_devices
 from azpy.query import SEARCH_KEYS
 from azpy.ratings import PAIR_SCORES, Rating, Sprt, bradley_terry
-from azpy.settings import Settings
+from azpy.settings import Settings, checked
 
 _KEYS = ", ".join(SEARCH_KEYS)
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
@@ -115,13 +115,12 @@ class _Table:
         run_folder = next((spec.run for spec in specs if spec.run is not None), None)
         refuse_untyped(game, given.game, run_folder, "the match", "--game {}")
         self.game: str = game
-        if given.c_puct is not None and not 0 <= given.c_puct < math.inf:
-            raise SettingsError(f"c_puct must be at least 0 and finite, got {given.c_puct}")
+        c_puct = None if given.c_puct is None else checked("c_puct", given.c_puct)
         plies = given.opening_plies if given.opening_plies is not None else (run or Settings).match_opening_plies
         start = make_position(self.game)
         if parse_devices(given.device)[0].kind != "cpu" and all(spec.model is None for spec in specs):
             raise SettingsError(f"device {given.device}: no player has a model that could run there")
-        self.entrants = load_players(specs, start, given.simulations, given.c_puct, given.device)
+        self.entrants = load_players(specs, start, given.simulations, c_puct, given.device)
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
         self.seed, self.openings = given.seed, given.openings
         draw: Draw = draw_at_random

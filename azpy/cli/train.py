@@ -21,18 +21,19 @@ from typing import Any
 import numpy as np
 
 from azpy import list_games
-from azpy.cli.common import Parser, not_empty, run_command
+from azpy.cli.common import Parser, not_empty, one_line, run_command
 from azpy.cli.progress import Display
 from azpy.config import path_argument, read_config, repeat_command
 from azpy.errors import RunError, SettingsError
 from azpy.events import CollectFinished, Finished
-from azpy.positions import make_position, refuse_untyped
+from azpy.positions import make_position, must_be_typed, refuse_untyped
 from azpy.presets import preset_of
 from azpy.selfplay import on_devices
 from azpy.settings import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
 from azpy.tuning import TUNED, tune
 
 _NOISE_ROWS = 64
+_MOST_KEPT = 8  # settings that one line names
 
 
 def _parser() -> Parser:
@@ -90,8 +91,8 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
     return settings, out
 
 
-def _choose(options: argparse.Namespace) -> tuple[Settings, str, dict[str, Any]]:
-    """The settings, the run folder, and what of the game's preset is in force."""
+def _choose(options: argparse.Namespace) -> tuple[Settings, str, str]:
+    """The settings, the run folder, and a line on the settings that nobody gave now; empty if all are the defaults."""
     texts = {name: value for name, value in vars(options).items() if name in ABOUT and value is not None}
     typed = {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
     in_file = read_config(options.config) if options.config is not None else {}
@@ -100,17 +101,27 @@ def _choose(options: argparse.Namespace) -> tuple[Settings, str, dict[str, Any]]
         raise SettingsError("--out is empty: give a folder, or leave it out for runs/GAME")
     out = options.out if options.out is not None or game is None else "runs/" + re.sub(r"\W+", "-", game).strip("-")
     so_far = _settings_so_far(Path(out)) if out is not None else {}
-    given = so_far | in_file | typed
-    preset = {} if so_far else preset_of(given.get("game", ""), given)
-    settings = combine(preset, given)
+    now = in_file | typed
+    given = so_far | now
+    preset = preset_of(given.get("game", ""), now)
+    settings = combine({} if so_far else preset, given)
     source = options.config if "game" in in_file else out
     refuse_untyped(settings.game, options.game, source, "training", "GAME {} on the command line")
-    return settings, str(out), {name: value for name, value in preset.items() if name not in given}
+    if so_far:
+        usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}
+        kept = {name: value for name, value in so_far.items() if name not in usual}
+        plain = {name: (preset.get(name), default_of(name)) for name in kept}
+        said = _listed({name: value for name, value in kept.items() if value not in plain[name]}, _MOST_KEPT)
+        return settings, str(out), said and f"kept from {out}/config.toml: {said}"
+    said = _listed({name: value for name, value in preset.items() if name not in now})
+    return settings, str(out), said and f"preset for {settings.game.partition('(')[0]}: {said}"
 
 
 def _settings_so_far(folder: Path) -> dict[str, Any]:
     """Those of the run that is gone on with; none where there is no run yet."""
     config = folder / "config.toml"
+    if config.exists() and not config.is_file():
+        raise RunError(f"{config} is not a regular file: put a good copy in its place")
     try:
         return read_config(config) if config.exists() else {}
     except SettingsError as error:
@@ -127,8 +138,10 @@ def _games() -> str:
     return "\n".join([*lines, "open_spiel:NAME", "    a game of OpenSpiel, see azpy.games; no preset"])
 
 
-def _listed(preset: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in preset.items())
+def _listed(settings: dict[str, Any], most: int | None = None) -> str:
+    parts = [f"{name} {value}" for name, value in settings.items()]
+    more = len(parts[most:]) if most is not None else 0
+    return ", ".join(parts[:most]) + (f", and {more} more" if more else "")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -143,12 +156,12 @@ def _train(arguments: Sequence[str]) -> int:
     if options.list_games:
         print(_games())
         return 0
-    settings, out, preset = _choose(options)
+    settings, out, said = _choose(options)
     if options.tune and (options.collect_only or settings.deterministic):
         what = "collections" if options.collect_only else "deterministic runs, which must not depend on the clock"
         raise SettingsError(f"--tune is not for {what}: give --slots, --pipelines, --eval-batch and --threads")
-    if preset:
-        print(f"preset for {settings.game.partition('(')[0]}: {_listed(preset)}", flush=True)
+    if said:
+        print(one_line(said), flush=True)
     display = Display()
     if options.collect_only:
         from azpy.collector import Collector
@@ -185,6 +198,7 @@ def _say_next(settings: Settings, done: Finished | CollectFinished, flags: Seque
     run = path_argument(done.path)
     file = path_argument(Path(done.path).resolve().name or "model")
     on = ["az-train", settings.game, "--out", run]
+    typed = ["--game", settings.game] if must_be_typed(settings.game) else []
     limits = {name: getattr(settings, name) for name in ("minutes", "iterations", "total_evaluations")}
     longer = [f"--{name.replace('_', '-')}={2 * value:.15g}" for name, value in limits.items() if value is not None]
     steps = {}
@@ -195,13 +209,13 @@ def _say_next(settings: Settings, done: Finished | CollectFinished, flags: Seque
     else:
         steps["collect more"] = [*on, *flags, *longer]
     if done.game is not None:
-        steps["look at a game"] = ["az-replay", run, str(done.game)]
+        steps["look at a game"] = ["az-replay", run, str(done.game), *typed]
     if isinstance(done, CollectFinished):
         if done.games:
-            steps["get training arrays"] = ["az-export", run, "--npz", f"{file}.npz"]
+            steps["get training arrays"] = ["az-export", run, "--npz", f"{file}.npz", *typed]
             steps["train on these games"] = on
     elif done.iteration:
-        steps["play a match"] = ["az-match", run, "mcts:1000"]
+        steps["play a match"] = ["az-match", run, "mcts:1000", *typed]
         steps["export the model"] = ["az-export", run, "--onnx", f"{file}.onnx"]
     for what, command in steps.items():
         print(f"to {what}: {shlex.join(command)}")
