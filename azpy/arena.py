@@ -28,7 +28,6 @@ __all__ = [
     "SearchPlayer",
     "mcts",
     "play_match",
-    "play_match_in",
     "play_pairs",
 ]
 
@@ -220,49 +219,23 @@ def play_match(
     games: int,
     seed: int = 0,
     opening_plies: int = 4,
-) -> MatchResult:
-    """Plays `games` games, half with A in seat 0, from random openings.
-
-    Args:
-        game_factory: makes a start position.
-        player_a: whose score is counted.
-        player_b: the opponent.
-        games: an even number.
-        seed: fixes openings, dice and players.
-        opening_plies: random actions at the start of each pair of games, see `Book`.
-
-    Raises:
-        SettingsError: an odd number of games, or a game that is over before it begins.
-    """
-    result = play_match_in(lambda: math.inf, game_factory, player_a, player_b, games, seed, opening_plies)
-    assert result is not None  # noqa: S101 - time cuts nothing off
-    return result
-
-
-def play_match_in(
-    seconds_left: Callable[[], float],
-    game_factory: Callable[[], Position],
-    player_a: Player,
-    player_b: Player,
-    games: int,
-    seed: int = 0,
-    opening_plies: int = 4,
+    seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> MatchResult | None:
-    """Plays a match that may run out of time.
+    """Plays `games` games, half with A in seat 0, from random openings; fewer where time runs out.
 
     Where the time has an end, groups of pairs follow each other, and the time that one group took says how large the
     next one can be. A group that time cuts off does not count at all: to count its finished games would prefer short
     games. What is left of this is small: a group of long games is cut off more often.
 
     Args:
-        seconds_left: the time that the match still has; 0 or less ends it, infinity is no limit. Asked before every
-            ply.
         game_factory: makes a start position.
         player_a: whose score is counted.
         player_b: the opponent.
         games: an even number, at most.
         seed: fixes openings, dice and players.
         opening_plies: random actions at the start of each pair of games, see `Book`.
+        seconds_left: the time that the match still has; 0 or less ends it, infinity is no limit. Asked before every
+            ply.
 
     Returns:
         The result of the games that count; None where there is none.

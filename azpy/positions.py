@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
-from azpy.errors import SettingsError
+from azpy.errors import SettingsError, did_you_mean
 from azpy.game import Game
 from azpy.games import PREFIX, open_spiel
 
@@ -68,7 +68,10 @@ def make_position(spec: str) -> Position:
     try:
         return _core.make_game(spec)
     except ValueError as error:
-        raise SettingsError(f"game {spec!r}: {error}") from error
+        known = _core.list_games()
+        name = spec.partition("(")[0].strip()
+        near = "" if name in known else did_you_mean(name, known)
+        raise SettingsError(f"game {spec!r}: {error}{near}") from error
 
 
 def make_game(name: str, **parameters: int | float | str) -> _core.State:

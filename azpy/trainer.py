@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from azpy import _core
 from azpy.advice import advise, typical
-from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match_in
+from azpy.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.board import Board
 from azpy.budget import Budget
 from azpy.errors import EXTRAS, DeviceError, missing_to_train
@@ -384,14 +384,14 @@ class Trainer:
         for index, opponent in enumerate(due):
             make = _OPPONENTS[opponent]
             share = self._budget.match_seconds(begin, last=last) / (len(due) - index)
-            result = play_match_in(
-                _countdown(share),
+            result = play_match(
                 lambda: make_position(settings.game),
                 player,
                 self._untrained() if make is None else make(),
                 games,
                 seed=settings.seed,
                 opening_plies=settings.match_opening_plies,
+                seconds_left=_countdown(share),
             )
             if result is None:  # there was no time for a single pair
                 continue

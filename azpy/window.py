@@ -76,7 +76,8 @@ class Window:
         if not self.positions:
             raise RunError(
                 f"there is nothing to learn from, no game has a searched position (games: {len(self._records)}): fewer "
-                "opening plies, longer games or more full searches, in another folder with --out"
+                "opening plies, longer games or more full searches, in another folder with --out; "
+                "az-check-game says whether a game of one's own is right"
             )
         buffer = _core.ReplayBuffer(start, max_positions=self.positions)
         for record in self._records:

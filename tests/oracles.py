@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import azpy
+from azpy.arena import MatchResult, play_match
 
 Position = Any  # azpy.State | azpy.Game
 Batch = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -387,3 +388,10 @@ def game_starts() -> dict[str, Position]:
         if turn_of(start) == azpy.CHANCE:
             start.play(start.chance_outcomes()[-1][0])
     return starts
+
+
+def whole_match(*arguments: Any, **options: Any) -> MatchResult:
+    """`play_match` without an end of its time."""
+    result = play_match(*arguments, **options)
+    assert result is not None
+    return result

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy.arena import MatchResult, RandomPlayer, SearchPlayer, mcts, play_match, play_match_in
+from azpy.arena import MatchResult, RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
 from azpy.errors import SettingsError
+from azpy.openings import Book
 from azpy.positions import make_position
 from azpy.ratings import elo
+from oracles import whole_match
 
 
 def tictactoe() -> azpy.State:
@@ -77,14 +79,14 @@ def test_elo_is_the_logistic_model_s_and_stays_finite() -> None:
 
 
 def test_a_player_scores_exactly_half_against_itself() -> None:
-    result = play_match(tictactoe, FirstLegal(), FirstLegal(), games=60, seed=5, opening_plies=2)
+    result = whole_match(tictactoe, FirstLegal(), FirstLegal(), games=60, seed=5, opening_plies=2)
     assert result.score == 0.5
     assert result.wins == result.losses > 0
 
 
 def test_each_opening_is_played_from_both_seats() -> None:
     player, rival = FirstLegal(), FirstLegal()
-    play_match(tictactoe, player, rival, games=20, seed=1, opening_plies=2)
+    whole_match(tictactoe, player, rival, games=20, seed=1, opening_plies=2)
     start = [key for turn, key in player.seen if turn == 0][:10]
     assert sorted(start) == sorted([key for turn, key in rival.seen if turn == 0][:10])
     assert len(set(start)) > 3
@@ -92,25 +94,25 @@ def test_each_opening_is_played_from_both_seats() -> None:
 
 
 def test_a_perfect_player_never_loses() -> None:
-    result = play_match(tictactoe, Perfect(), RandomPlayer(), games=100, seed=2, opening_plies=0)
+    result = whole_match(tictactoe, Perfect(), RandomPlayer(), games=100, seed=2, opening_plies=0)
     assert result.losses == 0
     assert result.score > 0.9
-    mirrored = play_match(tictactoe, RandomPlayer(), Perfect(), games=100, seed=2, opening_plies=0)
+    mirrored = whole_match(tictactoe, RandomPlayer(), Perfect(), games=100, seed=2, opening_plies=0)
     assert mirrored.wins == 0
 
 
 def test_search_beats_random_and_more_search_does_not_lose_to_perfect_play() -> None:
-    few = play_match(tictactoe, mcts(50), RandomPlayer(), games=60, seed=3, opening_plies=1)
+    few = whole_match(tictactoe, mcts(50), RandomPlayer(), games=60, seed=3, opening_plies=1)
     assert few.score > 0.8
-    many = play_match(tictactoe, mcts(3000), Perfect(), games=20, seed=3, opening_plies=0)
+    many = whole_match(tictactoe, mcts(3000), Perfect(), games=20, seed=3, opening_plies=0)
     assert many.score == 0.5
     uniform = SearchPlayer(azpy.UniformEvaluator(), 200)
-    assert play_match(tictactoe, uniform, RandomPlayer(), games=60, seed=3, opening_plies=1).score > 0.8
+    assert whole_match(tictactoe, uniform, RandomPlayer(), games=60, seed=3, opening_plies=1).score > 0.8
 
 
 def test_the_same_seed_is_the_same_match() -> None:
     def play(seed: int) -> MatchResult:
-        return play_match(tictactoe, mcts(20), RandomPlayer(), games=40, seed=seed, opening_plies=1)
+        return whole_match(tictactoe, mcts(20), RandomPlayer(), games=40, seed=seed, opening_plies=1)
 
     assert play(1) == play(1)
     assert len({play(seed) for seed in range(5)}) > 1
@@ -123,7 +125,7 @@ def test_both_games_of_a_pair_see_the_same_dice() -> None:
         def select_actions(self, states: Sequence[Any], seed: int) -> list[int]:
             return [state.legal_actions()[state.key() // 7 % len(state.legal_actions())] for state in states]
 
-    result = play_match(lambda: make_position("pig"), ByPosition(), ByPosition(), games=60, seed=4, opening_plies=0)
+    result = whole_match(lambda: make_position("pig"), ByPosition(), ByPosition(), games=60, seed=4, opening_plies=0)
     wins, _, losses = result.first
     assert (wins, losses) == (result.losses - losses, result.wins - wins)
     assert min(wins, losses) > 0
@@ -134,10 +136,10 @@ def test_openings_of_a_short_game_are_shorter(plies: int) -> None:
     def tiny() -> Any:
         return make_position("connect_four(width=2,height=2,k=2)")
 
-    result = play_match(tiny, RandomPlayer(), RandomPlayer(), games=4, opening_plies=plies)
+    result = whole_match(tiny, RandomPlayer(), RandomPlayer(), games=4, opening_plies=plies)
     assert (result.wins, result.losses) == (2, 2)  # the first player cannot help winning
     player = FirstLegal()
-    play_match(tictactoe, player, RandomPlayer(), games=20, opening_plies=9)
+    whole_match(tictactoe, player, RandomPlayer(), games=20, opening_plies=9)
     assert player.seen
 
 
@@ -146,12 +148,12 @@ def test_a_game_that_is_over_before_it_begins_has_no_match() -> None:
         turn = azpy.TERMINAL
 
     with pytest.raises(SettingsError, match="over before it begins"):
-        play_match(Over, RandomPlayer(), RandomPlayer(), games=2)
+        whole_match(Over, RandomPlayer(), RandomPlayer(), games=2)
 
 
 def test_a_match_that_cannot_be_paired_is_refused() -> None:
     with pytest.raises(SettingsError, match="even number of games, got 3"):
-        play_match(tictactoe, RandomPlayer(), RandomPlayer(), games=3)
+        whole_match(tictactoe, RandomPlayer(), RandomPlayer(), games=3)
     with pytest.raises(SettingsError, match=r"simulations must be at least 1, at most \d+; got 0"):
         mcts(0)
 
@@ -171,8 +173,8 @@ class Slow(FirstLegal):
 @pytest.mark.parametrize("seconds", [1, 40, 41, 100, 150, 400, 2000])
 def test_a_match_that_runs_out_of_time_ends_in_time_with_whole_pairs(seconds: int) -> None:
     player = Slow()
-    result = play_match_in(
-        lambda: seconds - player.seconds, tictactoe, player, RandomPlayer(), games=60, seed=1, opening_plies=1
+    result = play_match(
+        tictactoe, player, RandomPlayer(), 60, seed=1, opening_plies=1, seconds_left=lambda: seconds - player.seconds
     )
     longest = 5 * 8  # plies of a game times boards of the smallest group
     assert player.seconds < seconds + longest
@@ -193,12 +195,13 @@ def test_a_group_of_games_that_time_cuts_off_does_not_count() -> None:
         def seconds_left() -> float:
             return 100_000 - player.seconds if player.seconds < cut_off else 0
 
-        result = play_match_in(seconds_left, tictactoe, player, RandomPlayer(), games=60, seed=1, opening_plies=1)
+        result = play_match(tictactoe, player, RandomPlayer(), 60, 1, opening_plies=1, seconds_left=seconds_left)
         return 0 if result is None else result.games
 
     assert {games(cut_off) for cut_off in range(1, 120, 2)} == {0, 8, 16, 32}
 
 
-def test_a_match_without_end_is_the_match_whatever_time_it_takes() -> None:
-    args = (tictactoe, RandomPlayer(), FirstLegal(), 12, 5, 1)
-    assert play_match_in(lambda: math.inf, *args) == play_match(*args)
+def test_a_match_without_an_end_of_its_time_is_played_in_one_group() -> None:
+    players = FirstLegal(), mcts(20)
+    book = Book(tictactoe, 1, 5)
+    assert whole_match(tictactoe, *players, 12, 5, 1) == MatchResult.of(list(play_pairs(book, *players, 6, 5)))

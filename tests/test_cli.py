@@ -530,6 +530,15 @@ def test_only_a_run_that_is_the_same_once_more_says_so(
         assert ("the same run once more: " in capsys.readouterr().out) == is_same, flags
 
 
+def test_to_go_on_longer_is_longer_than_what_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for iterations in ("3", "1"):
+        assert main(["tic_tac_toe", *TINY, "--collect-only", "--out", "a", "--iterations", iterations]) == 0
+        assert "--iterations=6\n" in capsys.readouterr().out
+
+
 def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list-games"]) == 0
     shown = capsys.readouterr().out

@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
+from azpy.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_pairs
 from azpy.cli.match import main
 from azpy.errors import DeviceError, RunError
 from azpy.onnx import OnnxEvaluator
@@ -26,6 +26,7 @@ from azpy.openings import Book, draw_from
 from azpy.players import Entrant, checkpoints_of, load_player, load_players, parse_player
 from azpy.positions import make_position
 from azpy.ratings import PAIR_SCORES
+from oracles import whole_match
 from test_onnx import make_model
 
 BOARD = "connect_four(width=5,height=4)"
@@ -127,7 +128,7 @@ def test_slots_change_nothing_that_is_played_by_players_without_chance() -> None
 
 
 def test_players_with_other_simulations_search_apart() -> None:
-    result = play_match(lambda: make_position(BOARD), mcts(200), mcts(5), games=20, seed=1, opening_plies=2)
+    result = whole_match(lambda: make_position(BOARD), mcts(200), mcts(5), games=20, seed=1, opening_plies=2)
     assert result.score > 0.7
     assert not mcts(200).searches_like(mcts(5))
 
@@ -142,7 +143,7 @@ def test_a_player_without_chance_scores_exactly_half_against_itself_in_every_pai
 
 
 def test_results_add_up() -> None:
-    result = play_match(lambda: make_position(BOARD), mcts(30), RandomPlayer(), games=40, seed=2, opening_plies=2)
+    result = whole_match(lambda: make_position(BOARD), mcts(30), RandomPlayer(), games=40, seed=2, opening_plies=2)
     assert result.pairs is not None
     assert sum(result.pairs) == 20
     assert np.dot(result.pairs, PAIR_SCORES) / 20 == pytest.approx(result.score)

@@ -93,6 +93,7 @@ def test_a_python_class_is_found_in_the_current_folder(heap: str) -> None:
     ("spec", "text"),
     [
         ("nope", 'unknown game "nope"; there are:'),
+        ("conect_four", "; did you mean connect_four?"),
         ("connect_four(depth=3)", 'has no parameter "depth"; it has: width, height, k'),
         ("connect_four(width)", 'expected parameter=value in game "connect_four(width)", got "width"'),
         ("connect_four(width=wide)", 'width must be a whole number >= 0, got "wide"'),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy.arena import RandomPlayer, SearchPlayer, play_match
+from azpy.arena import RandomPlayer, SearchPlayer
 from azpy.learner import Learner
 from azpy.network import to_onnx
 from azpy.onnx import OnnxEvaluator
@@ -15,6 +15,7 @@ from azpy.positions import make_position
 from azpy.presets import preset_of
 from azpy.settings import Settings, match_search
 from azpy.trainer import Trainer
+from oracles import whole_match
 
 SHORT: dict[str, Any] = {
     "network": "2x32",
@@ -60,7 +61,7 @@ def score(game: str, model: Path | bytes, simulations: int, **options: Any) -> f
     """Of 100 games against a random player."""
     player = SearchPlayer(OnnxEvaluator(model, game=azpy.make_game(game)), simulations, **options)
     plies = Settings(game, **preset_of(game)).match_opening_plies
-    return play_match(lambda: make_position(game), player, RandomPlayer(), 100, seed=1, opening_plies=plies).score
+    return whole_match(lambda: make_position(game), player, RandomPlayer(), 100, seed=1, opening_plies=plies).score
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ Exit codes: 0 the run is done, 2 something the user can put right (one line on s
 """
 
 import argparse
+import math
 import re
 import shlex
 import sys
@@ -199,8 +200,13 @@ def _say_next(settings: Settings, done: Finished | CollectFinished, flags: Seque
     file = path_argument(Path(done.path).resolve().name or "model")
     on = ["az-train", settings.game, "--out", run]
     typed = ["--game", settings.game] if must_be_typed(settings.game) else []
-    limits = {name: getattr(settings, name) for name in ("minutes", "iterations", "total_evaluations")}
-    longer = [f"--{name.replace('_', '-')}={2 * value:.15g}" for name, value in limits.items() if value is not None]
+    # Twice the length, or twice what is done where the run was longer before.
+    lengths = {"minutes": math.ceil(done.seconds / 60), "iterations": done.iteration, "total_evaluations": 0}
+    longer = [
+        f"--{name.replace('_', '-')}={2 * max(length, so_far):.15g}"
+        for name, so_far in lengths.items()
+        if (length := getattr(settings, name)) is not None
+    ]
     steps = {}
     if isinstance(done, Finished):
         if (Path(done.path) / "report.html").is_file():

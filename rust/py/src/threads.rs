@@ -31,7 +31,7 @@ static OPEN: Mutex<Open> = Mutex::new(Open { process: None, all: Vec::new() });
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// Those that have not met the interpreter yet.
-static NEW: AtomicUsize = AtomicUsize::new(0);
+static UNMET: AtomicUsize = AtomicUsize::new(0);
 
 /// What there is in this process: what the one that was forked had going goes on there alone.
 fn opened() -> MutexGuard<'static, Open> {
@@ -39,7 +39,7 @@ fn opened() -> MutexGuard<'static, Open> {
     if opened.process.is_none_or(|process| !process.is_current()) {
         *opened = Open { process: Some(Process::current()), all: Vec::new() };
         THREADS.store(0, Ordering::SeqCst);
-        NEW.store(0, Ordering::SeqCst);
+        UNMET.store(0, Ordering::SeqCst);
     }
     opened
 }
@@ -69,18 +69,18 @@ impl Drop for Counted {
 }
 
 /// A thread that has not met the interpreter yet, or never does as it could not be made.
-struct New;
+struct Unmet;
 
-impl New {
+impl Unmet {
     fn new() -> Self {
-        NEW.fetch_add(1, Ordering::SeqCst);
+        UNMET.fetch_add(1, Ordering::SeqCst);
         Self
     }
 }
 
-impl Drop for New {
+impl Drop for Unmet {
     fn drop(&mut self) {
-        NEW.fetch_sub(1, Ordering::SeqCst);
+        UNMET.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -88,10 +88,10 @@ impl Drop for New {
 /// interpreter ended before it has begun, there would be nothing to meet.
 pub(crate) fn attached_once() -> Inside {
     let counted = Counted::new();
-    let new = New::new();
+    let unmet = Unmet::new();
     Box::new(move |body| {
         Python::attach(|py| {
-            drop(new);
+            drop(unmet);
             py.detach(body);
         });
         drop(counted);
@@ -102,7 +102,7 @@ pub(crate) fn attached_once() -> Inside {
 /// a fork in that moment would wait for this lock for ever.
 pub(crate) fn wait_until_attached(py: Python<'_>) {
     py.detach(|| {
-        while NEW.load(Ordering::SeqCst) > 0 {
+        while UNMET.load(Ordering::SeqCst) > 0 {
             std::thread::sleep(Duration::from_micros(50));
         }
     });
