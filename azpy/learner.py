@@ -244,13 +244,12 @@ class _Parts:
         self._networks = [network, *(_sharing_weights(network) for _ in range(count - 1))]
         self._threads = torch.get_num_threads()
         self._others: ThreadPoolExecutor | None = None
-        if count > 1:
-            each = self._threads // count  # torch keeps this number for each thread that calls it
-            self._others = ThreadPoolExecutor(count - 1, "azpy-fit", torch.set_num_threads, (each,))
 
     def __enter__(self) -> Self:
-        if self._others is not None:
-            torch.set_num_threads(self._threads // len(self._networks))
+        if (count := len(self._networks)) > 1:
+            each = self._threads // count
+            torch.set_num_threads(each)  # torch keeps this number for each thread that calls it
+            self._others = ThreadPoolExecutor(count - 1, "azpy-fit", torch.set_num_threads, (each,))
         return self
 
     def __exit__(self, *_: object) -> None:

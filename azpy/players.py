@@ -25,7 +25,7 @@ from azpy.query import parse_search, query_text
 from azpy.settings import Settings, match_search
 from azpy.stored import StoredRun, checkpoint_at, read_model
 
-__all__ = ["Entrant", "Spec", "checkpoints_of", "load_player", "load_players", "parse_player", "settings_of"]
+__all__ = ["Entrant", "Spec", "checkpoints_of", "load_players", "parse_player", "settings_of"]
 
 _FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint folder or a run folder"
 
@@ -153,44 +153,26 @@ def load_players(
         specs: from `parse_player` or `checkpoints_of`.
         start: a position of the game, which a model must fit.
         simulations: a move, where a spec does not say.
-        c_puct: see `load_player`.
+        c_puct: weight of a model's prior, in place of the match_c_puct of its run; the spec's own goes before it. A
+            model searches as the settings of its run say for matches, or their defaults. Players without a model are
+            the same in every match.
         device: where models run, as for `OnnxEvaluator`.
 
     Raises:
         DeviceError: the device was asked for by name and cannot be used.
-        ModelError, RunError, MissingPackageError: see `load_player`.
+        ModelError: a model that cannot be read or does not fit the game.
+        RunError: a checkpoint whose model is damaged, or a config.toml that cannot be read.
+        MissingPackageError: onnxruntime is not installed.
     """
 
     @cache
     def open_model(path: Path) -> OnnxEvaluator:
         return OnnxEvaluator(path, device, game=start, threads=usable_cores())
 
-    return [load_player(spec, start, simulations, c_puct, lambda path: open_model(path.resolve())) for spec in specs]
+    return [_load(spec, simulations, c_puct, open_model) for spec in specs]
 
 
-def load_player(
-    spec: Spec,
-    start: Position,
-    simulations: int,
-    c_puct: float | None = None,
-    open_model: Callable[[Path], OnnxEvaluator] | None = None,
-) -> Entrant:
-    """Makes the player that a spec names.
-
-    Args:
-        spec: from `parse_player` or `checkpoints_of`.
-        start: a position of the game, which a model must fit.
-        simulations: a move, where the spec does not say.
-        c_puct: weight of a model's prior, in place of the match_c_puct of its run; the spec's own goes before it. A
-            model searches as the settings of its run say for matches, or their defaults. Players without a model are
-            the same in every match.
-        open_model: makes the evaluator of a model's file; on the CPU if not given.
-
-    Raises:
-        ModelError: a model that cannot be read or does not fit the game.
-        RunError: a checkpoint whose model is damaged, or a config.toml that cannot be read.
-        MissingPackageError: onnxruntime is not installed.
-    """
+def _load(spec: Spec, simulations: int, c_puct: float | None, open_model: Callable[[Path], OnnxEvaluator]) -> Entrant:
     if spec.kind == "random":
         return Entrant("random", None, RandomPlayer())
     count, query = simulations if spec.simulations is None else spec.simulations, query_text(spec.search)
@@ -203,8 +185,7 @@ def load_player(
         read_model(spec.model.parent)  # a checkpoint's model must be the one that was saved
         name = spec.model.parent
     settings: Settings | type[Settings] = StoredRun(spec.run).settings if spec.run is not None else Settings
-    open_model = open_model or (lambda path: OnnxEvaluator(path, game=start, threads=usable_cores()))
-    network = open_model(spec.model)
+    network = open_model(spec.model.resolve())
     search = _combined(match_search(settings) | ({} if c_puct is None else {"c_puct": c_puct}), spec)
     return Entrant(f"{name}{query}", count, SearchPlayer(network, count, **search), network)
 

@@ -18,10 +18,10 @@ from rich.console import Console
 import azpy
 from azpy.arena import MatchResult
 from azpy.cli.progress import Display, Screen, live_bar
-from azpy.cli.train import main, settings_from
+from azpy.cli.train import _say_next, main, settings_from
 from azpy.errors import SettingsError, pip_install
 from azpy.events import Finished, Matched, Played, Saved
-from azpy.settings import combine
+from azpy.settings import Settings, combine
 from azpy.timing import STAGES
 
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
@@ -537,6 +537,11 @@ def test_to_go_on_longer_is_longer_than_what_is_done(
     for iterations in ("3", "1"):
         assert main(["tic_tac_toe", *TINY, "--collect-only", "--out", "a", "--iterations", iterations]) == 0
         assert "--iterations=6\n" in capsys.readouterr().out
+
+
+def test_a_run_of_five_minutes_is_twice_as_long_with_ten(capsys: pytest.CaptureFixture[str]) -> None:
+    _say_next(Settings("tic_tac_toe", minutes=5.0), Finished("runs/t", 9, 301.4))
+    assert "--minutes=10\n" in capsys.readouterr().out
 
 
 def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixture[str]) -> None:

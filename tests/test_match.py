@@ -23,7 +23,7 @@ from azpy.cli.match import main
 from azpy.errors import DeviceError, RunError
 from azpy.onnx import OnnxEvaluator
 from azpy.openings import Book, draw_from
-from azpy.players import Entrant, checkpoints_of, load_player, load_players, parse_player
+from azpy.players import Entrant, checkpoints_of, load_players, parse_player
 from azpy.positions import make_position
 from azpy.ratings import PAIR_SCORES
 from oracles import whole_match
@@ -86,6 +86,11 @@ class Counting:
         logits = np.zeros((rows, 5), np.float32)
         logits[:, self.column] = 1
         return logits, np.tanh(observations.reshape(rows, -1)[:, self.column] - 0.3).astype(np.float32)
+
+
+def load(text: str, simulations: int, c_puct: float | None = None) -> Entrant:
+    [entrant] = load_players([parse_player(text)], make_position(BOARD), simulations, c_puct)
+    return entrant
 
 
 def book(plies: int = 3, seed: int = 1, game: str = BOARD) -> Book:
@@ -213,16 +218,16 @@ def test_specs(run: str) -> None:
     assert parse_player("c4@7").simulations == 7
     Path("odd@7").write_bytes(model(1))
     assert (parse_player("odd@7").model, parse_player("odd@7").simulations) == (Path("odd@7"), None)
-    entrant = load_player(parse_player("c4@7"), make_position(BOARD), 100)
+    entrant = load("c4@7", 100)
     assert str(entrant) == "c4/checkpoints/000010 (7 simulations)"
-    assert str(load_player(parse_player("random"), make_position(BOARD), 100)) == "random"
+    assert str(load("random", 100)) == "random"
 
 
 def test_a_model_searches_with_the_c_puct_of_its_run_and_other_players_as_ever(run: str) -> None:
     """A weight of 0 plays what a weight of 2, the run's, does not."""
 
     def plays(spec: str, c_puct: float | None = None) -> list[int]:
-        player = load_player(parse_player(spec), make_position(BOARD), 60, c_puct).player
+        player = load(spec, 60, c_puct).player
         return [*player.select_actions([book()[number].position for number in range(30)], seed=1)]
 
     assert plays(run) == plays(run, 2.0) != plays(run, 0.01)
@@ -235,7 +240,7 @@ def test_a_player_takes_search_settings_of_its_own(run: str) -> None:
     """A weight of 0.01 plays what the run's weight of 2 does not."""
 
     def loaded(text: str, **given: Any) -> Entrant:
-        return load_player(parse_player(text), make_position(BOARD), 60, **given)
+        return load(text, 60, **given)
 
     def plays(text: str, seed: int = 1, **given: Any) -> list[int]:
         positions = [book()[number].position for number in range(30)]
@@ -284,7 +289,7 @@ def test_a_damaged_checkpoint_does_not_play(run: str) -> None:
     data[-10] ^= 1
     path.write_bytes(data)
     with pytest.raises(RunError, match=r"000010 is damaged: model\.onnx differs from manifest\.json"):
-        load_player(parse_player(run), make_position(BOARD), 10)
+        load(run, 10)
 
 
 # The command

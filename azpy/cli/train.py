@@ -10,7 +10,6 @@ Exit codes: 0 the run is done, 2 something the user can put right (one line on s
 """
 
 import argparse
-import math
 import re
 import shlex
 import sys
@@ -201,7 +200,7 @@ def _say_next(settings: Settings, done: Finished | CollectFinished, flags: Seque
     on = ["az-train", settings.game, "--out", run]
     typed = ["--game", settings.game] if must_be_typed(settings.game) else []
     # Twice the length, or twice what is done where the run was longer before.
-    lengths = {"minutes": math.ceil(done.seconds / 60), "iterations": done.iteration, "total_evaluations": 0}
+    lengths = {"minutes": done.seconds // 60, "iterations": done.iteration, "total_evaluations": 0}
     longer = [
         f"--{name.replace('_', '-')}={2 * max(length, so_far):.15g}"
         for name, so_far in lengths.items()
