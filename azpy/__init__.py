@@ -38,15 +38,15 @@ from azpy._core import (
     parse_state,
     wall_turn_name,
 )
-from azpy.evaluator import Evaluator
+from azpy.evaluators.protocol import Evaluator
 from azpy.game import Game
 from azpy.pondering import pondering
 from azpy.positions import make_game
 
 if TYPE_CHECKING:
-    from azpy.onnx import OnnxEvaluator
-    from azpy.stored import load_run
-    from azpy.torch_evaluator import TorchEvaluator
+    from azpy.evaluators.loaded import load_run
+    from azpy.evaluators.onnx import OnnxEvaluator
+    from azpy.evaluators.torch import TorchEvaluator
 
 __all__ = [
     "CHANCE",
@@ -82,15 +82,15 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # The names that need ONNX Runtime, torch or what reads run folders are looked up when they are asked for.
     if name == "OnnxEvaluator":
-        from azpy.onnx import OnnxEvaluator
+        from azpy.evaluators.onnx import OnnxEvaluator
 
         return OnnxEvaluator
     if name == "TorchEvaluator":
-        from azpy.torch_evaluator import TorchEvaluator
+        from azpy.evaluators.torch import TorchEvaluator
 
         return TorchEvaluator
     if name == "load_run":
-        from azpy.stored import load_run
+        from azpy.evaluators.loaded import load_run
 
         return load_run
     raise AttributeError(f"module 'azpy' has no attribute {name!r}")

@@ -287,6 +287,8 @@ class GameRecord:
     @property
     def false_resignation(self) -> bool: ...
     @property
+    def positions(self) -> int: ...  # the searched ones, which training draws
+    @property
     def actions(self) -> NDArray[np.int32]: ...  # [T]
     @property
     def players(self) -> NDArray[np.int8]: ...  # [T] 0, 1; -1 at a chance outcome

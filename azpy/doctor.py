@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
+from azpy.devices import both_runtimes
 from azpy.errors import EXTRAS, AzpyError, pip_install
-from azpy.evaluator import first_line
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.protocol import first_line
 from azpy.machine import cpu_flags, usable_cores
-from azpy.onnx import OnnxEvaluator
 from azpy.probe_model import probe_model
-from azpy.providers import both_runtimes
 
 __all__ = ["advice", "examine", "usable"]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.errors import SettingsError, did_you_mean
 from azpy.game import Game
-from azpy.games import PREFIX, open_spiel
+from azpy.games.openspiel import PREFIX, open_spiel
 
 __all__ = [
     "Position",
@@ -34,6 +34,7 @@ __all__ = [
     "python_game",
     "refuse_untyped",
     "replayed",
+    "roll",
     "short_name_of",
     "turn_of",
 ]
@@ -200,6 +201,17 @@ def replayed(start: Position, actions: Sequence[int]) -> Iterator[Position]:
     for action in actions:
         position.play(int(action))
         yield position
+
+
+def roll(position: Position, rng: np.random.Generator) -> list[int]:
+    """Takes the chance outcomes that are due, in place; returns them."""
+    rolled = []
+    while turn_of(position) == _core.CHANCE:
+        outcomes, weights = zip(*position.chance_outcomes(), strict=True)
+        probabilities = np.asarray(weights, np.float64)
+        rolled.append(int(rng.choice(outcomes, p=probabilities / probabilities.sum())))
+        position.play(rolled[-1])
+    return rolled
 
 
 def observation_of(position: Position) -> NDArray[np.float32]:

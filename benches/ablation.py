@@ -21,9 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from azpy.comparison import Comparison
-from azpy.events import Event, Saved
-from azpy.ratings import elo
+from azpy.matches.ratings import elo
+from azpy.training.comparison import Comparison
+from azpy.training.events import Event, Saved
 
 GUMBEL, PUCT = "Gumbel, 16 simulations", "PUCT, 100 simulations"
 WITH_GUMBEL: dict[str, Any] = {"gumbel_actions": 8, "simulations": 16, "games_per_iteration": 512}

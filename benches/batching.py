@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import azpy
-from azpy.arena import SearchPlayer, play_pairs
-from azpy.onnx import OnnxEvaluator
-from azpy.openings import Book
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.matches.arena import SearchPlayer, play_pairs
+from azpy.matches.openings import Book
+from azpy.matches.ratings import PAIR_SCORES, elo, pair_interval, pair_score
 from azpy.positions import make_position
-from azpy.ratings import PAIR_SCORES, elo, pair_interval, pair_score
-from azpy.settings import Settings, match_search
+from azpy.settings.run import Settings, match_search
 
 LOT = 20  # pairs between two lines of the file
 MOST_PAIRS = 4000

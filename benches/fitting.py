@@ -18,8 +18,8 @@ from collections.abc import Iterator
 import torch
 
 import azpy
-from azpy import learner
-from azpy.learner import Learner
+from azpy.learning import learner
+from azpy.learning.learner import Learner
 from azpy.machine import usable_cores
 
 _LEAST_PART = learner._LEAST_PART

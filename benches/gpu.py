@@ -34,17 +34,18 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.flop_counter import FlopCounterMode
 
-from azpy import SelfPlay, benchmarks
-from azpy.benchmarks import Figure
+from azpy import SelfPlay
+from azpy.devices import BUCKETS
 from azpy.errors import AzpyError
-from azpy.evaluator import first_line
-from azpy.network import Network, to_onnx
-from azpy.onnx import OnnxEvaluator
-from azpy.openings import roll
-from azpy.parity import drift
+from azpy.evaluators.drift import drift
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.protocol import first_line
+from azpy.evaluators.torch import TorchEvaluator
+from azpy.learning.network import Network, to_onnx
+from azpy.matches.openings import roll
+from azpy.playing import benchmarks
+from azpy.playing.benchmarks import Figure
 from azpy.positions import Position, is_terminal, make_position, observation_of
-from azpy.providers import BUCKETS
-from azpy.torch_evaluator import TorchEvaluator
 
 GOALS = {"evaluations_per_second": 280_000, "busy": 0.97}  # in self-play, of 20x128 in the Wall Game
 LEAVES, SIMULATIONS, PARITY_ROWS = 8, 200, 256

@@ -19,18 +19,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from azpy import ReplayBuffer, benchmarks
-from azpy.arena import MatchResult, Pair, SearchPlayer, play_pairs
-from azpy.evaluator import Evaluator
-from azpy.int8 import has_int8, to_int8
+from azpy import ReplayBuffer
+from azpy.evaluators.drift import drift
+from azpy.evaluators.int8 import has_int8, to_int8
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.protocol import Evaluator
+from azpy.evaluators.torch import TorchEvaluator
 from azpy.machine import usable_cores
-from azpy.onnx import OnnxEvaluator
-from azpy.openings import Book
-from azpy.parity import drift
+from azpy.matches.arena import MatchResult, Pair, SearchPlayer, play_pairs
+from azpy.matches.openings import Book
+from azpy.playing import benchmarks
 from azpy.positions import make_position
-from azpy.settings import Settings, match_search
-from azpy.stored import StoredRun
-from azpy.torch_evaluator import TorchEvaluator
+from azpy.runs.reader import StoredRun
+from azpy.settings.run import Settings, match_search
 
 CALIBRATION, HELD_OUT = 512, 8192
 BATCHES = (1, 8, 64, 256)

@@ -30,14 +30,14 @@ from pathlib import Path
 from typing import Any
 
 from azpy import ReplayBuffer, SelfPlay
-from azpy.benchmarks import Play, machine, measure_alone
-from azpy.int8 import has_int8, twin_of
+from azpy.evaluators.int8 import has_int8, twin_of
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.learning.network import Network, to_onnx
 from azpy.machine import usable_cores
-from azpy.network import Network, to_onnx
-from azpy.onnx import OnnxEvaluator
+from azpy.playing.benchmarks import Play, machine, measure_alone
 from azpy.positions import Position, make_position
+from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
-from azpy.stored import StoredRun
 
 CACHE = 200_000
 PARTS = 3

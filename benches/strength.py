@@ -19,10 +19,10 @@ from typing import Any
 import pyspiel
 
 import azpy
-from azpy.arena import MatchResult
-from azpy.config import read_config
-from azpy.onnx import OnnxEvaluator
-from azpy.settings import ABOUT, Settings, match_search
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.matches.arena import MatchResult
+from azpy.settings.run import ABOUT, Settings, match_search
+from azpy.settings.toml import read_config
 
 Rival = Callable[[pyspiel.State], int]
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from azpy.errors import DeviceError
-from azpy.gpu import OnGpu
-from azpy.sessions import open_on_cpu
+from azpy.evaluators.gpu import OnGpu
+from azpy.evaluators.sessions import open_on_cpu
 
 CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
 ACTIONS = 9
@@ -217,9 +217,9 @@ def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Machine:
     module.InferenceSession, module.preload_dlls = open_session, preload
     module.OrtValue = types.SimpleNamespace(ortvalue_from_shape_and_type=allocate)
     monkeypatch.setitem(sys.modules, "onnxruntime", module)
-    monkeypatch.setattr("azpy.providers.installed_runtimes", lambda: dict.fromkeys(machine.installed, "1.31.1"))
-    monkeypatch.setattr("azpy.sessions.driver_problem", lambda index=0: None)
-    monkeypatch.setattr("azpy.gpu._driver_of", lambda index: machine.driver)
+    monkeypatch.setattr("azpy.devices.installed_runtimes", lambda: dict.fromkeys(machine.installed, "1.31.1"))
+    monkeypatch.setattr("azpy.evaluators.sessions.driver_problem", lambda index=0: None)
+    monkeypatch.setattr("azpy.evaluators.gpu._driver_of", lambda index: machine.driver)
     return machine
 
 
@@ -240,7 +240,7 @@ def gpu_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, list[An
         return OnGpu(ort, open_it, ("cpu", 0), *rest)
 
     driver = Driver()
-    monkeypatch.setattr("azpy.onnx.open_on_gpu", open_session)
-    monkeypatch.setattr("azpy.onnx.OnGpu", on_cpu)
-    monkeypatch.setattr("azpy.gpu._driver_of", lambda index: driver)
+    monkeypatch.setattr("azpy.evaluators.onnx.open_on_gpu", open_session)
+    monkeypatch.setattr("azpy.evaluators.onnx.OnGpu", on_cpu)
+    monkeypatch.setattr("azpy.evaluators.gpu._driver_of", lambda index: driver)
     return opened

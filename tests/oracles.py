@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import azpy
-from azpy.arena import MatchResult, play_match
+from azpy.matches.arena import MatchResult, play_match
 
 Position = Any  # azpy.State | azpy.Game
 Batch = tuple[NDArray[np.float32], NDArray[np.float32]]

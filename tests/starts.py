@@ -114,11 +114,11 @@ def _serve() -> None:
     """Forks for every request."""
     import torch
 
-    from azpy import report
-    from azpy.network import Network, to_onnx
+    from azpy.learning.network import Network, to_onnx
     from azpy.positions import make_position
+    from azpy.reports import report
 
-    importlib.import_module("azpy.trainer")
+    importlib.import_module("azpy.training.trainer")
     vars(report)["_charts"] = lambda rows, positions: []  # the page is written; drawing takes a second
     torch.set_num_threads(1)
     for spec in GAMES:  # the first export takes seconds
@@ -161,7 +161,7 @@ def _child(request: dict[str, Any]) -> int:
 
 def _kill_at(last: int) -> None:
     """Kills this process at a step of writing files."""
-    from azpy import storage
+    from azpy.runs import storage
 
     steps = 0
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy.arena import MatchResult, RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
 from azpy.errors import SettingsError
-from azpy.openings import Book
+from azpy.matches.arena import MatchResult, RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
+from azpy.matches.openings import Book
+from azpy.matches.ratings import elo
 from azpy.positions import make_position
-from azpy.ratings import elo
 from oracles import whole_match
 
 

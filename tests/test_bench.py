@@ -14,9 +14,10 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy import _core, benchmarks
+from azpy import _core
 from azpy.cli.bench import main
-from azpy.settings import Settings, auto_eval_batch
+from azpy.playing import benchmarks
+from azpy.settings.run import Settings, auto_eval_batch
 
 TINY = ["--seconds", "0.01", "--repeats", "2"]
 SMALL_PLAY = ["--slots", "8", "--simulations", "8", "--network", "1x8"]
@@ -83,7 +84,7 @@ def test_a_table_and_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
 
 def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    network = pytest.importorskip("azpy.network")
+    network = pytest.importorskip("azpy.learning.network")
     start = azpy.make_game("tic_tac_toe")
     model = tmp_path / "model.onnx"
     model.write_bytes(network.to_onnx(network.Network(start.obs_shape, start.num_actions, "1x8")))
@@ -163,7 +164,7 @@ def test_without_torch_a_model_is_asked_for(
 ) -> None:
     pytest.importorskip("onnxruntime")
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "azpy.network", raising=False)
+    monkeypatch.delitem(sys.modules, "azpy.learning.network", raising=False)
     code, _, err = az_bench(capsys, "evaluator")
     assert code == 2
     assert "torch is not installed" in err

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from azpy.budget import Budget
 from azpy.settings import Settings
+from azpy.training.budget import Budget
 
 
 def settings(**given: Any) -> Settings:
@@ -18,7 +18,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr("azpy.budget.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("azpy.training.budget.time.monotonic", lambda: self.now)
 
 
 def test_a_timed_run_keeps_time_free_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,15 +12,15 @@ import torch
 from numpy.typing import NDArray
 
 import azpy
-from azpy.building import Building
 from azpy.cli.progress import Display
-from azpy.config import read_config
 from azpy.errors import DeviceError, ModelError
-from azpy.events import BeingBuilt, Built, Event, Finished, Played, Saved, Started
-from azpy.onnx import network_id
-from azpy.runs import RunFolder, read_checkpoint
+from azpy.evaluators.onnx import network_id
+from azpy.runs.folder import RunFolder, read_checkpoint
 from azpy.settings import Settings
-from azpy.trainer import Trainer
+from azpy.settings.toml import read_config
+from azpy.training.building import Building
+from azpy.training.events import BeingBuilt, Built, Event, Finished, Played, Saved, Started
+from azpy.training.trainer import Trainer
 from oracles import Batch
 
 SMALL: dict[str, Any] = {
@@ -78,8 +78,8 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
                 assert self.network_id != made.dismissed, "a network was asked after another took over"
             return super().evaluate_batch(observations)
 
-    monkeypatch.setattr("azpy.lineup.OnnxEvaluator", Slow)
-    monkeypatch.setattr("azpy.learner._choose", lambda device: torch.device("cpu"))
+    monkeypatch.setattr("azpy.training.generations.OnnxEvaluator", Slow)
+    monkeypatch.setattr("azpy.learning.learner._choose", lambda device: torch.device("cpu"))
     return made
 
 
@@ -243,11 +243,11 @@ def test_an_engine_that_says_something_else_ends_the_run(
     exported: list[bytes] = []
 
     def stale(network: Any) -> bytes:
-        exported.append(azpy.network.to_onnx(network))
+        exported.append(azpy.learning.network.to_onnx(network))
         return exported[0]
 
-    monkeypatch.setattr("azpy.lineup._TENSORRT_TOLERANCE", 1e-4)
-    monkeypatch.setattr("azpy.lineup.to_onnx", stale)
+    monkeypatch.setattr("azpy.training.generations._TENSORRT_TOLERANCE", 1e-4)
+    monkeypatch.setattr("azpy.training.generations.to_onnx", stale)
     with Trainer(Settings(**SMALL), tmp_path) as trainer, pytest.raises(ModelError, match="differs from the network"):
         list(trainer.run())
     assert no_builder_is_left()

@@ -12,13 +12,13 @@ import pytest
 
 import azpy
 import planted_games
-from azpy.check_game import check_game
+from azpy.checks.check_game import check_game
+from azpy.checks.game_checks import RULES, Broken, facts_of
+from azpy.checks.perspective import Sides, Warned
+from azpy.checks.state_checks import Mirrors, check_refusals, check_text
 from azpy.cli.check_game import main
 from azpy.errors import SettingsError
-from azpy.game_checks import RULES, Broken, facts_of
-from azpy.perspective import Sides, Warned
 from azpy.positions import make_position, observation_of, turn_of
-from azpy.state_checks import Mirrors, check_refusals, check_text
 
 SMALL = {
     "connect_four": "connect_four(width=3,height=4,k=3)",

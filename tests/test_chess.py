@@ -16,8 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy import exports
-from azpy.game_checks import array_of
+from azpy.checks.game_checks import array_of
+from azpy.runs import exports
 
 pytest.importorskip("chess")
 import chess

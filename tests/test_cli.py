@@ -16,13 +16,13 @@ import pytest
 from rich.console import Console
 
 import azpy
-from azpy.arena import MatchResult
 from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
 from azpy.errors import SettingsError, pip_install
-from azpy.events import Finished, Matched, Played, Saved
-from azpy.settings import Settings, combine
-from azpy.timing import STAGES
+from azpy.matches.arena import MatchResult
+from azpy.settings.run import Settings, combine
+from azpy.training.events import Finished, Matched, Played, Saved
+from azpy.training.timing import STAGES
 
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 TINY = [
@@ -270,7 +270,7 @@ def test_without_anything_to_train_or_play_with_one_line_brings_both(tmp_path: P
     assert done.stderr == f"az-train: torch is not installed: {pip_install('cpu', 'train')}\n"
 
 
-@pytest.mark.parametrize("module", ["learner", "network", "trainer"])
+@pytest.mark.parametrize("module", ["learning.learner", "learning.network", "training.trainer"])
 def test_modules_that_need_torch_say_what_to_install(module: str) -> None:
     script = (
         "import sys; sys.modules['torch'] = None\n"

@@ -12,13 +12,13 @@ import pytest
 
 import azpy
 from azpy.cli.train import main
-from azpy.collector import Collector
 from azpy.errors import ModelError
-from azpy.events import CollectFinished, CollectStarted, Played, Saved, Sealed, Started
-from azpy.runs import RunFolder
+from azpy.runs.folder import RunFolder
+from azpy.runs.reader import StoredRun, check_rules
 from azpy.settings import Settings
-from azpy.stored import StoredRun, check_rules
-from azpy.trainer import Trainer
+from azpy.training.collector import Collector
+from azpy.training.events import CollectFinished, CollectStarted, Played, Saved, Sealed, Started
+from azpy.training.trainer import Trainer
 from test_onnx import make_model
 
 SMALL: dict[str, Any] = {"simulations": 8, "slots": 6, "eval_batch": 2, "games_per_iteration": 15, "iterations": 2}
@@ -207,7 +207,7 @@ def test_a_model_is_opened_once_for_all_devices_whatever_becomes_of_its_file(
             if len(opened) < 9:  # as another program does, again and again
                 model.write_bytes(make_model(weight=1.0 + len(opened)))
 
-    monkeypatch.setattr("azpy.collector.OnnxEvaluator", Noted)
+    monkeypatch.setattr("azpy.training.collector.OnnxEvaluator", Noted)
     first = id_of(model)
     with Collector(settings(device="cuda", devices="0,1"), tmp_path / "run", model) as collector:
         assert opened == [first, first]

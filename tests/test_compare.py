@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from azpy.cli.compare import main
-from azpy.comparison import Comparison
 from azpy.errors import SettingsError
-from azpy.ratings import mean_interval
-from azpy.runs import RunFolder
+from azpy.matches.ratings import mean_interval
+from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
+from azpy.training.comparison import Comparison
 from test_match import model
 
 COMMAND = ["tic_tac_toe", "passes=1", "passes=2", "--total-evaluations", "1000", "--games", "4", "--simulations", "3"]
@@ -46,7 +46,7 @@ class FakeTraining:
 @pytest.fixture
 def training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeTraining:
     fake = FakeTraining()
-    monkeypatch.setattr("azpy.comparison.train", fake)
+    monkeypatch.setattr("azpy.training.comparison.train", fake)
     monkeypatch.chdir(tmp_path)
     return fake
 

@@ -18,8 +18,8 @@ import pytest
 
 import azpy
 from azpy.errors import RunError
-from azpy.runs import RunFolder
-from azpy.settings import FIXED_SETTINGS, Settings
+from azpy.runs.folder import RunFolder
+from azpy.settings.run import FIXED_SETTINGS, Settings
 from starts import GAMES, Starts, command
 
 SETTINGS = asdict(Settings("tic_tac_toe", network="1x8", iterations=4, deterministic=True))

@@ -12,7 +12,7 @@ import pytest
 
 import azpy
 from azpy.positions import make_position
-from azpy.runs import RunFolder
+from azpy.runs.folder import RunFolder
 from starts import GAMES, Starts, command
 
 

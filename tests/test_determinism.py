@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from azpy.errors import SettingsError
-from azpy.learner import use_threads
-from azpy.settings import FIXED_SETTINGS, SAME_GAMES_SETTINGS, Settings
+from azpy.learning.learner import use_threads
+from azpy.settings.run import FIXED_SETTINGS, SAME_GAMES_SETTINGS, Settings
 from starts import GAMES, Starts, command
 from test_crashes import check_run
 

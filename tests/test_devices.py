@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy import _core
-from azpy.collector import Collector
+from azpy.devices import name_devices
 from azpy.errors import SettingsError
-from azpy.events import Started
-from azpy.providers import name_devices
-from azpy.settings import Settings, combine
-from azpy.trainer import Trainer
+from azpy.settings.run import Settings, combine
+from azpy.training.collector import Collector
+from azpy.training.events import Started
+from azpy.training.trainer import Trainer
 from oracles import Answers, Batch, Hashed, after
 
 MIXED = _core.MIXED_NETWORKS
@@ -253,9 +253,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
             self.asked += 1
             return super().evaluate_batch(observations)
 
-    monkeypatch.setattr("azpy.lineup.OnnxEvaluator", Pretends)
-    monkeypatch.setattr("azpy.collector.OnnxEvaluator", Pretends)
-    monkeypatch.setattr("azpy.learner._choose", lambda device: __import__("torch").device("cpu"))
+    monkeypatch.setattr("azpy.training.generations.OnnxEvaluator", Pretends)
+    monkeypatch.setattr("azpy.training.collector.OnnxEvaluator", Pretends)
+    monkeypatch.setattr("azpy.learning.learner._choose", lambda device: __import__("torch").device("cpu"))
     return found
 
 
@@ -272,7 +272,7 @@ def test_a_run_plays_on_every_device_and_matches_on_the_first(tmp_path: Path, op
 
 
 def test_a_collection_plays_on_every_device(tmp_path: Path, opened: list[tuple[str, Any]]) -> None:
-    from azpy.network import Network, to_onnx
+    from azpy.learning.network import Network, to_onnx
 
     start, model = azpy.make_game("tic_tac_toe"), tmp_path / "model.onnx"
     model.write_bytes(to_onnx(Network(start.obs_shape, start.num_actions, "1x8")))

@@ -16,7 +16,7 @@ from azpy import doctor
 from azpy.cli.doctor import main
 from azpy.doctor import advice, usable
 from azpy.errors import pip_install
-from azpy.onnx import OnnxEvaluator
+from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.probe_model import probe_model
 
 TO_TRAIN = pip_install("train")

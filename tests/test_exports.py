@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy import exports
 from azpy.cli.export import main
-from azpy.collector import Collector
 from azpy.errors import RunError
-from azpy.runs import RunFolder
+from azpy.runs import exports
+from azpy.runs.folder import RunFolder
+from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
-from azpy.stored import StoredRun
+from azpy.training.collector import Collector
 from oracles import Countdown
 from test_onnx import make_model
 from test_replay import GAMES, records, slow_samples, start_of

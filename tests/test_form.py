@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy import EvaluatorError
+from azpy.checks.game_checks import Broken
+from azpy.checks.state_checks import check_planes
 from azpy.errors import MissingPackageError, ModelError
-from azpy.form import Form, form_of
-from azpy.game_checks import Broken
-from azpy.onnx import OnnxEvaluator
+from azpy.evaluators.compact import Form, form_of
+from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.probe_model import probe_model
-from azpy.state_checks import check_planes
 from fake_onnxruntime import gpu_on_the_cpu
 from test_onnx import make_priors_model
 

@@ -14,7 +14,7 @@ import pytest
 import azpy
 from azpy.cli import match, train
 from azpy.errors import MissingPackageError, SettingsError
-from azpy.games import OpenSpielGame, open_spiel
+from azpy.games.openspiel import OpenSpielGame, open_spiel
 from azpy.positions import make_position, name_of, observation_of, replayed, turn_of
 
 pyspiel = pytest.importorskip("pyspiel")
@@ -200,7 +200,7 @@ def test_sampled_chance_and_missing_tensors_are_refused() -> None:
 
 def test_without_openspiel_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspiel", None)  # importing it fails
-    azpy.games._load.cache_clear()
+    azpy.games.openspiel._load.cache_clear()
     with pytest.raises(MissingPackageError, match="open_spiel is not installed: pip install open_spiel"):
         make_position("open_spiel:tic_tac_toe")
 

@@ -14,11 +14,11 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy import exports
 from azpy.cli.export import main
-from azpy.collector import Collector
+from azpy.runs import exports
+from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
-from azpy.stored import StoredRun
+from azpy.training.collector import Collector
 from go_games import cells_of, ko_opening, random_game
 from oracles import Batch, Hashed, after
 

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 import azpy
+from azpy.devices import BUCKETS, Device, misplaced
 from azpy.errors import DeviceError, ModelError
-from azpy.learner import Learner
-from azpy.network import Network, to_onnx
-from azpy.onnx import OnnxEvaluator
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.torch import TorchEvaluator
+from azpy.learning.learner import Learner
+from azpy.learning.network import Network, to_onnx
 from azpy.probe_model import probe_model
-from azpy.providers import BUCKETS, Device, misplaced
-from azpy.torch_evaluator import TorchEvaluator
 
 pytestmark = pytest.mark.gpu
 
@@ -146,8 +146,8 @@ def test_tf32_is_near_fp32(cpu: OnnxEvaluator) -> None:
 
 
 def test_the_exported_network_runs_on_cuda_whole() -> None:
-    from azpy.providers import provider_options
-    from azpy.sessions import import_onnxruntime, nodes_by_provider, open_on_gpu
+    from azpy.devices import provider_options
+    from azpy.evaluators.sessions import import_onnxruntime, nodes_by_provider, open_on_gpu
 
     for game, spec in (("connect_four", "5x64"), ("pig", "2x64")):
         state = azpy.make_game(game)
@@ -455,9 +455,9 @@ def test_cuda_in_half_precision_is_near_fp32(
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_our_network_in_half_precision_runs_on_cuda_whole(precision: str) -> None:
-    from azpy.half import to_half
-    from azpy.providers import provider_options
-    from azpy.sessions import import_onnxruntime, nodes_by_provider, open_on_gpu
+    from azpy.devices import provider_options
+    from azpy.evaluators.half import to_half
+    from azpy.evaluators.sessions import import_onnxruntime, nodes_by_provider, open_on_gpu
 
     state = azpy.make_game("connect_four")
     model = to_half(to_onnx(Network(state.obs_shape, state.num_actions, "5x64")), precision)
@@ -483,11 +483,11 @@ def test_pipelines_with_graphs_overlap_with_new_sessions(cpu: OnnxEvaluator) -> 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16", "tf32"])
 def test_a_run_plays_in_reduced_precision(precision: str, tmp_path: Path) -> None:
-    from azpy.onnx import network_id
-    from azpy.runs import read_checkpoint
+    from azpy.evaluators.onnx import network_id
+    from azpy.runs.folder import read_checkpoint
+    from azpy.runs.reader import StoredRun
     from azpy.settings import Settings
-    from azpy.stored import StoredRun
-    from azpy.trainer import Trainer
+    from azpy.training.trainer import Trainer
 
     settings = Settings(
         "connect_four", device="cuda", precision=precision, network="3x32", simulations=16, games_per_iteration=64,

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from azpy.form import Form
-from azpy.gpu import OnGpu, Turns, _driver_of
-from azpy.onnx import OnnxEvaluator
-from azpy.providers import BUCKETS, chunks
+from azpy.devices import BUCKETS, chunks
+from azpy.evaluators.compact import Form
+from azpy.evaluators.gpu import OnGpu, Turns, _driver_of
+from azpy.evaluators.onnx import OnnxEvaluator
 from fake_onnxruntime import ACTIONS, CPU, Driver, Machine, Session, answer, install
 
 MODEL = b"any model"
@@ -350,7 +350,7 @@ def test_memory_is_freed_in_a_thread_that_waits_to_be_alone(other: str, monkeypa
     evaluators = [OnnxEvaluator(MODEL, "cuda")]
     gone = weakref.ref(machine.gpu_sessions[0])
     machine.sessions.clear()
-    monkeypatch.setattr("azpy.gpu._TURNS", turns)
+    monkeypatch.setattr("azpy.evaluators.gpu._TURNS", turns)
     inside, collects, freed_beside = threading.Event(), threading.Event(), list[bool]()
     wait = turns._change.wait
 
@@ -397,7 +397,7 @@ class CudaLibrary:
 def test_memory_is_not_unlocked_beside_a_recording(monkeypatch: pytest.MonkeyPatch) -> None:
     library, turns = CudaLibrary(), Turns()
     monkeypatch.setattr("ctypes.CDLL", lambda name: library)
-    monkeypatch.setattr("azpy.gpu._TURNS", turns)
+    monkeypatch.setattr("azpy.evaluators.gpu._TURNS", turns)
     driver = _driver_of.__wrapped__(0)
     for recording in (False, True):
         array = driver.array((3, 5), np.float32)

@@ -13,10 +13,10 @@ from onnx.reference import ReferenceEvaluator
 
 import azpy
 from azpy.errors import MissingPackageError, ModelError
-from azpy.half import _bfloat16, to_half
-from azpy.network import Network, to_onnx
-from azpy.onnx import OnnxEvaluator, network_id
-from azpy.parity import drift
+from azpy.evaluators.drift import drift
+from azpy.evaluators.half import _bfloat16, to_half
+from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.learning.network import Network, to_onnx
 from azpy.probe_model import probe_model
 from fake_onnxruntime import CUDA, gpu_on_the_cpu
 from test_form import positions

@@ -15,20 +15,20 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy import parity
 from azpy.cli.export import main as export
-from azpy.collector import Collector
 from azpy.errors import ModelError, RunError, SettingsError
-from azpy.events import Played, Saved, Started
-from azpy.int8 import times_as_fast, to_int8
-from azpy.network import Network, to_onnx
-from azpy.onnx import OnnxEvaluator, network_id
-from azpy.parity import Drift, drift
-from azpy.repeat import repeat_game
-from azpy.runs import read_checkpoint
+from azpy.evaluators import drift as parity
+from azpy.evaluators.drift import Drift, drift
+from azpy.evaluators.int8 import times_as_fast, to_int8
+from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.learning.network import Network, to_onnx
+from azpy.playing.replay_check import repeat_game
+from azpy.runs.folder import read_checkpoint
+from azpy.runs.reader import StoredRun, read_player
 from azpy.settings import Settings
-from azpy.stored import StoredRun, read_player
-from azpy.trainer import Trainer
+from azpy.training.collector import Collector
+from azpy.training.events import Played, Saved, Started
+from azpy.training.trainer import Trainer
 
 SMALL: dict[str, Any] = {
     "game": "connect_four(width=5,height=4)",
@@ -196,7 +196,7 @@ def train_with_twins(
     path: Path, monkeypatch: pytest.MonkeyPatch, until: threading.Event | None = None, **changes: Any
 ) -> Iterator[Any]:
     """The events of a run in which every twin is ready after ten games of the next iteration, once `until` is set."""
-    monkeypatch.setattr("azpy.selfplay.EVENT_SECONDS", 0.0)
+    monkeypatch.setattr("azpy.playing.selfplay.EVENT_SECONDS", 0.0)
     with Trainer(Settings(**SMALL | BESIDE | changes), path) as trainer:
         for event in trainer.run():
             building = trainer._lineup.building
@@ -216,7 +216,7 @@ def test_the_model_plays_until_its_twin_is_ready(tmp_path: Path, monkeypatch: py
         builders.append(threading.current_thread().name)
         return to_int8(model, observations)
 
-    monkeypatch.setattr("azpy.lineup.to_int8", noted)
+    monkeypatch.setattr("azpy.training.generations.to_int8", noted)
     list(train_with_twins(tmp_path, monkeypatch, iterations=3))
     assert builders == ["azpy-building"] * 2  # the last model plays no games
     first, second, last = (read_checkpoint(tmp_path / f"checkpoints/{n:06d}") for n in (1, 2, 3))
@@ -272,7 +272,7 @@ def test_what_keeps_a_twin_from_playing_is_said(tmp_path: Path, monkeypatch: pyt
     def fails(model: bytes, observations: NDArray[np.float32]) -> bytes:
         raise ModelError("no space left in /nowhere")
 
-    monkeypatch.setattr("azpy.lineup.to_int8", fails)
+    monkeypatch.setattr("azpy.training.generations.to_int8", fails)
     events = list(train_with_twins(tmp_path, monkeypatch, iterations=3))
     assert any("fp32 plays, as int8 does not do: no space left in /nowhere" in text for text in said(events))
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -291,7 +291,7 @@ def test_a_twin_that_takes_longer_than_an_iteration_is_not_waited_for(
         assert may_be_made.wait(60)
         return to_int8(model, observations)
 
-    monkeypatch.setattr("azpy.lineup.to_int8", slow)
+    monkeypatch.setattr("azpy.training.generations.to_int8", slow)
     for event in train_with_twins(tmp_path, monkeypatch, iterations=3, until=may_be_made):
         if isinstance(event, Saved) and event.iteration == 2:
             assert "an int8 model takes longer to make than an iteration" in (event.advice or "")
@@ -318,7 +318,7 @@ def test_a_twin_that_cannot_be_opened_here_does_not_stop_the_run(
                 raise ModelError("no such kernel")
             super().__init__(model, *rest, **options)
 
-    monkeypatch.setattr("azpy.lineup.OnnxEvaluator", Elsewhere)
+    monkeypatch.setattr("azpy.training.generations.OnnxEvaluator", Elsewhere)
     events = train(tmp_path, **BESIDE)
     started = next(event for event in events if isinstance(event, Started))
     assert any("fp32 plays, as int8 does not do: no such kernel" in notice for notice in started.notices)
@@ -352,7 +352,7 @@ def test_auto_takes_int8_where_it_is_faster(
         asked.append(len(observations))
         return times
 
-    monkeypatch.setattr("azpy.lineup.times_as_fast", as_fast)
+    monkeypatch.setattr("azpy.training.generations.times_as_fast", as_fast)
     events = list(train_with_twins(tmp_path, monkeypatch, precision="auto", iterations=3))
     started = next(event for event in events if isinstance(event, Started))
     assert "(int8 once a twin of it passes its check and is faster here)" in started.evaluator
@@ -380,7 +380,7 @@ def test_what_is_timed_is_both_models_on_a_batch(monkeypatch: pytest.MonkeyPatch
             now += next(self.seconds)
             return observations, observations
 
-    monkeypatch.setattr("azpy.int8.time.perf_counter", lambda: now)
+    monkeypatch.setattr("azpy.evaluators.int8.time.perf_counter", lambda: now)
     model, twin = Slow(0.3, 0.3, 70.0), Slow(0.1)  # whatever else the machine does now and then
     assert times_as_fast(cast(Any, model), cast(Any, twin), np.zeros((9, 1, 1, 1), np.float32)) == pytest.approx(3)
     assert model.rows == twin.rows == {9}

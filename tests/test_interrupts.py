@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.collector import Collector
-from azpy.config import read_config
 from azpy.errors import SettingsError
-from azpy.events import Played
-from azpy.runs import RunFolder
-from azpy.selfplay import open_self_play
+from azpy.playing.selfplay import open_self_play
+from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
-from azpy.trainer import Trainer
+from azpy.settings.toml import read_config
+from azpy.training.collector import Collector
+from azpy.training.events import Played
+from azpy.training.trainer import Trainer
 
 SMALL: dict[str, Any] = {
     "game": "tic_tac_toe",
@@ -299,7 +299,7 @@ STARVED = """
 import os, resource, sys
 import azpy
 from azpy.errors import SettingsError
-from azpy.selfplay import open_self_play
+from azpy.playing.selfplay import open_self_play
 from azpy.settings import Settings
 
 start = azpy.make_game("pig")

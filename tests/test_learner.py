@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from azpy.errors import DeviceError, ModelError, SettingsError
-from azpy.learner import Learner, policy_loss
-from azpy.network import to_arrays
+from azpy.learning.learner import Learner, policy_loss
+from azpy.learning.network import to_arrays
 
 Batch = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]
 
@@ -100,7 +100,7 @@ def test_an_error_in_one_part_of_a_step_is_that_of_fit(
             raise MemoryError("no room")
         return policy_loss(logits, legal, target)
 
-    monkeypatch.setattr("azpy.learner.policy_loss", broken)
+    monkeypatch.setattr("azpy.learning.learner.policy_loss", broken)
     with pytest.raises(MemoryError, match="no room"):
         list(learner().fit(Planted(), 2, batch_size=128, root_value_weight=0.0))
     assert torch.get_num_threads() == 2

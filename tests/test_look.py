@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy.tree_picture import tidy_rows
+from azpy.reports.tree_picture import tidy_rows
 from oracles import Answers, Batch, Countdown, DiceCountdown, Hashed, Node, Puct, after, game_starts, turn_of
 
 STATE = azpy.make_game("connect_four")

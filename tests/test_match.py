@@ -18,14 +18,14 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_pairs
 from azpy.cli.match import main
 from azpy.errors import DeviceError, RunError
-from azpy.onnx import OnnxEvaluator
-from azpy.openings import Book, draw_from
-from azpy.players import Entrant, checkpoints_of, load_players, parse_player
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.matches.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_pairs
+from azpy.matches.openings import Book, draw_from
+from azpy.matches.players import Entrant, checkpoints_of, load_players, parse_player
+from azpy.matches.ratings import PAIR_SCORES
 from azpy.positions import make_position
-from azpy.ratings import PAIR_SCORES
 from oracles import whole_match
 from test_onnx import make_model
 
@@ -46,7 +46,7 @@ def model(seed: int, game: str = BOARD) -> bytes:
 @pytest.fixture(scope="module")
 def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder with four checkpoints, as far as a match reads it."""
-    from azpy.runs import RunFolder
+    from azpy.runs.folder import RunFolder
 
     path = tmp_path_factory.mktemp("runs") / "c4"
     settings: dict[str, Any] = {"game": BOARD, "match_c_puct": 2.0, "match_opening_plies": 3}
@@ -339,7 +339,7 @@ def test_a_device_is_used_or_refused_and_told(
         evaluator.device, evaluator.description = "cuda:0", "CUDA, GPU 0"
         return evaluator
 
-    monkeypatch.setattr("azpy.players.OnnxEvaluator", opened)
+    monkeypatch.setattr("azpy.matches.players.OnnxEvaluator", opened)
     command = ["c4", "c4@3", "--games", "2", "--simulations", "2"]
     assert main([*command, "--device", "cuda"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "models run on: CUDA, GPU 0"

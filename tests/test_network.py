@@ -12,12 +12,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-import azpy.network
+import azpy.learning.network
 from azpy.errors import ModelError, SettingsError
-from azpy.learner import Learner
-from azpy.network import Network, check_parity, load_arrays, parity, to_arrays, to_onnx
-from azpy.onnx import OnnxEvaluator
-from azpy.torch_evaluator import TorchEvaluator
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.torch import TorchEvaluator
+from azpy.learning.learner import Learner
+from azpy.learning.network import Network, check_parity, load_arrays, parity, to_arrays, to_onnx
 
 SHAPES = [((2, 3, 3), 9, "2x16"), ((5, 1, 1), 3, "2x32"), ((3, 1, 4), 4, "1x16"), ((2, 3, 3), 9, "0x16")]
 
@@ -74,7 +74,7 @@ def test_the_exported_graph_computes_with_no_shapes(
     shape: tuple[int, int, int], actions: int, spec: str, memory_format: torch.memory_format
 ) -> None:
     network: Any = Network(shape, actions, spec)
-    azpy.network._templates.clear()
+    azpy.learning.network._templates.clear()
     graph = onnx.load_from_string(to_onnx(network.to(memory_format=memory_format))).graph
     assert not {"Shape", "Size", "Gather"} & {node.op_type for node in graph.node}  # a GPU would leave them to the CPU
 
@@ -166,7 +166,7 @@ def test_a_refilled_export_is_a_fresh_one_bit_for_bit(monkeypatch: pytest.Monkey
     to_onnx(Network((2, 3, 3), 9, "1x16"))
     network = trained(Network((2, 3, 3), 9, "1x16"))
     refilled = to_onnx(network)
-    monkeypatch.setattr(azpy.network, "_templates", {})
+    monkeypatch.setattr(azpy.learning.network, "_templates", {})
     assert to_onnx(network) == refilled
     assert to_onnx(trained(network, seed=1)) != refilled
 
@@ -179,7 +179,7 @@ def test_the_export_is_the_same_however_weights_lie_in_memory(
     network: Any = trained(Network((2, 3, 3), 9, "1x16", cells))
     found = set[bytes]()
     for memory_format in (torch.contiguous_format, torch.channels_last):
-        monkeypatch.setattr(azpy.network, "_templates", {})
+        monkeypatch.setattr(azpy.learning.network, "_templates", {})
         network.train().to(memory_format=memory_format)
         found.add(to_onnx(network))
         assert network.training
@@ -202,7 +202,7 @@ def test_onnx_runtime_folds_batch_norm_into_the_convolutions(tmp_path: Path) -> 
 def test_the_export_prints_nothing_and_leaves_logging_alone(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(azpy.network, "_templates", {})
+    monkeypatch.setattr(azpy.learning.network, "_templates", {})
     before = logging.root.manager.disable
     to_onnx(Network((2, 3, 3), 9, "1x8"))
     assert capfd.readouterr() == ("", "")

@@ -16,9 +16,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import azpy
 from azpy.errors import AzpyError, ModelError, RunError, SettingsError
-from azpy.onnx import OnnxEvaluator
-from azpy.runs import RunFolder
-from azpy.signature import logits_of_priors
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.signature import logits_of_priors
+from azpy.runs.folder import RunFolder
 
 
 class Shape:

@@ -11,17 +11,17 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy import exports
 from azpy._core import FAST_SEARCH, OPPONENT, SEARCHED
 from azpy.cli.replay import main as az_replay
 from azpy.cli.train import main as az_train
 from azpy.errors import ModelError, RunError
-from azpy.events import Saved
-from azpy.onnx import network_id
-from azpy.repeat import repeat_game
-from azpy.selfplay import rates
-from azpy.stored import StoredRun
-from azpy.trainer import Trainer, _is_kept, opponents_of
+from azpy.evaluators.onnx import network_id
+from azpy.playing.replay_check import repeat_game
+from azpy.playing.selfplay import rates
+from azpy.runs import exports
+from azpy.runs.reader import StoredRun
+from azpy.training.events import Saved
+from azpy.training.trainer import Trainer, _is_kept, opponents_of
 from oracles import Batch, Countdown, Hashed, after
 from test_selfplay import LAYOUTS, contents, play
 from test_trainer import run, run_until, same_weights, settings

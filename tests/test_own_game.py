@@ -11,7 +11,7 @@ import pytest
 from hexapawn import Hexapawn
 
 import azpy
-from azpy.check_game import check_game
+from azpy.checks.check_game import check_game
 from oracles import Solver
 
 REPOSITORY = Path(__file__).parent.parent

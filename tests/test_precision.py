@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 import torch
 
-from azpy import parity
 from azpy.errors import DeviceError, ModelError, SettingsError
-from azpy.events import Saved, Started
-from azpy.onnx import OnnxEvaluator, network_id
-from azpy.parity import Drift
-from azpy.repeat import repeat_game
-from azpy.runs import read_checkpoint
+from azpy.evaluators import drift as parity
+from azpy.evaluators.drift import Drift
+from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.playing.replay_check import repeat_game
+from azpy.runs.folder import read_checkpoint
+from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
-from azpy.stored import StoredRun
-from azpy.trainer import Trainer
+from azpy.training.events import Saved, Started
+from azpy.training.trainer import Trainer
 from fake_onnxruntime import gpu_on_the_cpu
 
 SMALL: dict[str, Any] = {
@@ -37,7 +37,7 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def gpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, list[Any]]]:
-    monkeypatch.setattr("azpy.learner._choose", lambda device: torch.device("cpu"))
+    monkeypatch.setattr("azpy.learning.learner._choose", lambda device: torch.device("cpu"))
     defaults: Any = OnnxEvaluator.__init__.__kwdefaults__
     monkeypatch.setitem(defaults, "buckets", (4, 16))  # a CPU computes all of a bucket
     return gpu_on_the_cpu(monkeypatch)
@@ -98,7 +98,7 @@ def test_a_model_that_cannot_be_had_in_it_plays_in_fp32(
     def fails(model: bytes, precision: str) -> bytes:
         raise error
 
-    monkeypatch.setattr("azpy.onnx.to_half", fails)
+    monkeypatch.setattr("azpy.evaluators.onnx.to_half", fails)
     events = train(tmp_path, iterations=1)
     (advice,) = (event.advice or "" for event in events if isinstance(event, Saved))
     assert f"fp32 plays, as fp16 does not do: {error}" in advice

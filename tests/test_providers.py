@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from azpy import providers
+from azpy import devices as providers
+from azpy.devices import BUCKETS, Device, bucket_of, chunks, misplaced, parse_devices, provider_options
 from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError, pip_install
-from azpy.onnx import OnnxEvaluator, network_id
-from azpy.providers import BUCKETS, Device, bucket_of, chunks, misplaced, parse_devices, provider_options
+from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from fake_onnxruntime import CPU, CUDA, TENSORRT, Session, answer, install
 
 MODEL = b"any model"
@@ -235,7 +235,7 @@ def test_a_missing_driver_is_named_before_anything_to_install(
     changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, **changes)
-    monkeypatch.setattr("azpy.sessions.driver_problem", lambda index=0: "there is no NVIDIA driver here")
+    monkeypatch.setattr("azpy.evaluators.sessions.driver_problem", lambda index=0: "there is no NVIDIA driver here")
     with pytest.raises(DeviceError, match=r"^CUDA cannot be used: there is no NVIDIA driver here$"):
         OnnxEvaluator(MODEL, "cuda")
 

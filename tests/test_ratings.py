@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from azpy.errors import SettingsError
-from azpy.ratings import (
+from azpy.matches.ratings import (
     PAIR_SCORES,
     Sprt,
     bradley_terry,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy.runs import RunFolder
+from azpy.runs.folder import RunFolder
 from test_onnx import make_model
 
 README = Path(__file__).parent.parent / "README.md"

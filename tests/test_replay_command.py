@@ -16,16 +16,16 @@ from azpy.cli.export import main as export
 from azpy.cli.match import main as match
 from azpy.cli.replay import main
 from azpy.cli.train import main as train
-from azpy.collector import Collector
 from azpy.errors import ModelError
-from azpy.events import Sealed
-from azpy.repeat import repeat_game
-from azpy.runs import RunFolder
-from azpy.selfplay import repeat
+from azpy.playing.replay_check import repeat_game
+from azpy.playing.selfplay import repeat
+from azpy.runs.folder import RunFolder
+from azpy.runs.reader import StoredRun
+from azpy.runs.storage import pack_games
 from azpy.settings import Settings
-from azpy.storage import pack_games
-from azpy.stored import StoredRun
-from azpy.trainer import Trainer
+from azpy.training.collector import Collector
+from azpy.training.events import Sealed
+from azpy.training.trainer import Trainer
 from test_onnx import make_model
 from test_positions import HEAP
 
@@ -234,7 +234,7 @@ def test_a_difference_that_may_come_from_other_batches_is_said_to_be_one(
     run = collect(tmp_path / "run", "tic_tac_toe", 1, model)
     record = next(games(run.path))
     assert repeat_game(run, record, model).model == str(model)
-    monkeypatch.setattr("azpy.evaluator.CheckedEvaluator._probe_rows", lambda self: False)
+    monkeypatch.setattr("azpy.evaluators.protocol.CheckedEvaluator._probe_rows", lambda self: False)
     assert repeat_game(run, record, model).model.endswith(", whose answers here depend on what else is in a batch")
 
 

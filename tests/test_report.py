@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.alarms import alarms
 from azpy.positions import make_position
-from azpy.report import make_report
-from azpy.statistics import calibration, game_statistics, searched_positions
+from azpy.reports.alarms import alarms
+from azpy.reports.report import make_report
+from azpy.reports.statistics import calibration, game_statistics, searched_positions
 from oracles import Countdown
 
 Rows = list[dict[str, Any]]

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy import storage
 from azpy.errors import RunError
-from azpy.runs import RunFolder
-from azpy.stored import StoredRun
+from azpy.runs import storage
+from azpy.runs.folder import RunFolder
+from azpy.runs.reader import StoredRun
 
 SETTINGS: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "minutes": None, "learning_rate": 0.002, "seed": 3}
 SETTINGS |= {"deterministic": False}
@@ -582,7 +582,7 @@ def test_every_change_of_a_setting_is_in_the_metrics_once(tmp_path: Path) -> Non
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
-    script = f"from azpy.runs import RunFolder; RunFolder({str(tmp_path / 'run')!r}, {{}})"
+    script = f"from azpy.runs.folder import RunFolder; RunFolder({str(tmp_path / 'run')!r}, {{}})"
     command = [sys.executable, "-c", script]
     with folder(tmp_path):
         done = subprocess.run(command, capture_output=True, text=True, check=False)

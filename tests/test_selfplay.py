@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy.selfplay import open_self_play
-from azpy.settings import ABOUT, Settings
+from azpy.playing.selfplay import open_self_play
+from azpy.settings.run import ABOUT, Settings
 from oracles import Answers, Batch, Countdown, Hashed, Position, after, turn_of
 
 SEARCHED, MIXED = 1, 2
@@ -483,7 +483,7 @@ def test_every_setting_of_self_play_reaches_it(monkeypatch: pytest.MonkeyPatch) 
         fast_simulations=6, historical_share=0.375, c_puct_stdev=0.5, virtual_loss=0.25, gumbel_actions=4, solver=True,
         noise_shaped=True, root_temperature=1.5, forced_visits=2.5,
     )  # fmt: skip
-    monkeypatch.setattr("azpy.selfplay._core.SelfPlay", note)
+    monkeypatch.setattr("azpy.playing.selfplay._core.SelfPlay", note)
     open_self_play(
         given,
         azpy.make_game("connect_four"),

@@ -15,13 +15,23 @@ import pytest
 
 import azpy
 from azpy.cli.train import _parser, main, settings_from
-from azpy.config import path_argument, read_config, repeat_command, to_toml
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.machine import made_with
-from azpy.presets import PRESETS, preset_of
-from azpy.runs import RunFolder
-from azpy.settings import ABOUT, FIXED_SETTINGS, GROUPS, KIND, Settings, auto_eval_batch, checked, combine, default_of
-from azpy.stored import StoredRun
+from azpy.runs.folder import RunFolder
+from azpy.runs.reader import StoredRun
+from azpy.settings.presets import PRESETS, preset_of
+from azpy.settings.run import (
+    ABOUT,
+    FIXED_SETTINGS,
+    GROUPS,
+    KIND,
+    Settings,
+    auto_eval_batch,
+    checked,
+    combine,
+    default_of,
+)
+from azpy.settings.toml import path_argument, read_config, repeat_command, to_toml
 
 NAMES = [field.name for field in dataclasses.fields(Settings)]
 NUMBERS = [name for name in NAMES if KIND[name] in (int, float)]

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy.advice import advise, typical
 from azpy.settings import Settings
-from azpy.timing import STAGES, TimeShares
+from azpy.training.advice import advise, typical
+from azpy.training.timing import STAGES, TimeShares
 
 STANDS_STILL = "seconds_waiting", "seconds_paused"
 WORKS = "seconds_growing", "seconds_evaluating"
@@ -88,7 +88,7 @@ def test_a_slow_device_and_an_instant_one_get_opposite_advice() -> None:
 
 def test_shares_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("azpy.timing.time.monotonic", lambda: now)
+    monkeypatch.setattr("azpy.training.timing.time.monotonic", lambda: now)
     shares = TimeShares()
     with shares.stage("matches"):
         now += 10

@@ -17,13 +17,13 @@ import torch
 from torch import nn
 
 import azpy
-from azpy import torch_evaluator
+from azpy.devices import BUCKETS
 from azpy.errors import DeviceError, ModelError, RunError, SettingsError
-from azpy.network import Network, to_arrays, to_onnx
-from azpy.onnx import OnnxEvaluator
-from azpy.providers import BUCKETS
-from azpy.runs import RunFolder
-from azpy.torch_evaluator import TorchEvaluator, _Lane, _OnGpu, _Placed
+from azpy.evaluators import torch as torch_evaluator
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.torch import TorchEvaluator, _Lane, _OnGpu, _Placed
+from azpy.learning.network import Network, to_arrays, to_onnx
+from azpy.runs.folder import RunFolder
 from test_positions import HEAP
 
 GAME = azpy.make_game("connect_four")

@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.arena import SearchPlayer
-from azpy.config import read_config
 from azpy.errors import ModelError, RunError, SettingsError
-from azpy.events import Finished, Fitted, Matched, Played, Saved, Started
-from azpy.learner import Learner
-from azpy.lineup import Lineup
-from azpy.network import to_onnx
-from azpy.resignation import Resignation
-from azpy.runs import RunFolder, read_checkpoint
-from azpy.settings import Settings, auto_eval_batch
-from azpy.timing import STAGES
-from azpy.trainer import Trainer
-from azpy.window import Window
+from azpy.learning.learner import Learner
+from azpy.learning.network import to_onnx
+from azpy.matches.arena import SearchPlayer
+from azpy.playing.resignation import Resignation
+from azpy.runs.folder import RunFolder, read_checkpoint
+from azpy.settings.run import Settings, auto_eval_batch
+from azpy.settings.toml import read_config
+from azpy.training.events import Finished, Fitted, Matched, Played, Saved, Started
+from azpy.training.generations import Lineup
+from azpy.training.timing import STAGES
+from azpy.training.trainer import Trainer
+from azpy.training.window import Window
 
 SMALL: dict[str, Any] = {
     "game": "tic_tac_toe",
@@ -157,7 +157,7 @@ def test_matches_are_played_with_their_own_settings(tmp_path: Path, monkeypatch:
             asked.append({"simulations": simulations} | options)
             super().__init__(evaluator, simulations, **options)
 
-    monkeypatch.setattr("azpy.trainer.SearchPlayer", Noted)
+    monkeypatch.setattr("azpy.training.trainer.SearchPlayer", Noted)
     settings = {"c_puct": 1.0, "fpu": "zero", "match_c_puct": 3.0, "match_fpu": 0.5, "match_lcb": 0.0}
     run(tmp_path, iterations=1, simulations=9, match_solver=False, **settings)
     # The newest network and the untrained one.
@@ -309,7 +309,7 @@ def test_finished_games_of_an_interrupted_iteration_are_kept(tmp_path: Path) -> 
 def test_a_killed_run_goes_on(tmp_path: Path, deterministic: bool) -> None:
     changes = {"iterations": 5, "deterministic": deterministic}
     script = (
-        "import json, sys\nfrom azpy.settings import Settings\nfrom azpy.trainer import Trainer\n"
+        "import json, sys\nfrom azpy.settings.run import Settings\nfrom azpy.training.trainer import Trainer\n"
         f"with Trainer(Settings(**{SMALL | changes!r}), {str(tmp_path / 'run')!r}) as trainer:\n"
         "    for event in trainer.run():\n        print(type(event).__name__, flush=True)\n"
     )
@@ -435,10 +435,10 @@ def test_a_wrong_export_does_not_get_to_play(tmp_path: Path, monkeypatch: pytest
     exported: list[bytes] = []
 
     def stale(network: Any) -> bytes:
-        exported.append(azpy.network.to_onnx(network))
+        exported.append(azpy.learning.network.to_onnx(network))
         return exported[0]
 
-    monkeypatch.setattr("azpy.lineup.to_onnx", stale)
+    monkeypatch.setattr("azpy.training.generations.to_onnx", stale)
     with pytest.raises(ModelError, match="differs from the network"):
         run(tmp_path)
     with opened(tmp_path) as folder:
@@ -549,7 +549,7 @@ def test_a_timed_run_ends_on_time(tmp_path: Path) -> None:
 
 def test_a_fit_is_cut_short_where_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("azpy.budget.Budget.may_fit", lambda self: asked.append(1) or len(asked) < 3)  # type: ignore[func-returns-value]
+    monkeypatch.setattr("azpy.training.budget.Budget.may_fit", lambda self: asked.append(1) or len(asked) < 3)  # type: ignore[func-returns-value]
     run(tmp_path, iterations=1, batch_size=16)
     row = next(row for row in map(json.loads, (tmp_path / "metrics.jsonl").open()) if row["kind"] == "iteration")
     assert row["steps"] == 3 < row["positions"] * 4 / 16
@@ -557,7 +557,7 @@ def test_a_fit_is_cut_short_where_time_is_up(tmp_path: Path, monkeypatch: pytest
 
 
 def test_matches_without_time_leave_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.budget.Budget.match_seconds", lambda self, begin, last: 0.0)
+    monkeypatch.setattr("azpy.training.budget.Budget.match_seconds", lambda self, begin, last: 0.0)
     events = run(tmp_path, iterations=1)
     assert not any(isinstance(event, Matched) for event in events)
     assert isinstance(events[-1], Finished)
@@ -581,7 +581,7 @@ def test_a_run_may_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.M
             asked.append(device)
             super().__init__(model, device, **options)
 
-    monkeypatch.setattr("azpy.lineup.OnnxEvaluator", Noted)
+    monkeypatch.setattr("azpy.training.generations.OnnxEvaluator", Noted)
     run(tmp_path, iterations=1)
     assert set(asked) == {"cpu"}
     asked.clear()

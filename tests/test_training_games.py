@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy.arena import RandomPlayer, SearchPlayer
-from azpy.learner import Learner
-from azpy.network import to_onnx
-from azpy.onnx import OnnxEvaluator
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.learning.learner import Learner
+from azpy.learning.network import to_onnx
+from azpy.matches.arena import RandomPlayer, SearchPlayer
 from azpy.positions import make_position
-from azpy.presets import preset_of
-from azpy.settings import Settings, match_search
-from azpy.trainer import Trainer
+from azpy.settings.presets import preset_of
+from azpy.settings.run import Settings, match_search
+from azpy.training.trainer import Trainer
 from oracles import whole_match
 
 SHORT: dict[str, Any] = {

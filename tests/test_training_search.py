@@ -11,14 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy import exports
 from azpy._core import FAST_SEARCH, SEARCHED
 from azpy.cli.replay import main as az_replay
-from azpy.collector import Collector
-from azpy.repeat import repeat_game
-from azpy.selfplay import rates
+from azpy.playing.replay_check import repeat_game
+from azpy.playing.selfplay import rates
+from azpy.runs import exports
+from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
-from azpy.stored import StoredRun
+from azpy.training.collector import Collector
 from oracles import Countdown, Hashed, after, observation_of
 from test_replay import slow_samples
 from test_selfplay import LAYOUTS, contents, play

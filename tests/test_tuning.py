@@ -12,10 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy import selfplay, settings
 from azpy.cli.train import main
-from azpy.settings import MOST_LEAVES, Settings
-from azpy.tuning import TUNED, Trial, tune
+from azpy.playing import selfplay
+from azpy.playing.tuning import TUNED, Trial, tune
+from azpy.settings import run as settings
+from azpy.settings.run import MOST_LEAVES, Settings
 
 START = azpy.make_game("connect_four")
 
@@ -61,7 +62,7 @@ class Reckoned:
 @pytest.fixture
 def no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is tried is reckoned: on a busy machine what is measured is chance."""
-    monkeypatch.setattr("azpy.tuning.Play", Reckoned)
+    monkeypatch.setattr("azpy.playing.tuning.Play", Reckoned)
 
 
 def tuned(device: Device, given: Collection[str] = (), **chosen: Any) -> list[Trial]:

@@ -22,12 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy import _core, benchmarks, storage
-from azpy.benchmarks import Figure
+from azpy import _core
 from azpy.cli.common import Parser, not_empty, run_command
 from azpy.errors import MissingPackageError, SettingsError
+from azpy.playing import benchmarks
+from azpy.playing.benchmarks import Figure
 from azpy.positions import Position, make_position
-from azpy.settings import Settings, combine, default_of, parse
+from azpy.runs import storage
+from azpy.settings.run import Settings, combine, default_of, parse
 
 _WHAT = ("search", "games", "evaluator", "selfplay")
 _GAME = "connect_four"
@@ -135,14 +137,14 @@ class _Bare:
 
 def _evaluators(start: Position, model: str | None, network: str) -> tuple[Any, _Bare | None]:
     """The model, or a random network; and the same bare, where it takes batches of any size."""
-    from azpy.onnx import OnnxEvaluator  # loads ONNX Runtime
+    from azpy.evaluators.onnx import OnnxEvaluator  # loads ONNX Runtime
 
     data: str | bytes
     if model is not None:
         data = model
     else:
         try:
-            from azpy.network import Network, to_onnx  # loads torch
+            from azpy.learning.network import Network, to_onnx  # loads torch
         except MissingPackageError as error:
             raise MissingPackageError(f"{error}; or give a model with --model FILE") from None
         data = to_onnx(Network.of(start, network))

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from azpy.check_game import Finding, Report, check_game
+from azpy.checks.check_game import Finding, Report, check_game
 from azpy.cli.common import Parser, not_empty, run_command
 from azpy.cli.progress import Screen
 from azpy.errors import SettingsError

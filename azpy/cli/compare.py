@@ -22,11 +22,11 @@ from typing import Any
 
 from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display
-from azpy.comparison import Comparison
 from azpy.errors import SettingsError
-from azpy.query import parse_query
-from azpy.ratings import elo, mean_interval
-from azpy.settings import ABOUT, checked, parse
+from azpy.matches.query import parse_query
+from azpy.matches.ratings import elo, mean_interval
+from azpy.settings.run import ABOUT, checked, parse
+from azpy.training.comparison import Comparison
 
 
 def _parser() -> Parser:

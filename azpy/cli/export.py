@@ -21,11 +21,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from azpy import exports, storage
 from azpy._core import ReplayBuffer
 from azpy.cli.common import Parser, not_empty, run_command
 from azpy.errors import ModelError, RunError, SettingsError
-from azpy.stored import StoredRun, check_rules
+from azpy.runs import exports, storage
+from azpy.runs.reader import StoredRun, check_rules
 
 _TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8")
 _CALIBRATION_POSITIONS = 10_000  # to draw from, at least, where there are as many
@@ -113,7 +113,7 @@ def _check_apart(run: str, targets: Mapping[str, str]) -> None:
 
 def _int8_twin(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, str]:
     """The twin, calibrated on the games that led to a checkpoint, and how far it is from the model."""
-    from azpy.int8 import twin_of  # loads ONNX Runtime
+    from azpy.evaluators.int8 import twin_of  # loads ONNX Runtime
 
     buffer = ReplayBuffer(run.start, max_positions=1_000_000)
     for played in [number for number in reversed(run.iterations()) if number <= iteration]:

@@ -14,8 +14,8 @@ The keys are {keys}.
 player's own settings go before --simulations and --c-puct.
 
 Games are played as pairs: the same opening from both seats, with the same dice. Score, Elo and their 95 %
-intervals are computed from the pairs (the pentanomial model: azpy/ratings.py names the formulas and where they come
-from).
+intervals are computed from the pairs (the pentanomial model: azpy/matches/ratings.py names
+the formulas and their sources).
 
 Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 interrupted: the result so far is
 printed.
@@ -31,18 +31,18 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from azpy import storage
-from azpy.arena import MatchResult, Pair, play_pairs
 from azpy.cli.common import Parser, not_empty, run_command
 from azpy.cli.progress import Screen
+from azpy.devices import parse_devices
 from azpy.errors import SettingsError
-from azpy.openings import Book, Draw, draw_at_random, draw_from
-from azpy.players import Entrant, Spec, checkpoints_of, load_players, parse_player, settings_of
+from azpy.matches.arena import MatchResult, Pair, play_pairs
+from azpy.matches.openings import Book, Draw, draw_at_random, draw_from
+from azpy.matches.players import Entrant, Spec, checkpoints_of, load_players, parse_player, settings_of
+from azpy.matches.query import SEARCH_KEYS
+from azpy.matches.ratings import PAIR_SCORES, Rating, Sprt, bradley_terry
 from azpy.positions import make_position, refuse_untyped
-from azpy.providers import parse_devices
-from azpy.query import SEARCH_KEYS
-from azpy.ratings import PAIR_SCORES, Rating, Sprt, bradley_terry
-from azpy.settings import Settings, checked
+from azpy.runs import storage
+from azpy.settings.run import Settings, checked
 
 _KEYS = ", ".join(SEARCH_KEYS)
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40

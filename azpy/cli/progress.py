@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from azpy.events import (
+from azpy.settings import Settings
+from azpy.training.events import (
     BeingBuilt,
     Built,
     CollectEvent,
@@ -21,8 +22,7 @@ from azpy.events import (
     Sealed,
     Started,
 )
-from azpy.settings import Settings
-from azpy.timing import STAGES
+from azpy.training.timing import STAGES
 
 _BAR_WIDTH = 12
 _PLAIN_SECONDS = 30.0  # how often a long stage says so where there is no terminal

@@ -21,10 +21,10 @@ from typing import Any
 from azpy._core import CHANCE, GameRecord
 from azpy.cli.common import Parser, not_empty, run_command
 from azpy.errors import RunError, SettingsError
-from azpy.exports import game_as_dict
+from azpy.playing.replay_check import Comparison, repeat_game
 from azpy.positions import board_of, is_terminal, replayed
-from azpy.repeat import Comparison, repeat_game
-from azpy.stored import StoredRun, check_rules
+from azpy.runs.exports import game_as_dict
+from azpy.runs.reader import StoredRun, check_rules
 
 _LEGEND = "prior: the network's policy; visits: of the search; target: the share that a network learns"
 

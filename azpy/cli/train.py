@@ -23,14 +23,14 @@ import numpy as np
 from azpy import list_games
 from azpy.cli.common import Parser, not_empty, one_line, run_command
 from azpy.cli.progress import Display
-from azpy.config import path_argument, read_config, repeat_command
 from azpy.errors import RunError, SettingsError
-from azpy.events import CollectFinished, Finished
+from azpy.playing.selfplay import on_devices
+from azpy.playing.tuning import TUNED, tune
 from azpy.positions import make_position, must_be_typed, refuse_untyped
-from azpy.presets import preset_of
-from azpy.selfplay import on_devices
-from azpy.settings import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
-from azpy.tuning import TUNED, tune
+from azpy.settings.presets import preset_of
+from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
+from azpy.settings.toml import path_argument, read_config, repeat_command
+from azpy.training.events import CollectFinished, Finished
 
 _NOISE_ROWS = 64
 _MOST_KEPT = 8  # settings that one line names
@@ -135,7 +135,7 @@ def _games() -> str:
         values = ",".join(f"{key}={value}" for key, value in parameters.items())
         lines += [f"{name}({values})" if values else name, f"    preset: {_listed(preset_of(name)) or 'none'}"]
     lines += ["module:Class", "    a game written in Python, see azpy.Game; no preset"]
-    return "\n".join([*lines, "open_spiel:NAME", "    a game of OpenSpiel, see azpy.games; no preset"])
+    return "\n".join([*lines, "open_spiel:NAME", "    a game of OpenSpiel, see azpy.games.open_spiel; no preset"])
 
 
 def _listed(settings: dict[str, Any], most: int | None = None) -> str:
@@ -164,7 +164,7 @@ def _train(arguments: Sequence[str]) -> int:
         print(one_line(said), flush=True)
     display = Display()
     if options.collect_only:
-        from azpy.collector import Collector
+        from azpy.training.collector import Collector
 
         with Collector(settings, out, options.model) as collector, display:
             for collected in collector.run():
@@ -175,7 +175,7 @@ def _train(arguments: Sequence[str]) -> int:
         return 0
     if options.model is not None:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
-    from azpy.trainer import Trainer  # after the arguments: torch takes seconds to load
+    from azpy.training.trainer import Trainer  # after the arguments: torch takes seconds to load
 
     if options.tune:
         settings = _tuned(settings, {name for name in TUNED if getattr(options, name) not in (None, "auto")})
@@ -231,9 +231,9 @@ def _say_next(settings: Settings, done: Finished | CollectFinished, flags: Seque
 
 def _tuned(settings: Settings, given: set[str]) -> Settings:
     """The settings with what is fastest here, found with a network of random weights in the run's precision."""
-    from azpy.int8 import LEAST_TIMES_AS_FAST, times_as_fast, to_int8
-    from azpy.network import Network, to_onnx
-    from azpy.onnx import OnnxEvaluator
+    from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, times_as_fast, to_int8
+    from azpy.evaluators.onnx import OnnxEvaluator
+    from azpy.learning.network import Network, to_onnx
 
     start, precision = make_position(settings.game), settings.precision
     model = to_onnx(Network.of(start, settings.network))

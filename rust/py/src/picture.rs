@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::state::turn_number;
 
-/// A node in Python: a dict with these keys, the fields of `azpy.tree_picture.Node`.
+/// A node in Python: a dict with these keys, the fields of `azpy.reports.tree_picture.Node`.
 #[derive(IntoPyObject)]
 struct Row {
     parent: Option<usize>,
@@ -37,7 +37,7 @@ impl From<Shown> for Row {
     }
 }
 
-/// Calls `azpy.tree_picture.FUNCTION(title, nodes)`.
+/// Calls `azpy.reports.tree_picture.FUNCTION(title, nodes)`.
 pub(crate) fn drawn<'py>(
     py: Python<'py>,
     function: &str,
@@ -45,5 +45,5 @@ pub(crate) fn drawn<'py>(
     shown: Vec<Shown>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let rows: Vec<Row> = shown.into_iter().map(Row::from).collect();
-    py.import("azpy.tree_picture")?.call_method1(function, (title, rows))
+    py.import("azpy.reports.tree_picture")?.call_method1(function, (title, rows))
 }

@@ -68,6 +68,12 @@ impl GameRecord {
         self.0.false_resignation()
     }
 
+    /// Searched positions: the ones that training draws.
+    #[getter]
+    fn positions(&self) -> usize {
+        self.0.samples()
+    }
+
     /// int32 [T]: actions and chance outcomes.
     #[getter]
     fn actions<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {

@@ -1,0 +1,277 @@
+"""Signs that a game mixes up its two players: outcomes or observations in the wrong one's view.
+
+No test of one position can tell whose view an outcome is in: a game may be lopsided, and a wrong sign everywhere is
+another game. What can be said for certain is in `Perspective.meet`: two positions that the network cannot tell apart,
+in which the same action wins for one player and loses for the other. The rest are warnings: each can also be right.
+"""
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy.checks.game_checks import Broken, Look
+
+__all__ = ["Clash", "Line", "Path", "Perspective", "Sides", "Warned", "opposed"]
+
+Line = tuple[int, ...]
+
+_ENDS = 10  # games that either player has ended by a win before they are judged
+_CHANGES, _CELLS = 50, 4  # changes of turn that are looked at, and values in which the board must differ from the first
+_MOST_FEATURES, _MOST_CHANGES = 64, 2000  # of observations, and changes of turn that are compared for them
+_SWAPPED = 0.5  # of how far two features are from themselves when the turn changes, a pair that swaps is from the other
+# What is seen must be far from chance (standard deviations) and strong (correlation). Of azpy's games, 17 of
+# OpenSpiel's and Kalah, 200 random games each with 4 seeds, the strongest reversal was 2.9 and 0.29 (November 2026).
+_SURE, _STRONG = 4.0, 0.4
+_LEAST_GAMES = 20  # that either player is last in
+_IN_PLACE = 0.9  # of the values of a board that is shown from one side, so many stay as they are when the turn changes
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The first plies of a game: positions of one game share its actions, to which more may be added."""
+
+    actions: Sequence[int]
+    plies: int
+
+    @property
+    def line(self) -> Line:
+        """The actions that lead to the position."""
+        return tuple(self.actions[: self.plies])
+
+
+class Clash(Exception):  # noqa: N818  what is wrong is the game
+    """Two lines of play that do not go together.
+
+    Attributes:
+        broken: what is wrong with them.
+        other: the line that was there before.
+    """
+
+    def __init__(self, broken: Broken, other: Line) -> None:
+        super().__init__(str(broken))
+        self.broken, self.other = broken, other
+
+
+@dataclass(frozen=True)
+class Warned:
+    """A sign of a mistake: the rule, what was seen, what would be expected, and the lines where there are any."""
+
+    rule: str
+    got: str
+    expected: str
+    line: Line | None = None
+    other: Line | None = None
+
+
+def opposed(ends: Mapping[int, float], others: Mapping[int, float]) -> int | None:
+    """The action that wins for the player to move in one position and loses in the other (see `Look.ends`)."""
+    for action, mine in ends.items():
+        if mine * others.get(action, 0.0) < 0:
+            return action
+    return None
+
+
+class Sides:
+    """Whether what a player has counts the same for the outcome, whoever is last to move.
+
+    Two features of an observation that swap when the turn changes are those of the two players. Their difference, for
+    player 0, goes with the outcome for player 0 in one way, whether player 0 or player 1 ends the game. Where the two
+    ways are opposite, the outcome is probably in the view of the player who moved last or would be next. A game that
+    treats its players alike cannot show this without a mistake; others could. Features are the sums of planes, and the
+    single values where there are few.
+    """
+
+    def __init__(self) -> None:
+        self._planes = 0
+        self._changes: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+        self._last: tuple[int, NDArray[np.float64]] | None = None
+        # Of each game: who moved last, the features then and at the end, the outcome.
+        self._games: list[tuple[int, NDArray[np.float64], NDArray[np.float64] | None, float]] = []
+
+    def watch(self, turn: int, array: NDArray[np.float32]) -> None:
+        """Takes the observation [C, H, W] of the next player's turn in a game."""
+        if len(array) > _MOST_FEATURES:
+            return
+        features = _features(array)
+        if self._last is not None and self._last[0] != turn and len(self._changes) < _MOST_CHANGES:
+            self._changes.append((self._last[1], features))
+        self._last = turn, features
+        self._planes = len(array)
+
+    def end(self, outcome: float | None, final: NDArray[np.float32] | None) -> None:
+        """Takes the end of a game: the outcome for player 0, None if it was not reached; the observation, if any."""
+        if self._last is not None and outcome is not None:
+            self._games.append((*self._last, None if final is None else _features(final), outcome))
+        self._last = None
+
+    def warning(self) -> Warned | None:
+        """The strongest sign, if it is one of a mistake."""
+        if len(self._changes) < _CHANGES:
+            return None
+        pairs = self._pairs()
+        found = max((sign for pair in pairs for sign in self._signs(pair, pairs)), default=None)
+        if found is None or found[0] < _SURE:
+            return None
+        _, strongest, first, second, got = found
+        if first * second > 0 or strongest < _STRONG:
+            return None
+        return Warned("sides", got, "the same sign, as both outcomes are for player 0")
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """The features that swap when the turn changes; a feature and its negative are two."""
+        before, after = (np.array(each) for each in zip(*self._changes, strict=True))
+        apart = np.array([np.abs(before[:, [feature]] - after).mean(0) for feature in range(before.shape[1])])
+        own: NDArray[np.float64] = apart.diagonal()
+        swapped, kept = apart + apart.T, own + own[:, None]
+        live = before.std(0) > 0
+        swapped[~live] = swapped[:, ~live] = np.inf
+        np.fill_diagonal(swapped, np.inf)
+        nearest, found = swapped.argmin(1), list[tuple[int, int]]()
+        for one, other in enumerate(nearest.tolist()):
+            mutual = swapped[other].min() >= swapped[one, other]
+            # Of each pair and the one of its negatives, one is enough.
+            if mutual and one < min(other, len(nearest) // 2) and swapped[one, other] < _SWAPPED * kept[one, other]:
+                found.append((one, other))
+        return found
+
+    def _signs(
+        self, pair: tuple[int, int], pairs: list[tuple[int, int]]
+    ) -> Iterator[tuple[float, float, float, float, str]]:
+        """How sure and how strong the lesser of two correlations is, both of them, and words; by who is last, two ways.
+
+        The first way goes by who moved last. The second goes by whose view the observation is in after that move: where
+        a player may go on, this is not always the other one.
+        """
+        one, other = pair
+        columns = [each for both in pairs for each in both]
+        swapped = [each for both in pairs for each in reversed(both)]
+        for final in (False, True):
+            rows: tuple[list[tuple[float, float]], ...] = [], []
+            for mover, last, end, outcome in self._games:
+                player, features = mover, last
+                if final:
+                    if end is None:
+                        continue
+                    stays, changes = (np.abs(last[columns] - end[view]).sum() for view in (columns, swapped))
+                    if stays == changes:
+                        continue
+                    player, features = mover if stays < changes else 1 - mover, end
+                rows[player].append((float(features[one] - features[other]) * (1 - 2 * player), outcome))
+            (sure, first), (other_sure, second) = (_correlation(np.array(each)) for each in rows)
+            what = "what would be the turn of player" if final else "an action of player"
+            got = f"the more player 0 has of {self._named(one)}, against player 1, the "
+            got += f"{'better' if first > 0 else 'worse'} its outcome is in {len(rows[0])} random games that end with "
+            got += f"{what} 0 (correlation {first:+.2f}), and the {'better' if second > 0 else 'worse'} in "
+            got += f"{len(rows[1])} with that of player 1 ({second:+.2f})"
+            yield min(sure, other_sure), min(abs(first), abs(second)), first, second, got
+
+    def _named(self, feature: int) -> str:
+        return f"plane {feature}" if feature < self._planes else f"value {feature - self._planes} of the observation"
+
+
+def _features(array: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Sums of planes [C], single values where there are few, and the negatives of all."""
+    parts = [array.sum((1, 2), dtype=np.float64)]
+    if len(array) < array.size <= _MOST_FEATURES:
+        parts.append(array.ravel().astype(np.float64))
+    features = np.concatenate(parts)
+    return np.concatenate([features, -features])
+
+
+def _correlation(rows: NDArray[np.float64]) -> tuple[float, float]:
+    """How many standard deviations a correlation of two columns is from 0 (Fisher's z), and the correlation."""
+    if len(rows) < _LEAST_GAMES or not rows.std(0).all():
+        return 0.0, 0.0
+    found = float(np.clip(np.asarray(np.corrcoef(rows.T))[0, 1], -0.999, 0.999))
+    return abs(math.atanh(found)) * math.sqrt(len(rows) - 3), found
+
+
+@dataclass
+class Perspective:
+    """What was seen of both players, position by position."""
+
+    _seen: dict[bytes, dict[int, tuple[Path, Mapping[int, float]]]] = field(default_factory=dict)
+    _shared: bool = False  # one observation was met at either player's turn
+    _ends: Counter[tuple[int, int]] = field(default_factory=Counter)
+    _hidden: Warned | None = None
+    _first: NDArray[np.float32] | None = None
+    _low: dict[int, NDArray[np.float32]] = field(default_factory=dict)
+    _high: dict[int, NDArray[np.float32]] = field(default_factory=dict)
+    _last: tuple[int, NDArray[np.float32]] | None = None
+    _in_place: list[float] = field(default_factory=list)
+    _sides: Sides = field(default_factory=Sides)
+
+    def meet(self, path: Path, look: Look) -> None:
+        """Compares a position with those that look the same at the other player's turn.
+
+        Raises:
+            Clash: the same action wins in one and loses in the other.
+        """
+        facts = look.facts
+        if facts.turn < 0:
+            return
+        mark = hashlib.blake2b(facts.observation + repr(facts.actions).encode(), digest_size=16).digest()
+        seen = self._seen.setdefault(mark, {})
+        seen.setdefault(facts.turn, (path, look.ends))
+        if len(seen) < 2:
+            return
+        self._shared = True
+        other, theirs = seen[1 - facts.turn]
+        action = opposed(look.ends, theirs)
+        if action is not None:
+            got = f"two positions of one observation and one list of legal actions, where action {action} "
+            got += "wins at once for one player and loses at once for the other"
+            raise Clash(Broken("perspective", got, "the same result for whoever is to move"), other.line)
+        won, lost = ({action for action, result in ends.items() if result > 0} for ends in (look.ends, theirs))
+        if won != lost and self._hidden is None:
+            got = "two positions of one observation and one list of legal actions: "
+            got += f"action {min(won ^ lost)} wins at once in one of them only"
+            self._hidden = Warned("hidden", got, "another observation", path.line, other.line)
+
+    def watch(self, turn: int, array: NDArray[np.float32]) -> None:
+        """Takes the observation of the next player's turn in a game."""
+        self._sides.watch(turn, array)
+        flat = array.ravel().copy()
+        if self._first is None:
+            self._first = flat
+        self._low[turn] = np.minimum(self._low.get(turn, flat), flat)
+        self._high[turn] = np.maximum(self._high.get(turn, flat), flat)
+        if self._last is not None and self._last[0] != turn and len(self._in_place) < 1000:
+            before = self._last[1]
+            placed = before != self._first
+            if placed.sum() >= _CELLS:
+                self._in_place.append(float((before == flat)[placed].mean()))
+        self._last = turn, flat
+
+    def end(self, last: int | None, outcome: float, final: NDArray[np.float32] | None = None) -> None:
+        """Takes the end of a game: who played last, the outcome for player 0, and the observation, if it gives one."""
+        self._sides.end(None if last is None else outcome, final)
+        self._last = None
+        if last is not None and outcome:
+            self._ends[last, 1 if outcome > 0 else -1] += 1
+
+    def warnings(self) -> list[Warned]:
+        """What may be wrong."""
+        found = [self._hidden] if self._hidden is not None else []
+        if self._sees_one_side():
+            got = "the board stays where it is when the turn changes, and nothing else shows whose turn it is"
+            found.append(Warned("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
+        for sign, never in ((1, 1), (-1, 0)):
+            by = [self._ends[player, sign] for player in (0, 1)]
+            if min(by) >= _ENDS and not any(self._ends[player, -sign] for player in (0, 1)):
+                got = f"player {never} never won: {sum(by)} games were won by player {1 - never}, "
+                got += f"and {by[never]} of them ended with an action of player {never}"
+                found.append(Warned("one-sided", got, "wins of both players"))
+        sides = self._sides.warning()
+        return [*found, *([] if sides is None else [sides])]
+
+    def _sees_one_side(self) -> bool:
+        if self._shared or len(self._in_place) < _CHANGES or len(self._low) < 2:
+            return False
+        shows_turn = (self._high[0] < self._low[1]) | (self._high[1] < self._low[0])
+        return not shows_turn.any() and float(np.median(self._in_place)) > _IN_PLACE

@@ -1,0 +1,321 @@
+"""Which device an ONNX model runs on: names, options and reasons, as plain data.
+
+Nothing here loads ONNX Runtime. `azpy.evaluators.onnx` asks for a plan, opens the session, and asks here again for the
+words when a provider does not load. Option names are the ones of ONNX Runtime's CUDA and TensorRT providers (1.23 to
+1.31).
+"""
+
+import ctypes
+import importlib.metadata
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from azpy.errors import SettingsError, pip_install
+
+__all__ = [
+    "BUCKETS",
+    "PRECISIONS",
+    "Device",
+    "both_runtimes",
+    "bucket_of",
+    "check_precision",
+    "chunks",
+    "default_cache_dir",
+    "driver_problem",
+    "installed_runtimes",
+    "library_problem",
+    "misplaced",
+    "name_devices",
+    "parse_devices",
+    "provider_options",
+    "reinstall",
+    "remedy",
+]
+
+# Rows that a batch is padded to on a GPU: few shapes, so each is prepared once.
+BUCKETS = (8, 32, 128, 256, 512)
+
+_PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
+_TITLES = {"cpu": "CPU", "cuda": "CUDA", "tensorrt": "TensorRT"}
+# What can be had on a device of a float32 model. The first is the default. TensorRT and TF32 need no more than options;
+# for half precision on CUDA the model is converted.
+# What a float32 model can be computed in, by the kind of device.
+PRECISIONS = {"cpu": ("fp32",), "cuda": ("fp32", "tf32", "fp16", "bf16"), "tensorrt": ("fp32", "fp16", "bf16")}
+# What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
+_AUTO = ("cuda", "cpu")
+# TensorRT's own default, of 0 to 5: lower ones try fewer kernels, higher ones take longer to build.
+_TRT_LEVEL = "3"
+_RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
+# A GPU provider leaves these to the CPU on purpose: they work on sizes, not on numbers.
+_SHAPE_OPS = {"Shape", "Size", "Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Slice", "Cast", "Constant"}
+_SHAPE_OPS |= {"ConstantOfShape", "Identity", "Expand", "Range", "Where", "Equal", "Add", "Sub", "Mul", "Div"}
+
+
+@dataclass(frozen=True)
+class Device:
+    """A provider and the number of its GPU.
+
+    Attributes:
+        kind: "cpu", "cuda" or "tensorrt".
+        index: which GPU, as CUDA counts them; 0 on the CPU.
+    """
+
+    kind: str
+    index: int = 0
+
+    @property
+    def provider(self) -> str:
+        """ONNX Runtime's name of the provider."""
+        return _PROVIDERS[self.kind]
+
+    @property
+    def title(self) -> str:
+        """The provider's name for people."""
+        return _TITLES[self.kind]
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "cpu" else f"{self.kind}:{self.index}"
+
+
+def parse_devices(text: str) -> tuple[Device, ...]:
+    """The devices to try, best first; more than one only for "auto".
+
+    Args:
+        text: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1" or "auto".
+
+    Raises:
+        SettingsError: anything else.
+
+    Example:
+        >>> [str(device) for device in parse_devices("auto")]
+        ['cuda:0', 'cpu']
+    """
+    if text == "auto":
+        return tuple(Device(kind) for kind in _AUTO)
+    kind, colon, index = text.partition(":")
+    if kind in _PROVIDERS and (not colon or (kind != "cpu" and index.isascii() and index.isdigit())):
+        return (Device(kind, int(index or 0)),)
+    raise SettingsError(f"device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N or auto, got {text!r}")
+
+
+def name_devices(device: str, numbers: str | None) -> tuple[str, ...]:
+    """The devices of a run by name, one for each group of its pipelines.
+
+    Args:
+        device: see `parse_devices`.
+        numbers: of several GPUs, such as "0,1", in place of the device's own. What is named like this is used or
+            refused, so "auto" is CUDA then.
+
+    Raises:
+        SettingsError: no such device, no such list, a GPU twice, or a list for the CPU.
+
+    Example:
+        >>> name_devices("cuda", "0,1")
+        ('cuda:0', 'cuda:1')
+    """
+    kind = parse_devices(device)[0].kind
+    if numbers is None:
+        return (device,)
+    given = numbers.split(",")
+    if not all(number.isascii() and number.isdigit() and len(number) < 5 for number in given):
+        raise SettingsError(f"devices must be numbers of GPUs, such as 0,1, got {numbers!r}")
+    if len({int(number) for number in given}) < len(given):
+        raise SettingsError(f"devices must name each GPU once, got {numbers!r}")
+    if kind == "cpu" or ":" in device:
+        raise SettingsError(f"devices {numbers} needs device cuda, tensorrt or auto, got {device!r}")
+    return tuple(f"{kind}:{int(number)}" for number in given)
+
+
+def check_precision(device: Device, precision: str) -> None:
+    """Refuses a precision that a float32 model cannot have on a device.
+
+    Raises:
+        SettingsError: says where it can be had.
+    """
+    possible = PRECISIONS[device.kind]
+    if precision in possible:
+        return
+    where = [kind for kind, precisions in PRECISIONS.items() if precision in precisions]
+    if where:
+        hint = f'{precision} needs device="{where[0]}"'
+        if precision in {"fp16", "bf16"}:
+            hint += f', or TorchEvaluator(precision="{precision}")'
+    else:
+        hint = "no provider has it"
+    raise SettingsError(f"{device.title} computes in {' or '.join(possible)}, not {precision!r}: {hint}")
+
+
+def provider_options(
+    device: Device,
+    precision: str,
+    buckets: Sequence[int],
+    inputs: Mapping[str, Sequence[int]],
+    network_id: int,
+    graph_id: int,
+    cache_dir: Path,
+    runtime_version: str,
+    cuda_graph: bool = False,
+) -> list[tuple[str, dict[str, str]]]:
+    """The `providers` of an `InferenceSession` on a GPU.
+
+    The CPU is never listed: with it in the list ONNX Runtime could not be told to refuse it.
+
+    Args:
+        device: a GPU.
+        precision: one that `check_precision` lets pass.
+        buckets: rows of the batches to come, ascending.
+        inputs: sizes of a row of each input, by its name: {"observations": (C, H, W)}.
+        network_id: of the network, so that its engines can be found.
+        graph_id: hash of the model as it is opened. TensorRT's own file names say nothing of its numbers, neither
+            weights nor what planes are divided by, so it goes into the prefix.
+        cache_dir: where TensorRT keeps its engines.
+        runtime_version: ONNX Runtime's, as an engine fits one version only.
+        cuda_graph: record each bucket's kernels once and replay them.
+    """
+    cuda = {
+        "device_id": str(device.index),
+        # The exhaustive search takes seconds a shape and may choose another kernel each time.
+        "cudnn_conv_algo_search": "HEURISTIC",
+        "use_tf32": str(int(precision == "tf32")),
+    }
+    if cuda_graph:
+        cuda["enable_cuda_graph"] = "1"
+    if device.kind == "cuda":
+        return [(device.provider, cuda)]
+    least, most = buckets[0], buckets[-1]
+
+    def shapes(rows: int) -> str:
+        return ",".join(f"{name}:" + "x".join(map(str, (rows, *sizes))) for name, sizes in inputs.items())
+
+    engine = f"azpy-{network_id:016x}-{graph_id:016x}-{precision}-{least}-{most}-ort{runtime_version}"
+    tensorrt = {
+        "device_id": str(device.index),
+        "trt_engine_cache_enable": "1",
+        "trt_engine_cache_path": str(cache_dir),
+        "trt_engine_cache_prefix": engine,
+        # What kernels took, by layer and GPU: the next network of this form need not have them timed again.
+        "trt_timing_cache_enable": "1",
+        "trt_timing_cache_path": str(cache_dir),
+        "trt_builder_optimization_level": _TRT_LEVEL,
+        # One scratch memory for all of a session's engines, as they run one after another.
+        "trt_context_memory_sharing_enable": "1",
+        "trt_profile_min_shapes": shapes(least),
+        "trt_profile_opt_shapes": shapes(buckets[len(buckets) // 2]),
+        "trt_profile_max_shapes": shapes(most),
+    }
+    if precision in {"fp16", "bf16"}:
+        tensorrt[f"trt_{precision}_enable"] = "1"
+    # What TensorRT cannot take runs on CUDA, on the same GPU.
+    return [(device.provider, tensorrt), (_PROVIDERS["cuda"], cuda)]
+
+
+def default_cache_dir() -> Path:
+    """Where TensorRT's engines are kept: `$XDG_CACHE_HOME/azpy/tensorrt`, by default below `~/.cache`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "azpy" / "tensorrt"
+
+
+def bucket_of(rows: int, buckets: Sequence[int]) -> int:
+    """The smallest bucket that holds `rows`, or the largest there is."""
+    return next((bucket for bucket in buckets if bucket >= rows), buckets[-1])
+
+
+def chunks(rows: int, buckets: Sequence[int]) -> list[tuple[int, int, int]]:
+    """How a batch is cut: (begin, end, bucket) of each part.
+
+    Example:
+        >>> chunks(600, BUCKETS)
+        [(0, 512, 512), (512, 600, 128)]
+    """
+    most = buckets[-1]
+    ends = [min(begin + most, rows) for begin in range(0, rows, most)]
+    return [
+        (begin, end, bucket_of(end - begin, buckets)) for begin, end in zip(range(0, rows, most), ends, strict=True)
+    ]
+
+
+def misplaced(nodes: Mapping[str, Iterable[str]], device: Device) -> str | None:
+    """Why a session does not run on its device, or None if it does.
+
+    Args:
+        nodes: the operators that each provider was given, by the provider's name.
+        device: the one that was asked for.
+    """
+    if not list(nodes.get(device.provider, ())):
+        return f"{device.title} took no node of the model"
+    foreign = sorted(set(nodes.get(_PROVIDERS["cpu"], ())) - _SHAPE_OPS)
+    return f"{device.title} cannot run {', '.join(foreign)} of the model" if foreign else None
+
+
+def installed_runtimes() -> dict[str, str]:
+    """Versions of the onnxruntime packages that pip knows of, by name."""
+    found = {}
+    for name in _RUNTIMES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def both_runtimes() -> str | None:
+    """A warning if onnxruntime and onnxruntime-gpu are both installed: they share one folder, the last one wins."""
+    if len(installed_runtimes()) < len(_RUNTIMES):
+        return None
+    return (
+        "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: "
+        f"pip uninstall -y {' '.join(_RUNTIMES)}, then {pip_install('cpu')}, or for a GPU {pip_install('cuda')}"
+    )
+
+
+def reinstall(device: Device) -> str:
+    """How to begin afresh with ONNX Runtime."""
+    return f"pip uninstall -y {' '.join(_RUNTIMES)}, then {pip_install(device.kind)}"
+
+
+def remedy(device: Device) -> str:
+    """What to do so that a GPU provider loads, by what is installed."""
+    both = both_runtimes()
+    if both is not None:
+        return both
+    if "onnxruntime-gpu" not in installed_runtimes():
+        return f"this onnxruntime has no GPU in it: pip uninstall -y onnxruntime, then {pip_install(device.kind)}"
+    return f"check that {pip_install(device.kind)} brought its libraries, and the driver with nvidia-smi"
+
+
+def driver_problem(index: int = 0) -> str | None:
+    """What is wrong with the NVIDIA driver or the GPU's number, or None; asks the driver itself."""
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        driver = ctypes.CDLL(name)
+    except OSError:
+        return f"there is no NVIDIA driver here ({name} cannot be loaded)"
+    count = ctypes.c_int(0)
+    status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    if status:
+        return f"the NVIDIA driver finds no GPU (CUDA error {status})"
+    if index >= count.value:
+        return f"there is no GPU {index}: the driver counts {count.value}, from 0"
+    return None
+
+
+def library_problem(package: Path, device: Device) -> str | None:
+    """The library that a provider lacks, or None; asks the system's loader.
+
+    Args:
+        package: folder of the onnxruntime package.
+        device: a GPU.
+    """
+    folder = package / "capi"
+    library = folder / f"libonnxruntime_providers_{device.kind}.so"
+    if not library.exists():
+        return None
+    try:
+        ctypes.CDLL(os.fspath(folder / "libonnxruntime_providers_shared.so"), ctypes.RTLD_GLOBAL)
+        ctypes.CDLL(os.fspath(library))
+    except OSError as error:
+        # Other complaints are about how it is loaded here, not about what is missing.
+        return str(error) if "cannot open shared object file" in str(error) else None
+    return None

@@ -1,0 +1,160 @@
+"""Sessions of ONNX Runtime, on exactly the device that was asked for.
+
+ONNX Runtime goes back to the CPU in silence: here it is told not to, and asked afterwards what runs where. Knows
+nothing of what a model's inputs and outputs mean.
+"""
+
+import contextlib
+import io
+import os
+import threading
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from azpy.devices import Device, driver_problem, library_problem, misplaced, reinstall, remedy
+from azpy.errors import DeviceError, MissingPackageError, ModelError, pip_install
+from azpy.evaluators.protocol import first_line
+
+__all__ = ["import_onnxruntime", "nodes_by_provider", "open_on_cpu", "open_on_gpu"]
+
+# Making a session is not thread-safe, and lets go of the GIL meanwhile (seen in 1.31, November 2026).
+_SESSION_LOCK = threading.Lock()
+
+
+def import_onnxruntime(device: Device) -> Any:
+    """The module onnxruntime.
+
+    Raises:
+        MissingPackageError: it is not installed, does not load or is damaged; the text says what to install for the
+            device.
+    """
+    try:
+        with warnings.catch_warnings():
+            # A build for GPUs warns that libraries are missing which are only looked for later.
+            warnings.simplefilter("ignore")
+            import onnxruntime
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "onnxruntime":
+            raise MissingPackageError(f"onnxruntime is not installed: {pip_install(device.kind)}") from error
+        raise MissingPackageError(f"onnxruntime does not load: {first_line(error)}; {reinstall(device)}") from error
+    if not hasattr(onnxruntime, "InferenceSession"):  # what is left when one of two packages in one folder is removed
+        raise MissingPackageError(f"onnxruntime is damaged: {reinstall(device)}")
+    return onnxruntime
+
+
+def _session_options(ort: Any, threads: int) -> Any:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # errors come as exceptions; nothing is printed beside them
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # spinning starves the search's threads
+    # Weights in a second file would be looked for in the current folder, and two models with other weights could have
+    # one network_id: they are looked for where nothing can be.
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", f"{os.devnull}/none")
+    return options
+
+
+def open_on_cpu(ort: Any, data: bytes, threads: int, name: str) -> Any:
+    """A session on the CPU.
+
+    Raises:
+        ModelError: `data` is no model that ONNX Runtime takes.
+    """
+    with _SESSION_LOCK:
+        try:
+            return ort.InferenceSession(data, _session_options(ort, threads), providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime's exceptions share no base
+            if "External data path" in str(error):
+                raise ModelError(
+                    f"{name} keeps its weights in another file, expected one file: torch.onnx.export(..., "
+                    "external_data=False) writes one"
+                ) from error
+            raise ModelError(f"{name} is no usable ONNX model: {first_line(error)}") from error
+
+
+def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str, dict[str, str]]]) -> Any:
+    """A session on exactly this device.
+
+    ONNX Runtime falls back to the CPU in silence, whatever its list of available providers says. With
+    `session.disable_cpu_ep_fallback` it refuses, but also where a GPU provider leaves the arithmetic of shapes to
+    the CPU on purpose. So if it refuses, another session is asked which node went where.
+
+    Raises:
+        DeviceError: the provider does not load, or does not take the model.
+        MissingPackageError: this onnxruntime has no such provider.
+    """
+    missing = _preload(ort)
+    if device.provider not in ort.get_available_providers():
+        driver = driver_problem(device.index)
+        if driver is not None:  # no package helps where there is no driver
+            raise DeviceError(f"{device.title} cannot be used: {driver}")
+        why = missing or "ONNX Runtime does not offer it"
+        raise MissingPackageError(f"{device.title} cannot be used: {why}; {remedy(device)}")
+    if device.kind == "tensorrt":
+        folder = Path(providers[0][1]["trt_engine_cache_path"])
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DeviceError(f"TensorRT cannot keep its engines in {folder}: {error.strerror or error}") from error
+
+    def open_session(**config: str) -> Any:
+        options = _session_options(ort, 1)
+        for key, value in config.items():
+            options.add_session_config_entry(f"session.{key}", value)
+        # No fallback of the Python side either, neither now nor when a run fails.
+        return ort.InferenceSession(data, options, providers=providers, enable_fallback=0)
+
+    def refused(why: str, incomplete: bool = False) -> DeviceError:
+        cause = driver_problem(device.index)
+        if cause is None:
+            library = library_problem(Path(ort.__file__ or ".").parent, device) or missing
+            cause = f"{library or why}; {remedy(device)}" if library or incomplete else why
+        return DeviceError(f"{device.title} cannot be used: {cause}")
+
+    # For good and of one module: filters are the process's, and an engine may be built for minutes in a thread.
+    warnings.filterwarnings("ignore", module="onnxruntime")
+    with _SESSION_LOCK:
+        try:
+            session = open_session(disable_cpu_ep_fallback="1", record_ep_graph_assignment_info="1")
+            strict = ""
+        except Exception as error:  # onnxruntime's exceptions share no base
+            strict = first_line(error)
+        try:
+            if strict:
+                session = open_session(record_ep_graph_assignment_info="1")
+            nodes = nodes_by_provider(session)
+        except Exception as error:
+            raise refused(first_line(error)) from error
+        if session.get_providers()[0] != device.provider:
+            raise refused("ONNX Runtime fell back to another provider", incomplete=True)
+        # An ONNX Runtime too old to say which node went where has only its refusal to offer.
+        why = (misplaced(nodes, device) if nodes else strict) or ""
+        if why:
+            raise DeviceError(f"{device.title} cannot be used: {why}")
+    return session
+
+
+def nodes_by_provider(session: Any) -> dict[str, list[str]]:
+    """Operators that each provider was given; empty where ONNX Runtime is too old to say so."""
+    nodes: dict[str, list[str]] = {}
+    if hasattr(session, "get_provider_graph_assignment_info"):
+        for part in session.get_provider_graph_assignment_info():
+            nodes.setdefault(part.ep_name, []).extend(node.op_type for node in part.get_nodes())
+    return nodes
+
+
+@cache
+def _preload(ort: Any) -> str:
+    """Loads CUDA's libraries from where pip put them, once, before a provider looks for them.
+
+    Returns:
+        The first that was missing, in a line, or nothing.
+    """
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ort.preload_dlls()
+    failed = [line for line in said.getvalue().splitlines() if line.startswith("Failed")]
+    return failed[0] if failed else ""

@@ -1,0 +1,1 @@
+"""Games of two players: who they are, how they open, and what their scores mean."""

@@ -1,0 +1,356 @@
+"""Matches between players: paired openings, both colours, many games in lock-step.
+
+Each opening is played twice, with the players' seats exchanged and the same dice, so neither the opening nor the
+luck of the first move favours anyone. Searches start from a fresh tree at every move; where both players search alike,
+all their trees share the rounds of one search. Knows nothing of training.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy import _core
+from azpy.errors import SettingsError
+from azpy.matches.openings import Book, Opening, draw_at_random, mix
+from azpy.matches.ratings import PAIR_SCORES, elo, pair_interval, wilson_interval
+from azpy.positions import Position, is_terminal, roll, turn_of
+
+__all__ = [
+    "MatchResult",
+    "Pair",
+    "Player",
+    "RandomPlayer",
+    "SearchPlayer",
+    "mcts",
+    "play_match",
+    "play_pairs",
+]
+
+_SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
+_MAX_SIMULATIONS = 2**32 - 1
+_FIRST_PAIRS = 4  # of a match that may run out of time
+_SAFETY = 0.7  # of the time that is left, for the next group: what is cut off is lost
+
+
+class Player(Protocol):
+    """Anything that picks an action in each of many positions at once."""
+
+    def select_actions(self, states: Sequence[Position], seed: int) -> Sequence[int] | NDArray[np.int64]:
+        """One legal action a position; all positions are at a player's turn. Equal seeds give equal actions."""
+        ...
+
+
+class RandomPlayer:
+    """Picks evenly among the legal actions."""
+
+    def select_actions(self, states: Sequence[Position], seed: int) -> list[int]:
+        """See `Player`."""
+        rng = np.random.default_rng(seed)
+        return [draw_at_random(state, rng) for state in states]
+
+
+class SearchPlayer:
+    """Searches every position and plays the most visited action, without noise.
+
+    Args:
+        evaluator: anything with `evaluate_batch`, or one of azpy's own evaluators.
+        simulations: a move.
+        eval_batch: leaves of one tree in a call; with many games in lock-step, 1 fills a batch and plays best.
+        threads: of the search; all cores if not given.
+        options: others of `Search`.
+    """
+
+    def __init__(
+        self,
+        evaluator: Any,
+        simulations: int,
+        *,
+        eval_batch: int = 1,
+        threads: int | None = None,
+        **options: Any,
+    ) -> None:
+        if not 1 <= simulations <= _MAX_SIMULATIONS:
+            raise SettingsError(f"simulations must be at least 1, at most {_MAX_SIMULATIONS}; got {simulations}")
+        self._evaluator = evaluator
+        self._simulations = simulations
+        self._options: dict[str, Any] = options | {"eval_batch": eval_batch, "threads": threads}
+
+    def select_actions(self, states: Sequence[Position], seed: int) -> NDArray[np.int64]:
+        """See `Player`."""
+        return self.select_with(self, states, [0] * len(states), seed)
+
+    def searches_like(self, other: "SearchPlayer") -> bool:
+        """Whether the two differ in their evaluators alone, so that their trees can grow in one search."""
+        return (self._simulations, self._options) == (other._simulations, other._options)
+
+    def select_with(
+        self, other: "SearchPlayer", states: Sequence[Position], movers: Sequence[int], seed: int
+    ) -> NDArray[np.int64]:
+        """Actions [B] of two players in one search, with one call a round of each one's evaluator.
+
+        Args:
+            other: a player that searches alike.
+            states: positions [B], each at a player's turn.
+            movers: who is asked, [B]: 0 for this player, 1 for the other.
+            seed: fixes the draws.
+        """
+        evaluators = [player._evaluator_for(mix(seed, index)) for index, player in enumerate((self, other))]
+        search = _core.VectorSearch(states, evaluators, networks=movers, seed=seed, **self._options)
+        search.run(self._simulations)
+        return search.select_actions(0.0)
+
+    def _evaluator_for(self, seed: int) -> Any:
+        """What answers a move's leaves; players whose evaluator is random make a new one."""
+        return self._evaluator
+
+
+class _RolloutPlayer(SearchPlayer):
+    def _evaluator_for(self, seed: int) -> Any:
+        return _core.RolloutEvaluator(seed)
+
+
+def mcts(simulations: int, c_puct: float = 1.5, threads: int | None = None, **options: Any) -> SearchPlayer:
+    """Plain Monte Carlo tree search: even priors, and one random rollout for a leaf's value; options as of `Search`."""
+    return _RolloutPlayer(None, simulations, c_puct=c_puct, threads=threads, **options)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two games of one opening.
+
+    Attributes:
+        points: player A's: of the game in which it had seat 0, and of that in which it had seat 1; 1, 0.5 or 0.
+        actions: of each game, the opening and the dice included.
+    """
+
+    points: tuple[float, float]
+    actions: tuple[tuple[int, ...], tuple[int, ...]]
+
+    @property
+    def score(self) -> float:
+        """A's share of the pair's two points, one of `ratings.PAIR_SCORES`."""
+        return sum(self.points) / 2
+
+
+@dataclass(frozen=True)
+class MatchResult:
+    """What player A scored against player B.
+
+    Attributes:
+        wins: games A won.
+        draws: games drawn.
+        losses: games A lost.
+        first: (wins, draws, losses) of the games in which A had seat 0.
+        pairs: how many pairs had each of `ratings.PAIR_SCORES`; None where games were not played as pairs.
+        distinct: how many different games there were, by their actions; None where nobody looked.
+        repeated: pairs whose games were those of an earlier pair, action for action. Players without chance repeat
+            themselves where openings do: such pairs say nothing new, and the interval is narrower than it should be.
+    """
+
+    wins: int
+    draws: int
+    losses: int
+    first: tuple[int, int, int]
+    pairs: tuple[int, ...] | None = None
+    distinct: int | None = None
+    repeated: int = 0
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair]) -> "MatchResult":
+        """The result of one pair at least."""
+        wins, draws, losses = _count([points for pair in pairs for points in pair.points])
+        scores = [pair.score for pair in pairs]
+        return cls(
+            wins,
+            draws,
+            losses,
+            first=_count([pair.points[0] for pair in pairs]),
+            pairs=tuple(scores.count(score) for score in PAIR_SCORES),
+            distinct=len({actions for pair in pairs for actions in pair.actions}),
+            repeated=len(pairs) - len({pair.actions for pair in pairs}),
+        )
+
+    @property
+    def games(self) -> int:
+        """Games played."""
+        return self.wins + self.draws + self.losses
+
+    @property
+    def second(self) -> tuple[int, int, int]:
+        """(wins, draws, losses) of the games in which A had seat 1."""
+        wins, draws, losses = self.first
+        return self.wins - wins, self.draws - draws, self.losses - losses
+
+    @property
+    def score(self) -> float:
+        """A's share of the points in [0, 1]; a draw is half a point."""
+        return (self.wins + 0.5 * self.draws) / self.games
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % interval of the score: from the pairs, or Wilson's where games were not played as pairs."""
+        return wilson_interval(self.score, self.games) if self.pairs is None else pair_interval(self.pairs)
+
+    @property
+    def elo(self) -> float:
+        """A's Elo minus B's; a clean sweep counts as half a point less, so that it stays finite."""
+        return elo(min(max(self.score, 0.5 / self.games), 1 - 0.5 / self.games))
+
+    @property
+    def elo_interval(self) -> tuple[float, float]:
+        """95 % interval of A's Elo minus B's; infinite on the side of a clean sweep."""
+        low, high = self.interval
+        return elo(low), elo(high)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.score:.3f} [{low:.3f}, {high:.3f}] (+{self.wins} ={self.draws} -{self.losses})"
+
+
+def play_match(
+    game_factory: Callable[[], Position],
+    player_a: Player,
+    player_b: Player,
+    games: int,
+    seed: int = 0,
+    opening_plies: int = 4,
+    seconds_left: Callable[[], float] = lambda: math.inf,
+) -> MatchResult | None:
+    """Plays `games` games, half with A in seat 0, from random openings; fewer where time runs out.
+
+    Where the time has an end, groups of pairs follow each other, and the time that one group took says how large the
+    next one can be. A group that time cuts off does not count at all: to count its finished games would prefer short
+    games. What is left of this is small: a group of long games is cut off more often.
+
+    Args:
+        game_factory: makes a start position.
+        player_a: whose score is counted.
+        player_b: the opponent.
+        games: an even number, at most.
+        seed: fixes openings, dice and players.
+        opening_plies: random actions at the start of each pair of games, see `Book`.
+        seconds_left: the time that the match still has; 0 or less ends it, infinity is no limit. Asked before every
+            ply.
+
+    Returns:
+        The result of the games that count; None where there is none.
+
+    Raises:
+        SettingsError: an odd number of games, or a game that is over before it begins.
+    """
+    if games < 2 or games % 2:
+        raise SettingsError(f"a match has an even number of games, got {games}")
+    book = Book(game_factory, opening_plies, seed)
+    pairs = list[Pair]()
+    group = games // 2 if math.isinf(seconds_left()) else _FIRST_PAIRS
+    while (begin := seconds_left()) > 0 and (group := min(group, games // 2 - len(pairs))) > 0:
+        played = list(
+            play_pairs(
+                book,
+                player_a,
+                player_b,
+                group,
+                mix(seed, len(pairs)) if pairs else seed,
+                first=len(pairs),
+                may_go_on=lambda: seconds_left() > 0,
+            )
+        )
+        if len(played) < group:
+            break
+        pairs += played
+        if math.isfinite(left := seconds_left()):
+            group = min(len(pairs), int(_SAFETY * left * group / max(begin - left, 1e-9)))
+    return MatchResult.of(pairs) if pairs else None
+
+
+def play_pairs(
+    book: Book,
+    player_a: Player,
+    player_b: Player,
+    pairs: int,
+    seed: int,
+    slots: int = _SLOTS,
+    *,
+    first: int = 0,
+    may_go_on: Callable[[], bool] = lambda: True,
+) -> Iterator[Pair]:
+    """Plays pairs of games, as many at a time as there are slots.
+
+    Args:
+        book: the openings: pair n begins with `book[first + n]`.
+        player_a: whose points are counted.
+        player_b: the opponent.
+        pairs: how many.
+        seed: fixes dice and players.
+        slots: games in play at a time. What is played depends on it only where a player is random.
+        first: the number of the first opening.
+        may_go_on: asked before every ply; a no ends the match at once.
+
+    Yields:
+        Pairs in the order of their openings, not in that in which they end: stopping early favours no short games.
+    """
+    players = (player_a, player_b)
+    waiting: deque[tuple[_Board, _Board]] = deque()
+    begun = step = 0
+    while (begun < pairs or waiting) and may_go_on():
+        live = [board for pair in waiting for board in pair if not is_terminal(board.state)]
+        while begun < pairs and (len(live) + 2 <= slots or not live):
+            waiting.append(_begin(book[first + begun], mix(seed, 1, begun)))
+            live += waiting[-1]
+            begun += 1
+        movers = [turn_of(board.state) ^ board.swapped for board in live]
+        actions = _select(players, [board.state for board in live], movers, mix(seed, 2, step))
+        for board, action in zip(live, actions, strict=True):
+            board.play(int(action))
+        step += 1
+        while waiting and all(is_terminal(board.state) for board in waiting[0]):
+            one, other = waiting.popleft()
+            yield Pair((one.points(), other.points()), (tuple(one.actions), tuple(other.actions)))
+
+
+def _select(
+    players: tuple[Player, Player], states: Sequence[Position], movers: Sequence[int], seed: int
+) -> NDArray[np.int64]:
+    """The action of `players[movers[i]]` in each position i."""
+    first, second = players
+    if isinstance(first, SearchPlayer) and isinstance(second, SearchPlayer) and first.searches_like(second):
+        return first.select_with(second, states, movers, seed)
+    actions = np.empty(len(states), np.int64)
+    for index, player in enumerate(players):
+        due = [i for i, mover in enumerate(movers) if mover == index]
+        if due:
+            actions[due] = player.select_actions([states[i] for i in due], mix(seed, index))
+    return actions
+
+
+class _Board:
+    """One game: its position, whether A has seat 1, its own dice, and what was played."""
+
+    def __init__(self, opening: Opening, swapped: int, dice: int) -> None:
+        self.state = opening.position.clone()
+        self.swapped = swapped
+        self.actions = list(opening.actions)
+        self._dice = np.random.default_rng(dice)
+
+    def play(self, action: int) -> None:
+        self.state.play(action)
+        self.actions += [action, *roll(self.state, self._dice)]
+
+    def points(self) -> float:
+        """Player A's."""
+        outcome = self.state.outcome() * (-1 if self.swapped else 1)
+        return 1.0 if outcome > 0 else 0.0 if outcome < 0 else 0.5
+
+
+def _begin(opening: Opening, dice: int) -> tuple[_Board, _Board]:
+    """Two boards with the same opening and the same dice to come, A in seat 0 and in seat 1."""
+    return _Board(opening, 0, dice), _Board(opening, 1, dice)
+
+
+def _count(points: Sequence[float]) -> tuple[int, int, int]:
+    return points.count(1.0), points.count(0.5), points.count(0.0)

@@ -1,0 +1,127 @@
+"""Openings of a match: positions drawn by chance or from a policy, no two alike as long as the game has others.
+
+Knows nothing of players and of how a match is played.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from azpy import _core
+from azpy.errors import SettingsError
+from azpy.positions import Position, is_terminal, roll
+
+__all__ = ["Book", "Draw", "Opening", "draw_at_random", "draw_from", "mix"]
+
+_TRIES = 200  # draws in a row that bring nothing new before the game is taken to have no more openings
+
+Draw = Callable[[Position, np.random.Generator], int]
+
+
+def draw_at_random(position: Position, rng: np.random.Generator) -> int:
+    """Picks evenly among the legal actions."""
+    return int(rng.choice(position.legal_actions()))
+
+
+def draw_from(evaluator: Any) -> Draw:
+    """Picks by an evaluator's policy, as the search would see it."""
+    search = _core.Search(evaluator, simulations=1, eval_batch=1)
+
+    def draw(position: Position, rng: np.random.Generator) -> int:
+        result = search.run(position)
+        priors = result.priors.astype(np.float64)
+        return int(rng.choice(result.actions, p=priors / priors.sum()))
+
+    return draw
+
+
+def mix(*keys: int) -> int:
+    """A 63-bit seed for a stream of its own."""
+    return int(np.random.SeedSequence(keys).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A position at a player's turn, and the actions that led to it, dice included."""
+
+    position: Position
+    actions: tuple[int, ...]
+
+
+class Book:
+    """Openings by number: `book[n]` is always the same one, made when it is first asked for.
+
+    Openings differ in the position they lead to. Once `_TRIES` draws in a row bring no new one, those found are handed
+    out again in the same order. Where no opening of so many plies leaves anything to play, those of half as many are
+    taken.
+
+    Args:
+        start: makes a start position.
+        plies: actions of players before the match begins; dice are not counted.
+        seed: fixes the openings.
+        draw: picks a legal action.
+
+    Attributes:
+        plies: of these openings; fewer than asked for where the game is shorter.
+
+    Example:
+        >>> from azpy.positions import make_position
+        >>> book = Book(lambda: make_position("tic_tac_toe"), plies=1, seed=0)
+        >>> len({book[n].actions for n in range(100)}), len(book)
+        (9, 9)
+    """
+
+    def __init__(self, start: Callable[[], Position], plies: int, seed: int, draw: Draw = draw_at_random) -> None:
+        if plies < 0:
+            raise SettingsError(f"opening_plies must be at least 0, got {plies}")
+        self.plies = plies
+        self._start = start
+        self._seed = seed
+        self._draw = draw
+        self._keys: set[int] = set()
+        self._openings: list[Opening] = []
+        self._drawn = 0
+        self._complete = False
+
+    def __len__(self) -> int:
+        """Distinct openings so far."""
+        return len(self._openings)
+
+    def __getitem__(self, number: int) -> Opening:
+        """The opening of pair `number`.
+
+        Raises:
+            SettingsError: the game is over before it begins.
+        """
+        while number >= len(self._openings) and not self._complete:
+            self._grow()
+        return self._openings[number % len(self._openings)]
+
+    def _grow(self) -> None:
+        for _ in range(_TRIES):
+            opening = self._one()
+            if not is_terminal(opening.position) and (key := opening.position.key()) not in self._keys:
+                self._keys.add(key)
+                self._openings.append(opening)
+                return
+        if self._openings:
+            self._complete = True
+        elif self.plies:
+            self.plies //= 2
+        else:
+            raise SettingsError("the game is over before it begins: there is nothing to play a match of")
+
+    def _one(self) -> Opening:
+        rng = np.random.default_rng(mix(self._seed, 0, self._drawn))
+        self._drawn += 1
+        position = self._start()
+        actions = roll(position, rng)
+        for _ in range(self.plies):
+            if is_terminal(position):
+                break
+            action = self._draw(position, rng)
+            position.play(action)
+            actions += [action, *roll(position, rng)]
+        return Opening(position, tuple(actions))

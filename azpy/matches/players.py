@@ -1,0 +1,218 @@
+"""Players by name: what a user types for each side of a match.
+
+A *spec* is `random`, `mcts:1000` (plain Monte Carlo tree search with that many simulations a move), `uniform:800`
+(search that knows no values and finds every action alike), or the path of a model file, a checkpoint folder or a run
+folder, which stands for its newest checkpoint. `PATH@200` searches with 200 simulations. Run folders are only read:
+they may be in use.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from azpy import _core
+from azpy.errors import SettingsError
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.machine import usable_cores
+from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts
+from azpy.matches.query import parse_search, query_text
+from azpy.positions import Position
+from azpy.runs.reader import StoredRun, checkpoint_at, read_model
+from azpy.settings.run import Settings, match_search
+
+__all__ = ["Entrant", "Spec", "checkpoints_of", "load_players", "parse_player", "settings_of"]
+
+_FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint folder or a run folder"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Which player was asked for; nothing of it is loaded yet.
+
+    Attributes:
+        kind: "random", "mcts", "uniform" or "model".
+        simulations: a move, if the spec says.
+        model: path of the model file, for a model.
+        run: the run folder that it is in, if it is in one.
+        search: options of its search that the spec says, as of `Search`.
+    """
+
+    kind: str
+    simulations: int | None = None
+    model: Path | None = None
+    run: Path | None = None
+    search: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """One side of a match.
+
+    Attributes:
+        name: for people: the kind, or the checkpoint's or model's path, and the search options that its spec says.
+        simulations: a move; None for a player that does not search.
+        player: picks the actions.
+        network: answers for a model's positions; None without a model.
+    """
+
+    name: str
+    simulations: int | None
+    player: Player
+    network: OnnxEvaluator | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.simulations is None else f"{self.name} ({self.simulations} simulations)"
+
+
+def parse_player(text: str) -> Spec:
+    """The player that `text` names.
+
+    Raises:
+        SettingsError: no form of a player, no such path, or a setting that its search cannot have.
+        RunError: a folder without a model.
+    """
+    name, mark, query = text.rpartition("?")
+    if not mark or Path(text).exists():
+        return _named(text)
+    spec = _named(name)
+    try:
+        search = parse_search(query)
+    except SettingsError as error:
+        raise SettingsError(f"player {text!r}: {error}") from None
+    if spec.kind == "random":
+        raise SettingsError(f"player {text!r}: random does not search and has no settings")
+    simulations = search.pop("simulations", None)
+    if simulations is not None and spec.simulations is not None:
+        raise SettingsError(f"player {text!r}: simulations are given twice, {spec.simulations} before the ?")
+    return replace(spec, simulations=simulations or spec.simulations, search=search)
+
+
+def _named(text: str) -> Spec:
+    """The player that `text` names, which has no settings behind it."""
+    if text == "random":
+        return Spec("random")
+    if match := re.fullmatch(r"(mcts|uniform)(?::(.*))?", text):
+        return Spec(match[1], _simulations(text, match[2]) if match[2] is not None else None)
+    if not Path(text).exists() and (match := re.fullmatch(r"(.+)@([^@/]*)", text)):
+        simulations = _simulations(text, match[2])
+        if match[1] in {"random", "mcts", "uniform"}:
+            instead = "it does not search" if match[1] == "random" else f"write {match[1]}:{simulations}"
+            raise SettingsError(f"player {text!r}: @N is for models, and {match[1]} is none: {instead}")
+        return replace(_model(match[1]), simulations=simulations)
+    return _model(text)
+
+
+def checkpoints_of(run: Path, most: int | None = None) -> list[Spec]:
+    """The checkpoints of a run folder, oldest first.
+
+    Args:
+        run: its path.
+        most: take this many, spread evenly from the first to the last; all if not given.
+
+    Raises:
+        RunError: it is no run folder, or has no checkpoint yet.
+    """
+    checkpoint_at(run)  # one at least
+    there = StoredRun(run).checkpoints()
+    if most is not None and most < len(there):
+        there = [there[int(i)] for i in np.linspace(0, len(there) - 1, most).round()]
+    return [Spec("model", model=run / f"checkpoints/{number:06d}/model.onnx", run=run) for number in there]
+
+
+def settings_of(specs: Sequence[Spec]) -> Settings | None:
+    """The settings of the first run that a player comes from; None where none is from a run.
+
+    Raises:
+        SettingsError: runs of different games.
+        RunError: a config.toml that cannot be read.
+    """
+    runs = {spec.run: StoredRun(spec.run).settings for spec in specs if spec.run is not None}
+    if not runs:
+        return None
+    first, settings = next(iter(runs.items()))
+    for run, others in runs.items():
+        if others.game != settings.game:
+            raise SettingsError(
+                f"{first} plays {settings.game} and {run} plays {others.game}: "
+                "the players of a match must be of one game"
+            )
+    return settings
+
+
+def load_players(
+    specs: Sequence[Spec], start: Position, simulations: int, c_puct: float | None = None, device: str = "cpu"
+) -> list[Entrant]:
+    """Makes the players that specs name; those of one model share one evaluator.
+
+    Args:
+        specs: from `parse_player` or `checkpoints_of`.
+        start: a position of the game, which a model must fit.
+        simulations: a move, where a spec does not say.
+        c_puct: weight of a model's prior, in place of the match_c_puct of its run; the spec's own goes before it. A
+            model searches as the settings of its run say for matches, or their defaults. Players without a model are
+            the same in every match.
+        device: where models run, as for `OnnxEvaluator`.
+
+    Raises:
+        DeviceError: the device was asked for by name and cannot be used.
+        ModelError: a model that cannot be read or does not fit the game.
+        RunError: a checkpoint whose model is damaged, or a config.toml that cannot be read.
+        MissingPackageError: onnxruntime is not installed.
+    """
+
+    @cache
+    def open_model(path: Path) -> OnnxEvaluator:
+        return OnnxEvaluator(path, device, game=start, threads=usable_cores())
+
+    return [_load(spec, simulations, c_puct, open_model) for spec in specs]
+
+
+def _load(spec: Spec, simulations: int, c_puct: float | None, open_model: Callable[[Path], OnnxEvaluator]) -> Entrant:
+    if spec.kind == "random":
+        return Entrant("random", None, RandomPlayer())
+    count, query = simulations if spec.simulations is None else spec.simulations, query_text(spec.search)
+    if spec.kind == "mcts":
+        return Entrant(f"mcts{query}", count, mcts(count, **_combined({}, spec)))
+    if spec.model is None:
+        return Entrant(f"uniform{query}", count, SearchPlayer(_core.UniformEvaluator(), count, **_combined({}, spec)))
+    name = spec.model
+    if spec.model.name == "model.onnx" and (spec.model.parent / "manifest.json").exists():
+        read_model(spec.model.parent)  # a checkpoint's model must be the one that was saved
+        name = spec.model.parent
+    settings: Settings | type[Settings] = StoredRun(spec.run).settings if spec.run is not None else Settings
+    network = open_model(spec.model.resolve())
+    search = _combined(match_search(settings) | ({} if c_puct is None else {"c_puct": c_puct}), spec)
+    return Entrant(f"{name}{query}", count, SearchPlayer(network, count, **search), network)
+
+
+def _combined(search: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
+    """The options of a search where the spec's go before others."""
+    options = {**search, **spec.search}
+    if options.get("gumbel_actions"):
+        options |= {"lcb": 0, "gumbel_scale": 0.0}  # it plays to win: the draws of training would only weaken it
+    return options | ({"lcb": options["lcb"] or None} if "lcb" in options else {})
+
+
+def _simulations(text: str, number: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,12}", number):
+        raise SettingsError(f"player {text!r}: expected a whole number of simulations, got {number!r}")
+    if int(number) < 1:
+        raise SettingsError(f"player {text!r}: the number of simulations must be at least 1, got {number}")
+    return int(number)
+
+
+def _model(text: str) -> Spec:
+    path = Path(text)
+    if not path.exists():
+        raise SettingsError(f"player {text!r}: expected {_FORMS}, and there is no such file or folder")
+    if (path / "config.toml").is_file():
+        return checkpoints_of(path)[-1]
+    model = checkpoint_at(path) / "model.onnx" if path.is_dir() else path
+    around = model.resolve().parent.parent
+    run = around.parent if around.name == "checkpoints" and (around.parent / "config.toml").is_file() else None
+    return Spec("model", model=model, run=run)

@@ -1,0 +1,80 @@
+"""Settings written after a name, as in a URL: `runs/a?c_puct=1&simulations=200`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from azpy.errors import SettingsError, did_you_mean
+from azpy.settings.run import ABOUT, KIND
+
+__all__ = ["SEARCH_KEYS", "parse_query", "parse_search", "query_text"]
+
+# Key of a player's query, which is an option of `Search` -> the setting that says what it may be.
+SEARCH_KEYS = {
+    "simulations": "simulations",
+    "c_puct": "match_c_puct",
+    "fpu": "match_fpu",
+    "lcb": "match_lcb",
+    "solver": "match_solver",
+    "c_puct_stdev": "c_puct_stdev",
+    "gumbel_actions": "gumbel_actions",
+    "eval_batch": "eval_batch",
+    "virtual_loss": "virtual_loss",
+    "evaluations": "evaluations",
+}
+_PUCT_ALONE = ("c_puct", "fpu", "lcb", "c_puct_stdev", "evaluations")  # what Gumbel's search does not use
+
+
+def parse_query(text: str, parse: Callable[[str, str], Any]) -> dict[str, Any]:
+    """The values of `key=value&key=value`.
+
+    Args:
+        text: the query.
+        parse: gives the value of a key and a text.
+
+    Raises:
+        SettingsError: a part without `=`, a key that comes twice, or what `parse` refuses.
+    """
+    found: dict[str, Any] = {}
+    for part in text.split("&"):
+        key, mark, value = part.partition("=")
+        if not mark:
+            raise SettingsError(f"expected key=value, got {part!r}")
+        if key in found:
+            raise SettingsError(f"{key} is given twice")
+        found[key] = parse(key, value)
+    return found
+
+
+def parse_search(text: str) -> dict[str, Any]:
+    """The options of a player's search that a query gives, `simulations` among them.
+
+    Raises:
+        SettingsError: see `parse_query`; an unknown key, a bad value, or PUCT's settings for a Gumbel search.
+    """
+    found = parse_query(text, _search_value)
+    if found.get("gumbel_actions"):
+        unused = [name for name in _PUCT_ALONE if name in found]
+        if unused:
+            raise SettingsError(f"{unused[0]} does not go with gumbel_actions: leave one of them out")
+    return found
+
+
+def query_text(values: Mapping[str, Any]) -> str:
+    """The query that gives these values, with its `?`; empty if there are none."""
+    texts = [f"{key}={_text(value)}" for key, value in values.items()]
+    return "?" + "&".join(texts) if texts else ""
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def _search_value(key: str, text: str) -> Any:
+    if key not in SEARCH_KEYS:
+        hint = did_you_mean(key, SEARCH_KEYS) or f"; expected one of {', '.join(SEARCH_KEYS)}"
+        raise SettingsError(f"{key}: no setting of a player's search{hint}")
+    setting = SEARCH_KEYS[key]
+    return replace(ABOUT[setting], auto=False).parsed(key, text, KIND[setting], optional=False)

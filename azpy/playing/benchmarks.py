@@ -1,0 +1,418 @@
+"""How fast the parts of azpy are on this machine: search, rules, an evaluator, and self-play against its ceiling.
+
+Each function returns figures. What is compared is measured in turn, in one process and one sitting: the first turn
+warms up and is not counted, the others give a median and its range. Prints nothing and knows nothing of models; what
+evaluates is handed in.
+"""
+
+import importlib.metadata
+import platform
+import statistics
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy import _core
+from azpy.evaluators.protocol import Evaluator
+from azpy.machine import usable_cores
+from azpy.playing.selfplay import threads_of_trees
+from azpy.positions import Position, roll
+from azpy.settings import Settings
+
+__all__ = [
+    "EVALUATOR_ROWS",
+    "Figure",
+    "Play",
+    "machine",
+    "measure_alone",
+    "measure_evaluator",
+    "measure_games",
+    "measure_search",
+    "measure_self_play",
+]
+
+EVALUATOR_ROWS = (1, 8, 64, 256, 512)
+_TREES, _LEAVES, _SIMULATIONS = 64, 8, 800
+_PACKAGES = ("azpy", "numpy", "onnxruntime", "onnxruntime-gpu", "torch")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One thing measured a few times.
+
+    Attributes:
+        name: what, in a few words.
+        unit: of `runs`.
+        runs: one number a turn.
+        of: what `ratios` compare with, if anything.
+        ratios: one a turn, to what was measured in the same turn.
+    """
+
+    name: str
+    unit: str
+    runs: tuple[float, ...]
+    of: str | None = None
+    ratios: tuple[float, ...] = ()
+
+    def row(self) -> dict[str, Any]:
+        """The figure for a file: name, unit, median, min, max, runs; of, ratio, ratio_min and ratio_max or null."""
+        row: dict[str, Any] = {"name": self.name, "unit": self.unit, "median": statistics.median(self.runs)}
+        row |= {"min": min(self.runs), "max": max(self.runs), "runs": list(self.runs), "of": self.of}
+        if not self.ratios:
+            return row | dict.fromkeys(("ratio", "ratio_min", "ratio_max"))
+        return row | {
+            "ratio": statistics.median(self.ratios),
+            "ratio_min": min(self.ratios),
+            "ratio_max": max(self.ratios),
+        }
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores that this process may use, system, and the versions of what is installed."""
+    found: dict[str, str | None] = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    found["azpy"] = _core.__version__
+    return {
+        "cpu": _cpu(),
+        "cores": usable_cores(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    } | found
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _in_turn(jobs: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, tuple[float, ...]]:
+    """Each job once to warm up, then `repeats` times, one after the other."""
+    runs: dict[str, list[float]] = {name: [] for name in jobs}
+    for repeat in range(repeats + 1):
+        for name, job in jobs.items():
+            found = job()
+            if repeat:
+                runs[name].append(found)
+    return {name: tuple(found) for name, found in runs.items()}
+
+
+def _rate(step: Callable[[], float], seconds: float) -> float:
+    """What `step` counts, a second: called until the time is over, once at least."""
+    done, begin = 0.0, time.perf_counter()
+    while True:
+        done += step()
+        elapsed = time.perf_counter() - begin
+        if elapsed >= seconds:
+            return done / elapsed
+
+
+class _Zeros:
+    """Answers without looking, so that what is measured is the host."""
+
+    def __init__(self, num_actions: int, rows: int) -> None:
+        self._logits, self._values = np.zeros((rows, num_actions), np.float32), np.zeros(rows, np.float32)
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        rows = len(observations)
+        return self._logits[:rows], self._values[:rows]
+
+
+def measure_search(start: Position, *, seconds: float = 2.0, repeats: int = 5) -> list[Figure]:
+    """Searches of 800 simulations from `start`: one tree alone, and the batched path.
+
+    Args:
+        start: the position; the dice that are due there are rolled first, always alike.
+        seconds: of each turn.
+        repeats: turns that count.
+
+    Returns:
+        Simulations a second of one tree with the uniform evaluator in Rust, one leaf at a time, on one thread; leaves
+        a second of 64 trees x 8 leaves, all cores, with an evaluator in Python that answers zeros (so descending,
+        encoding, one Python call a batch, expanding and ascending); and the memory of the tree, a simulation.
+    """
+    start = start.clone()
+    roll(start, np.random.default_rng(0))
+    search = _core.Search(_core.UniformEvaluator(), simulations=_SIMULATIONS, eval_batch=1)
+    zeros = _Zeros(start.num_actions, _TREES * _LEAVES)
+    trees = _core.VectorSearch([start] * _TREES, zeros, eval_batch=_LEAVES)
+    memory = search.run(start).stats["memory_bytes"] / _SIMULATIONS
+
+    def one_tree() -> float:
+        search.run(start)
+        return _SIMULATIONS
+
+    def many_trees() -> float:
+        rows = trees.stats["rows"]
+        for index in range(_TREES):
+            trees.replace(index, start)
+        trees.run(_SIMULATIONS)
+        return trees.stats["rows"] - rows
+
+    jobs = {"one": lambda: _rate(one_tree, seconds), "many": lambda: _rate(many_trees, seconds)}
+    runs = _in_turn(jobs, repeats)
+    return [
+        Figure(f"one tree of {_SIMULATIONS}, uniform evaluator in Rust, 1 thread", "simulations/s", runs["one"]),
+        Figure(
+            f"{_TREES} trees x {_LEAVES} leaves, zeros from Python, {usable_cores()} cores", "leaves/s", runs["many"]
+        ),
+        Figure("memory of one tree", "bytes/simulation", (memory,)),
+    ]
+
+
+def measure_games(games: Mapping[str, Position], *, seconds: float = 2.0, repeats: int = 5) -> list[Figure]:
+    """Random games from each start to their ends, one thread, the loop in Rust.
+
+    Args:
+        games: name -> start. A game written in Python costs its own calls.
+        seconds: of each turn.
+        repeats: turns that count.
+
+    Returns:
+        For each game: games a second and plies (rolls counted) a second, taken in the same turns.
+    """
+    lengths: dict[str, list[float]] = {name: [] for name in games}
+
+    def turn(name: str, start: Position) -> float:
+        chunk, played, plies, begin = 1, 0, 0, time.perf_counter()
+        while True:
+            called = time.perf_counter()
+            plies += _core.random_playouts(start, chunk, seed=played)
+            played += chunk
+            now = time.perf_counter()
+            if now - begin >= seconds:
+                lengths[name].append(plies / played)
+                return plies / (now - begin)
+            if now - called < 0.01:  # longer calls, so that calling is no part of what is measured
+                chunk *= 2
+
+    runs = _in_turn({name: partial(turn, name, start) for name, start in games.items()}, repeats)
+    figures = []
+    for name, plies in runs.items():
+        ended = tuple(rate / length for rate, length in zip(plies, lengths[name][1:], strict=True))
+        figures.append(Figure(f"{name}, random games", "games/s", ended))
+        figures.append(Figure(f"{name}, random games", "plies/s", plies))
+    return figures
+
+
+def measure_evaluator(
+    evaluator: Evaluator,
+    obs_shape: Sequence[int],
+    *,
+    rows: Sequence[int] = EVALUATOR_ROWS,
+    seconds: float = 2.0,
+    repeats: int = 5,
+) -> list[Figure]:
+    """One caller that does nothing but evaluate batches of one size after another.
+
+    Args:
+        evaluator: to measure.
+        obs_shape: (C, H, W) of its observations.
+        rows: batch sizes.
+        seconds: of each turn.
+        repeats: turns that count.
+
+    Returns:
+        Positions a second for each batch size, with the ratio to the best of the same turn.
+    """
+
+    def job(size: int) -> Callable[[], float]:
+        observations = _observations(size, obs_shape, seed=size)
+
+        def step() -> float:
+            evaluator.evaluate_batch(observations)
+            return size
+
+        return lambda: _rate(step, seconds)
+
+    runs = _in_turn({f"batch {size}": job(size) for size in rows}, repeats)
+    best = [max(turn) for turn in zip(*runs.values(), strict=True)]
+    return [Figure(name, "positions/s", found, "the best batch", _ratios(found, best)) for name, found in runs.items()]
+
+
+def measure_self_play(
+    start: Position,
+    evaluator: Evaluator,
+    settings: Settings,
+    *,
+    bare: Evaluator | None = None,
+    seconds: float = 2.0,
+    repeats: int = 5,
+) -> list[Figure]:
+    """Positions that self-play has evaluated a second, over what the evaluator reaches with nothing else to do.
+
+    The ceiling: as many threads as pipelines that do nothing but evaluate, each with a `fork` of the evaluator where
+    there is one, in batches of the size that self-play had with the cache off.
+
+    Args:
+        start: of the games.
+        evaluator: may be called from several threads, or has `fork`; with a `network_id` its answers are cached.
+        settings: slots, pipelines, eval_batch and simulations of self-play.
+        bare: the model with nothing of azpy's around it, as a ceiling of the ceiling; may be called from several
+            threads, and what it answers is not looked at.
+        seconds: of each turn.
+        repeats: turns that count.
+
+    Returns:
+        Positions a second of the model alone, if there is one; of the ceiling; and of self-play with the cache off and
+        on, each with the ratio to what stands before it in the same turn (with the cache on there may be too few
+        positions to ask for). Simulations a second; how full batches are (leaves of a tree over eval_batch); and the
+        pipelines' time in the network, its turn included: in the rest of it the network waits for their trees, unless
+        another pipeline's batch is there.
+    """
+    layout: dict[str, Any] = {
+        "slots": settings.slots,
+        "pipelines": settings.pipelines,
+        "eval_batch": settings.eval_batch,
+    }
+    layout |= {"simulations": settings.simulations, "threads": threads_of_trees(settings, evaluator)}
+    with (
+        Play(start, evaluator, cache_positions=0, **layout) as off,
+        Play(start, evaluator, cache_positions=200_000, **layout) as on,
+    ):
+        return _measure_self_play(start, evaluator, settings, bare, {"off": off, "on": on}, seconds, repeats)
+
+
+def _measure_self_play(
+    start: Position,
+    evaluator: Evaluator,
+    settings: Settings,
+    bare: Evaluator | None,
+    plays: Mapping[str, "Play"],
+    seconds: float,
+    repeats: int,
+) -> list[Figure]:
+    fork = getattr(evaluator, "fork", lambda: evaluator)
+    evaluators = [evaluator, *(fork() for _ in range(settings.pipelines - 1))]  # as self-play has them
+    taken: dict[str, list[dict[str, float]]] = {name: [] for name in plays}
+    ceilings: list[float] = []
+    bares: list[float] = []
+    for repeat in range(repeats + 1):
+        turn = {name: play.run(seconds) for name, play in plays.items()}
+        rows = max(1, round(turn["off"]["rows"] / turn["off"]["batches"]))
+        ceiling = measure_alone(evaluators, rows, start.obs_shape, seconds)
+        model = measure_alone([bare] * settings.pipelines, rows, start.obs_shape, seconds) if bare is not None else 0.0
+        if repeat:
+            ceilings.append(ceiling)
+            bares.append(model)
+            for name, one in turn.items():
+                taken[name].append(one)
+    layout = f"{settings.pipelines} threads, batch {rows}"
+    figures = []
+    if bare is not None:
+        figures.append(Figure(f"the model alone, {layout}", "positions/s", tuple(bares)))
+        ratios = _ratios(ceilings, bares)
+        figures.append(
+            Figure(f"the evaluator alone, {layout}", "positions/s", tuple(ceilings), "the model alone", ratios)
+        )
+    else:
+        figures.append(Figure(f"the evaluator alone, {layout}", "positions/s", tuple(ceilings)))
+    for name, found in taken.items():
+        rates = tuple(one["rows"] / one["seconds"] for one in found)
+        figures.append(
+            Figure(f"self-play, cache {name}", "positions/s", rates, "the evaluator alone", _ratios(rates, ceilings))
+        )
+        simulations = tuple(one["simulations"] / one["seconds"] for one in found)
+        figures.append(Figure(f"self-play, cache {name}", "simulations/s", simulations))
+        full = tuple(100 * one["rows"] / one["rows_capacity"] for one in found)
+        figures.append(Figure(f"self-play, cache {name}, batches full", "%", full))
+        network = tuple(
+            100 * one["seconds_evaluating"] / (one["seconds_evaluating"] + one["seconds_growing"]) for one in found
+        )
+        figures.append(Figure(f"self-play, cache {name}, pipelines in the network", "%", network))
+    return figures
+
+
+class Play:
+    """Self-play that runs for some time now and then, to be measured; finished games are thrown away.
+
+    Args:
+        start: of the games.
+        evaluator: as for `SelfPlay`.
+        options: its keywords.
+
+    To be used in a `with` block.
+    """
+
+    def __init__(self, start: Position, evaluator: Evaluator | Sequence[Evaluator], **options: Any) -> None:
+        self._play = _core.SelfPlay(start, evaluator, **options)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._take, daemon=True)
+        self._thread.start()
+        self._play.pause()
+
+    def _take(self) -> None:
+        try:
+            for _ in self._play:
+                pass
+        except BaseException as error:  # raised again in `run`, by the thread that measures
+            self._error = error
+
+    def run(self, seconds: float) -> dict[str, float]:
+        """What was done in about `seconds`, one round at least.
+
+        Returns:
+            The changes of `SelfPlay.stats` and of the sums over `SelfPlay.pipeline_stats`, and `seconds`: until the
+            last pipeline stood still, so that those that wait for it are not counted as faster than they are.
+        """
+        before, begin = self._totals(), time.perf_counter()
+        self._play.resume()
+        while time.perf_counter() - begin < seconds or self._play.stats["batches"] == before["batches"]:
+            if self._error is not None:
+                raise self._error
+            time.sleep(min(0.01, seconds))
+        self._play.pause()
+        spent = time.perf_counter() - begin
+        after = self._totals()
+        return {name: after[name] - before[name] for name in after} | {"seconds": spent}
+
+    def _totals(self) -> dict[str, float]:
+        pipelines = self._play.pipeline_stats
+        spent = {name: sum(pipeline[name] for pipeline in pipelines) for name in pipelines[0]}
+        return dict(self._play.stats) | spent
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._play.close()
+        self._thread.join()
+
+
+def measure_alone(evaluators: Sequence[Evaluator], rows: int, obs_shape: Sequence[int], seconds: float) -> float:
+    """Positions a second of as many threads as evaluators, which do nothing but evaluate batches of `rows`."""
+    batches = [_observations(rows, obs_shape, seed=index) for index in range(len(evaluators))]
+    begin = time.perf_counter()
+
+    def loop(mine: Evaluator, observations: NDArray[np.float32]) -> float:
+        done = 0
+        while not done or time.perf_counter() - begin < seconds:
+            mine.evaluate_batch(observations)
+            done += rows
+        return done / (time.perf_counter() - begin)  # by itself: who is done first must not count as slow
+
+    with ThreadPoolExecutor(len(evaluators)) as pool:
+        return sum(pool.map(loop, evaluators, batches))
+
+
+def _observations(rows: int, obs_shape: Sequence[int], *, seed: int) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).integers(0, 2, (rows, *obs_shape)).astype(np.float32)
+
+
+def _ratios(found: Sequence[float], ceilings: Sequence[float]) -> tuple[float, ...]:
+    return tuple(one / ceiling for one, ceiling in zip(found, ceilings, strict=True))

@@ -1,0 +1,187 @@
+"""A stored game's searches once more, compared with what was stored.
+
+A game depends on its seed, its id and its networks' answers alone, so it can be played again by itself. A network is
+found by its id among the run's checkpoints; that of the first iteration, which never was in a checkpoint, is made again
+from the seed.
+"""
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord, UniformEvaluator
+from azpy.errors import MissingPackageError, ModelError
+from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.playing.selfplay import repeat
+from azpy.positions import is_terminal, replayed
+from azpy.runs.reader import StoredRun
+from azpy.runs.storage import INT8_MODEL
+
+__all__ = ["Comparison", "repeat_game"]
+
+_PLY_FIELDS = ("players", "flags", "networks", "root_values", "actions")
+_PRECISIONS = ("fp32", "fp16", "bf16", "tf32")  # that a model may have played in, whatever is set by now
+_SEARCH_FIELDS = ("legal", "priors", "visits", "targets")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A stored game beside its repeat.
+
+    Attributes:
+        plies: how many, from the game's start, were compared.
+        whole: whether these are all: a game in which the network was exchanged is repeated up to there.
+        model: what answered, in words.
+        difference: the first ply and field that differ, in words; None if every bit is the same.
+    """
+
+    plies: int
+    whole: bool
+    model: str
+    difference: str | None
+
+
+def repeat_game(run: StoredRun, record: GameRecord, *models: str | os.PathLike[str]) -> Comparison:
+    """Plays a stored game again with the run's settings and the networks that played it, and compares.
+
+    Args:
+        run: the run.
+        record: a game of it.
+        models: files of the networks that are not to be looked for in the run; of a game with an opponent there are
+            two.
+
+    Raises:
+        ModelError: a network is gone, a file given is another one, or the network was exchanged during the game's
+            first search.
+        MissingPackageError: onnxruntime is not installed.
+    """
+    flags, networks = record.flags.tolist(), record.networks.tolist()
+    theirs = [ply for ply in range(len(record)) if flags[ply] & OPPONENT]
+    own = [ply for ply in range(len(record)) if flags[ply] & (SEARCHED | FAST_SEARCH) or networks[ply]]
+    own = [ply for ply in own if ply not in theirs]
+    network = networks[own[0]] if own else 0
+    opponents = sorted({networks[ply] for ply in theirs})  # one, if any
+    exchanged = [ply for ply in own if networks[ply] != network or flags[ply] & MIXED_NETWORKS]
+    plies = exchanged[0] if exchanged else len(record)
+    if exchanged and plies == min([*own, *theirs]):
+        raise ModelError(
+            f"game {record.game_id} cannot be repeated: the network was exchanged during its first search, ply {plies}"
+        )
+    given = {model: _open_given(run, model, (network, *opponents)) for model in models}
+    found = [_find_model(run, one, given) for one in (network, *opponents)]
+    name = ", against ".join(name for _, name in found)
+    evaluators = [evaluator for evaluator, _ in found]
+    if not all(getattr(evaluator, "row_exact", True) for evaluator in evaluators):  # as on a GPU: other batches
+        name += ", whose answers here depend on what else is in a batch"
+    again = repeat(run.settings, run.start, evaluators[0], record.game_id, evaluators[1:])
+    difference = _first_difference(record, again, plies)
+    if difference is None and not exchanged:
+        difference = _different_end(run, record, again)
+    return Comparison(plies, not exchanged, name, difference)
+
+
+def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[str], OnnxEvaluator]) -> tuple[Any, str]:
+    """The evaluator with that network id, and what it is in words."""
+    if network == 0:
+        return UniformEvaluator(), "no network: even priors and value 0"
+    for model, evaluator in given.items():
+        if evaluator.network_id == network:
+            return evaluator, os.fspath(model)
+    for iteration in reversed(run.checkpoints()):
+        for name, words in (("model.onnx", "model"), (INT8_MODEL, "int8 model")):
+            data = _read(run.path / f"checkpoints/{iteration:06d}" / name)
+            precision = _precision_of(data, (network,))
+            if precision is not None:
+                in_it = "" if precision == "fp32" else f" in {precision}"
+                return _open(run, data, precision), f"the {words} of checkpoint {iteration}{in_it}"
+    untrained, why_not = _untrained_model(run)
+    if network_id(untrained) == network:
+        return _open(run, untrained, "fp32"), "the untrained network"
+    remain = ", ".join(map(str, run.checkpoints()))
+    raise ModelError(
+        f"the model that played the game, network {network:#018x}, is gone: {run.path} has "
+        f"{f'checkpoints {remain}' if remain else 'no checkpoints'}{why_not}; give its file with --model if you have it"
+    )
+
+
+def _open_given(run: StoredRun, model: str | os.PathLike[str], played: Collection[int]) -> OnnxEvaluator:
+    """A file's model, in the precision in which it played."""
+    try:
+        data = Path(model).read_bytes()
+    except OSError as error:
+        raise ModelError(f"model {os.fspath(model)} cannot be read: {error.strerror or error}") from error
+    precision = _precision_of(data, played)
+    if precision is None:
+        others = " and ".join(f"{one:#018x}" for one in played)
+        raise ModelError(f"{os.fspath(model)} is network {network_id(data):#018x}, the game was played by {others}")
+    return _open(run, data, precision)
+
+
+def _precision_of(model: bytes, played: Collection[int]) -> str | None:
+    """The precision in which a model is one of these networks."""
+    return next((precision for precision in _PRECISIONS if network_id(model, precision) in played), None)
+
+
+def _open(run: StoredRun, model: bytes, precision: str) -> OnnxEvaluator:
+    return OnnxEvaluator(model, run.settings.device_names[0], game=run.start, precision=precision)
+
+
+def _read(path: Path) -> bytes:
+    """The file, or nothing where it was deleted meanwhile, as old checkpoints are."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _untrained_model(run: StoredRun) -> tuple[bytes, str]:
+    """The model that a run begins with, as its trainer makes it; or nothing, and why."""
+    try:
+        from azpy.learning.learner import Learner
+        from azpy.learning.network import to_onnx
+
+        settings, start = run.settings, run.start
+        learner = Learner.of(start, settings.network, seed=settings.seed)
+        return to_onnx(learner.averaged), ""
+    except MissingPackageError as error:
+        return b"", f" (the untrained network cannot be tried: {error})"
+
+
+def _first_difference(record: GameRecord, again: GameRecord, plies: int) -> str | None:
+    """The first of the plies that differs in any bit."""
+    stored, repeated = _by_ply(record), _by_ply(again)
+    for ply in range(plies):
+        if ply >= len(again):
+            return f"ply {ply}: the repeated game was over before it"
+        for field in (*_SEARCH_FIELDS, *_PLY_FIELDS):
+            old, new = stored(ply, field), repeated(ply, field)
+            if old.tobytes() != new.tobytes():
+                return f"ply {ply}: {field} were {old.tolist()}, repeated {new.tolist()}"
+    return None
+
+
+def _by_ply(record: GameRecord) -> Any:
+    arrays = {field: getattr(record, field) for field in (*_SEARCH_FIELDS, *_PLY_FIELDS)}
+    offsets = record.offsets
+
+    def field_at(ply: int, field: str) -> Any:
+        own = slice(offsets[ply], offsets[ply + 1]) if field in _SEARCH_FIELDS else slice(ply, ply + 1)
+        return arrays[field][own]
+
+    return field_at
+
+
+def _different_end(run: StoredRun, record: GameRecord, again: GameRecord) -> str | None:
+    """How the games end; one that a player gave up, or that was cut short, is compared up to there."""
+    *_, last = replayed(run.start, record.actions.tolist())
+    if not is_terminal(last):
+        return None
+    for field in ("outcome", "capped"):
+        old, new = getattr(record, field), getattr(again, field)
+        if np.float32(old).tobytes() != np.float32(new).tobytes():
+            return f"the end: {field} was {old}, repeated {new}"
+    return None

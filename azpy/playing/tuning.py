@@ -1,0 +1,157 @@
+"""How many slots, pipelines, leaves and threads suit a network and a machine: tried out, for about a minute.
+
+Measured is how many positions a second the network answers in self-play, with nothing kept and nothing shared: how many
+positions are alike at the start of the games is then all the same. Of layouts that are about equally fast the one with
+the fewest leaves of a tree at a time is taken, which lose strength, then the one with the fewest slots, which finish
+their games sooner and with a newer network. Prints nothing and writes nothing.
+"""
+
+import copy
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from azpy.machine import usable_cores
+from azpy.playing.benchmarks import Play
+from azpy.positions import Position
+from azpy.settings.run import MOST_LEAVES, Settings
+
+__all__ = ["TUNED", "Trial", "tune"]
+
+TUNED = ("slots", "pipelines", "eval_batch", "threads")
+_CLEARLY = 1.03  # what noise makes of equal rates is less, mostly
+_TRIALS = 16  # about as many as there are
+_WARM_UP = 0.1  # of a trial
+_LEAST_ROUNDS = 4  # of each pipeline: else their ends are chance
+_ENOUGH = 2  # larger batches in a row that win nothing
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One layout of self-play, measured.
+
+    Attributes:
+        slots: games at once, over all pipelines.
+        pipelines: threads with a batch of their own, on each device.
+        eval_batch: leaves of one tree in a batch.
+        threads: that grow the trees.
+        rate: positions a second that the network answered.
+        rows: of a batch, on average.
+    """
+
+    slots: int
+    pipelines: int
+    eval_batch: int
+    threads: int
+    rate: float = 0.0
+    rows: float = 0.0
+
+    def settings(self) -> dict[str, int]:
+        """The four by the names that they have in `Settings`."""
+        return {name: getattr(self, name) for name in TUNED}
+
+
+def tune(
+    start: Position, evaluators: Sequence[Any], settings: Settings, given: Collection[str] = (), seconds: float = 60.0
+) -> Iterator[Trial]:
+    """Tries layouts of self-play.
+
+    Args:
+        start: of the games.
+        evaluators: what is to play, see `SelfPlay`, one for each of the run's devices; each has a `device`.
+        settings: of the run; no more slots are tried than it plays games an iteration.
+        given: those of `TUNED` that are to stay as the settings have them.
+        seconds: in all, about.
+
+    Yields:
+        What was measured, as it comes; the last is the best one once more.
+    """
+    alone = [copy.copy(evaluator) for evaluator in evaluators]
+    for evaluator in alone:
+        evaluator.network_id = None  # every leaf is a row
+    each, end = seconds / _TRIALS, time.monotonic() + seconds
+    tried: dict[Trial, Trial] = {}
+
+    def measured(layout: Trial) -> Trial:
+        if layout not in tried:
+            options: dict[str, Any] = {"simulations": settings.simulations, "gumbel_actions": settings.gumbel_actions}
+            options |= layout.settings() | {"pipelines": layout.pipelines * len(alone)}
+            with Play(start, alone, cache_positions=0, **options) as play:
+                first = play.run(each * _WARM_UP)
+                round_seconds = first["seconds"] * options["pipelines"] / first["batches"]
+                done = play.run(max(each * (1 - _WARM_UP), _LEAST_ROUNDS * round_seconds))
+            rate, rows = done["rows"] / done["seconds"], done["rows"] / done["batches"]
+            tried[layout] = replace(layout, rate=rate, rows=rows)
+        return tried[layout]
+
+    on_cpu = alone[0].device == "cpu"
+    best: Trial | None = None
+    for layouts in (_pipelines, _slots, _leaves):
+        worse = 0
+        for layout in layouts(settings, best, set(given), on_cpu):
+            if tried and time.monotonic() > end:
+                break
+            top = max((trial.rate for trial in tried.values()), default=0.0)
+            trial = measured(layout)
+            yield trial
+            larger = best is not None and layout.slots * layout.eval_batch > best.slots * best.eval_batch
+            worse = worse + 1 if larger and trial.rate <= top * _CLEARLY else 0
+            if worse == _ENOUGH:
+                break
+        best = _choice(tried.values())
+    assert best is not None  # noqa: S101 - `_pipelines` has one layout at least
+    yield best
+
+
+def _choice(tried: Iterable[Trial]) -> Trial:
+    """Of those that are about as fast as the fastest, the one with the fewest leaves of a tree, then slots."""
+    enough = max(trial.rate for trial in tried) / _CLEARLY
+    return min((trial for trial in tried if trial.rate >= enough), key=lambda trial: (trial.eval_batch, trial.slots))
+
+
+def _pipelines(settings: Settings, _best: Trial | None, given: set[str], on_cpu: bool) -> list[Trial]:
+    """Pipelines and threads, with batches of a common size."""
+    cores = usable_cores()
+    if on_cpu:  # a pipeline's network runs on one core
+        pairs = [(cores, 1), (cores, cores), (cores + 1, 1), (max(2, cores // 2), cores)]
+    else:
+        pairs = [(2, cores), (1, cores), (3, cores), (4, cores), (2, max(1, cores // 2))]
+    pipelines = [settings.pipelines] if "pipelines" in given else [pair[0] for pair in pairs]
+    threads = [settings.threads or cores] if "threads" in given else [pair[1] for pair in pairs]
+    rows = 64 if on_cpu else 256
+    groups = len(settings.device_names)
+    found = []
+    for index in range(max(len(pipelines), len(threads))):
+        count, grow = pipelines[index % len(pipelines)], threads[index % len(threads)]
+        count = max(1, min(count, _most_slots(settings, given) // groups))
+        slots = settings.slots if "slots" in given else min(count * groups * rows, _most_slots(settings, given))
+        leaves = settings.eval_batch if "eval_batch" in given else max(1, -(-rows * count * groups // slots))
+        found.append(Trial(slots, count, min(leaves, MOST_LEAVES), grow))
+    return list(dict.fromkeys(found))
+
+
+def _slots(settings: Settings, best: Trial | None, given: set[str], _on_cpu: bool) -> list[Trial]:
+    """Ever more slots, with one leaf of each tree at a time."""
+    assert best is not None  # noqa: S101
+    most, leaves = _most_slots(settings, given), settings.eval_batch if "eval_batch" in given else 1
+    if "slots" in given:
+        counts = [settings.slots]
+    else:
+        pipelines = best.pipelines * len(settings.device_names)
+        counts = [pipelines * rows for rows in (16, 32, 64, 128, 256, 512, 1024) if pipelines * rows < most]
+        counts.append(most)
+    return [Trial(slots, best.pipelines, leaves, best.threads) for slots in counts]
+
+
+def _leaves(settings: Settings, best: Trial | None, given: set[str], _on_cpu: bool) -> list[Trial]:
+    """More leaves of a tree, where there cannot be more slots."""
+    assert best is not None  # noqa: S101
+    if "eval_batch" in given or best.slots < _most_slots(settings, given):
+        return []
+    return [replace(best, eval_batch=leaves, rate=0.0, rows=0.0) for leaves in (2, 4, MOST_LEAVES)]
+
+
+def _most_slots(settings: Settings, given: set[str]) -> int:
+    """Games of more slots would be finished, on the whole, by a later network than they were begun with."""
+    return settings.slots if "slots" in given else settings.games_per_iteration

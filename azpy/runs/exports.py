@@ -1,0 +1,256 @@
+"""A run's games in forms that other programs read: npz of training arrays, JSON lines, PGN, SGF.
+
+Everything is made from the stored records by playing them again, so planes have their true history. Files are written
+as `storage.output` does: whole or not at all, or straight into a device or a pipe.
+"""
+
+import json
+import os
+import re
+import textwrap
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy import _core
+from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord
+from azpy.positions import Position, name_of, observation_of, replayed, short_name_of
+from azpy.runs import storage
+
+__all__ = ["Games", "game_as_dict", "to_jsonl", "to_npz", "to_pgn", "to_sgf"]
+
+Games = Sequence[tuple[int, GameRecord]]  # (iteration, game)
+_PGN_WIDTH = 80
+_CHESS_START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+
+
+def _searched(record: GameRecord) -> NDArray[np.int64]:
+    return np.flatnonzero(record.flags & SEARCHED)
+
+
+def _observations(start: Position, record: GameRecord) -> NDArray[np.float32]:
+    searched = set(_searched(record).tolist())
+    rows = [observation_of(at) for ply, at in enumerate(replayed(start, record.actions.tolist())) if ply in searched]
+    return np.array(rows, np.float32)
+
+
+def _per_action(start: Position, record: GameRecord, values: NDArray[Any]) -> NDArray[Any]:
+    """[K] numbers of legal actions as rows [N, A], 0 where an action is illegal."""
+    rows = np.zeros((len(_searched(record)), start.num_actions), values.dtype)
+    counts = np.diff(record.offsets)[_searched(record)]
+    rows[np.repeat(np.arange(len(rows)), counts), record.legal] = values
+    return rows
+
+
+def _legal(start: Position, record: GameRecord) -> NDArray[np.bool_]:
+    return _per_action(start, record, np.ones(len(record.legal), np.bool_))
+
+
+def _policy_targets(start: Position, record: GameRecord) -> NDArray[np.float32]:
+    return _per_action(start, record, record.targets)
+
+
+def _value_targets(start: Position, record: GameRecord) -> NDArray[np.float32]:
+    sign = np.where(record.players[_searched(record)] == 0, 1, -1).astype(np.float32)
+    return sign * np.float32(record.outcome)
+
+
+# name -> dtype, shape of a row, rows of a game
+_Column = tuple[str, Callable[[Position], tuple[int, ...]], Callable[[Position, GameRecord], NDArray[Any]]]
+_COLUMNS: dict[str, _Column] = {
+    "observations": ("<f4", lambda start: tuple(start.obs_shape), _observations),
+    "legal": ("|b1", lambda start: (start.num_actions,), _legal),
+    "policy_targets": ("<f4", lambda start: (start.num_actions,), _policy_targets),
+    "value_targets": ("<f4", lambda start: (), _value_targets),
+    "root_values": ("<f4", lambda start: (), lambda _, record: record.root_values[_searched(record)]),
+    "game_id": ("<i8", lambda start: (), lambda _, record: np.full(len(_searched(record)), record.game_id)),
+    "ply": ("<i4", lambda start: (), lambda _, record: _searched(record)),
+}
+
+
+def to_npz(path: str | os.PathLike[str], start: Position, games: Games) -> int:
+    """Writes one row for each searched position, in the order of the games.
+
+    The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], what a
+    network learns, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move, and `root_values`
+    float32 [N], the search's value for that player; `game_id` int64 [N] and `ply` int32 [N]. They are written a game at
+    a time: memory holds one game's rows.
+
+    Returns:
+        N.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    rows = sum(record.positions for _, record in games)
+    with storage.output(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, (dtype, row_shape, rows_of) in _COLUMNS.items():
+            header = {"descr": dtype, "fortran_order": False, "shape": (rows, *row_shape(start))}
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array_header_1_0(member, header)
+                for _, record in games:
+                    member.write(np.ascontiguousarray(rows_of(start, record), dtype).tobytes())
+    return rows
+
+
+def to_jsonl(path: str | os.PathLike[str], start: Position, games: Games) -> int:
+    """Writes one JSON object a line and game, see `game_as_dict`.
+
+    Returns:
+        How many games.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    with storage.output(path) as file:
+        for iteration, record in games:
+            text = json.dumps(game_as_dict(start, record) | {"iteration": iteration}, allow_nan=False)
+            file.write((text + "\n").encode())
+    return len(games)
+
+
+def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
+    """A game as plain values: all of its record, with the names that people give to actions.
+
+    `outcome` is for player 0; where `resigned`, the player to move after the last ply gave up. Of each ply: `player`
+    (-1: dice), `action` and its `name`, `searched` (a sample, searched in full), `fast` (searched fast) and `opponent`
+    (searched by the opponent, an earlier network). Where it was any of these: `network` (hexadecimal), `mixed_networks`
+    (exchanged during the search) and `root_value` for the player to move. Of a sample the `search`: its legal actions
+    with `action`, `name`, `prior` (without noise), `visits` and `target` (what a network learns).
+    """
+    plies = []
+    flags, networks, offsets = record.flags, record.networks, record.offsets
+    legal, found = record.legal.tolist(), zip(record.priors, record.visits, record.targets, strict=True)
+    search = [{"prior": float(p), "visits": int(n), "target": float(t)} for p, n, t in found]
+    actions, players, root_values = record.actions.tolist(), record.players.tolist(), record.root_values.tolist()
+    for ply, position in zip(range(len(record)), replayed(start, actions), strict=False):
+        kinds = {"searched": SEARCHED, "fast": FAST_SEARCH, "opponent": OPPONENT}
+        kind = {name: bool(flags[ply] & flag) for name, flag in kinds.items()}
+        row = {"ply": ply, "player": players[ply], "action": actions[ply], "name": name_of(position, actions[ply])}
+        row |= kind
+        if any(kind.values()):
+            row |= {"network": f"{int(networks[ply]):#018x}", "mixed_networks": bool(flags[ply] & MIXED_NETWORKS)}
+            row |= {"root_value": root_values[ply]}
+        if kind["searched"]:
+            own = range(offsets[ply], offsets[ply + 1])
+            row["search"] = [{"action": legal[k], "name": name_of(position, legal[k])} | search[k] for k in own]
+        plies.append(row)
+    about = {"game": record.game, "game_id": record.game_id, "seed": record.seed}
+    about |= {"outcome": record.outcome, "capped": record.capped, "resigned": record.resigned, "length": len(record)}
+    return about | {"plies": plies}
+
+
+def to_pgn(path: str | os.PathLike[str], start: Position, games: Games, event: str) -> int:
+    """Writes games as PGN: seven tags, numbered actions by their short names, and the result; player 0 is White.
+
+    Of chess this is standard PGN, with moves in SAN and a FEN where the start is not the usual one. Other games keep
+    the form: each action of player 0 has a number, an action of player 1 that follows no such one is written `N...`, a
+    roll of the dice is a comment `{roll: NAME}`, and spaces in names are underscores.
+
+    Args:
+        path: of the file.
+        start: where the games begin.
+        games: (iteration, game).
+        event: the tag Event.
+
+    Returns:
+        How many games.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    with storage.output(path) as file:
+        for iteration, record in games:
+            file.write(_pgn(start, iteration, record, event).encode())
+    return len(games)
+
+
+def _pgn(start: Position, iteration: int, record: GameRecord, event: str) -> str:
+    result = "1-0" if record.outcome > 0 else "0-1" if record.outcome < 0 else "1/2-1/2"
+    tags = {"Event": event, "Site": "?", "Date": "????.??.??", "Round": f"{iteration}.{record.game_id}"}
+    tags |= {seat: _network_name(record, player) for player, seat in enumerate(("White", "Black"))}
+    tags |= {"Result": result} | _start_tags(start, record.game)
+    if abs(record.outcome) not in (0, 1):
+        tags["Outcome"] = f"{record.outcome:.9g}"  # what a result cannot say
+    if record.capped:
+        tags["Termination"] = "unterminated"
+    words, number, before = list[str](), 0, _core.CHANCE
+    actions = record.actions.tolist()
+    for action, player, position in zip(actions, record.players.tolist(), replayed(start, actions), strict=False):
+        name = "_".join(short_name_of(position, action).split())
+        if player == _core.CHANCE:
+            words.append(f"{{roll: {name}}}")
+        elif player == 0:
+            number += 1
+            words += [f"{number}.", name]
+        else:
+            number = max(number, 1)
+            words += [name] if before == 0 else [f"{number}...", name]
+        before = player
+    lines = [f'[{tag} "{_escaped(value)}"]' for tag, value in tags.items()]
+    text = textwrap.wrap(" ".join([*words, result]), _PGN_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join([*lines, "", *text, "", ""])
+
+
+def _start_tags(start: Position, game: str) -> dict[str, str]:
+    """Which game it is, and of chess where it begins, as programs for chess expect it."""
+    name, _, parameters = game.partition("(")
+    if name != "chess":
+        return {"Variant": game}
+    tags = {"Variant": "Chess960"} if re.search(r"chess960=\d", parameters) else {}
+    fen = str(start).splitlines()[9]  # below the board and the names of the files
+    return tags if fen == _CHESS_START and not tags else tags | {"SetUp": "1", "FEN": fen}
+
+
+def to_sgf(folder: str | os.PathLike[str], start: Position, games: Games, event: str) -> int:
+    """Writes games of Go as SGF, a file each: `000017.sgf` is game 17. Player 0 is Black.
+
+    Args:
+        folder: of the files; made if it is not there.
+        start: where the games begin, a position of Go.
+        games: (iteration, game).
+        event: the property EV.
+
+    Returns:
+        How many games.
+
+    Raises:
+        RunError: a file cannot be written.
+    """
+    target = Path(folder)
+    with storage.disk_errors(target):
+        target.mkdir(parents=True, exist_ok=True)
+    for iteration, record in games:
+        with storage.output(target / f"{record.game_id:06}.sgf") as file:
+            file.write(_sgf(start, iteration, record, event).encode())
+    return len(games)
+
+
+def _sgf(start: Position, iteration: int, record: GameRecord, event: str) -> str:
+    *_, last = replayed(start, record.actions.tolist())
+    about = {"EV": event, "RO": f"{iteration}.{record.game_id}"}
+    about |= {seat: _network_name(record, player) for player, seat in enumerate(("PB", "PW"))}
+    if record.resigned:
+        about["RE"] = "B+R" if record.outcome > 0 else "W+R"
+    elif record.capped:
+        about["RE"] = "Void"  # a game that was counted says its score itself
+    text = "".join(f"{name}[{_sgf_text(value)}]" for name, value in about.items())
+    return str(last.to_text()).replace("SZ[", f"{text}SZ[", 1)
+
+
+def _sgf_text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("]", "\\]")
+
+
+def _network_name(record: GameRecord, player: int) -> str:
+    searched = record.flags & (SEARCHED | FAST_SEARCH | OPPONENT) != 0
+    networks = set(record.networks[(record.players == player) & searched].tolist())
+    return " ".join(f"network {network:#018x}" for network in sorted(networks)) or "?"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,512 @@
+"""The run folder: everything a training run must not lose, and nothing a reader needs azpy to open.
+
+    config.toml           settings of the run: written before all else, rewritten once a later start has read the rest
+    games/journal.bin     games of the iteration in play, one checksummed frame a game
+    games/NNNNNN.npz      games of iteration N, sealed, in order of game id (see `storage.pack_games`)
+    checkpoints/NNNNNN/   model.safetensors optimizer.safetensors state.json model.onnx manifest.json (sha256),
+                          and model.int8.onnx where that played
+    metrics.jsonl         one object a line
+    report.html           how the run goes, made from the rest
+
+Invariant: a file or folder under its final name is whole, so a process killed at any moment leaves at worst a torn
+last frame and temporary files, which the next one clears away. Games and checkpoints carry checksums; config.toml and
+metrics.jsonl, which people read and edit, carry none and are checked for form. Nothing is pickled. Knows nothing of
+networks: weights come and go as dictionaries of arrays.
+"""
+
+import hashlib
+import json
+import math
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy._core import GameRecord
+from azpy.errors import RunError, missing_to_train
+from azpy.runs import storage
+from azpy.settings.run import SAME_GAMES_SETTINGS, identity
+from azpy.settings.toml import parse_file, run_id_of, to_toml
+
+__all__ = ["Checkpoint", "RunFolder", "read_checkpoint"]
+
+CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
+_FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
+    "iteration": ("games", "positions", "seconds"),
+    "match": ("score", "low", "high", "seconds"),
+    "settings": ("seconds",),
+    "collected": ("seconds",),
+    "stopped": ("seconds",),
+    "stopped_collecting": ("seconds",),
+}
+_STOPPED = ("stopped", "stopped_collecting")
+Setting = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One saved generation, read and verified whole.
+
+    Attributes:
+        path: its folder.
+        model: weights and statistics by name.
+        optimizer: the optimizer's arrays by name.
+        state: what state.json holds.
+        onnx: the exported model.
+        int8: its int8 twin, if that played.
+    """
+
+    path: Path
+    model: dict[str, NDArray[Any]]
+    optimizer: dict[str, NDArray[Any]]
+    state: dict[str, Any]
+    onnx: bytes
+    int8: bytes | None
+
+
+class RunFolder:
+    """A run folder, held by this process until `close`.
+
+    Opening it clears what a killed process left behind.
+
+    Args:
+        path: made if it is not there.
+        settings: written to config.toml: at once in a new folder, by `write_settings` in one that is gone on with.
+        fixed: settings that must be what they were when the run began, each with the reason.
+        made_with: what else the run depends on, such as versions; written beside the settings.
+        flags: what `az-train` is told of the run besides its settings; part of the command in config.toml.
+
+    Attributes:
+        path: the folder.
+        notices: what was found and put right, in plain sentences.
+        changed: settings that are not what config.toml says: name -> (old, new), None where there is none.
+
+    Raises:
+        RunError: the folder is in use, holds something else or another run, is damaged, or cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        settings: Mapping[str, Setting | None],
+        fixed: Mapping[str, str] | None = None,
+        made_with: Mapping[str, str | int] | None = None,
+        flags: Sequence[str] = (),
+    ) -> None:
+        self.path = Path(path)
+        self.notices: list[str] = []
+        self.changed: dict[str, tuple[Any, Any]] = {}
+        self._settings = dict(settings)
+        self._made_with = dict(made_with or {})
+        self._flags = tuple(flags)
+        self._journal: storage.Journal | None = None
+        self._games = self.path / "games"
+        self._checkpoints = self.path / "checkpoints"
+        self._metrics = self.path / "metrics.jsonl"
+        with storage.disk_errors(self.path):
+            self._lock = storage.lock_folder(self.path)
+        try:
+            self._open(fixed or {})
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, fixed: Mapping[str, str]) -> None:
+        config, old = self.path / "config.toml", dict[str, Any]()
+        self._run_id = None if self._settings.get("deterministic") else secrets.token_hex(8)
+        if config.exists():
+            old = _read_config(config)
+            self._run_id = run_id_of(old)
+            self.changed = _changes(old, self._settings)
+            _check_same_run(config, self.changed, fixed)
+        elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
+            raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
+        else:  # first: a folder with anything in it and no config.toml is taken for somebody else's
+            self.write_settings()
+        self._sealed = storage.SealedGames(self._games, identity(old | self._settings, self._run_id))
+        with storage.disk_errors(self.path):
+            self._games.mkdir(exist_ok=True)
+            self._checkpoints.mkdir(exist_ok=True)
+            self._clear_temporary_files()
+            self._journal = storage.Journal(self._games / "journal.bin")
+            self._drop_sealed_games()
+        if self._journal.dropped:
+            self.notices.append(f"dropped {self._journal.dropped} bytes of a torn game at the end of the journal")
+
+    def write_settings(self) -> None:
+        """Writes config.toml anew; called once nothing in the folder stands in the way of going on."""
+        with storage.disk_errors(self.path):
+            made_with = self._made_with | ({} if self._run_id is None else {"run_id": self._run_id})
+            text = to_toml(self._settings, made_with, self.path, self._flags)
+            storage.write_atomically(self.path / "config.toml", text.encode())
+
+    def close(self) -> None:
+        """Closes the journal and lets go of the folder, whatever fails."""
+        try:
+            if self._journal is not None:
+                with storage.disk_errors(self.path):
+                    self._journal.close()
+        finally:
+            lock, self._lock = self._lock, -1
+            if lock >= 0:
+                os.close(lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Games
+
+    @property
+    def journal(self) -> list[GameRecord]:
+        """Games of the iteration in play, in the order in which they ended."""
+        return self._open_journal().records
+
+    def append(self, record: GameRecord) -> None:
+        """Adds a finished game to the journal; it survives the process and a power cut from here on."""
+        with storage.disk_errors(self.path):
+            self._open_journal().append(record)
+
+    def seal(self, iteration: int, ids: Container[int] | None = None) -> list[GameRecord]:
+        """Turns the journal's games, or those with these ids, into the sealed games of `iteration`.
+
+        Returns:
+            The games, in order of game id.
+        """
+        journal = self._open_journal()
+        mine = [record for record in journal.records if ids is None or record.game_id in ids]
+        records = sorted(mine, key=lambda record: record.game_id)
+        with storage.disk_errors(self.path):
+            self._sealed.write(iteration, records)
+            journal.drop({record.game_id for record in records})
+        return records
+
+    def sealed_iterations(self) -> list[int]:
+        """Iterations whose games are sealed, ascending."""
+        return self._sealed.iterations()
+
+    def games_hash(self) -> str:
+        """SHA-256 over all sealed games, in order of iteration and game id: equal for equal games, however played.
+
+        Raises:
+            RunError: a file is damaged.
+        """
+        digest = hashlib.sha256()
+        for iteration in self.sealed_iterations():
+            for record in self.sealed_games(iteration):
+                digest.update(record.to_bytes())
+        return digest.hexdigest()
+
+    def sealed_games(self, iteration: int) -> list[GameRecord]:
+        """Games of a sealed iteration, in order of game id.
+
+        Raises:
+            RunError: the file is damaged, or holds other games.
+        """
+        return self._sealed.read(iteration)
+
+    def sealed_game_ids(self, iteration: int) -> list[int]:
+        """Ids of a sealed iteration's games, ascending; its games are not read.
+
+        Raises:
+            RunError: the file is damaged, or holds other games.
+        """
+        return self._sealed.ids(iteration)
+
+    def newest_game(self) -> int | None:
+        """The id of the first game of the newest sealed iteration; None where no iteration is sealed."""
+        sealed = self.sealed_iterations()
+        return self.sealed_game_ids(sealed[-1])[0] if sealed else None
+
+    def _drop_sealed_games(self) -> None:
+        """Takes games out of the journal that were sealed just before the process ended, whatever the iteration."""
+        journal = self._open_journal()
+        if journal.records:
+            journal.drop({game for iteration in self.sealed_iterations() for game in self.sealed_game_ids(iteration)})
+
+    def _open_journal(self) -> storage.Journal:
+        if self._journal is None:
+            raise RunError(f"{self.path} is closed")
+        return self._journal
+
+    # Checkpoints
+
+    def checkpoints(self) -> list[int]:
+        """Iterations that have a checkpoint, ascending."""
+        return storage.numbered(self._checkpoints)
+
+    def save_checkpoint(
+        self,
+        iteration: int,
+        *,
+        model: Mapping[str, NDArray[Any]],
+        optimizer: Mapping[str, NDArray[Any]],
+        state: Mapping[str, Any],
+        onnx: bytes,
+        int8: bytes | None = None,
+    ) -> Path:
+        """Writes a checkpoint; all of it is there, or none of it.
+
+        Returns:
+            Its folder.
+        """
+        files = {
+            "model.safetensors": _safetensors().save(_contiguous(model)),
+            "optimizer.safetensors": _safetensors().save(_contiguous(optimizer)),
+            "state.json": (json.dumps(dict(state), indent=1, allow_nan=False) + "\n").encode(),
+            "model.onnx": onnx,
+        } | ({} if int8 is None else {storage.INT8_MODEL: int8})
+        manifest = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        files["manifest.json"] = _manifest(manifest)
+        final = self._checkpoints / f"{iteration:06d}"
+        temporary = self._checkpoints / f"{storage.TEMPORARY}{iteration:06d}"
+        with storage.disk_errors(self.path, cleanup=lambda: shutil.rmtree(temporary, ignore_errors=True)):
+            temporary.mkdir()
+            for name, data in files.items():
+                storage.write_synced(temporary / name, data)
+            storage.sync_folder(temporary)
+            temporary.rename(final)
+            storage.sync_folder(self._checkpoints)
+        return final
+
+    def add_twin(self, iteration: int, int8: bytes) -> None:
+        """Adds an int8 twin to a checkpoint, where that is still there; all of it is there, or none of it."""
+        folder = self._checkpoints / f"{iteration:06d}"
+        with storage.disk_errors(self.path):
+            if not folder.exists():
+                return
+            manifest = json.loads((folder / "manifest.json").read_bytes())
+            manifest[storage.INT8_MODEL] = hashlib.sha256(int8).hexdigest()
+            storage.write_atomically(folder / storage.INT8_MODEL, int8)
+            storage.write_atomically(folder / "manifest.json", _manifest(manifest))
+
+    def load_checkpoint(self, iteration: int) -> Checkpoint:
+        """Reads a checkpoint and compares every file with the manifest.
+
+        Raises:
+            RunError: a file is missing or differs.
+        """
+        return read_checkpoint(self._checkpoints / f"{iteration:06d}")
+
+    def weights_hash(self, iteration: int) -> str:
+        """SHA-256 of a checkpoint's weights: equal for equal weights.
+
+        Raises:
+            RunError: a file of it is missing or differs.
+        """
+        path = self.load_checkpoint(iteration).path / "model.safetensors"
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def prune_checkpoints(self, keep: Callable[[int], bool]) -> None:
+        """Deletes the checkpoints of all iterations for which `keep` is false."""
+        for iteration in self.checkpoints():
+            if not keep(iteration):
+                doomed = self._checkpoints / f"{storage.TEMPORARY}old-{iteration:06d}"
+                with storage.disk_errors(self.path):
+                    (self._checkpoints / f"{iteration:06d}").rename(doomed)
+                shutil.rmtree(doomed, ignore_errors=True)
+
+    # Metrics
+
+    def append_metrics(self, row: Mapping[str, Any]) -> None:
+        """Adds one line to metrics.jsonl."""
+        with storage.disk_errors(self.path), self._metrics.open("ab", buffering=0) as file:
+            storage.append(file, (json.dumps(dict(row), allow_nan=False) + "\n").encode())
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """All whole lines of metrics.jsonl.
+
+        Raises:
+            RunError: a line that is no row of a run: an object with a `kind`, a whole `iteration` and what goes with
+                its kind.
+        """
+        if not self._metrics.exists():
+            return []
+        with storage.disk_errors(self.path):
+            storage.check_regular(self._metrics)
+            lines = self._metrics.read_bytes().split(b"\n")[:-1]
+        return [self._row(number, line) for number, line in enumerate(lines, start=1)]
+
+    def _row(self, number: int, line: bytes) -> dict[str, Any]:
+        def damaged(why: object) -> RunError:
+            return RunError(f"{self._metrics} is damaged in line {number}: {why}; put that line right, or delete it")
+
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise damaged(error) from error
+        if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
+            raise damaged("it is no row with a kind")
+        if not isinstance(row.get("iteration"), int):
+            raise damaged("it has no iteration")
+        if row["kind"] == "match" and not isinstance(row.get("opponent"), str):
+            raise damaged("it has no opponent")
+        for name in _FIGURES.get(row["kind"], ()):
+            value = row.get(name)
+            if not isinstance(value, int | float) or not math.isfinite(value):
+                raise damaged(f"{name} is {value!r}")
+        return row
+
+    def note_stop(self, kind: str, iteration: int, seconds: float) -> None:
+        """Notes the time spent by an end in the middle of a run, for `seconds_spent`.
+
+        Args:
+            kind: "stopped" for training, "stopped_collecting" for collecting games.
+            iteration: the last one that is done.
+            seconds: spent so far.
+        """
+        self.append_metrics({"kind": kind, "iteration": iteration, "seconds": seconds})
+
+    def seconds_spent(self, *kinds: str) -> float:
+        """The most `seconds` of the rows of these kinds; 0 if there is none."""
+        return max((float(row["seconds"]) for row in self.metrics() if row["kind"] in kinds), default=0.0)
+
+    def trim_metrics(self, last_iteration: int) -> None:
+        """Drops a torn last line, and the rows of iterations that will be done again.
+
+        What users changed stays, who played collected games as long as those are there, and the time of the last stop.
+        """
+        rows, sealed = self.metrics(), set(self.sealed_iterations())
+        if self._metrics.exists() and self._metrics.read_bytes().rpartition(b"\n")[2]:
+            self.notices.append("dropped a torn line at the end of metrics.jsonl")
+        last_stop = {row["kind"]: row for row in rows if row["kind"] in _STOPPED}
+
+        def stays(row: Mapping[str, Any]) -> bool:
+            if row["kind"] in _STOPPED:
+                return row is last_stop[row["kind"]]
+            collected = row["kind"] == "collected" and row["iteration"] in sealed
+            return row["iteration"] <= last_iteration or row["kind"] == "settings" or collected
+
+        kept = [row for row in rows if stays(row)]
+        with storage.disk_errors(self.path):
+            storage.write_atomically(self._metrics, "".join(json.dumps(row) + "\n" for row in kept).encode())
+
+    def note_changes(self, iteration: int, seconds: float, *, deterministic: bool) -> None:
+        """Says which settings are not what they were, and writes it down where the run's history is read.
+
+        Args:
+            iteration: the last one that is done.
+            seconds: spent so far.
+            deterministic: whether it also matters that the games are no longer those of one value throughout.
+        """
+        if not self.changed or not (iteration or self.journal or self.sealed_iterations()):
+            return  # nothing was done with the old ones
+        changed = {name: list(pair) for name, pair in self.changed.items()}
+        row = {"kind": "settings", "iteration": iteration, "changed": changed}
+        noted = [earlier for earlier in self.metrics() if earlier["kind"] == "settings"][-1:]
+        if not noted or noted[0] | row != noted[0]:  # else it was killed before config.toml was written
+            self.append_metrics(row | {"seconds": seconds})
+        for name, pair in self.changed.items():
+            old, new = ("not set" if value is None else value for value in pair)
+            differs = deterministic and name not in SAME_GAMES_SETTINGS
+            self.notices.append(
+                f"{name} was {old}, is now {new} from iteration {iteration + 1} on"
+                + (": no run with one value throughout gives the same games" if differs else "")
+            )
+
+    def is_repeatable(self) -> bool:
+        """Whether config.toml alone makes this run again: it is deterministic, and had its settings from the start."""
+        rows = self.metrics()
+        changed = {name for row in rows if row["kind"] == "settings" for name in row["changed"]}
+        players = {row.get("model") for row in rows if row["kind"] in {"iteration", "collected"}}
+        is_one_run = changed.issubset(SAME_GAMES_SETTINGS) and len(players) <= 1  # else it went on with something else
+        return is_one_run and bool(self._settings.get("deterministic"))
+
+    def write_report(self, page: str) -> None:
+        """Replaces report.html."""
+        with storage.disk_errors(self.path):
+            storage.write_atomically(self.path / "report.html", page.encode())
+
+    def _clear_temporary_files(self) -> None:
+        for folder in (self.path, self._games, self._checkpoints, *self._checkpoints.iterdir()):
+            for entry in folder.glob(f"{storage.TEMPORARY}*"):
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Reads a checkpoint folder and compares every file with its manifest.
+
+    Raises:
+        RunError: a file is missing or differs.
+    """
+
+    def damaged(why: str) -> RunError:
+        return RunError(f"{path} is damaged: {why}; delete that folder to go on from the checkpoint before it")
+
+    try:
+        for name in ("manifest.json", *CHECKPOINT_FILES, storage.INT8_MODEL):
+            storage.check_regular(path / name)
+        manifest = json.loads((path / "manifest.json").read_bytes())
+        twin = [storage.INT8_MODEL] if isinstance(manifest, dict) and storage.INT8_MODEL in manifest else []
+        files = {name: (path / name).read_bytes() for name in (*CHECKPOINT_FILES, *twin)}
+    except FileNotFoundError as error:
+        raise damaged(f"{Path(error.filename).name} is missing") from error
+    except OSError as error:
+        raise damaged(str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise damaged(f"manifest.json cannot be read ({error})") from error
+    for name, data in files.items():
+        if not isinstance(manifest, dict) or hashlib.sha256(data).hexdigest() != manifest.get(name):
+            raise damaged(f"{name} differs from manifest.json")
+    return Checkpoint(
+        path=path,
+        model=_safetensors().load(files["model.safetensors"]),
+        optimizer=_safetensors().load(files["optimizer.safetensors"]),
+        state=json.loads(files["state.json"]),
+        onnx=files["model.onnx"],
+        int8=files.get(storage.INT8_MODEL),
+    )
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.numpy
+    except ImportError as error:
+        raise missing_to_train("safetensors") from error
+    return safetensors.numpy
+
+
+def _manifest(hashes: Mapping[str, str]) -> bytes:
+    return (json.dumps(hashes, indent=1) + "\n").encode()
+
+
+def _contiguous(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name: np.array(array, order="C") for name, array in arrays.items()}
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        storage.check_regular(path)
+        return parse_file(path)
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} is damaged: {error}; put that right, or a good copy in its place") from error
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[str, tuple[Any, Any]]:
+    """Settings that differ, by name: (old, new). Tables in a config.toml are no settings."""
+    old = {name: value for name, value in old.items() if not isinstance(value, dict)}
+    names = [*new, *(name for name in old if name not in new)]
+    pairs = {name: (old.get(name), new.get(name)) for name in names}
+    return {name: (before, after) for name, (before, after) in pairs.items() if before != after}
+
+
+def _check_same_run(config: Path, changed: Mapping[str, tuple[Any, Any]], fixed: Mapping[str, str]) -> None:
+    """Refuses changes of what a run cannot change."""
+    refused = {name: changed[name] for name in fixed if name in changed}
+    if missing := [name for name, (old, _) in refused.items() if old is None]:
+        raise RunError(
+            f"{config} is damaged: it does not say {missing[0]}; put that right, or a good copy in its place"
+        )
+    if refused:
+        holds = " and ".join(
+            f"{name} {old!r}, asked for {new!r} ({fixed[name]})" for name, (old, new) in refused.items()
+        )
+        raise RunError(f"{config.parent} holds a run with {holds}: choose another folder")

@@ -1,0 +1,126 @@
+"""What people are told of a setting and what it may be, and the words in which a value is refused.
+
+Knows no setting by name: those are in `azpy/settings/run.py`.
+"""
+
+import math
+import typing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from azpy.errors import SettingsError
+
+__all__ = ["GROUPS", "About"]
+
+Group = Literal["run", "search", "self-play", "learning", "matches"]
+GROUPS: tuple[Group, ...] = typing.get_args(Group)
+_NO_LIMIT = 2**32 - 1  # what is allowed up to here or beyond is not worth a reader's time
+_SWITCH = {"true": True, "false": False}
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+
+@dataclass(frozen=True)
+class About:
+    """What people are told of a setting, and what it may be.
+
+    Attributes:
+        help: what it is, in a phrase.
+        group: where `--help` and config.toml list it.
+        unit: what it counts; empty for text, switches and pure numbers.
+        source: the paper, program or measurement that the default comes from.
+        low: the least it can be.
+        high: the most it can be.
+        above: `low` itself is refused.
+        even: odd numbers are refused.
+        auto: `auto` may stand for it on the command line and in a file, and does where nothing is given; `combine`
+            puts a number there.
+        words: texts that may stand for a number; of a text, all it may be.
+        fixed: why a run cannot change it when it goes on; empty if it can.
+        same_games: changes neither games nor weights of a deterministic run.
+    """
+
+    help: str
+    group: Group
+    unit: str = ""
+    source: str = "our choice"
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+    even: bool = False
+    auto: bool = False
+    words: tuple[str, ...] = ()
+    fixed: str = ""
+    same_games: bool = False
+
+    @property
+    def range(self) -> str:
+        """What it may be, in words; empty if anything of its type."""
+        parts = ["even"] if self.even else []
+        if self.high < _NO_LIMIT and not self.above:
+            parts.append(f"{self.low} to {self.high}")
+        else:
+            parts += [f"{'more than' if self.above else 'at least'} {self.low}"] if self.low > -math.inf else []
+            parts += [f"at most {self.high}"] if self.high < _NO_LIMIT else []
+        return " or ".join(filter(None, [*self.words, ", ".join(parts)]))
+
+    def checked(self, name: str, value: Any, kind: type, optional: bool) -> Any:
+        """The value as `Settings` holds it.
+
+        Args:
+            name: of the setting, for errors.
+            value: to check.
+            kind: its type, without None and words.
+            optional: whether it may be None.
+
+        Raises:
+            SettingsError: a value of another type or out of range.
+        """
+        if (value is None and optional) or (isinstance(value, str) and value in self.words):
+            return value
+        fits = not (kind is str and self.words) and isinstance(value, (int, float) if kind is float else kind)
+        if not fits or (isinstance(value, bool) and kind is not bool):  # True counts as 1 for Python, not here
+            came = f"the text {value!r}" if isinstance(value, str) else repr(value)
+            raise SettingsError(f"{name} must be {self._expected(kind)}, got {came}")
+        if kind in (bool, str):
+            return value
+        number = _finite(name, value) if kind is float else value
+        if number < self.low:
+            raise SettingsError(f"{name} must be at least {self.low}, got {number}")
+        if self.above and number <= self.low:
+            raise SettingsError(f"{name} must be more than {self.low}, got {number}")
+        if number > self.high:
+            raise SettingsError(f"{name} must be at most {self.high}, got {number}")
+        if self.even and number % 2:
+            raise SettingsError(f"{name} must be an even number, got {number}")
+        return number
+
+    def parsed(self, name: str, text: str, kind: type, optional: bool) -> Any:
+        """The value that a text stands for; the rest as for `checked`."""
+        if text == "none" and optional:
+            return None
+        if text in self.words:
+            return text
+        if kind is bool:
+            if text not in _SWITCH:
+                raise SettingsError(f"{name} must be {self._expected(kind)}, got {text!r}")
+            return _SWITCH[text]
+        try:
+            return self.checked(name, kind(text), kind, optional)
+        except SettingsError:
+            raise
+        except ValueError:
+            raise SettingsError(f"{name} must be {self._expected(kind)}, got {text!r}") from None
+
+    def _expected(self, kind: type) -> str:
+        others = [] if kind is str and self.words else [_KINDS[kind]]
+        return " or ".join([*self.words, *others, *(["auto"] if self.auto else [])])
+
+
+def _finite(name: str, value: float) -> float:
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number with more than 308 digits
+        number = math.inf
+    if not math.isfinite(number):
+        raise SettingsError(f"{name} must be a finite number, got {number}")
+    return number

@@ -1,0 +1,159 @@
+"""config.toml: settings as a file that says what each of them is, and that reads back to the same settings.
+
+A run writes one into its folder; anybody may write one by hand, with any of the settings. The table `made_with` of a
+run's file says which version of azpy wrote it, in which format. Knows nothing of what else is in a run folder.
+"""
+
+import functools
+import json
+import os
+import re
+import shlex
+import textwrap
+import tomllib
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from azpy.errors import RunError, SettingsError, SettingsWarning
+from azpy.machine import made_with as versions
+from azpy.positions import must_be_typed
+from azpy.settings.run import ABOUT, GROUPS, checked, default_of, is_auto
+
+__all__ = ["parse_file", "path_argument", "read_config", "repeat_command", "run_id_of", "to_toml"]
+
+_FORMAT = 1  # of the files that this version writes; a higher number says that older versions would misread them
+_MADE_WITH = "made_with"  # the table of what a run was made with, which are no settings
+_COMMENT_WIDTH = 100
+
+
+def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a TOML file holds, whatever that is.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no TOML.
+        RunError: a newer version wrote it, in a format that this one does not know.
+    """
+    try:
+        found = tomllib.loads(Path(path).read_text("utf-8"))
+    except RecursionError as error:
+        raise ValueError("brackets within brackets, too many") from error
+    made = _made_with(found)
+    number = made.get("format", _FORMAT)
+    if not isinstance(number, int) or number > _FORMAT:
+        raise RunError(
+            f"{path} has format {number!r}, written by azpy {made.get('azpy', '?')}, expected a format up to "
+            f"{_FORMAT}, as azpy {versions()['azpy']} reads: install the newer azpy"
+        )
+    return found
+
+
+def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The settings that a file gives, by name.
+
+    Where another version of azpy wrote the file, names that are no settings here are left out, with a
+    `SettingsWarning`.
+
+    Raises:
+        SettingsError: no such file, or something in it that is no setting, of another type or out of range.
+        RunError: see `parse_file`.
+    """
+    try:
+        given = parse_file(path)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise SettingsError(f"{path} is no TOML file: {error}") from error
+    here = versions()["azpy"]
+    writer = _made_with(given).get("azpy", here)
+    given.pop(_MADE_WITH, None)
+    for name in [name for name in given if name not in ABOUT and writer != here]:
+        del given[name]
+        text = f"{path}: {name} is no setting of azpy {here}, and is left out (azpy {writer} wrote the file)"
+        warnings.warn(text, SettingsWarning, stacklevel=1)
+    try:
+        return {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error}") from None
+
+
+def _made_with(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
+    table = parsed.get(_MADE_WITH)
+    return table if isinstance(table, dict) else {}
+
+
+def run_id_of(parsed: Mapping[str, Any]) -> str | None:
+    """The random id that a run has from its beginning, as its file says; None where there is none.
+
+    Deterministic runs have none, so that equal runs have equal files, nor do runs of older versions.
+    """
+    found = _made_with(parsed).get("run_id")
+    return found if isinstance(found, str) else None
+
+
+def repeat_command(folder: str | os.PathLike[str], game: str, flags: Sequence[str] = ()) -> str:
+    """The command line that makes the run of a folder again, in one beside it.
+
+    Args:
+        folder: of the run.
+        game: the run's game; part of the command where a file alone does not do, as for a Python class.
+        flags: those that are no settings.
+    """
+    path = path_argument(folder)
+    named = [game] if must_be_typed(game) else []
+    return shlex.join(["az-train", *named, "--config", f"{path}/config.toml", *flags, "--out", f"{path}-again"])
+
+
+def path_argument(path: str | os.PathLike[str]) -> str:
+    """A path as an argument, not quoted: no command takes it for a flag, and az-match not for a player's name."""
+    text = str(Path(path))
+    return f"./{text}" if re.match(r"-|(random|mcts|uniform)(:|$)", text) else text
+
+
+def to_toml(
+    settings: Mapping[str, Any],
+    made_with: Mapping[str, str | int],
+    folder: str | os.PathLike[str],
+    flags: Sequence[str] = (),
+) -> str:
+    """The text of config.toml.
+
+    Args:
+        settings: what was really used, by name; None is left out.
+        made_with: what else the run depended on, such as versions; "azpy" is the version that writes the file.
+        folder: the run folder.
+        flags: see `repeat_command`.
+    """
+    command = repeat_command(folder, str(settings.get("game", "")), flags)
+    command = "".join(character if character.isprintable() else "?" for character in command)
+    again = "The same run once more" if settings.get("deterministic") else "Another run with these settings"
+    lines = [
+        f"# What this run really used. {again}, in a folder of its own:",
+        f"#   {command}",
+    ]
+    for group in GROUPS:
+        names = [name for name in settings if ABOUT[name].group == group]
+        if names:
+            lines += ["", f"# --- {group} ---"]
+        for name in names:
+            lines += ["", *_comment(name)]
+            lines.append(f"# {name} is not set" if settings[name] is None else _pair(name, settings[name]))
+    lines += ["", "# --- what wrote this: no settings ---", "", f"[{_MADE_WITH}]"]
+    lines += [_pair(name, value) for name, value in {"format": _FORMAT, **made_with}.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _comment(name: str) -> list[str]:
+    """What it is; then its unit, its range, its default and where that comes from."""
+    about, default = ABOUT[name], default_of(name)
+    source = "default " + ("none" if default is None else json.dumps(default)) + f" ({about.source})"
+    facts = ", ".join(filter(None, (about.unit, about.range, source)))
+    wrap = functools.partial(textwrap.wrap, width=_COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")
+    return wrap(about.help) + wrap(facts)
+
+
+def _pair(name: str, value: str | int | float | bool) -> str:
+    """A JSON string is a TOML string, but for one character."""
+    return f"{name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")

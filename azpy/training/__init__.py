@@ -1,0 +1,1 @@
+"""The loop: play games, fit the network, export it, measure it, and begin again."""

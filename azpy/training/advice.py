@@ -1,0 +1,115 @@
+"""One sentence on what to change when a run spends its time badly. A pure function; it measures and prints nothing."""
+
+from collections.abc import Mapping, Sequence
+
+from azpy.settings.run import CPU_BATCH, Settings
+
+__all__ = ["advise", "typical"]
+
+_MOST = 0.6  # of self-play
+_SLOW_DISK, _MUCH_FITTING, _MUCH_EXPORTING, _MUCH_MATCHING = 0.1, 0.5, 0.3, 0.3  # of all time
+_SOME_PLAY = 0.3  # of all time: below it nothing is said about self-play
+_HALF_FULL = 0.5
+_IDLE = 0.2  # of a lone pipeline's time that its device waits
+
+
+def advise(settings: Settings, metrics: Mapping[str, float], cores: int, *, own_device: bool = False) -> str | None:
+    """What to change first, if anything stands out.
+
+    The sentence holds settings but no measured number, so it changes only when the advice does.
+
+    Args:
+        settings: of the run.
+        metrics: a typical iteration's row: the shares of `TimeShares`, and `batch_rows` (a batch, on average) and
+            `batch_fill` where games were played.
+        cores: of this machine.
+        own_device: whether the network runs on a device of its own; if not, on the cores that also grow the trees.
+
+    Returns:
+        One sentence, or None.
+    """
+    if metrics["share_writing"] > _SLOW_DISK:
+        return "writing takes much of the time, the disk is slow: put the run folder on another one with --out"
+    if metrics["share_fitting"] > _MUCH_FITTING:
+        return (
+            f"fitting takes more than half of the time: fewer --passes (now {settings.passes:g}) leave more of it "
+            "for self-play"
+        )
+    if metrics["share_exporting"] > _MUCH_EXPORTING:
+        return (
+            "exporting models takes much of the time: a larger --games-per-iteration (now "
+            f"{settings.games_per_iteration}) makes them fewer"
+        )
+    if metrics["share_matches"] > _MUCH_MATCHING:
+        return (
+            f"matches take much of the time: fewer --match-games (now {settings.match_games}) or a larger "
+            f"--match-every (now {settings.match_every}) leave more of it for self-play"
+        )
+    playing = metrics["share_growing"] + metrics["share_evaluating"]
+    if playing < _SOME_PLAY:
+        return None
+    return _small_batches(settings, metrics, own_device) or _who_waits(
+        settings, metrics["share_evaluating"] / playing, cores, own_device
+    )
+
+
+def typical(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The means of several iterations' rows: matches and slow writes come with one of them and are spread over all."""
+    names = set.intersection(*(set(row) for row in rows))
+    return {name: sum(row[name] for row in rows) / len(rows) for name in names}
+
+
+def _small_batches(settings: Settings, metrics: Mapping[str, float], own_device: bool) -> str | None:
+    if "batch_fill" not in metrics or metrics["share_evaluating"] < metrics["share_growing"]:
+        return None  # where the trees are the limit, larger batches win nothing
+    if not own_device and metrics["batch_rows"] >= CPU_BATCH / 2:  # half of it costs a CPU little
+        return None
+    if metrics["batch_fill"] < _HALF_FULL:
+        return (
+            f"batches are less than half full, the trees find fewer leaves than --eval-batch {settings.eval_batch}: "
+            f"more --slots (now {settings.slots}) make batches larger and evaluating them faster"
+        )
+    if own_device:
+        return None  # how many rows a device needs is not known here
+    if settings.deterministic:  # another --eval-batch would be other games
+        return f"batches are small for the network: more --slots (now {settings.slots}) make evaluating them faster"
+    return (
+        f"batches are small for the network: more --slots (now {settings.slots}) or a larger --eval-batch (now "
+        f"{settings.eval_batch}) make evaluating them faster"
+    )
+
+
+def _who_waits(settings: Settings, evaluating: float, cores: int, own_device: bool) -> str | None:
+    """`evaluating` is the share of self-play spent in the evaluator."""
+    pipelines = settings.pipelines
+    faster = "more cores would help"
+    if ":" in settings.game.partition("(")[0]:  # module:Class or open_spiel:NAME: asked with the GIL held
+        faster = "the game's Python code is the limit and runs on one core: write the game in Rust (docs/own_game.md)"
+    if own_device:
+        if pipelines == 1 and evaluating < 1 - _IDLE:
+            return "the device waits while the trees grow: --pipelines 2 lets them grow while it works"
+        if evaluating > _MOST:
+            return (
+                "the trees wait for the device: more slots, pipelines or cores win nothing, a smaller --network or a "
+                "faster device would"
+            )
+        if evaluating < 1 - _MOST:
+            return f"the device waits for the trees: {faster}; a smaller network or a faster device wins nothing"
+        return None
+    if pipelines < cores and evaluating > 1 / 3:
+        # A pipeline's network runs on one core; the trees of one pipeline grow on all.
+        return (
+            f"each pipeline's network runs on one core and there are {cores}: --pipelines {cores} lets it use them all"
+        )
+    if evaluating > _MOST:
+        int8 = "--precision auto, " if settings.precision == "fp32" and not settings.deterministic else ""
+        return (
+            "the network takes most of self-play, on the same cores that grow the trees: more slots or pipelines win "
+            f"nothing, {int8}a smaller --network or a GPU would"
+        )
+    if evaluating < 1 - _MOST:
+        return (
+            f"growing the trees takes most of self-play, on the same cores that run the network: {faster}; "
+            "a smaller --network or a GPU wins little"
+        )
+    return None
