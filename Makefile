@@ -26,21 +26,20 @@ train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
 	@echo "The commands are in $(VENV)/bin: 'source $(VENV)/bin/activate' puts them on the path of this shell."
 
-# The wheel is built beside the checks of Rust, on one core each for most of the time.
+# Two jobs keep two cores busy: most of these programs use one core for most of their time.
 test: tools
-	$(MAKE) --jobs=2 --no-print-directory $(VENV)/.dev test-rust lint-rust
-	$(MAKE) --no-print-directory lint-python test-python
+	$(MAKE) --jobs=2 --no-print-directory $(VENV)/.dev lint-rust test-rust lint-python test-python
 
-# A development build: edits of azpy/*.py are seen at once, those of Rust after another `make build`.
-build: $(VENV)/.dev
-	rm -f $(VENV)/.wheel
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
+# A development build: Python sees edits of azpy/*.py at once, and edits of Rust after another `make build`.
+build: $(BIN)/maturin
+	rm -f $(VENV)/.wheel $(VENV)/.dev
+	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --extras dev --locked
 
 lint: lint-rust lint-python
 
 lint-rust: $(VENV)/bin/python
 	cargo fmt --all --check
-	rustfmt --check --edition 2024 examples/*/src/*.rs
+	rustfmt --check --edition 2024 $(wildcard examples/*/src/*.rs rust/fuzz/fuzz_targets/*.rs)
 	MAKEFLAGS= cargo clippy --workspace --all-targets --locked -- -D warnings
 
 lint-python: $(VENV)/.dev
@@ -53,13 +52,13 @@ test-rust: tools
 	MAKEFLAGS= cargo test --locked
 
 test-python: $(VENV)/.dev
-	$(PYTEST) --numprocesses auto --maxprocesses 4 --dist worksteal "$(ROOT)/tests"
-	$(PYTEST) --doctest-modules --pyargs azpy
+	$(PYTEST) --numprocesses auto --maxprocesses 4 --dist worksteal --doctest-modules --pyargs azpy "$(ROOT)/tests"
 
 test-slow: $(VENV)/.dev
 	$(PYTEST) -m slow -o faulthandler_timeout=1800 "$(ROOT)/tests"
 
-bench: $(VENV)/.dev
+# On the wheel that users get: cargo's profile `bench` and the wheel have the same optimisation.
+bench: $(VENV)/.train
 	cargo bench --locked
 	$(BIN)/az-bench search games evaluator selfplay
 
@@ -75,21 +74,32 @@ tools:
 	@: $(if $(shell cargo --version | awk '{split($$2, v, "."); if (v[1] > 1 || v[2] >= 88) print "yes"}'),,$(error Rust is too old: install 1.88 or newer, with rustup update))
 	@: $(if $(shell command -v cc 2>/dev/null),,$(error a C compiler is missing, Rust links with it: install gcc or clang, on Debian and Ubuntu with apt install build-essential))
 
-# Stamps: what is up to date is not done again.
+# Stamps: make does not repeat a step whose result is up to date.
+#   .wheel  dist/ holds the wheel for users, and it is installed
+#   .train  the packages of az-train are installed beside it
+#   .dev    a wheel with the same sources is installed, for users or for tests, and so are all tools
 $(VENV)/bin/python: | tools
 	$(PYTHON) -m venv $(VENV)
 
-# Without MAKEFLAGS, here and where cargo runs: they name a job server that only make's own recipes reach, and cargo would
-# complain.
+$(BIN)/maturin: $(VENV)/bin/python
+	$(BIN)/python -m pip install "maturin>=1.10,<2"
+	@touch $@
+
+# Installs the one wheel of the folder $(1). Python finds the source tree first in this folder, so the source tree gets
+# the core of the wheel.
+define install
+	$(BIN)/python -m pip install --no-deps --force-reinstall $(1)/azpy-*.whl
+	$(BIN)/python -m zipfile --extract $(1)/azpy-*.whl "$(VENV)/.unpacked"
+	cp "$(VENV)"/.unpacked/azpy/_core.*.so azpy/
+	@rm -rf "$(VENV)/.unpacked"
+endef
+
+# MAKEFLAGS names a job server that only make's own recipes reach. cargo would complain, so it runs without MAKEFLAGS.
 $(VENV)/.wheel: $(SOURCES) $(VENV)/bin/python | tools
 	rm -rf dist
 	@echo "Building the wheel: cargo compiles the core, which takes 2 to 6 minutes. pip prints little meanwhile."
 	MAKEFLAGS= $(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
-	$(BIN)/python -m pip install --no-deps --force-reinstall dist/azpy-*.whl
-# In this folder Python finds the source tree, which hides the installed wheel: it gets the wheel's core.
-	$(BIN)/python -m zipfile --extract dist/azpy-*.whl "$(VENV)/.unpacked"
-	cp "$(VENV)"/.unpacked/azpy/_core.*.so azpy/
-	@rm -rf "$(VENV)/.unpacked"
+	$(call install,dist)
 	@touch $@
 
 $(VENV)/.train: $(VENV)/.wheel
@@ -97,6 +107,17 @@ $(VENV)/.train: $(VENV)/.wheel
 	wheel=$$(echo dist/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[cpu,train]"
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.wheel
-	wheel=$$(echo dist/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[dev]"
+# A wheel for users that is up to date will do. Otherwise the tests get a wheel that compiles in seconds, in a folder of
+# its own, and `make train` has to build the wheel for users again.
+LIGHT = $(VENV)/light
+$(VENV)/.dev: $(SOURCES) $(BIN)/maturin | tools
+	@mkdir -p $(LIGHT) && rm -f $(LIGHT)/*
+	@if [ -e $(VENV)/.wheel ] && [ -z "$$(find $(SOURCES) -newer $(VENV)/.wheel)" ]; then \
+		cp dist/azpy-*.whl $(LIGHT); \
+	else \
+		rm -f $(VENV)/.wheel; \
+		MAKEFLAGS= $(BIN)/maturin build --profile release --compatibility linux --out $(LIGHT); \
+	fi
+	$(call install,$(LIGHT))
+	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[dev]"
 	@touch $@

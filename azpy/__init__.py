@@ -36,12 +36,11 @@ from azpy._core import (
     __version__,
     list_games,
     parse_state,
-    wall_turn_name,
 )
 from azpy.evaluators.protocol import Evaluator
 from azpy.game import Game
+from azpy.games.names import make_game
 from azpy.pondering import pondering
-from azpy.positions import make_game
 
 if TYPE_CHECKING:
     from azpy.evaluators.loaded import load_run
@@ -75,7 +74,6 @@ __all__ = [
     "make_game",
     "parse_state",
     "pondering",
-    "wall_turn_name",
 ]
 
 

@@ -1,8 +1,8 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol, TypedDict, TypeVar, Unpack, final, overload, type_check_only
+from typing import Any, Protocol, TypedDict, Unpack, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ __all__ = [
     "MOST_PIPELINES",
     "MOST_THREADS",
     "OPPONENT",
+    "OPTIONS",
     "SEARCHED",
     "TERMINAL",
     "BatchedSearch",
@@ -34,12 +35,12 @@ __all__ = [
     "make_game",
     "parse_state",
     "random_playouts",
-    "wall_turn_name",
 ]
 
 __version__: str
 MOST_THREADS: int  # that an object may be told to have
 MOST_PIPELINES: int
+OPTIONS: dict[str, dict[str, Any]]  # the options of search and of self-play by name
 CHANCE: int
 TERMINAL: int
 SEARCHED: int  # flags of a ply in a GameRecord: a sample to learn from, searched in full
@@ -70,21 +71,18 @@ class GameLike(Protocol):
     obs_shape: tuple[int, int, int]
     max_plies: int
 
-_Own = TypeVar("_Own", bound=GameLike)
-
 def list_games() -> dict[str, dict[str, int | float | str]]: ...
 def make_game(name: str, **params: int | float | str) -> State: ...
-@overload
-def parse_state(game: str | State, text: str) -> State: ...
-@overload
-def parse_state(game: _Own, text: str) -> _Own: ...
+def parse_state(game: str | State | GameLike, text: str) -> State: ...
 def random_playouts(game: str | State | GameLike, games: int, seed: int = 0) -> int: ...
-def wall_turn_name(state: State, actions: Sequence[int]) -> str: ...
 
 @final
 class State:
+    def __new__(cls, game: State | GameLike, /) -> State: ...
     @property
     def game(self) -> str: ...
+    @property
+    def game_object(self) -> Any: ...
     @property
     def turn(self) -> int: ...
     @property
@@ -106,6 +104,7 @@ class State:
     def legal_actions(self) -> list[int]: ...
     def chance_outcomes(self) -> list[tuple[int, float]]: ...
     def play(self, action: int) -> None: ...
+    def _play(self, action: int) -> None: ...
     def clone(self) -> State: ...
     def outcome(self) -> float: ...
     def observation(self) -> NDArray[np.float32]: ...
@@ -117,10 +116,12 @@ class State:
     def _repr_svg_(self) -> str: ...
     def to_text(self) -> str: ...
     def parse_actions(self, text: str) -> list[int]: ...
+    def format_actions(self, actions: Sequence[int]) -> str: ...
     def symmetric_action(self, symmetry: int, action: int) -> int: ...
     def symmetric_observation(self, symmetry: int, observation: NDArray[np.float32]) -> NDArray[np.float32]: ...
     def __copy__(self) -> State: ...
     def __deepcopy__(self, memo: Any, /) -> State: ...
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]: ...
 
 @final
 class UniformEvaluator:
@@ -190,6 +191,25 @@ class SearchOptions(TypedDict, total=False):
     evaluations: int | None
     max_memory_mb: float | None
 
+@type_check_only
+class SelfPlayOptions(SearchOptions, total=False):
+    """How games are played; see `SelfPlay`."""
+
+    simulations: int
+    full_search_share: float
+    fast_simulations: int | None
+    temperature: float
+    temperature_plies: int
+    temperature_final: float
+    temperature_halflife: float | None
+    opening_plies: int
+    opening_policy_plies: int
+    resign_below: float
+    resign_plies: int
+    resign_control: float
+    tree_reuse: bool
+    max_plies: int | None
+
 @final
 class Search:
     def __new__(
@@ -231,7 +251,7 @@ class VectorSearch:
     def action_probabilities(self, temperature: float = 1.0) -> NDArray[np.float32]: ...
     def select_actions(self, temperature: float = 1.0) -> NDArray[np.int64]: ...
     def root_values(self) -> NDArray[np.float32]: ...
-    def states(self) -> list[Any]: ...
+    def states(self) -> list[State]: ...
     def advance(self, actions: Sequence[int] | NDArray[np.int64]) -> None: ...
     def replace(self, index: int, state: State | GameLike) -> None: ...
     @property
@@ -317,6 +337,8 @@ class GameRecord:
 class ReplayBuffer:
     def __new__(cls, game: str | State | GameLike, *, max_positions: int = 1_000_000) -> ReplayBuffer: ...
     def add(self, record: GameRecord) -> None: ...
+    def extend(self, records: Iterable[GameRecord]) -> None: ...
+    def resize(self, max_positions: int) -> None: ...
     @property
     def num_games(self) -> int: ...
     @property
@@ -341,32 +363,18 @@ class SelfPlay:
         *,
         slots: int = 256,
         pipelines: int = 2,
-        simulations: int = 100,
-        temperature: float = 1.0,
-        temperature_plies: int = 30,
-        temperature_final: float = 0.0,
-        temperature_halflife: float | None = None,
-        opening_plies: int = 0,
-        opening_policy_plies: int = 0,
-        tree_reuse: bool = True,
-        max_plies: int | None = None,
-        resign_below: float = ...,
-        resign_plies: int = 3,
-        resign_control: float = 0.1,
         cache_positions: int = 200_000,
         threads: int | None = None,
         seed: int = 0,
         first_game: int = 0,
         games: int | None = None,
-        full_search_share: float = 1.0,
-        fast_simulations: int | None = None,
         opponents: Sequence[Any] = ...,
         opponent_share: float = 0.0,
-        **options: Unpack[SearchOptions],
+        **options: Unpack[SelfPlayOptions],
     ) -> SelfPlay: ...
     def __iter__(self) -> Iterator[GameRecord]: ...
     def __next__(self) -> GameRecord: ...
-    def take_finished(self) -> list[GameRecord]: ...
+    def take_finished(self, most: int | None = None) -> list[GameRecord]: ...
     def swap(self, evaluator: Any) -> None: ...
     def set_opponents(self, opponents: Sequence[Any]) -> None: ...
     def set_resign_below(self, below: float) -> None: ...

@@ -1,8 +1,6 @@
-"""Which device an ONNX model runs on: names, options and reasons, as plain data.
+"""Devices of ONNX models: their names, their options, and the reasons why one cannot be used.
 
-Nothing here loads ONNX Runtime. `azpy.evaluators.onnx` asks for a plan, opens the session, and asks here again for the
-words when a provider does not load. Option names are the ones of ONNX Runtime's CUDA and TensorRT providers (1.23 to
-1.31).
+This module does not load ONNX Runtime. Option names are those of its CUDA and TensorRT providers (1.23 to 1.31).
 """
 
 import ctypes
@@ -20,15 +18,14 @@ __all__ = [
     "PRECISIONS",
     "Device",
     "both_runtimes",
-    "bucket_of",
     "check_precision",
     "chunks",
     "default_cache_dir",
     "driver_problem",
     "installed_runtimes",
-    "library_problem",
     "misplaced",
     "name_devices",
+    "no_gpu",
     "parse_devices",
     "provider_options",
     "reinstall",
@@ -40,10 +37,9 @@ BUCKETS = (8, 32, 128, 256, 512)
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 _TITLES = {"cpu": "CPU", "cuda": "CUDA", "tensorrt": "TensorRT"}
-# What can be had on a device of a float32 model. The first is the default. TensorRT and TF32 need no more than options;
-# for half precision on CUDA the model is converted.
-# What a float32 model can be computed in, by the kind of device.
-PRECISIONS = {"cpu": ("fp32",), "cuda": ("fp32", "tf32", "fp16", "bf16"), "tensorrt": ("fp32", "fp16", "bf16")}
+# What a float32 model can be computed in, by the kind of device; the first is the default. TensorRT and TF32 need only
+# options. For fp16 on CUDA the model is converted; ONNX Runtime's converter has no bf16.
+PRECISIONS = {"cpu": ("fp32",), "cuda": ("fp32", "tf32", "fp16"), "tensorrt": ("fp32", "fp16", "bf16")}
 # What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
 _AUTO = ("cuda", "cpu")
 # TensorRT's own default, of 0 to 5: lower ones try fewer kernels, higher ones take longer to build.
@@ -106,8 +102,7 @@ def name_devices(device: str, numbers: str | None) -> tuple[str, ...]:
 
     Args:
         device: see `parse_devices`.
-        numbers: of several GPUs, such as "0,1", in place of the device's own. What is named like this is used or
-            refused, so "auto" is CUDA then.
+        numbers: of several GPUs, such as "0,1". They are used or refused, so "auto" means CUDA then.
 
     Raises:
         SettingsError: no such device, no such list, a GPU twice, or a list for the CPU.
@@ -133,7 +128,7 @@ def check_precision(device: Device, precision: str) -> None:
     """Refuses a precision that a float32 model cannot have on a device.
 
     Raises:
-        SettingsError: says where it can be had.
+        SettingsError: names a device that has it.
     """
     possible = PRECISIONS[device.kind]
     if precision in possible:
@@ -157,7 +152,6 @@ def provider_options(
     graph_id: int,
     cache_dir: Path,
     runtime_version: str,
-    cuda_graph: bool = False,
 ) -> list[tuple[str, dict[str, str]]]:
     """The `providers` of an `InferenceSession` on a GPU.
 
@@ -168,12 +162,10 @@ def provider_options(
         precision: one that `check_precision` lets pass.
         buckets: rows of the batches to come, ascending.
         inputs: sizes of a row of each input, by its name: {"observations": (C, H, W)}.
-        network_id: of the network, so that its engines can be found.
-        graph_id: hash of the model as it is opened. TensorRT's own file names say nothing of its numbers, neither
-            weights nor what planes are divided by, so it goes into the prefix.
-        cache_dir: where TensorRT keeps its engines.
-        runtime_version: ONNX Runtime's, as an engine fits one version only.
-        cuda_graph: record each bucket's kernels once and replay them.
+        network_id: of the network; its engines are found by it.
+        graph_id: hash of the model that is opened. TensorRT's own file names do not depend on weights.
+        cache_dir: of TensorRT's engines.
+        runtime_version: ONNX Runtime's; an engine fits one version only.
     """
     cuda = {
         "device_id": str(device.index),
@@ -181,8 +173,6 @@ def provider_options(
         "cudnn_conv_algo_search": "HEURISTIC",
         "use_tf32": str(int(precision == "tf32")),
     }
-    if cuda_graph:
-        cuda["enable_cuda_graph"] = "1"
     if device.kind == "cuda":
         return [(device.provider, cuda)]
     least, most = buckets[0], buckets[-1]
@@ -196,7 +186,7 @@ def provider_options(
         "trt_engine_cache_enable": "1",
         "trt_engine_cache_path": str(cache_dir),
         "trt_engine_cache_prefix": engine,
-        # What kernels took, by layer and GPU: the next network of this form need not have them timed again.
+        # Times of kernels, by layer and GPU: another network of this size need not have them measured again.
         "trt_timing_cache_enable": "1",
         "trt_timing_cache_path": str(cache_dir),
         "trt_builder_optimization_level": _TRT_LEVEL,
@@ -208,7 +198,7 @@ def provider_options(
     }
     if precision in {"fp16", "bf16"}:
         tensorrt[f"trt_{precision}_enable"] = "1"
-    # What TensorRT cannot take runs on CUDA, on the same GPU.
+    # Nodes that TensorRT cannot take run on CUDA, on the same GPU.
     return [(device.provider, tensorrt), (_PROVIDERS["cuda"], cuda)]
 
 
@@ -217,23 +207,16 @@ def default_cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "azpy" / "tensorrt"
 
 
-def bucket_of(rows: int, buckets: Sequence[int]) -> int:
-    """The smallest bucket that holds `rows`, or the largest there is."""
-    return next((bucket for bucket in buckets if bucket >= rows), buckets[-1])
-
-
 def chunks(rows: int, buckets: Sequence[int]) -> list[tuple[int, int, int]]:
-    """How a batch is cut: (begin, end, bucket) of each part.
+    """How a batch is cut: (begin, end, bucket) of each part, at least one; each in the smallest bucket that holds it.
 
     Example:
         >>> chunks(600, BUCKETS)
         [(0, 512, 512), (512, 600, 128)]
     """
     most = buckets[-1]
-    ends = [min(begin + most, rows) for begin in range(0, rows, most)]
-    return [
-        (begin, end, bucket_of(end - begin, buckets)) for begin, end in zip(range(0, rows, most), ends, strict=True)
-    ]
+    parts = [(begin, min(begin + most, rows)) for begin in range(0, max(rows, 1), most)]
+    return [(begin, end, next(bucket for bucket in buckets if bucket >= end - begin)) for begin, end in parts]
 
 
 def misplaced(nodes: Mapping[str, Iterable[str]], device: Device) -> str | None:
@@ -271,12 +254,12 @@ def both_runtimes() -> str | None:
 
 
 def reinstall(device: Device) -> str:
-    """How to begin afresh with ONNX Runtime."""
+    """How to install ONNX Runtime from scratch."""
     return f"pip uninstall -y {' '.join(_RUNTIMES)}, then {pip_install(device.kind)}"
 
 
 def remedy(device: Device) -> str:
-    """What to do so that a GPU provider loads, by what is installed."""
+    """What to install so that a GPU provider loads."""
     both = both_runtimes()
     if both is not None:
         return both
@@ -286,7 +269,7 @@ def remedy(device: Device) -> str:
 
 
 def driver_problem(index: int = 0) -> str | None:
-    """What is wrong with the NVIDIA driver or the GPU's number, or None; asks the driver itself."""
+    """Why the NVIDIA driver cannot use the GPU of this number, or None."""
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
         driver = ctypes.CDLL(name)
@@ -301,21 +284,8 @@ def driver_problem(index: int = 0) -> str | None:
     return None
 
 
-def library_problem(package: Path, device: Device) -> str | None:
-    """The library that a provider lacks, or None; asks the system's loader.
-
-    Args:
-        package: folder of the onnxruntime package.
-        device: a GPU.
-    """
-    folder = package / "capi"
-    library = folder / f"libonnxruntime_providers_{device.kind}.so"
-    if not library.exists():
-        return None
-    try:
-        ctypes.CDLL(os.fspath(folder / "libonnxruntime_providers_shared.so"), ctypes.RTLD_GLOBAL)
-        ctypes.CDLL(os.fspath(library))
-    except OSError as error:
-        # Other complaints are about how it is loaded here, not about what is missing.
-        return str(error) if "cannot open shared object file" in str(error) else None
-    return None
+def no_gpu() -> str | None:
+    """Why "auto" is the CPU here, or None if there may be a GPU: says it without loading ONNX Runtime."""
+    if "onnxruntime-gpu" not in installed_runtimes():
+        return "onnxruntime-gpu is not installed"
+    return driver_problem()

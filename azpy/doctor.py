@@ -4,6 +4,7 @@
 core: whatever else is missing is a finding, not an error.
 """
 
+import base64
 import importlib
 import importlib.metadata
 import os
@@ -14,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,7 @@ from azpy.devices import both_runtimes
 from azpy.errors import EXTRAS, AzpyError, pip_install
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import first_line
-from azpy.machine import cpu_flags, usable_cores
-from azpy.probe_model import probe_model
+from azpy.machine import allowed_cores, cpu_flags, cpu_name, cpu_quota, memory_limit, read, usable_cores
 
 __all__ = ["advice", "examine", "usable"]
 
@@ -44,8 +45,22 @@ _FEATURES = {
     "AMX": "amx_tile",
     "NEON": "asimd",
 }
+_LIBRARIES = "PATH" if sys.platform == "win32" else "LD_LIBRARY_PATH"
+_ENVIRONMENT = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", _LIBRARIES)
 _SECONDS = 0.5  # of each part of the speed check
 _BATCH = 64
+# An ONNX model for Connect Four with 8 layers of 32 channels. It is here as text because the extra `cpu` has no onnx;
+# tests/test_doctor.py makes the same model with onnx.
+_MODEL = zlib.decompress(
+    base64.b85decode(
+        "c-ocJ&2F1O5CC8x{AF4<c+;khtX3Ai(Mw>lQQJdPS5+h~m6D!%!_FpH!r-vrSUKfUa_n2S8+PLaQbdD=R-W1UGy`Z&`1Jc3d<PSIYj2I$7+I"
+        "HOejXQeco(sEzGW#bqO|yNb`nQR;_QL8ijtBzV9J&ps*-g5`9@aZ3p~%Jl;o?Zn6naiL?M-yivwF_;L7QPx{OZgq0E0bvH`nLZ9rO1l9KH^W"
+        "(yp_Hmk=R=szIw6WjX;+=a(T)tKAWn9Cb;MPtHq+dQw!^SI~LJ+IBfT^{Bhu6wx6^SeBsdw$*X+q_YiH{#x??v2{KahEsd-nj0K+q|I53%C~"
+        "u?<?rR+Qq()UfhBF|Nnn-jBp!-`$S^ErwU*z&n}UAmPCbZ920t51Q@CSG#W&DlAX^BYO6<Nv2c2z7kQM@$s0DT0$#I7w5ZWpmXm+iyat{{Cc"
+        "P*l8k197{TZb(yoXH$^jVgaixlbAAk;QaE=oeK2-22$HYLu$R4ik1J4a~!5!az6RhP5J#x^E`2u)cM@dHz3@y+=Z4u>M6h;^&6I&M{Qe`ws7"
+        "4BJZHRh@~~9a@HnZ<-T%SLEeJ{?~{4$%h88Z_4Nu7)YB&#ViKJRM@Sv+nBxu@p{lM^x3xF!)?ZNAH?%RJJ4h4?M-^3f@Hn?3;%9fW&"
+    )
+)
 
 
 def examine(speed: bool = True) -> dict[str, Any]:
@@ -72,13 +87,11 @@ def examine(speed: bool = True) -> dict[str, Any]:
         "cpu": _cpu(),
         "memory": _memory(),
         "gpus": _gpus(),
-        "environment": {name: os.environ[name] for name in _environment_names() if name in os.environ},
+        "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
     }
-    state = _core.make_game("connect_four")
-    model = probe_model(state.obs_shape, state.num_actions)
-    report["providers"] = {device: _try(model, device) for device in _DEVICES}
+    report["providers"] = {device: _try(device) for device in _DEVICES}
     report["torch_gpu"] = "torch does not load" if "torch" in report["broken"] else _torch_gpu(packages["torch"])
-    report["speed"] = _speed(model, report["providers"]["cpu"] is None) if speed else None
+    report["speed"] = _speed(report["providers"]["cpu"] is None) if speed else None
     return report
 
 
@@ -159,11 +172,11 @@ def _torch_gpu(version: str | None) -> str | None:
     return None if torch.cuda.is_available() else "torch finds no GPU"
 
 
-def _try(model: bytes, device: str) -> str | None:
+def _try(device: str) -> str | None:
     """Why a provider cannot be used, or None: a session of a small model is opened and run."""
     with tempfile.TemporaryDirectory(prefix="azpy-doctor-") as folder:
         try:
-            OnnxEvaluator(model, device, buckets=(8, _BATCH), cache_dir=folder)
+            OnnxEvaluator(_MODEL, device, buckets=(8, _BATCH), cache_dir=folder)
         except AzpyError as error:
             return str(error)
         except Exception as error:  # what a broken installation raises has no type in common
@@ -175,71 +188,25 @@ def _try(model: bytes, device: str) -> str | None:
 
 
 def _cpu() -> dict[str, Any]:
-    text = _read(Path("/proc/cpuinfo"))
-    model = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     known = cpu_flags()
-    cores = os.cpu_count() or 1
-    allowed = usable_cores()
-    quota = _cgroup_cores(Path("/sys/fs/cgroup"), _read(Path("/proc/self/cgroup")))
     return {
-        "name": model[1] if model else platform.processor() or "unknown",
+        "name": cpu_name(),
         "features": [name for name, flag in _FEATURES.items() if flag in known],
-        "cores": cores,
-        "affinity": allowed,
-        "quota": quota,
-        "usable": max(1, min(allowed, int(quota) if quota else allowed)),
+        "cores": os.cpu_count() or 1,
+        "affinity": allowed_cores(),
+        "quota": cpu_quota(),
+        "usable": usable_cores(),
     }
 
 
 def _memory() -> dict[str, int | None]:
     """Bytes: of the machine, free for new programs, and the limit that this process runs under."""
-    found = dict(re.findall(r"^(MemTotal|MemAvailable):\s+(\d+) kB", _read(Path("/proc/meminfo")), re.MULTILINE))
+    found = dict(re.findall(r"^(MemTotal|MemAvailable):\s+(\d+) kB", read(Path("/proc/meminfo")), re.MULTILINE))
     return {
         "total": int(found["MemTotal"]) * 1024 if "MemTotal" in found else None,
         "available": int(found["MemAvailable"]) * 1024 if "MemAvailable" in found else None,
-        "limit": _cgroup_memory(Path("/sys/fs/cgroup"), _read(Path("/proc/self/cgroup"))),
+        "limit": memory_limit(),
     }
-
-
-def _cgroup_folders(root: Path, membership: str) -> Iterator[Path]:
-    """The control group of this process and those around it, in version 2 and version 1."""
-    for line in membership.splitlines():
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        for base in [root, *(root / name for name in controllers.split(",") if name)]:
-            folder = base / path.lstrip("/")
-            yield folder
-            yield from (parent for parent in folder.parents if parent == base or base in parent.parents)
-    yield root
-
-
-def _cgroup_cores(root: Path, membership: str) -> float | None:
-    """Cores' worth of time that control groups allow, or None where there is no limit."""
-    limits = []
-    for folder in _cgroup_folders(root, membership):
-        quota, period = [*_read(folder / "cpu.max").split(), "max", "max"][:2]
-        if quota == "max":
-            quota = _read(folder / "cpu.cfs_quota_us").strip() or "-1"
-            period = _read(folder / "cpu.cfs_period_us").strip() or "1"
-        if quota.isdigit() and period.isdigit() and int(quota) and int(period):
-            limits.append(int(quota) / int(period))
-    return min(limits, default=None)
-
-
-def _cgroup_memory(root: Path, membership: str) -> int | None:
-    limits = []
-    for folder in _cgroup_folders(root, membership):
-        for name in ("memory.max", "memory.limit_in_bytes"):
-            text = _read(folder / name).strip()
-            if text.isdigit() and int(text) < 2**60:  # version 1 writes "no limit" as a huge number
-                limits.append(int(text))
-    return min(limits, default=None)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _gpus() -> list[dict[str, str]]:
@@ -247,46 +214,31 @@ def _gpus() -> list[dict[str, str]]:
     command = shutil.which("nvidia-smi")
     if command is None:
         return []
-    fields = ("name", "memory.total", "driver_version", "compute_cap")
+    query = {"name": "name", "memory": "memory.total", "driver": "driver_version", "compute_capability": "compute_cap"}
+    arguments = [command, f"--query-gpu={','.join(query.values())}", "--format=csv,noheader"]
     try:
-        done = subprocess.run(  # noqa: S603
-            [command, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=True,
-        )
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=20, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return []
-    keys = ("name", "memory", "driver", "compute_capability")
-    return [dict(zip(keys, map(str.strip, line.split(",")), strict=False)) for line in done.stdout.splitlines() if line]
-
-
-def _environment_names() -> list[str]:
-    names = ["CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"]
-    return [*names, "PATH" if sys.platform == "win32" else "LD_LIBRARY_PATH"]
+    rows = (line.split(",") for line in done.stdout.splitlines() if line)
+    return [dict(zip(query, map(str.strip, row), strict=False)) for row in rows]
 
 
 # Speed
 
 
-def _speed(model: bytes, has_runtime: bool) -> dict[str, float]:
+def _speed(has_runtime: bool) -> dict[str, float]:
     """Rates of one thread: simulations of the search alone, and evaluations of a small network."""
     state = _core.make_game("connect_four")
 
     def simulate() -> int:
-        search = _core.Search(_core.UniformEvaluator(), simulations=2000)
-        return int(search.run(state).visits.sum())
+        return int(_core.Search(_core.UniformEvaluator(), simulations=2000).run(state).visits.sum())
 
     found = {"simulations_per_second": _rate(simulate)}
     if has_runtime:
-        evaluator = OnnxEvaluator(model)
+        evaluator = OnnxEvaluator(_MODEL)
         rows = np.random.default_rng(0).random((_BATCH, *state.obs_shape), np.float32)
-
-        def evaluate() -> int:
-            return len(evaluator.evaluate_batch(rows)[1])
-
-        found["evaluations_per_second"] = _rate(evaluate)
+        found["evaluations_per_second"] = _rate(lambda: len(evaluator.evaluate_batch(rows)[1]))
     return found
 
 

@@ -57,7 +57,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "cuda": ("onnxruntime-gpu[cuda,cudnn]", "onnx"),
     "tensorrt": ("onnxruntime-gpu[cuda,cudnn]", "onnx", "tensorrt-cu13<11"),
     "openspiel": ("open_spiel",),
-    "train": ("torch", "safetensors", "onnx", "onnxscript", "matplotlib"),
+    "train": ("torch", "safetensors", "onnx", "matplotlib"),
     "tensorboard": ("tensorboard",),
 }
 

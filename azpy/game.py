@@ -17,10 +17,12 @@ __all__ = ["Game"]
 class Game(ABC):
     """One position of a game for two players: zero sum, perfect information, turns in any order, dice allowed.
 
-    The object is the position: `play` changes it in place and `clone` copies it. Set the first three attributes on
-    the class, or on the instance where they depend on a board size; they stay fixed during a game. An exception
-    raised in any method reaches the caller of the search as itself; a broken promise (no legal action at a player's
-    turn, a game longer than `max_plies`) is an `azpy.GameError`.
+    The object is the position: `play` changes it in place and `clone` copies it. `azpy.State(game)` makes a position
+    like those of the games in Rust of it; searches, self-play and buffers take either. Set the first three attributes
+    on the class, or on the instance where they depend on a board size; they stay fixed during a game. An exception
+    raised in any method reaches the caller as itself. A broken promise (no legal action at a player's turn, a game
+    longer than `max_plies`) is an `azpy.GameError`. A game may also have a method `to_svg`, which gives the position
+    as an SVG document.
 
     Attributes:
         num_actions: size of the policy A; actions are 0 to A - 1.

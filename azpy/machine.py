@@ -4,18 +4,77 @@ import importlib
 import os
 import platform
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from azpy import _core
 
-__all__ = ["MOST_PIPELINES", "MOST_THREADS", "cpu_flags", "made_with", "usable_cores"]
+__all__ = [
+    "MOST_PIPELINES",
+    "MOST_THREADS",
+    "allowed_cores",
+    "cpu_flags",
+    "cpu_name",
+    "cpu_quota",
+    "made_with",
+    "memory_limit",
+    "read",
+    "usable_cores",
+]
 
 MOST_THREADS, MOST_PIPELINES = _core.MOST_THREADS, _core.MOST_PIPELINES  # that the core starts
 
 
+_CGROUPS, _MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+
+
 def usable_cores() -> int:
+    """Cores that this process can keep busy: it may run on them, and its control groups allow as much time."""
+    quota = cpu_quota()
+    return allowed_cores() if quota is None else max(1, min(allowed_cores(), int(quota)))
+
+
+def allowed_cores() -> int:
     """Cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cpu_quota() -> float | None:
+    """Cores' worth of time that control groups allow, as in a container; None if there is no limit."""
+    limits = []
+    for folder in _cgroups():
+        quota, period = [*read(folder / "cpu.max").split(), "max", "max"][:2]
+        if quota == "max":  # version 1
+            quota, period = (read(folder / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period"))
+        if quota.isdigit() and period.isdigit() and int(quota) and int(period):
+            limits.append(int(quota) / int(period))
+    return min(limits, default=None)
+
+
+def memory_limit() -> int | None:
+    """Bytes of memory that control groups allow; None if there is no limit."""
+    found = [read(folder / name).strip() for folder in _cgroups() for name in ("memory.max", "memory.limit_in_bytes")]
+    # Version 1 writes "no limit" as a huge number.
+    return min((int(text) for text in found if text.isdigit() and int(text) < 2**60), default=None)
+
+
+def _cgroups() -> Iterator[Path]:
+    """Folders of this process's control groups and those around them, in version 2 and version 1."""
+    for line in read(_MEMBERSHIP).splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        for base in [_CGROUPS, *(_CGROUPS / name for name in controllers.split(",") if name)]:
+            folder = base / path.lstrip("/")
+            yield folder
+            yield from (parent for parent in folder.parents if parent == base or base in parent.parents)
+    yield _CGROUPS
+
+
+def read(path: Path) -> str:
+    """A text file of the system, or "" if it cannot be read."""
+    try:
+        return path.read_text("utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def made_with(*packages: str) -> dict[str, str | int]:
@@ -26,9 +85,15 @@ def made_with(*packages: str) -> dict[str, str | int]:
 
 def cpu_flags() -> set[str]:
     """Instruction sets of the CPU by Linux's names (`avx2`, `asimd`); none where they cannot be read."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return set()
-    flags = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.MULTILINE)
-    return set(flags[1].split()) if flags else set()
+    return set(_cpuinfo("(?:flags|Features)").split())
+
+
+def cpu_name() -> str:
+    """The CPU's name; "unknown" if nothing tells it."""
+    return _cpuinfo("model name") or platform.processor() or platform.machine() or "unknown"
+
+
+def _cpuinfo(key: str) -> str:
+    """Linux's first value for a key; empty if it cannot be read."""
+    found = re.search(rf"^{key}\s*:\s*(.+)$", read(Path("/proc/cpuinfo")), re.MULTILINE)
+    return found[1] if found else ""

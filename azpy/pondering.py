@@ -41,8 +41,8 @@ class pondering:  # noqa: N801  (read as a verb: `with azpy.pondering(search):`)
     def _think(self) -> None:
         try:
             while not self._over.is_set():
-                if self._search._think(_SLICE_SECONDS) in {"proven", "decided", "game over"}:
-                    return  # nothing is left to find out
+                if self._search._think(_SLICE_SECONDS) in {"proven", "decided", "game over", "visits"}:
+                    return  # nothing is left to find out, or the tree can count no more
         except BaseException as error:
             self._error = error
 

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.games.names import make_position
 from azpy.matches.arena import SearchPlayer, play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.ratings import PAIR_SCORES, elo, pair_interval, pair_score
-from azpy.positions import make_position
 from azpy.settings.run import Settings, match_search
 
 LOT = 20  # pairs between two lines of the file

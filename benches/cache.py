@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import azpy
-from azpy.probe_model import probe_model
+from azpy.learning.network import Network, to_onnx
 
 LEGAL = {"connect_four": 7, "chess(encoding=az18)": 30, "go(size=7)": 35}  # actions of a position, about
 GAMES = {"connect_four": 250, "chess(encoding=az18)": 16, "go(size=7)": 40}
@@ -98,7 +98,7 @@ def found(trace: Trace, places: int, rule: tuple[int, Rule], swap_at: int | None
 
 def measure(game: str, games: int) -> None:
     state = azpy.make_game(game)
-    evaluator = azpy.OnnxEvaluator(probe_model(state.obs_shape, state.num_actions, layers=2, channels=8))
+    evaluator = azpy.OnnxEvaluator(to_onnx(Network.of(state, "1x8")))
     print(f"{game}, {games} games")
     for places in SIZES:
         seconds, stats = play(game, evaluator, places, games)

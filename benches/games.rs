@@ -8,6 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use azpy_core::game::{Action, Game, Turn};
+use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
     Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe, WallGame,
@@ -28,7 +29,7 @@ impl Random {
 }
 
 /// Plays random games to their ends and returns the plies they took.
-fn play_out<G: Game>(start: &G, games: usize, random: &mut Random) -> u64 {
+fn play_out<G: Notation>(start: &G, games: usize, random: &mut Random) -> u64 {
     let mut actions: Vec<Action> = Vec::new();
     let mut outcomes = Vec::new();
     let mut plies = 0;
@@ -54,7 +55,7 @@ fn play_out<G: Game>(start: &G, games: usize, random: &mut Random) -> u64 {
     plies
 }
 
-fn bench_game<G: Game>(c: &mut Criterion, name: &str, start: &G) {
+fn bench_game<G: Notation>(c: &mut Criterion, name: &str, start: &G) {
     const GAMES: usize = 1000;
     const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
     let plies = play_out(start, GAMES, &mut Random(SEED));
@@ -70,7 +71,7 @@ fn bench_game<G: Game>(c: &mut Criterion, name: &str, start: &G) {
 }
 
 /// The single calls of a simulation, at a position in mid-game; `action` is legal there.
-fn bench_calls_of<G: Game>(c: &mut Criterion, name: &str, middle: &G, action: Action) {
+fn bench_calls_of<G: Notation>(c: &mut Criterion, name: &str, middle: &G, action: Action) {
     let mut group = c.benchmark_group(format!("{name}_calls"));
     let mut actions = Vec::new();
     let mut row = vec![0.0; middle.obs_shape().iter().product()];
@@ -110,7 +111,7 @@ fn chess_az18() -> Chess {
 }
 
 /// Lines of play through the contract of games: every position is asked whose turn it is.
-fn perft<G: Game>(state: &G, depth: usize, buffers: &mut [Vec<Action>]) -> u64 {
+fn perft<G: Notation>(state: &G, depth: usize, buffers: &mut [Vec<Action>]) -> u64 {
     let (actions, deeper) = buffers.split_first_mut().expect("a buffer a depth");
     if state.turn() == Turn::Terminal {
         return 0;

@@ -2,7 +2,7 @@
 
     python benches/gpu.py [--device auto] [--rows 512] [--seconds 0.4] [--repeats 3] [--minutes 8] [--json FILE]
 
-A line for each evaluator, precision, and with or without CUDA graphs:
+A line for each evaluator and precision:
 
 - ceiling: rows a second of the model alone, batch after batch from memory of the device (on a CPU: of one core), and
   its share of what the device reaches in a large matrix product of the same precision, measured here too
@@ -35,28 +35,27 @@ from numpy.typing import NDArray
 from torch.utils.flop_counter import FlopCounterMode
 
 from azpy import SelfPlay
+from azpy._core import State
 from azpy.devices import BUCKETS
 from azpy.errors import AzpyError
 from azpy.evaluators.drift import drift
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import first_line
 from azpy.evaluators.torch import TorchEvaluator
-from azpy.learning.network import Network, to_onnx
-from azpy.matches.openings import roll
+from azpy.games.lines import roll
+from azpy.games.names import make_position
+from azpy.learning.export import to_onnx
+from azpy.learning.network import Network
 from azpy.playing import benchmarks
 from azpy.playing.benchmarks import Figure
-from azpy.positions import Position, is_terminal, make_position, observation_of
 
 GOALS = {"evaluations_per_second": 280_000, "busy": 0.97}  # in self-play, of 20x128 in the Wall Game
 LEAVES, SIMULATIONS, PARITY_ROWS = 8, 200, 256
 PRECISIONS = ("fp16", "bf16", "tf32", "fp32")
-# Game, network, precisions, with and without graphs.
+# Game, network, precisions.
 SETS = {
-    "gpu": [
-        ("wall_game(width=8,height=8)", "20x128", PRECISIONS, (True, False)),
-        ("chess", "20x256", ("fp16", "bf16"), (True,)),
-    ],
-    "cpu": [("wall_game(width=8,height=8)", "2x32", PRECISIONS, (False,)), ("chess", "1x32", ("fp32",), (False,))],
+    "gpu": [("wall_game(width=8,height=8)", "20x128", PRECISIONS), ("chess", "20x256", ("fp16",))],
+    "cpu": [("wall_game(width=8,height=8)", "2x32", PRECISIONS), ("chess", "1x32", ("fp32",))],
 }
 # A turn of self-play; how busy the GPU is, is looked at in its second half: nvidia-smi looks back up to 1 s.
 LONGER = 2.5
@@ -72,12 +71,10 @@ class Case:
     network: str
     evaluator: str  # onnx or torch
     precision: str
-    graphs: bool
 
     @property
     def name(self) -> str:
-        graphs = " graphs" if self.graphs else ""
-        return f"{self.game} {self.network} {self.evaluator} {self.precision}{graphs}"
+        return f"{self.game} {self.network} {self.evaluator} {self.precision}"
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ class Subject:
 
     game: str
     spec: str
-    start: Position = field(init=False)
+    start: State = field(init=False)
     network: Network = field(init=False)
     model: bytes = field(init=False)
     flops: float = field(init=False)  # of a row
@@ -138,19 +135,19 @@ def opinionated(network: Network) -> Network:
     return network
 
 
-def positions(start: Position, count: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+def positions(start: State, count: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Observations [N, C, H, W] and legal [N, A] of random games."""
     rng = np.random.default_rng(0)
     observations, legal = list[Any](), np.zeros((count, start.num_actions), np.bool_)
     state = start.clone()
     while len(observations) < count:
         roll(state, rng)
-        if is_terminal(state) or rng.random() < 0.02:
+        if state.is_terminal or rng.random() < 0.02:
             state = start.clone()
             continue
         actions = state.legal_actions()
         legal[len(observations), actions] = True
-        observations.append(observation_of(state))
+        observations.append(state.observation())
         state.play(int(rng.choice(actions)))
     return np.stack(observations), legal
 
@@ -175,14 +172,9 @@ def opened(case: Case, subject: Subject, scale: Scale) -> Any:
     on_gpu = scale.device != "cpu"
     buckets = (*(bucket for bucket in BUCKETS if bucket < scale.rows), scale.rows)
     if case.evaluator == "onnx":
-        options: dict[str, Any] = {"precision": case.precision, "cuda_graph": case.graphs} if on_gpu else {}
-        if not on_gpu and case.precision != "fp32":
-            options = {"precision": case.precision}
-        return OnnxEvaluator(subject.model, scale.device, game=subject.start, buckets=buckets, **options)
+        return OnnxEvaluator(subject.model, scale.device, game=subject.start, buckets=buckets, precision=case.precision)
     precision = "fp32" if case.precision == "tf32" and on_gpu else case.precision
-    return TorchEvaluator(
-        subject.network, scale.device, precision=precision, buckets=buckets, cuda_graph=case.graphs and on_gpu
-    )
+    return TorchEvaluator(subject.network, scale.device, precision=precision)
 
 
 def model_alone(evaluator: Any, subject: Subject, rows: int) -> Callable[[], int]:
@@ -191,17 +183,20 @@ def model_alone(evaluator: Any, subject: Subject, rows: int) -> Callable[[], int
     Raises:
         AttributeError, KeyError: the evaluator looks otherwise inside.
     """
+    if isinstance(evaluator, TorchEvaluator):
+        tensor = torch.from_numpy(rows_of(rows, subject)).to(evaluator.device, evaluator._dtype)
+
+        def run_torch() -> int:
+            with torch.inference_mode():
+                for _ in range(CHAINED):
+                    evaluator._module(tensor)
+            if tensor.is_cuda:
+                torch.cuda.synchronize()
+            return CHAINED * rows
+
+        return run_torch
     runner = evaluator._runner
     if evaluator.device == "cpu":
-        if isinstance(evaluator, TorchEvaluator):
-            tensor = torch.from_numpy(rows_of(rows, subject))
-
-            def run_torch() -> int:
-                with torch.inference_mode():
-                    runner._compute(tensor)
-                return rows
-
-            return run_torch
         binding, session = runner._session.io_binding(), runner._session
         binding.bind_cpu_input(evaluator.signature.input, rows_of(rows, subject))
         for name in (evaluator.signature.policy, evaluator.signature.value):
@@ -212,22 +207,12 @@ def model_alone(evaluator: Any, subject: Subject, rows: int) -> Callable[[], int
             return rows
 
         return run_session
-    lane = runner._lanes[rows]
-    if isinstance(evaluator, TorchEvaluator):
-
-        def run_lane() -> int:
-            with runner._lock, torch.inference_mode(), runner._use_stream():
-                for _ in range(CHAINED):
-                    lane.run()
-                torch.cuda.current_stream().synchronize()
-            return CHAINED * rows
-
-        return run_lane
+    bound = runner._lanes[rows][0]
 
     def run_binding() -> int:  # waits for the device by itself
         with runner._lock:
             for _ in range(CHAINED):
-                lane._session.run_with_iobinding(lane._binding, lane._options)
+                runner._session.run_with_iobinding(bound)
         return CHAINED * rows
 
     return run_binding
@@ -242,7 +227,7 @@ def evaluator_alone(evaluator: Any, subject: Subject, rows: int) -> Callable[[],
     observations = rows_of(rows, subject)
     lent = evaluator.input_buffer(rows) if hasattr(evaluator, "input_buffer") else None
     if lent is not None:  # filled by Rust in self-play, on other cores
-        lent[:] = evaluator._form.packed(observations) if lent.dtype == np.uint8 else observations
+        lent[:] = evaluator._compact.packed(observations) if lent.dtype == np.uint8 else observations
 
     def run() -> int:
         evaluator.evaluate_batch(observations if lent is None else evaluator.input_buffer(rows))
@@ -430,15 +415,13 @@ def line(case: Case, found: dict[str, Any]) -> str:
 
 
 def cases_of(kind: str) -> list[Case]:
-    """What is measured, the most telling first."""
-    cases = [
-        Case(game, network, evaluator, precision, graphs)
-        for game, network, precisions, with_graphs in SETS[kind]
+    """What is measured."""
+    return [
+        Case(game, network, evaluator, precision)
+        for game, network, precisions in SETS[kind]
         for precision in precisions
-        for graphs in with_graphs
         for evaluator in ("onnx", "torch")
     ]
-    return sorted(cases, key=lambda case: not case.graphs)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -480,7 +463,7 @@ def main(arguments: list[str] | None = None) -> None:
     report["lines"], report["left_out"] = [], []
     for subject in subjects.values():
         with tensor_float(False):
-            exact = TorchEvaluator(subject.network, device, cuda_graph=False)
+            exact = TorchEvaluator(subject.network, device)
             subject.truth = Said(exact, subject.observations)
     busy, longest = Busy(device), 0.0
     try:

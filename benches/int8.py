@@ -25,11 +25,11 @@ from azpy.evaluators.int8 import has_int8, to_int8
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import Evaluator
 from azpy.evaluators.torch import TorchEvaluator
+from azpy.games.names import make_position
 from azpy.machine import usable_cores
 from azpy.matches.arena import MatchResult, Pair, SearchPlayer, play_pairs
 from azpy.matches.openings import Book
 from azpy.playing import benchmarks
-from azpy.positions import make_position
 from azpy.runs.reader import StoredRun
 from azpy.settings.run import Settings, match_search
 

@@ -30,12 +30,14 @@ from pathlib import Path
 from typing import Any
 
 from azpy import ReplayBuffer, SelfPlay
-from azpy.evaluators.int8 import has_int8, twin_of
+from azpy._core import State
+from azpy.evaluators.int8 import has_int8, int8_of
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.learning.network import Network, to_onnx
+from azpy.games.names import make_position
+from azpy.learning.export import to_onnx
+from azpy.learning.network import Network
 from azpy.machine import usable_cores
 from azpy.playing.benchmarks import Play, machine, measure_alone
-from azpy.positions import Position, make_position
 from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
 
@@ -102,7 +104,7 @@ class Peers:
             process.wait()
 
 
-def models(given: argparse.Namespace) -> tuple[Position, str, dict[str, bytes]]:
+def models(given: argparse.Namespace) -> tuple[State, str, dict[str, bytes]]:
     """Where games start, the network's size, and the model in each precision."""
     if given.run is not None:
         run = StoredRun(given.run)
@@ -118,11 +120,11 @@ def models(given: argparse.Namespace) -> tuple[Position, str, dict[str, bytes]]:
         with SelfPlay(start, evaluator, slots=32, simulations=16, games=64) as play:
             for record in play:
                 buffer.add(record)
-        found["int8"], _ = twin_of(fp32, buffer, seed=0)
+        found["int8"], _ = int8_of(fp32, buffer, seed=0)
     return start, network, found
 
 
-def turns(given: argparse.Namespace, start: Position, network: str, found: Mapping[str, bytes]) -> Iterator[Any]:
+def turns(given: argparse.Namespace, start: State, network: str, found: Mapping[str, bytes]) -> Iterator[Any]:
     """For each turn: what was done by name of what was measured."""
     cores = usable_cores()
     evaluators = {name: OnnxEvaluator(model, game=start) for name, model in found.items()}

@@ -19,7 +19,7 @@ from concurrent.futures import Future
 import numpy as np
 
 import azpy
-from azpy.probe_model import probe_model
+from azpy.learning.network import Network, to_onnx
 
 SIZES = (50, 100, 200, 400)
 ALLOWED = 0.1  # seconds, of hurried clients
@@ -105,8 +105,7 @@ def main() -> None:
     parser.add_argument("--hurried", type=int, default=16)
     parser.add_argument("--eval-batch", type=int, default=8)
     given = parser.parse_args()
-    shape, actions = azpy.make_game("connect_four").obs_shape, 7
-    evaluator = azpy.OnnxEvaluator(probe_model(shape, actions, layers=4, channels=32))
+    evaluator = azpy.OnnxEvaluator(to_onnx(Network.of(azpy.make_game("connect_four"), "2x32")))
     rates = [alone(evaluator, 256)]
     with azpy.BatchedSearch(
         evaluator, max_batch=256, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0

@@ -1,11 +1,15 @@
 """What all tests rely on."""
 
+import os
 import signal
 from collections.abc import Iterator
 
 import pytest
 
 from starts import Starts
+
+# Threads of OpenMP that wait for work sleep. By default they spin, and take the cores from other tests.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # A shell that starts this in the background has Ctrl-C ignored, here and in every program that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

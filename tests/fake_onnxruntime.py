@@ -3,18 +3,15 @@
 It answers row by row with sums of the row, in numpy, so that padding and chunks can be checked to the bit.
 """
 
-import ctypes
 import sys
 import time
 import types
-import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 
-from azpy.errors import DeviceError
 from azpy.evaluators.gpu import OnGpu
 from azpy.evaluators.sessions import open_on_cpu
 
@@ -34,11 +31,9 @@ class Machine:
     open_error: str = ""  # raised by every session on a GPU
     installed: tuple[str, ...] = ("onnxruntime-gpu",)
     batches: list[int] = field(default_factory=list)  # rows of each batch on a GPU
-    graphs: list[str] = field(default_factory=list)
     sessions: list["Session"] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     memory: list[tuple[tuple[int, ...], str, int]] = field(default_factory=list)
-    driver: Any = field(default_factory=lambda: Driver())
 
     @property
     def gpu_sessions(self) -> list["Session"]:
@@ -60,14 +55,6 @@ class SessionOptions:
         self.config[key] = value
 
 
-class RunOptions:
-    def __init__(self) -> None:
-        self.config: dict[str, str] = {}
-
-    def add_run_config_entry(self, key: str, value: str) -> None:
-        self.config[key] = value
-
-
 class OrtValue:
     def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
         self.array = np.zeros(shape, dtype)
@@ -80,40 +67,6 @@ class OrtValue:
 
     def numpy(self) -> Any:
         return self.array.copy()
-
-    def data_ptr(self) -> int:
-        return int(self.array.ctypes.data)
-
-
-class Driver:
-    """Of CUDA: memory that it locks is that which it copies."""
-
-    def __init__(self) -> None:
-        self.locked: list[weakref.ref[Any]] = []
-        self.copied: list[int] = []  # rows
-        self.locks = True
-
-    def array(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        if not self.locks:
-            raise DeviceError("the CUDA driver refuses cuMemHostRegister_v2 (CUDA error 2)")
-        memory = np.full(shape, 7, dtype)
-        self.locked.append(weakref.ref(memory))
-        return memory
-
-    def upload(self, address: int, array: Any) -> None:
-        self._copy(address, array.ctypes.data, array)
-
-    def download(self, array: Any, address: int) -> None:
-        self._copy(array.ctypes.data, address, array)
-
-    def _copy(self, to: int, source: int, array: Any) -> None:
-        assert array.flags.c_contiguous
-        root = array
-        while root.base is not None:
-            root = root.base
-        assert any(memory() is root for memory in self.locked)
-        self.copied.append(len(array))
-        ctypes.memmove(to, source, array.nbytes)
 
 
 class Binding:
@@ -170,12 +123,10 @@ class Session:
         assert names == ["logits", "values"]
         return list(answer(feed["observations"]))
 
-    def run_with_iobinding(self, binding: Binding, options: RunOptions | None = None) -> None:
+    def run_with_iobinding(self, binding: Binding) -> None:
         observations = binding.bound["observations"].array
         time.sleep(1e-5)  # other threads run meanwhile, as they do beside a GPU
         self.machine.batches.append(len(observations))
-        if options is not None:
-            self.machine.graphs.append(options.config["gpu_graph_id"])
         binding.bound["logits"].array[:], binding.bound["values"].array[:] = answer(observations)
 
 
@@ -198,7 +149,7 @@ def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Machine:
     machine = Machine(**changes)
     module: Any = types.ModuleType("onnxruntime")
     module.__version__, module.__file__ = "1.31.1", "/nowhere/onnxruntime/__init__.py"
-    module.SessionOptions, module.RunOptions = SessionOptions, RunOptions
+    module.SessionOptions = SessionOptions
     module.get_available_providers = lambda: list(machine.available)
     kind = TellingSession if machine.tells_nodes else Session
 
@@ -219,7 +170,6 @@ def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Machine:
     monkeypatch.setitem(sys.modules, "onnxruntime", module)
     monkeypatch.setattr("azpy.devices.installed_runtimes", lambda: dict.fromkeys(machine.installed, "1.31.1"))
     monkeypatch.setattr("azpy.evaluators.sessions.driver_problem", lambda index=0: None)
-    monkeypatch.setattr("azpy.evaluators.gpu._driver_of", lambda index: machine.driver)
     return machine
 
 
@@ -239,8 +189,6 @@ def gpu_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, list[An
         assert memory[0] == "cuda"
         return OnGpu(ort, open_it, ("cpu", 0), *rest)
 
-    driver = Driver()
     monkeypatch.setattr("azpy.evaluators.onnx.open_on_gpu", open_session)
     monkeypatch.setattr("azpy.evaluators.onnx.OnGpu", on_cpu)
-    monkeypatch.setattr("azpy.evaluators.gpu._driver_of", lambda index: driver)
     return opened

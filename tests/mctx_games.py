@@ -1,7 +1,8 @@
 """azpy's games as models for DeepMind's mctx, in double precision."""
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,22 @@ from oracles import Answers, Position, after, turn_of
 SCALE = 1e7
 
 
+@contextlib.contextmanager
+def double_precision() -> Iterator[None]:
+    """JAX with its 64-bit types; for one block, because other tests in this process use JAX without them.
+
+    For all threads, unlike `jax.enable_x64`: JAX calls `pure_callback` in a thread of its own.
+    """
+    import jax
+
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", False)
+
+
 def model(positions: list[Position], answers: Answers) -> tuple[Any, Callable[..., Any], Any]:
     """What mctx needs to search from `positions` [B]: root, recurrent function and illegal actions [B, A].
 
@@ -23,8 +40,6 @@ def model(positions: list[Position], answers: Answers) -> tuple[Any, Callable[..
     import jax
     import mctx
 
-    jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_enable_x64", True)
     jnp = jax.numpy
     rows, num_actions = len(positions), positions[0].num_actions
     known = list(positions)  # positions by number: what mctx carries along
@@ -76,6 +91,7 @@ def model(positions: list[Position], answers: Answers) -> tuple[Any, Callable[..
     return root, recurrent, jnp.asarray(logits < -1e20)
 
 
+@double_precision()
 def muzero_visits(positions: list[Position], answers: Answers, simulations: int) -> NDArray[np.int64]:
     """[B, A] visits of mctx's muzero_policy with c_puct 1.5 and an unvisited Q of 0."""
     import jax
@@ -105,6 +121,7 @@ def muzero_visits(positions: list[Position], answers: Answers, simulations: int)
     return np.asarray(output.search_tree.summary().visit_counts).astype(np.int64)
 
 
+@double_precision()
 def gumbel_search(
     positions: list[Position], answers: Answers, simulations: int, considered: int, draws: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import azpy
+from azpy._core import OPTIONS
 from azpy.matches.arena import MatchResult, play_match
 
 Position = Any  # azpy.State | azpy.Game
@@ -395,3 +396,12 @@ def whole_match(*arguments: Any, **options: Any) -> MatchResult:
     result = play_match(*arguments, **options)
     assert result is not None
     return result
+
+
+def another(name: str) -> int | float | bool:
+    """A value of an option of the core that is not its default."""
+    row = OPTIONS[name]
+    if row["kind"] is bool:
+        return not row["in_self_play"]
+    kind: type[int] | type[float] = row["kind"]
+    return kind((row["low"] + min(row["high"], 58)) / 2)

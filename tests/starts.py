@@ -114,16 +114,11 @@ def _serve() -> None:
     """Forks for every request."""
     import torch
 
-    from azpy.learning.network import Network, to_onnx
-    from azpy.positions import make_position
     from azpy.reports import report
 
     importlib.import_module("azpy.training.trainer")
     vars(report)["_charts"] = lambda rows, positions: []  # the page is written; drawing takes a second
     torch.set_num_threads(1)
-    for spec in GAMES:  # the first export takes seconds
-        game = make_position(spec)
-        to_onnx(Network(game.obs_shape, game.num_actions, TINY[1]))
     tasks = Path("/proc/self/task")
     assert not tasks.exists() or len(list(tasks.iterdir())) == 1
     print(json.dumps("ready"), flush=True)

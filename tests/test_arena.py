@@ -9,11 +9,11 @@ import pytest
 
 import azpy
 from azpy.errors import SettingsError
+from azpy.games.names import make_position
 from azpy.matches.arena import MatchResult, RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.ratings import elo
-from azpy.positions import make_position
-from oracles import whole_match
+from oracles import Countdown, whole_match
 
 
 def tictactoe() -> azpy.State:
@@ -144,11 +144,8 @@ def test_openings_of_a_short_game_are_shorter(plies: int) -> None:
 
 
 def test_a_game_that_is_over_before_it_begins_has_no_match() -> None:
-    class Over:
-        turn = azpy.TERMINAL
-
     with pytest.raises(SettingsError, match="over before it begins"):
-        whole_match(Over, RandomPlayer(), RandomPlayer(), games=2)
+        whole_match(lambda: Countdown(0), RandomPlayer(), RandomPlayer(), games=2)
 
 
 def test_a_match_that_cannot_be_paired_is_refused() -> None:

@@ -153,8 +153,26 @@ def test_a_future_can_be_awaited_and_its_task_cancelled() -> None:
         assert asyncio.run(ask(session)) == 500
 
 
-@pytest.mark.parametrize("error", [Boom("on purpose"), SystemExit(3), KeyboardInterrupt()])
-def test_an_evaluators_exception_is_that_of_every_request_and_the_session_goes_on(error: BaseException) -> None:
+class Told(Exception):  # noqa: N818
+    """Takes other arguments than it hands on."""
+
+    def __init__(self, number: int, *, why: str) -> None:
+        super().__init__(f"{number}: {why}")
+        self.why = why
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Boom("on purpose"),
+        SystemExit(3),
+        KeyboardInterrupt(),
+        Told(3, why="on purpose"),
+        OSError(2, "gone", "file"),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"),
+    ],
+)
+def test_an_evaluators_exception_ends_every_request_with_a_copy_and_the_session_goes_on(error: BaseException) -> None:
     class Fails(Held):
         fail = True
 
@@ -169,8 +187,15 @@ def test_an_evaluators_exception_is_that_of_every_request_and_the_session_goes_o
         futures = [session.submit(state) for state in positions(20)]
         began = time.monotonic()
         evaluator.leave.set()
-        assert all(future.exception(PATIENCE) is error for future in futures)
+        found = [future.exception(PATIENCE) for future in futures]
         assert time.monotonic() - began < 10
+        # Raising an exception adds to its traceback, so no two futures share one.
+        assert len({id(each) for each in found}) == 20
+        for each in found:
+            assert (type(each), str(each), vars(each)) == (type(error), str(error), vars(error))
+            assert each is not None
+            assert each.args == error.args
+            assert each.__traceback__ is not None
         evaluator.fail = False
         assert session.submit(STATE).result(PATIENCE).visits.sum() == 30
         assert (session.stats["failed"], session.stats["finished"]) == (20, 1)

@@ -1,5 +1,6 @@
 """az-bench as a user meets it: figures that can be true, one clear line for what is wrong."""
 
+import dataclasses
 import importlib.metadata
 import importlib.util
 import json
@@ -17,7 +18,9 @@ import azpy
 from azpy import _core
 from azpy.cli.bench import main
 from azpy.playing import benchmarks
+from azpy.playing.benchmarks import Figure
 from azpy.settings.run import Settings, auto_eval_batch
+from azpy.settings.toml import to_toml
 
 TINY = ["--seconds", "0.01", "--repeats", "2"]
 SMALL_PLAY = ["--slots", "8", "--simulations", "8", "--network", "1x8"]
@@ -84,10 +87,10 @@ def test_a_table_and_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
 
 def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    network = pytest.importorskip("azpy.learning.network")
+    network, export = (pytest.importorskip(f"azpy.learning.{name}") for name in ("network", "export"))
     start = azpy.make_game("tic_tac_toe")
     model = tmp_path / "model.onnx"
-    model.write_bytes(network.to_onnx(network.Network(start.obs_shape, start.num_actions, "1x8")))
+    model.write_bytes(export.to_onnx(network.Network(start.obs_shape, start.num_actions, "1x8")))
     given = ["--game", "tic_tac_toe", "--model", str(model), *SMALL_PLAY, "--json", "-"]
     code, out, err = az_bench(capsys, "evaluator", "selfplay", *given)
     assert (code, err) == (0, "")
@@ -221,7 +224,7 @@ def test_the_gpu_s_table_is_made_on_a_cpu_too(
     gpu = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "gpu", gpu)
     spec.loader.exec_module(gpu)
-    monkeypatch.setitem(gpu.SETS, "cpu", [("tic_tac_toe", "1x8", gpu.PRECISIONS, (False,))])
+    monkeypatch.setitem(gpu.SETS, "cpu", [("tic_tac_toe", "1x8", gpu.PRECISIONS)])
     monkeypatch.setattr(gpu, "PARITY_ROWS", 32)
     tiny = ["--device", "cpu", "--rows", "16", "--seconds", "0.01", "--repeats", "1"]
     file = tmp_path / "found.json"
@@ -313,3 +316,24 @@ def test_random_playouts_tell_of_broken_games() -> None:
         _core.random_playouts(Breaks(), 10)
     with pytest.raises(azpy.GameError, match="did not end"):
         _core.random_playouts(TooLong(), 10)
+
+
+def test_a_runs_file_says_what_self_play_is_measured_with(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Settings] = []
+
+    def note(_start: Any, _evaluator: Any, settings: Settings, **_: Any) -> list[Figure]:
+        asked.append(settings)
+        return [Figure("self-play", "positions/s", (1.0,))]
+
+    monkeypatch.setattr("azpy.cli.bench._evaluators", lambda *_: (None, None))
+    monkeypatch.setattr(benchmarks, "measure_self_play", note)
+    run = Settings("tic_tac_toe", network="1x8", solver=True, gumbel_actions=5, eval_batch=2)
+    (tmp_path / "config.toml").write_text(to_toml(dataclasses.asdict(run), {}, tmp_path))
+    assert main(["selfplay", "--config", str(tmp_path / "config.toml"), "--simulations", "7", "--json", "-"]) == 0
+    assert asked == [Settings(**dataclasses.asdict(run) | {"simulations": 7})]
+    assert json.loads(capsys.readouterr().out)["settings"]["gumbel_actions"] == 5
+    (tmp_path / "own.toml").write_text('game = "evil:Evil"\n')
+    assert main(["selfplay", "--config", str(tmp_path / "own.toml")]) == 2
+    assert "give --game evil:Evil" in capsys.readouterr().err

@@ -13,12 +13,13 @@ import pytest
 import azpy
 import planted_games
 from azpy.checks.check_game import check_game
-from azpy.checks.game_checks import RULES, Broken, facts_of
+from azpy.checks.game_checks import Broken, Mirrors, check_refusals, check_text, facts_of
 from azpy.checks.perspective import Sides, Warned
-from azpy.checks.state_checks import Mirrors, check_refusals, check_text
+from azpy.checks.rules import RULES
 from azpy.cli.check_game import main
 from azpy.errors import SettingsError
-from azpy.positions import make_position, observation_of, turn_of
+from azpy.games.names import make_position
+from oracles import observation_of, turn_of
 
 SMALL = {
     "connect_four": "connect_four(width=3,height=4,k=3)",
@@ -98,6 +99,12 @@ class ForTheLastToPlay:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.state, name)
+
+    def turn(self) -> int:
+        return self.state.turn
+
+    def encode(self) -> Any:
+        return self.state.observation()
 
     def clone(self) -> "ForTheLastToPlay":
         return ForTheLastToPlay(self.state.clone(), self.last)

@@ -82,7 +82,7 @@ def test_without_a_model_the_search_plays_alone(tmp_path: Path) -> None:
 
 
 def test_it_needs_no_torch_and_without_a_model_no_onnx_runtime(tmp_path: Path) -> None:
-    hidden = ("torch", "onnx", "onnxscript", "onnxruntime", "safetensors")
+    hidden = ("torch", "onnx", "onnxruntime", "safetensors")
     script = (
         f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
         "from azpy.cli.train import main; sys.exit(main(sys.argv[1:]))"
@@ -202,7 +202,7 @@ def test_a_model_is_opened_once_for_all_devices_whatever_becomes_of_its_file(
     class Noted(azpy.OnnxEvaluator):
         def __init__(self, data: bytes, device: str, **options: Any) -> None:
             super().__init__(data, "cpu", **options)
-            self._notes = ("CUDA cannot be used: no driver",)
+            self.notes = ("CUDA cannot be used: no driver",)
             opened.append(self.network_id)
             if len(opened) < 9:  # as another program does, again and again
                 model.write_bytes(make_model(weight=1.0 + len(opened)))
@@ -223,6 +223,20 @@ def test_a_timed_collection_seals_what_it_has(tmp_path: Path) -> None:
     events = collect(tmp_path / "run", iterations=None, minutes=0.005, games_per_iteration=10**9)
     assert [event.iteration for event in events if isinstance(event, Sealed)] == [1]
     assert events[-1].games == len(sealed(tmp_path / "run")) > 0
+
+
+def test_a_collection_ends_after_so_many_evaluations(tmp_path: Path) -> None:
+    def counts(**length: Any) -> list[float]:
+        events = collect(tmp_path / "run", **length)
+        return [event.metrics["evaluations"] for event in events if isinstance(event, Sealed)]
+
+    first = counts(iterations=9, total_evaluations=1)
+    assert len(first) == 1
+    total = int(3 * first[0])
+    found = first + counts(iterations=9, total_evaluations=total)
+    assert sum(found[:-1]) < total <= sum(found)
+    assert 1 < len(found) < 9
+    assert counts(iterations=None, total_evaluations=total) == []
 
 
 def test_training_can_go_on_from_collected_games_but_not_the_other_way(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_each_seed_trains_both_sides_and_gives_a_row(
     scores = [row["score"] for row in report["seeds"]]
     assert [row["seed"] for row in report["seeds"]] == [0, 1]
     assert (report["n"], report["score"]) == (2, pytest.approx(np.mean(scores)))
-    assert (report["low"], report["high"]) == pytest.approx(mean_interval(scores))
+    assert (report["low"], report["high"]) == (mean_interval(scores) or (None, None))
     assert report["seeds"][0]["evaluations"] == [1010, 1010]
     assert report["seeds"][0]["rows_fitted"] == [3 * 256, 3 * 256]
     assert main([*COMMAND, "--seeds", "2"]) == 0
@@ -68,6 +68,18 @@ def test_each_seed_trains_both_sides_and_gives_a_row(
     assert "A and B differ in passes: 1.0 and 2.0" in lines
     assert lines[-1].startswith(f"score of A {report['score']:.3f} [")
     assert lines[-1].endswith("(95 % over n = 2 seeds, Student's t)")
+
+
+def test_seeds_with_equal_scores_have_an_unknown_interval(
+    training: FakeTraining, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"score": 0.5, "low": 0.4, "high": 0.6, "evaluations": [1, 1], "rows_fitted": [1, 1]}
+    monkeypatch.setattr(Comparison, "run", lambda _self, _a, _b, seed, _show: row | {"seed": seed})
+    assert main([*COMMAND, "--seeds", "2", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["score"], report["low"], report["high"]) == (0.5, None, None)
+    assert main([*COMMAND, "--seeds", "2"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("score of A 0.500, n = 2, interval unknown")
 
 
 @pytest.mark.parametrize("stop_at", range(4))

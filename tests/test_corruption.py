@@ -81,7 +81,7 @@ def read(path: Path) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
             "state.json": checkpoint.state,
             "model.onnx": checkpoint.onnx,
             "journal.bin": [game.to_bytes() for game in run.journal],
-            "000002.npz": [game.to_bytes() for game in run.sealed_games(2)],
+            "000002.npz": [game.to_bytes() for game in run.sealed.read(2)],
         }
         run.trim_metrics(2)
         contents["metrics.jsonl"] = run.metrics()
@@ -261,7 +261,7 @@ def test_following_the_advice_of_an_error_makes_the_run_go_on(starts: Starts, tm
         path = shutil.copytree(straight, tmp_path / "run")
         shutil.rmtree(path / "checkpoints/000004")
         with RunFolder(path, {}) as run:
-            games = run.sealed_games(4)
+            games = run.sealed.read(4)
             (path / "games/000004.npz").unlink()
             for game in games[:4]:
                 run.append(game)
@@ -277,7 +277,7 @@ def test_following_the_advice_of_an_error_makes_the_run_go_on(starts: Starts, tm
         assert notice in end.output
         with RunFolder(path, {}) as run:
             rows = [json.dumps([row["kind"], row["iteration"], row.get("opponent")]) for row in run.metrics()]
-            ids = [game.game_id for i in run.sealed_iterations() for game in run.sealed_games(i)]
+            ids = [game.game_id for i in run.sealed.iterations() for game in run.sealed.read(i)]
         assert len(rows) == len(set(rows))
         assert len(ids) == len(set(ids))
         shutil.rmtree(path)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import azpy
-from azpy.positions import make_position
+from azpy.games.names import make_position
 from azpy.runs.folder import RunFolder
 from starts import GAMES, Starts, command
 
@@ -32,8 +32,8 @@ def check_run(path: Path, iterations: int, games: int = 6, deterministic: bool =
     """Everything is there once, whole and true; returns the hashes of games and weights."""
     with RunFolder(path, {}) as run:
         assert run.journal == []
-        assert run.sealed_iterations() == list(range(1, iterations + 1))
-        records = [record for iteration in run.sealed_iterations() for record in run.sealed_games(iteration)]
+        assert run.sealed.iterations() == list(range(1, iterations + 1))
+        records = [record for iteration in run.sealed.iterations() for record in run.sealed.read(iteration)]
         ids = [record.game_id for record in records]
         assert len(ids) == len(set(ids)) == games * iterations
         assert not deterministic or ids == list(range(games * iterations))

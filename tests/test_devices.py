@@ -272,7 +272,8 @@ def test_a_run_plays_on_every_device_and_matches_on_the_first(tmp_path: Path, op
 
 
 def test_a_collection_plays_on_every_device(tmp_path: Path, opened: list[tuple[str, Any]]) -> None:
-    from azpy.learning.network import Network, to_onnx
+    from azpy.learning.export import to_onnx
+    from azpy.learning.network import Network
 
     start, model = azpy.make_game("tic_tac_toe"), tmp_path / "model.onnx"
     model.write_bytes(to_onnx(Network(start.obs_shape, start.num_actions, "1x8")))

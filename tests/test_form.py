@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy import EvaluatorError
-from azpy.checks.game_checks import Broken
-from azpy.checks.state_checks import check_planes
+from azpy.checks.game_checks import Broken, check_planes
 from azpy.errors import MissingPackageError, ModelError
-from azpy.evaluators.compact import Form, form_of
+from azpy.evaluators.compact import Compact, compact_of
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.probe_model import probe_model
 from fake_onnxruntime import gpu_on_the_cpu
+from models import probe_model
 from test_onnx import make_priors_model
 
 GAMES = [
@@ -77,7 +76,7 @@ class Spy:
         state = azpy.make_game(game)
         self.divisors, self.actions = state.plane_divisors, state.num_actions
         self.legal_width = legal_width
-        self.form = Form(state.obs_shape, tuple(self.divisors or ()) or None)
+        self.form = Compact(state.obs_shape, tuple(self.divisors or ()) or None)
         self.calls: list[str] = []
         self.seen: list[NDArray[Any]] = []
         self.legal: list[NDArray[np.int32]] = []
@@ -229,7 +228,7 @@ def test_answers_are_the_same_to_the_bit(game: str) -> None:
         observed: Any = observations
     else:
         assert memory is not None
-        observed = compact._form.packed(observations)
+        observed = compact._compact.packed(observations)
         divisors = states[0].plane_divisors
         assert divisors is not None
         np.testing.assert_array_equal(as_floats(observed, divisors), observations)
@@ -251,7 +250,7 @@ def test_numbers_that_take_two_bytes_do_so_to_the_bit() -> None:
     np.testing.assert_array_equal(as_floats(spy.seen[0], spy.divisors or []), observations)
     model = model_of("chess")
     plain, compact = OnnxEvaluator(model, game=state), OnnxEvaluator(model, game=state, compact=True)
-    np.testing.assert_array_equal(compact._form.packed(observations), spy.seen[0])
+    np.testing.assert_array_equal(compact._compact.packed(observations), spy.seen[0])
     np.testing.assert_array_equal(compact.evaluate_batch(observations)[0], plain.evaluate_batch(observations)[0])
 
 
@@ -271,7 +270,7 @@ def test_searches_are_the_same_visit_for_visit(game: str, device: str, monkeypat
         np.testing.assert_array_equal(one.q, other.q)
 
 
-def test_self_play_is_the_same_with_a_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_self_play_is_the_same_with_compact_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu_on_the_cpu(monkeypatch)
     game = azpy.make_game("breakthrough(width=4,height=5)")
     model = probe_model(game.obs_shape, game.num_actions, layers=2, channels=8)
@@ -281,12 +280,12 @@ def test_self_play_is_the_same_with_a_form(monkeypatch: pytest.MonkeyPatch) -> N
         with azpy.SelfPlay(game, evaluator, **options) as games:
             return [record.to_bytes() for record in sorted(games, key=lambda record: record.game_id)]
 
-    cuda = OnnxEvaluator(model, "cuda", game=game, compact=True, cuda_graph=True, buckets=(2, 8))
+    cuda = OnnxEvaluator(model, "cuda", game=game, compact=True, buckets=(2, 8))
     assert played(cuda) == played(OnnxEvaluator(model, game=game))
 
 
 @pytest.mark.parametrize("compact", [None, True, False])
-def test_memory_on_a_gpu_has_the_form(compact: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_on_a_gpu_is_compact(compact: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = gpu_on_the_cpu(monkeypatch)
     states = positions("chess", 37)
     observations = np.array([state.observation() for state in states])
@@ -323,7 +322,7 @@ def test_a_graph_of_its_own_has_an_engine_of_its_own(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_priors_and_a_fixed_batch_have_a_form_too(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_priors_and_a_fixed_batch_have_compact_batches_too(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu_on_the_cpu(monkeypatch)
     game = azpy.make_game("tic_tac_toe")
     model = make_priors_model(batch=4)
@@ -340,11 +339,11 @@ def test_priors_and_a_fixed_batch_have_a_form_too(device: str, monkeypatch: pyte
 def test_what_is_not_worth_it_is_not_done() -> None:
     signature = OnnxEvaluator(model_of("connect_four")).signature
     game = azpy.make_game("connect_four")
-    assert form_of(game, signature, None) == Form((2, 6, 7), (1, 1))  # of 7 actions 7 are legal
-    assert form_of(game, signature, True) == Form((2, 6, 7), (1, 1), 7)
-    assert form_of(game, signature, False) == form_of(None, signature, None) == Form((2, 6, 7))
+    assert compact_of(game, signature, None) == Compact((2, 6, 7), (1, 1))  # of 7 actions 7 are legal
+    assert compact_of(game, signature, True) == Compact((2, 6, 7), (1, 1), 7)
+    assert compact_of(game, signature, False) == compact_of(None, signature, None) == Compact((2, 6, 7))
     chess = OnnxEvaluator(model_of("chess")).signature
-    assert form_of(azpy.make_game("chess"), chess, None).legal_width == 218
+    assert compact_of(azpy.make_game("chess"), chess, None).legal_width == 218
     evaluator = OnnxEvaluator(model_of("connect_four"), game=game)  # on the CPU it gains nothing
     assert (evaluator.input_buffer(4), evaluator.legal_width) == (None, None)
 
@@ -354,7 +353,7 @@ def test_nonsense_of_planes_is_not_believed(divisors: list[int]) -> None:
     class Shape:
         obs_shape, num_actions, plane_divisors = (2, 6, 7), 7, divisors
 
-    assert form_of(Shape(), OnnxEvaluator(model_of("connect_four")).signature, True) == Form((2, 6, 7), None, 7)
+    assert compact_of(Shape(), OnnxEvaluator(model_of("connect_four")).signature, True) == Compact((2, 6, 7), None, 7)
 
 
 def test_a_game_in_python_says_nothing_of_its_planes() -> None:
@@ -426,7 +425,7 @@ class Claims:
     def legal_actions(self) -> list[int]:
         return [0, 1]
 
-    def encode(self) -> NDArray[np.float32]:
+    def observation(self) -> NDArray[np.float32]:
         return self._plane
 
 

@@ -41,8 +41,16 @@ def roots(game: str, part: int, size: int) -> list[Position]:
     return found
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
-@pytest.mark.parametrize(("game", "size"), [("tic_tac_toe", 60), ("connect_four", 40)])
+# JAX compiles for seconds: each pair has one game here and the other one in the slow suite.
+@pytest.mark.parametrize(
+    ("game", "size", "pair"),
+    [
+        pytest.param(game, size, pair, marks=pytest.mark.slow if (index + other) % 2 else ())
+        for index, pair in enumerate(PAIRS)
+        for other, (game, size) in enumerate([("tic_tac_toe", 60), ("connect_four", 40)])
+    ],
+    ids=str,
+)
 def test_visits_actions_and_policies_equal_those_of_mctx(game: str, size: int, pair: tuple[int, int]) -> None:
     pytest.importorskip("mctx")
     simulations, considered = pair

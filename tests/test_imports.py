@@ -1,6 +1,7 @@
 """What loads what: the layers hold, and `import azpy` is light."""
 
 import ast
+import graphlib
 import importlib.util
 import re
 import shutil
@@ -22,7 +23,6 @@ HEAVY = (
     "torch",
     "onnxruntime",
     "onnx",
-    "onnxscript",
     "safetensors",
     "rich",
     "jax",
@@ -105,6 +105,28 @@ def test_only_the_modules_that_train_load_a_network_library() -> None:
     assert loaded == "light\n"
 
 
+@pytest.mark.skipif(not (REPOSITORY / "rust").exists(), reason="needs the source tree")
+@pytest.mark.parametrize("crate", ["core", "games", "py"])
+def test_no_modules_of_a_crate_use_each_other_in_a_circle(crate: str) -> None:
+    source = REPOSITORY / "rust" / crate / "src"
+    files = {
+        re.sub(r"/mod$", "", path.relative_to(source).with_suffix("").as_posix()): path for path in source.rglob("*.rs")
+    }
+    del files["lib"]
+    uses: dict[str, set[str]] = {}
+    for module, path in files.items():
+        # Unit tests stand in their module and may use any other.
+        code = re.sub(r"//.*", "", path.read_text(encoding="utf-8")).split("#[cfg(test)]\nmod tests")[0]
+        assert not re.search(r"crate::\{", code), f"{module} names several modules in one use: one a line, please"
+        for used in re.findall(r"(?<!\$)crate::([\w:]+)", code):
+            parts = used.rstrip(":").split("::")
+            found = next((name for end in range(len(parts), 0, -1) if (name := "/".join(parts[:end])) in files), None)
+            assert found, f"{module} uses {used}: name the file that has it"
+            uses.setdefault(module, set()).add(found)
+    assert len(uses) > 5
+    graphlib.TopologicalSorter({module: used - {module} for module, used in uses.items()}).prepare()
+
+
 def test_public_names_exist_and_private_ones_do_not() -> None:
     assert sorted(set(azpy.__all__)) == sorted(azpy.__all__)
     for name in azpy.__all__:
@@ -129,6 +151,50 @@ def test_only_commands_print() -> None:
         calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
         printing = [node.lineno for node in calls if isinstance(node.func, ast.Name) and node.func.id == "print"]
         assert not printing, f"{path.name} prints in lines {printing}"
+
+
+def test_only_commands_change_the_state_of_the_whole_process() -> None:
+    changes = re.compile(
+        r"warnings\.(catch_warnings|filterwarnings|simplefilter|showwarning)|logging\.(disable|basicConfig)"
+        r"|redirect_std|sys\.(stdout|stderr) =|sys\.path(\.(append|insert|extend)| ?\+?=|\[)"
+        r"|os\.(chdir|dup2|putenv|umask)|os\.environ(\[[^]]*\] =|\.(setdefault|update))|signal\.signal|random\.seed"
+    )
+    for path in set(PACKAGE.rglob("*.py")) - set((PACKAGE / "cli").glob("*.py")):
+        found = changes.findall(path.read_text(encoding="utf-8"))
+        assert not found, f"{path.name} changes the whole process"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="needs onnxruntime")
+def test_importing_and_using_azpy_leaves_the_process_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "a_game.py").write_text("from azpy import Game\nclass Nothing(Game): pass\n")
+    python(f"""
+        import contextlib, logging, os, sys, warnings
+        import numpy, onnx, onnxruntime, torch
+        import torch._dynamo  # an optimizer imports it, and so sympy, which adds a filter
+        from onnxruntime import quantization
+
+        def process():
+            logs = logging.root.manager.disable, logging.root.level, list(logging.root.handlers)
+            warned = list(warnings.filters), warnings.showwarning
+            return logs, warned, list(sys.path), sys.stdout, sys.stderr, dict(os.environ), os.getcwd()
+
+        os.chdir({str(tmp_path)!r})
+        before = process()
+        import azpy
+        from azpy.evaluators.int8 import to_int8
+        from azpy.learning.export import to_onnx
+        from azpy.learning.learner import Learner
+        from azpy.training import trainer
+        state = azpy.make_game("tic_tac_toe")
+        model = to_onnx(Learner.of(state, "1x8").averaged)
+        to_int8(model, numpy.zeros((4, *state.obs_shape), numpy.float32))
+        for evaluator in (azpy.OnnxEvaluator(model, "auto", game=state), azpy.UniformEvaluator()):
+            azpy.Search(evaluator, simulations=10).run(state)
+        with contextlib.suppress(ValueError):
+            azpy.make_game("a_game:Nothing")
+        for now, then in zip(process(), before):
+            assert now == then, f"{{now}}, before {{then}}"
+    """)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("maturin") is None, reason="needs maturin")

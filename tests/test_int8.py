@@ -1,10 +1,9 @@
-"""int8: the twin of a model says nearly the same, plays only then, and a run with it is as reproducible as others."""
+"""int8: the int8 model says nearly the same, plays only then, and a run with it is as reproducible as others."""
 
 import itertools
 import json
 import math
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -21,13 +20,16 @@ from azpy.evaluators import drift as parity
 from azpy.evaluators.drift import Drift, drift
 from azpy.evaluators.int8 import times_as_fast, to_int8
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
-from azpy.learning.network import Network, to_onnx
+from azpy.learning.export import to_onnx
+from azpy.learning.network import Network
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.folder import read_checkpoint
 from azpy.runs.reader import StoredRun, read_player
 from azpy.settings import Settings
+from azpy.training import loop as loop_module
 from azpy.training.collector import Collector
-from azpy.training.events import Played, Saved, Started
+from azpy.training.events import Saved, Started
+from azpy.training.generations import Generations
 from azpy.training.trainer import Trainer
 
 SMALL: dict[str, Any] = {
@@ -77,14 +79,14 @@ class Fixed:
         return self._answer
 
 
-def test_the_twin_of_a_trained_model_says_nearly_the_same(
+def test_the_int8_model_of_a_trained_model_says_nearly_the_same(
     trained: Path, positions: tuple[NDArray[np.float32], NDArray[np.bool_]]
 ) -> None:
     observations, legal = positions
     model = read_checkpoint(trained / "checkpoints/000003").onnx
-    twin = to_int8(model, observations[:256])
-    assert twin == to_int8(model, observations[:256])
-    plain, quantized = OnnxEvaluator(model), OnnxEvaluator(twin)
+    int8 = to_int8(model, observations[:256])
+    assert int8 == to_int8(model, observations[:256])
+    plain, quantized = OnnxEvaluator(model), OnnxEvaluator(int8)
     assert "fp32" in plain.description
     assert "int8" in quantized.description
     assert quantized.row_exact
@@ -94,7 +96,7 @@ def test_the_twin_of_a_trained_model_says_nearly_the_same(
     assert found.value > 0
 
 
-def test_a_network_of_flat_features_has_a_twin(tmp_path: Path) -> None:
+def test_a_network_of_flat_features_has_an_int8_model(tmp_path: Path) -> None:
     train(tmp_path, game="pig(target=10)", network="2x32", iterations=1)
     assert read_checkpoint(tmp_path / "checkpoints/000001").int8 is not None
 
@@ -120,10 +122,10 @@ def test_drift_is_what_its_words_say() -> None:
     divergence, agreed = 0.0, 0
     for row in range(50):
         actions = np.flatnonzero(legal[row]).tolist()
-        priors, twins = ([math.exp(float(each[row, a])) for a in actions] for each in (logits, others))
-        priors, twins = ([p / sum(each) for p in each] for each in (priors, twins))
-        divergence += sum(p * math.log(p / q) for p, q in zip(priors, twins, strict=True))
-        agreed += priors.index(max(priors)) == twins.index(max(twins))
+        priors, others_ = ([math.exp(float(each[row, a])) for a in actions] for each in (logits, others))
+        priors, others_ = ([p / sum(each) for p in each] for each in (priors, others_))
+        divergence += sum(p * math.log(p / q) for p, q in zip(priors, others_, strict=True))
+        agreed += priors.index(max(priors)) == others_.index(max(others_))
     assert found.policy == pytest.approx(divergence / 50, rel=1e-6)
     assert found.value == pytest.approx(math.sqrt(np.mean((values - other_values) ** 2)), rel=1e-6)
     assert found.agreement == agreed / 50
@@ -144,7 +146,7 @@ def test_the_gate_says_what_is_too_far(change: dict[str, float], words: str) -> 
     assert words in replace(good, **change).too_far
 
 
-def test_the_twin_plays_from_the_second_iteration_on_and_games_repeat(trained: Path) -> None:
+def test_the_int8_model_plays_from_the_second_iteration_on_and_games_repeat(trained: Path) -> None:
     run = StoredRun(trained)
     first, second = (read_checkpoint(trained / f"checkpoints/{n:06d}") for n in (1, 2))
     assert first.int8 is not None
@@ -161,7 +163,7 @@ def test_the_twin_plays_from_the_second_iteration_on_and_games_repeat(trained: P
     assert all(0 < row["int8_policy"] < Drift.MOST_POLICY for row in rows if row["kind"] == "iteration")
 
 
-def test_a_twin_that_is_too_far_does_not_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_int8_model_that_is_too_far_does_not_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parity.Drift, "MOST_POLICY", 0.0)
     events = train(tmp_path, iterations=2)
     advice = [event.advice or "" for event in events if isinstance(event, Saved)]
@@ -189,128 +191,70 @@ def networks_of(path: Path, iteration: int) -> list[list[int]]:
     return [record.networks.tolist() for _, record in StoredRun(path).games([iteration])]
 
 
-BESIDE: dict[str, Any] = {"deterministic": False, "games_per_iteration": 250, "passes": 1.0, "iterations": 2}
-
-
-def train_with_twins(
-    path: Path, monkeypatch: pytest.MonkeyPatch, until: threading.Event | None = None, **changes: Any
-) -> Iterator[Any]:
-    """The events of a run in which every twin is ready after ten games of the next iteration, once `until` is set."""
-    monkeypatch.setattr("azpy.playing.selfplay.EVENT_SECONDS", 0.0)
-    with Trainer(Settings(**SMALL | BESIDE | changes), path) as trainer:
-        for event in trainer.run():
-            building = trainer._lineup.building
-            now = until is None or until.is_set()
-            if isinstance(event, Played) and event.games >= 10 and building is not None and now:
-                assert trainer._self_play is not None
-                trainer._self_play.pause()
-                building.wait()
-                trainer._self_play.resume()
-            yield event
-
-
-def test_the_model_plays_until_its_twin_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    builders = list[str]()
-
-    def noted(model: bytes, observations: NDArray[np.float32]) -> bytes:
-        builders.append(threading.current_thread().name)
-        return to_int8(model, observations)
-
-    monkeypatch.setattr("azpy.training.generations.to_int8", noted)
-    list(train_with_twins(tmp_path, monkeypatch, iterations=3))
-    assert builders == ["azpy-building"] * 2  # the last model plays no games
-    first, second, last = (read_checkpoint(tmp_path / f"checkpoints/{n:06d}") for n in (1, 2, 3))
-    assert first.int8 is not None
-    assert second.int8 is not None
-    assert last.int8 is None
-    (untrained,) = {one for networks in networks_of(tmp_path, 1) for one in networks} - {0}
-    models = [first.onnx, first.int8, second.onnx, second.int8]
-    order = [untrained, *map(network_id, models)]
-    games = networks_of(tmp_path, 2) + networks_of(tmp_path, 3)
-    searched = [[one for one in networks if one] for networks in games]
-    assert all(networks == sorted(networks, key=order.index) for networks in searched)
-    assert {order[1], order[2]} <= {one for networks in searched for one in networks}
-    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    built = [row for row in rows if row["kind"] == "built"]
-    assert [row["iteration"] for row in built] == [1, 2]
-    assert all(0 < row["int8_policy"] < Drift.MOST_POLICY and row["build_seconds"] > 0 for row in built)
-    assert not [name for name in rows[0] if name.startswith("int8")]
-    train(tmp_path, **BESIDE | {"iterations": 3})  # there is nothing left to do
-    assert (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").count('"built"') == 2
-    for _, record in StoredRun(tmp_path).games([2, 3]):
-        if set(record.networks.tolist()) - {0} == {order[2]}:
-            assert repeat_game(StoredRun(tmp_path), record).difference is None
-            break
-
-
-def test_a_twin_that_was_not_ready_in_time_is_made_when_the_run_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Trainer(Settings(**SMALL | BESIDE), tmp_path) as trainer:
-        for event in trainer.run():
-            if isinstance(event, Saved):
-                break
-    checkpoint = tmp_path / "checkpoints/000001"
-    assert read_checkpoint(checkpoint).int8 is None
-    (checkpoint / "model.int8.onnx").write_bytes(b"half of")  # killed before the manifest had it
-    assert read_player(checkpoint) == read_checkpoint(checkpoint).onnx
-    events = list(train_with_twins(tmp_path, monkeypatch, iterations=3))
-    started = next(event for event in events if isinstance(event, Started))
-    assert "(int8 once a twin of it passes its check)" in started.evaluator
-    twin = read_checkpoint(checkpoint).int8
-    assert twin is not None
-    assert read_player(checkpoint) == twin
-    games = networks_of(tmp_path, 2) + networks_of(tmp_path, 3)
-    assert network_id(twin) in {one for networks in games for one in networks}
+FREE: dict[str, Any] = {"deterministic": False, "games_per_iteration": 20, "passes": 1.0}
 
 
 def said(events: list[Any]) -> set[str]:
     return {event.advice or "" for event in events if isinstance(event, Saved)}
 
 
-def test_what_keeps_a_twin_from_playing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def rows_of(path: Path, kind: str) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [row for row in rows if row["kind"] == kind]
+
+
+def test_every_network_that_plays_on_has_its_int8_model_however_short_iterations_are(tmp_path: Path) -> None:
+    events = train(tmp_path, **FREE)
+    first, second, last = (read_checkpoint(tmp_path / f"checkpoints/{n:06d}") for n in (1, 2, 3))
+    assert first.int8 is not None
+    assert second.int8 is not None
+    assert last.int8 is None  # it plays no games
+    assert not any("int8" in text for text in said(events))
+    for row in rows_of(tmp_path, "iteration")[:2]:
+        assert 0 < row["int8_policy"] < Drift.MOST_POLICY
+    assert not rows_of(tmp_path, "built")
+    (untrained,) = {one for networks in networks_of(tmp_path, 1) for one in networks} - {0}
+    order = [untrained, network_id(first.int8), network_id(second.int8)]
+    searched = [[one for one in networks if one] for n in (2, 3) for networks in networks_of(tmp_path, n)]
+    assert all(networks == sorted(networks, key=order.index) for networks in searched)
+    repeatable = [record for _, record in StoredRun(tmp_path).games([2, 3]) if set(record.networks) - {0} == {order[1]}]
+    assert repeat_game(StoredRun(tmp_path), repeatable[0]).difference is None
+
+
+def test_an_int8_model_that_a_checkpoint_lacks_is_made_when_the_run_goes_on(tmp_path: Path) -> None:
+    train(tmp_path, **FREE, iterations=1)
+    checkpoint = tmp_path / "checkpoints/000001"
+    assert read_checkpoint(checkpoint).int8 is None
+    (checkpoint / "model.int8.onnx").write_bytes(b"half of")  # killed before the manifest had it
+    assert read_player(checkpoint) == read_checkpoint(checkpoint).onnx
+    events = train(tmp_path, **FREE, iterations=2)
+    started = next(event for event in events if isinstance(event, Started))
+    assert "int8" in started.evaluator.split(", and")[0]
+    int8 = read_checkpoint(checkpoint).int8
+    assert int8 is not None
+    assert read_player(checkpoint) == int8
+    assert network_id(int8) in {one for networks in networks_of(tmp_path, 2) for one in networks}
+
+
+def test_what_keeps_int8_from_playing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(model: bytes, observations: NDArray[np.float32]) -> bytes:
         raise ModelError("no space left in /nowhere")
 
     monkeypatch.setattr("azpy.training.generations.to_int8", fails)
-    events = list(train_with_twins(tmp_path, monkeypatch, iterations=3))
-    assert any("fp32 plays, as int8 does not do: no space left in /nowhere" in text for text in said(events))
-    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert {row["refused"] for row in rows if row["kind"] == "built"} == {"int8 does not do: no space left in /nowhere"}
+    events = train(tmp_path, **FREE, iterations=2)
+    expected = "fp32 plays, as int8 is not possible for this network: no space left in /nowhere"
+    assert any(expected in text for text in said(events))
     with pytest.raises(ModelError, match="no space left"):  # what chance decides is not a deterministic run
         train(tmp_path / "deterministic")
 
 
-def test_a_twin_that_takes_longer_than_an_iteration_is_not_waited_for(
+def test_an_int8_model_that_cannot_be_opened_here_does_not_stop_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_be_made, made = threading.Event(), list[str]()
-
-    def slow(model: bytes, observations: NDArray[np.float32]) -> bytes:
-        made.append("one")
-        assert may_be_made.wait(60)
-        return to_int8(model, observations)
-
-    monkeypatch.setattr("azpy.training.generations.to_int8", slow)
-    for event in train_with_twins(tmp_path, monkeypatch, iterations=3, until=may_be_made):
-        if isinstance(event, Saved) and event.iteration == 2:
-            assert "an int8 model takes longer to make than an iteration" in (event.advice or "")
-            may_be_made.set()
-    assert made == ["one"]
-    assert not list(tmp_path.glob("checkpoints/000001/model.int8.onnx"))
-    networks = {one for n in (2, 3) for networks in networks_of(tmp_path, n) for one in networks} - {0}
-    assert networks <= {network_id(read_checkpoint(tmp_path / f"checkpoints/{n:06d}").onnx) for n in (1, 2)} | {
-        one for networks in networks_of(tmp_path, 1) for one in networks
-    }
-
-
-def test_a_twin_that_cannot_be_opened_here_does_not_stop_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    twin = tmp_path / "checkpoints/000001/model.int8.onnx"
-    for _ in train_with_twins(tmp_path, monkeypatch):
-        if twin.exists():
-            break
+    settings = FREE | {"iterations": 2}
+    with Trainer(Settings(**SMALL | settings), tmp_path) as trainer:
+        next(event for event in trainer.run() if isinstance(event, Saved))
+    assert (tmp_path / "checkpoints/000001/model.int8.onnx").exists()
 
     class Elsewhere(OnnxEvaluator):
         def __init__(self, model: bytes, *rest: Any, **options: Any) -> None:
@@ -319,9 +263,61 @@ def test_a_twin_that_cannot_be_opened_here_does_not_stop_the_run(
             super().__init__(model, *rest, **options)
 
     monkeypatch.setattr("azpy.training.generations.OnnxEvaluator", Elsewhere)
-    events = train(tmp_path, **BESIDE)
+    events = train(tmp_path, **settings)
     started = next(event for event in events if isinstance(event, Started))
-    assert any("fp32 plays, as int8 does not do: no such kernel" in notice for notice in started.notices)
+    expected = "fp32 plays, as int8 is not possible for this network: no such kernel"
+    assert any(expected in notice for notice in started.notices)
+
+
+def test_no_other_thread_writes_what_generations_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writers = set[str]()
+    plain = Generations.__setattr__
+
+    def noted(self: Generations, name: str, value: Any) -> None:
+        writers.add(threading.current_thread().name)
+        plain(self, name, value)
+
+    monkeypatch.setattr(Generations, "__setattr__", noted)
+    train(tmp_path, **FREE, precision="auto", iterations=2)
+    assert writers == {threading.current_thread().name}
+
+
+def test_int8_is_timed_while_self_play_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plays, timed = list[Any](), list[bool]()
+    open_it: Any = vars(loop_module)["open_self_play"]
+
+    class Watched:
+        def __init__(self, play: Any) -> None:
+            self.play, self.rests = play, False
+            plays.append(self)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.play, name)
+
+        def __iter__(self) -> Any:
+            return iter(self.play)
+
+        def __next__(self) -> Any:
+            return next(self.play)
+
+        def pause(self) -> None:
+            self.play.pause()
+            self.rests = True
+
+        def resume(self) -> None:
+            self.rests = False
+            self.play.resume()
+
+    def as_fast(*_: Any) -> float:
+        # In the thread that would wake it.
+        timed.append(threading.current_thread() is threading.main_thread() and all(play.rests for play in plays))
+        return 2.0
+
+    monkeypatch.setattr(loop_module, "open_self_play", lambda *given, **options: Watched(open_it(*given, **options)))
+    monkeypatch.setattr("azpy.training.generations.times_as_fast", as_fast)
+    train(tmp_path, **FREE, precision="auto", iterations=2)
+    assert len(plays) == 1
+    assert timed == [True]
 
 
 def test_games_of_a_run_that_goes_on_in_int8_can_be_repeated(tmp_path: Path) -> None:
@@ -331,7 +327,7 @@ def test_games_of_a_run_that_goes_on_in_int8_can_be_repeated(tmp_path: Path) -> 
     assert repeat_game(run, next(record for _, record in run.games([2]))).difference is None
 
 
-def test_a_twin_is_checked_where_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_int8_model_is_checked_where_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train(tmp_path, iterations=1)
     monkeypatch.setattr(parity.Drift, "MOST_POLICY", 0.0)
     events = train(tmp_path, iterations=2)
@@ -347,15 +343,15 @@ def test_auto_takes_int8_where_it_is_faster(
 ) -> None:
     asked: list[int] = []
 
-    def as_fast(model: Any, twin: Any, observations: NDArray[np.float32]) -> float:
-        assert "int8" in twin.description
+    def as_fast(model: Any, int8: Any, observations: NDArray[np.float32]) -> float:
+        assert "int8" in int8.description
         asked.append(len(observations))
         return times
 
     monkeypatch.setattr("azpy.training.generations.times_as_fast", as_fast)
-    events = list(train_with_twins(tmp_path, monkeypatch, precision="auto", iterations=3))
+    events = train(tmp_path, **FREE, precision="auto")
     started = next(event for event in events if isinstance(event, Started))
-    assert "(int8 once a twin of it passes its check and is faster here)" in started.evaluator
+    assert "(int8 once it passes its check and is faster here)" in started.evaluator
     assert asked == [8]  # rows as in self-play; once is enough to know
     assert (tmp_path / "checkpoints/000002/model.int8.onnx").exists() == plays
     assert not any("int8" in (event.advice or "") for event in events if isinstance(event, Saved))
@@ -381,23 +377,23 @@ def test_what_is_timed_is_both_models_on_a_batch(monkeypatch: pytest.MonkeyPatch
             return observations, observations
 
     monkeypatch.setattr("azpy.evaluators.int8.time.perf_counter", lambda: now)
-    model, twin = Slow(0.3, 0.3, 70.0), Slow(0.1)  # whatever else the machine does now and then
-    assert times_as_fast(cast(Any, model), cast(Any, twin), np.zeros((9, 1, 1, 1), np.float32)) == pytest.approx(3)
-    assert model.rows == twin.rows == {9}
+    model, int8 = Slow(0.3, 0.3, 70.0), Slow(0.1)  # whatever else the machine does now and then
+    assert times_as_fast(cast(Any, model), cast(Any, int8), np.zeros((9, 1, 1, 1), np.float32)) == pytest.approx(3)
+    assert model.rows == int8.rows == {9}
 
 
-def test_a_twin_can_be_exported(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model, twin = tmp_path / "plain.onnx", tmp_path / "int8.onnx"
-    assert export([str(trained), "--onnx", str(model), "--onnx-int8", str(twin), "--checkpoint", "2"]) == 0
+def test_an_int8_model_can_be_exported(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, int8 = tmp_path / "plain.onnx", tmp_path / "int8.onnx"
+    assert export([str(trained), "--onnx", str(model), "--onnx-int8", str(int8), "--checkpoint", "2"]) == 0
     assert "the int8 model of checkpoint 2" in capsys.readouterr().out
     rows = np.random.default_rng(0).random((64, *OnnxEvaluator(model).obs_shape), dtype=np.float32)
     logits, values = OnnxEvaluator(model).evaluate_batch(rows)
-    twin_logits, twin_values = OnnxEvaluator(twin).evaluate_batch(rows)
-    assert 0 < np.abs(logits - twin_logits).max() < 0.5
-    assert 0 < np.abs(values - twin_values).max() < 0.2
+    int8_logits, int8_values = OnnxEvaluator(int8).evaluate_batch(rows)
+    assert 0 < np.abs(logits - int8_logits).max() < 0.5
+    assert 0 < np.abs(values - int8_values).max() < 0.2
 
 
-def test_a_twin_that_is_too_far_is_not_exported(
+def test_an_int8_model_that_is_too_far_is_not_exported(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parity.Drift, "LEAST_AGREEMENT", 1.1)
@@ -406,7 +402,7 @@ def test_a_twin_that_is_too_far_is_not_exported(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_damaged_twin_is_refused_by_name(trained: Path, tmp_path: Path) -> None:
+def test_a_damaged_int8_model_is_refused_by_name(trained: Path, tmp_path: Path) -> None:
     source, target = trained / "checkpoints/000003", tmp_path / "checkpoint"
     target.mkdir()
     for file in source.iterdir():
@@ -430,7 +426,7 @@ def test_what_cannot_be_is_refused(changes: dict[str, Any], words: str) -> None:
         Settings("tic_tac_toe", **changes)
 
 
-def test_a_collection_makes_no_twins(tmp_path: Path) -> None:
+def test_a_collection_makes_no_int8_models(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="the model that it is given, in fp32 if"):
         Collector(Settings("tic_tac_toe", precision="int8"), tmp_path)
 

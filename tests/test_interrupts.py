@@ -15,12 +15,13 @@ import pytest
 
 import azpy
 from azpy.errors import SettingsError
-from azpy.playing.selfplay import open_self_play
+from azpy.playing.selfplay import open_self_play, play_on
+from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
 from azpy.settings.toml import read_config
 from azpy.training.collector import Collector
-from azpy.training.events import Played
+from azpy.training.events import Played, Saved, Sealed
 from azpy.training.trainer import Trainer
 
 SMALL: dict[str, Any] = {
@@ -44,7 +45,7 @@ def settings(**changes: Any) -> Settings:
 def game_ids(path: Path) -> list[int]:
     with RunFolder(path, read_config(path / "config.toml")) as folder:
         assert folder.notices == []
-        sealed = [game for i in folder.sealed_iterations() for game in folder.sealed_games(i)]
+        sealed = [game for i in folder.sealed.iterations() for game in folder.sealed.read(i)]
         return [game.game_id for game in (*sealed, *folder.journal)]
 
 
@@ -85,6 +86,34 @@ def test_an_interrupt_in_the_middle_loses_no_finished_game(kind: Any, determinis
     assert not deterministic or ids == list(range(300))
 
 
+@pytest.mark.parametrize("name", ["_frame", "append"])
+@BOTH
+def test_an_interrupt_on_the_way_to_the_journal_loses_no_game(
+    kind: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, taken = getattr(storage, name), 0
+
+    def interrupted(*given: Any) -> None:
+        """Before the games are written (`_frame`), or after it."""
+        monkeypatch.setattr(storage, name, real)
+        if name == "append":
+            real(*given)
+        raise KeyboardInterrupt
+
+    def play() -> None:
+        nonlocal taken
+        with kind(settings(), tmp_path) as running:
+            for event in running.run():
+                if isinstance(event, Played):
+                    taken = wait_for_games(running._self_play, 40)
+                    monkeypatch.setattr(storage, name, interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        play()
+    kept = game_ids(tmp_path)
+    assert len(set(kept)) == len(kept) >= taken >= 40
+
+
 def test_games_that_wait_while_the_network_is_trained_are_kept(tmp_path: Path) -> None:
     with Trainer(settings(iterations=3), tmp_path) as trainer:
         for event in trainer.run():
@@ -107,6 +136,20 @@ def test_finished_games_are_taken_without_waiting_for_others() -> None:
         found += play
         assert play.take_finished() == []
     assert sorted(record.game_id for record in found) == list(range(300))
+
+
+def test_games_that_are_finished_are_handed_over_together_and_no_more_than_are_wanted() -> None:
+    known, kept = {0, 1}, list[list[int]]()
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=4, simulations=8) as play:
+        wait_for_games(play, 40)
+        list(play_on(play, known, 30, lambda *games: kept.append([game.game_id for game in games]), lambda: True))
+        assert len(kept) <= 3  # all that were there; where the known ones were among them, those after them
+        assert len(known) == 30
+        play.pause()
+        left = [game.game_id for game in play.take_finished(2)]
+        left += [game.game_id for game in play.take_finished()]
+        played = [game for games in kept for game in games] + left
+        assert len(set(played)) == len(played) == play.stats["games"] - 2
 
 
 class Slow:
@@ -170,6 +213,35 @@ def test_the_time_before_an_interrupt_is_counted(kind: Any, tmp_path: Path) -> N
         assert len(stops) <= 2  # the last one, and the one that this part began with
     with kind(settings(), tmp_path) as running:
         assert next(running.run()).seconds > 0.9
+
+
+@BOTH
+def test_every_evaluation_is_counted(kind: Any, tmp_path: Path) -> None:
+    counted = 0.0
+    with kind(settings(games_per_iteration=20, iterations=3), tmp_path) as running:
+        for event in running.run():
+            if isinstance(event, Saved | Sealed):
+                counted += event.metrics["evaluations"]
+                assert counted == running._self_play.stats["rows"] > 0  # self-play is paused
+
+
+@BOTH
+def test_evaluations_before_an_interrupt_are_counted_and_the_iteration_goes_on(kind: Any, tmp_path: Path) -> None:
+    for _ in range(3):
+        with kind(settings(games_per_iteration=500, iterations=3, total_evaluations=1), tmp_path) as running:
+            for event in running.run():
+                if isinstance(event, Played):
+                    wait_for_games(running._self_play, 30)
+                    break
+    stops = [row["evaluations"] for row in rows(tmp_path) if row["kind"].startswith("stopped")]
+    spent = stops[-1]
+    assert len(stops) == 2  # the last one, and the one that the last part began with
+    assert 0 < stops[0] < spent
+    with kind(settings(games_per_iteration=500, iterations=3, total_evaluations=int(spent) + 1), tmp_path) as running:
+        list(running.run())
+    done = [row for row in rows(tmp_path) if row["kind"] in {"iteration", "collected"}]
+    assert len(done) == 1
+    assert done[0]["evaluations"] > spent
 
 
 @BOTH
@@ -328,5 +400,9 @@ def test_threads_that_cannot_be_started_are_one_line() -> None:
 def test_self_play_that_the_settings_do_not_allow_is_refused_as_a_setting() -> None:
     with pytest.raises(SettingsError, match="self-play cannot run with these settings"):
         open_self_play(
-            settings(temperature_plies=2**70), azpy.make_game("pig"), azpy.UniformEvaluator(), 0, resign_below=-1.0
+            settings(deterministic=True, games_per_iteration=2**70),
+            azpy.make_game("pig"),
+            azpy.UniformEvaluator(),
+            0,
+            resign_below=-1.0,
         )

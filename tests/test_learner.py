@@ -214,3 +214,14 @@ def test_the_averaged_network_is_that_of_the_last_step() -> None:
     after = to_arrays(trainee.averaged)
     assert all(np.array_equal(after[name], array) for name, array in trainee.model_arrays().items())
     assert any(not np.array_equal(after[name], array) for name, array in before.items())
+
+
+def test_a_step_keeps_the_share_decay_of_the_averaged_weights() -> None:
+    trainee = learner()
+    expected = {name: array for name, array in trainee.model_arrays().items() if array.dtype == np.float32}
+    for step, _ in enumerate(trainee.fit(Planted(), 4, batch_size=64, root_value_weight=0.0), start=1):
+        decay, newest = (1 + step) / (10 + step), to_arrays(trainee.network)
+        expected = {name: decay * array + (1 - decay) * newest[name] for name, array in expected.items()}
+    found = trainee.model_arrays()
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-7, err_msg=name)

@@ -21,11 +21,11 @@ import azpy
 from azpy.cli.match import main
 from azpy.errors import DeviceError, RunError
 from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.games.names import make_position
 from azpy.matches.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_pairs
 from azpy.matches.openings import Book, draw_from
 from azpy.matches.players import Entrant, checkpoints_of, load_players, parse_player
 from azpy.matches.ratings import PAIR_SCORES
-from azpy.positions import make_position
 from oracles import whole_match
 from test_onnx import make_model
 
@@ -114,15 +114,13 @@ def test_two_networks_in_one_search_play_the_games_they_play_apart() -> None:
 
 
 def test_each_network_is_asked_on_its_own_boards_only() -> None:
-    from azpy.positions import turn_of
-
     evaluators = Counting(0), Counting(4)
     first, second = (SearchPlayer(evaluator, 20) for evaluator in evaluators)
     position = make_position(BOARD)
     first.select_with(second, [position, position, position], [1, 1, 1], seed=0)
     assert evaluators[0].rows == 0
     assert evaluators[1].rows > 0
-    assert turn_of(position) == 0  # what is searched is not played on
+    assert position.turn == 0  # what is searched is not played on
 
 
 def test_slots_change_nothing_that_is_played_by_players_without_chance() -> None:
@@ -460,7 +458,10 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
             ["c4?c_pukt=1", "random"],
             "player 'c4?c_pukt=1': c_pukt: no setting of a player's search; did you mean c_puct?",
         ),
-        (["c4?games=1", "random"], "games: no setting of a player's search; expected one of simulations, c_puct"),
+        (
+            ["c4?games=1", "random"],
+            "games: no setting of a player's search; expected one of simulations, eval_batch",
+        ),
         (["c4?c_puct=much", "random"], "player 'c4?c_puct=much': c_puct must be a number, got 'much'"),
         (["c4?solver=maybe", "random"], "solver must be true or false, got 'maybe'"),
         (["c4?eval_batch=auto", "random"], "eval_batch must be a whole number, got 'auto'"),
@@ -528,7 +529,7 @@ def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp
         with contextlib.suppress(OSError):  # the terminal is closed at the other end
             while more := os.read(ours, 4096).decode():
                 shown += more
-        assert process.wait(timeout=30) == 130
+        assert process.wait() == 130
         assert process.stderr is not None
         assert process.stderr.read() == ""
     os.close(ours)

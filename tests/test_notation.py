@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy.positions import board_of
 from oracles import Countdown, DiceCountdown, after
 
 GAMES = [
@@ -118,10 +117,11 @@ class Named(Countdown):
 def test_a_python_game_is_read_by_its_names_and_where_it_has_none_by_numbers() -> None:
     start = Named(10, passes=1)
     read = azpy.parse_state(start, "take two take 2 take")
-    assert type(read) is Named
-    assert (read.heap, read.player) == (10 - 2 - 1 - 1, 0)
-    assert read.passes == [0, 1]
+    game = read.game_object
+    assert type(game) is Named
+    assert (game.heap, game.player, game.passes) == (10 - 2 - 1 - 1, 0, [0, 1])
     assert start.heap == 10
+    assert azpy.State(start).format_actions([1, 1, 0]) == "take  two take  two take"
     assert azpy.parse_state(start, "").key() == start.key()
     dice = azpy.parse_state(DiceCountdown(10), "2 0 1 1")
     assert dice.key() == after(DiceCountdown(10), 2, 0, 1, 1).key()
@@ -289,9 +289,8 @@ def test_colors_are_for_terminals_that_want_them(
     assert ("\x1b" in state.render()) == colored
     assert "\x1b[1;31mx\x1b[0m" in state.render(color=True)
     assert "\x1b[1;34mo\x1b[0m" in state.render(color=True)
-    assert "\x1b" not in state.render(color=False) + str(state) + repr(state) + board_of(state)
-    assert ("\x1b" in board_of(state, color=None)) == colored
-    assert board_of(Drawn(3), color=True) == str(Drawn(3))
+    assert "\x1b" not in state.render(color=False) + str(state) + repr(state)
+    assert azpy.State(Drawn(3)).render(color=True) == str(Drawn(3))
     monkeypatch.setattr(sys, "stdout", None)  # a program without a console
     assert "\x1b" not in state.render()
 

@@ -210,6 +210,33 @@ def test_it_is_known_whether_a_row_depends_on_its_batch() -> None:
     assert not evaluator.fork().row_exact
 
 
+@pytest.mark.parametrize(("differs_from", "batch"), [(64, 64), (65, 200), (200, 200)])
+def test_a_row_that_is_rounded_otherwise_in_large_batches_is_noticed(
+    differs_from: int, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = OnnxEvaluator._evaluate
+
+    def rounded(self: OnnxEvaluator, observations: Any, actions: Any = None) -> Any:
+        logits, values = exact(self, observations, actions)
+        return logits, np.nextafter(values, np.float32(2)) if len(values) >= differs_from else values
+
+    monkeypatch.setattr(OnnxEvaluator, "_evaluate", rounded)
+    assert not OnnxEvaluator(make_model(), batch=batch).row_exact
+    assert OnnxEvaluator(make_model(), batch=differs_from - 1).row_exact
+
+
+def test_a_row_that_is_rounded_otherwise_far_behind_in_a_batch_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = OnnxEvaluator._evaluate
+
+    def rounded(self: OnnxEvaluator, observations: Any, actions: Any = None) -> Any:
+        logits, values = exact(self, observations, actions)
+        values[40:] = np.nextafter(values[40:], np.float32(2))
+        return logits, values
+
+    monkeypatch.setattr(OnnxEvaluator, "_evaluate", rounded)
+    assert not OnnxEvaluator(make_model()).row_exact
+
+
 def test_network_id_is_a_hash_of_the_bytes(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(make_model())

@@ -295,20 +295,18 @@ def test_the_models_of_a_game_can_be_given(trained: Path, tmp_path: Path, capsys
         repeat_game(StoredRun(copy), record, theirs, other)
 
 
-def test_an_opponents_search_is_shown_as_such_and_named_in_the_pgn(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_an_opponents_search_is_shown_as_such_and_named_in_exports(
+    trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = next(record for record in games_of(trained, 4) if opponent_of(record) and (record.flags == OPPONENT).any())
     assert az_replay([str(trained), str(record.game_id)]) == 0
     text = capsys.readouterr().out
     assert text.count("an earlier network's search, of which") == (record.flags == OPPONENT).sum()
     assert text.count("an earlier network's fast search") == (record.flags == OPPONENT | FAST_SEARCH).sum()
-    exports.to_pgn(tmp_path / "x.pgn", azpy.make_game("tic_tac_toe"), [(4, record)], "a run")
     _, seat = opponent_of(record) or (0, 0)
-    tags = dict(line[1:-1].split(" ", 1) for line in (tmp_path / "x.pgn").read_text().splitlines() if line[:1] == "[")
-    for player, tag in enumerate(("White", "Black")):
+    for player in (0, 1):
         (network,) = set(record.networks[(record.players == player) & (record.flags > 0)].tolist())
-        assert tags[tag] == f'"network {network:#018x}"'
+        assert exports._network_name(record, player) == f"network {network:#018x}"
         assert bool(record.flags[record.players == player].max() & OPPONENT) == (player == seat)
 
 

@@ -1,14 +1,18 @@
 """A game is what the user types: a name, a name with parameters, or a Python class."""
 
+import copy
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import azpy
 from azpy.errors import SettingsError
-from azpy.positions import is_terminal, make_position, observation_of, turn_of
+from azpy.games.names import make_position
+from oracles import Countdown, DiceCountdown
 
 HEAP = """
 import sys
@@ -67,8 +71,7 @@ class Uncopied(Heap):
 @pytest.fixture
 def heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "heap_game.py").write_text(HEAP)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "heap_game", raising=False)
     return "heap_game:Heap"
 
@@ -79,14 +82,10 @@ def test_a_name_with_parameters_makes_that_board() -> None:
     assert make_position("connect_four()").num_actions == 7
 
 
-def test_a_python_class_is_found_in_the_current_folder(heap: str) -> None:
+def test_a_python_class_is_imported(heap: str) -> None:
     position = make_position(heap)
-    assert turn_of(position) == 0
-    assert not is_terminal(position)
-    assert observation_of(position).shape == (1, 1, 1)
-    state = make_position("tic_tac_toe")
-    assert turn_of(state) == 0
-    assert observation_of(state).shape == state.obs_shape
+    assert (position.game, position.turn, position.is_terminal) == ("Heap", 0, False)
+    assert position.observation().shape == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +126,9 @@ def test_what_is_no_game_is_refused_in_one_line(spec: str, text: str) -> None:
 def test_every_kind_of_game_is_made_by_one_function(heap: str) -> None:
     assert azpy.make_game("connect_four", width=5, height=4).obs_shape[1:] == (4, 5)
     assert azpy.make_game("connect_four(width=5)").num_actions == 5
-    made: Any = azpy.make_game(heap)
-    assert isinstance(made, azpy.Game)
-    assert made.turn() == 0
+    made = azpy.make_game(heap)
+    assert isinstance(made.game_object, azpy.Game)
+    assert made.turn == 0
     with pytest.raises(SettingsError, match="takes no parameters beside its name, got heap"):
         azpy.make_game(heap, heap=3)
     with pytest.raises(ValueError, match="derives from azpy"):
@@ -150,3 +149,68 @@ def test_nothing_but_a_game_is_ever_called() -> None:
 def test_every_shipped_game_can_be_named() -> None:
     for name in azpy.list_games():
         assert make_position(name).num_actions > 0
+
+
+class Sketched(Countdown):
+    action_cells = (0,)
+
+    def to_svg(self) -> str:
+        return "<svg>a heap</svg>"
+
+
+def test_a_python_game_has_all_that_a_state_has() -> None:
+    game = Sketched(6)
+    state = azpy.State(game)
+    state.play(1)
+    assert (game.heap, state.game_object.heap) == (6, 4)  # a clone is played on
+    assert (state.game, state.turn, state.num_actions, state.obs_shape) == ("Sketched", 1, 3, game.obs_shape)
+    assert (state.legal_actions(), state.chance_outcomes(), state.action_cells) == ([0, 1], [], [0])
+    assert state.key() == state.game_object.key()
+    np.testing.assert_array_equal(state.observation(), state.game_object.encode())
+    for copied in (state.clone(), copy.copy(state), copy.deepcopy(state), azpy.State(state)):
+        copied.play(0)
+        assert (copied.game_object.heap, state.game_object.heap) == (3, 4)
+    assert state.to_svg() == "<svg>a heap</svg>"
+    assert "Countdown(key=" in azpy.State(Countdown(3)).to_svg()
+    assert azpy.make_game("tic_tac_toe").game_object is None
+    with pytest.raises(ValueError, match="illegal action 2; legal actions are"):
+        state.play(2)
+    with pytest.raises(ValueError, match="has no notation"):
+        state.to_text()
+    dice = azpy.State(DiceCountdown(4))
+    assert dice.turn == azpy.CHANCE
+    assert sum(chance for _, chance in dice.chance_outcomes()) == pytest.approx(1)
+
+
+def test_an_error_of_a_python_game_is_the_callers_and_is_over_once_it_was_raised() -> None:
+    class Moody(Countdown):
+        angry = True
+
+        def legal_actions(self) -> Any:
+            if self.angry:
+                raise OSError("not today") from KeyError("the cause")
+            return super().legal_actions()
+
+        def key(self) -> int:
+            return -1
+
+    state = azpy.State(Moody(6))
+    with pytest.raises(OSError, match="not today") as caught:
+        state.legal_actions()
+    assert isinstance(caught.value.__cause__, KeyError)
+    with pytest.raises(OSError, match="not today"):
+        azpy.Search(azpy.UniformEvaluator(), simulations=4).run(state)
+    assert state.turn == 0
+    with pytest.raises(azpy.GameError, match=r"Moody.key\(\) gave -1, expected"):
+        state.key()
+    state.game_object.angry = False
+    assert state.legal_actions() == [0, 1]
+
+
+def test_a_state_is_pickled_as_its_game_or_its_notation() -> None:
+    state = azpy.parse_state("hex(size=4)", "a1 b2")
+    again = pickle.loads(pickle.dumps([state]))[0]
+    assert (again.game, again.key()) == (state.game, state.key())
+    python = azpy.State(Countdown(6))
+    python.play(1)
+    assert pickle.loads(pickle.dumps(python)).key() == python.key()

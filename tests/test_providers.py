@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from azpy import devices as providers
-from azpy.devices import BUCKETS, Device, bucket_of, chunks, misplaced, parse_devices, provider_options
+from azpy.devices import BUCKETS, Device, chunks, misplaced, parse_devices, provider_options
 from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError, pip_install
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from fake_onnxruntime import CPU, CUDA, TENSORRT, Session, answer, install
@@ -43,7 +43,7 @@ def test_devices_by_name() -> None:
     ("device", "precision", "text"),
     [
         ("cpu", "fp16", "CPU computes in fp32, not 'fp16': fp16 needs device=\"cuda\", or TorchEvaluator"),
-        ("auto", "bf16", "CPU computes in fp32, not 'bf16'"),
+        ("cuda", "bf16", 'bf16 needs device="tensorrt", or TorchEvaluator(precision="bf16")'),
         ("tensorrt", "tf32", 'tf32 needs device="cuda"'),
         ("auto", "tf32", "CPU computes in fp32, not 'tf32'"),
         ("cuda", "int4", "no provider has it"),
@@ -59,9 +59,19 @@ def test_a_precision_that_cannot_be_had_is_refused(
     assert machine.calls == []
 
 
+@pytest.mark.parametrize("device", ["cuda", "tensorrt"])
+def test_a_gpu_casts_no_observations_in_silence(device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = install(monkeypatch)
+    evaluator = OnnxEvaluator(MODEL, device, cache_dir=tmp_path)
+    before = list(machine.batches)
+    with pytest.raises(ModelError, match=r"takes observations float32 \[B, 2, 3, 3\], got float64 \[4, 2, 3, 3\]"):
+        evaluator.evaluate_batch(rows(4).astype(np.float64))
+    assert machine.batches == before
+
+
 def test_batches_are_cut_into_buckets() -> None:
-    assert [bucket_of(count, BUCKETS) for count in (1, 8, 9, 128, 129, 512, 4000)] == [8, 8, 32, 128, 256, 512, 512]
-    assert chunks(0, BUCKETS) == []
+    assert [chunks(count, BUCKETS)[0][2] for count in (1, 8, 9, 128, 129, 512, 4000)] == [8, 8, 32, 128, 256, 512, 512]
+    assert chunks(0, BUCKETS) == [(0, 0, 8)]
     assert chunks(5, BUCKETS) == [(0, 5, 8)]
     assert chunks(512, BUCKETS) == [(0, 512, 512)]
     assert chunks(1100, BUCKETS) == [(0, 512, 512), (512, 1024, 512), (1024, 1100, 128)]
@@ -103,23 +113,11 @@ def test_cuda_is_asked_for_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert evaluator.notes == ()
 
 
-def test_tf32_and_graphs_are_options(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tf32_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda", precision="tf32", buckets=(4, 16), cuda_graph=True)
-    options = options_of(machine.gpu_sessions[0], CUDA)
-    assert (options["use_tf32"], options["enable_cuda_graph"]) == ("1", "1")
-    assert evaluator.description == "CUDA, GPU 0, tf32, batches of 4, 16 rows, CUDA graphs"
-    machine.graphs.clear()
-    evaluator.evaluate_batch(rows(3))
-    evaluator.evaluate_batch(rows(16))
-    evaluator.evaluate_batch(rows(2))
-    assert machine.graphs == ["1", "2", "1"]  # a graph of its own for each shape
-
-
-@pytest.mark.parametrize("device", ["cpu", "tensorrt", "auto"])
-def test_graphs_are_cuda_s_alone(device: str) -> None:
-    with pytest.raises(SettingsError, match='cuda_graph needs device="cuda"'):
-        OnnxEvaluator(MODEL, device, cuda_graph=True)
+    evaluator = OnnxEvaluator(MODEL, "cuda", precision="tf32", buckets=(4, 16))
+    assert options_of(machine.gpu_sessions[0], CUDA)["use_tf32"] == "1"
+    assert evaluator.description == "CUDA, GPU 0, tf32, batches of 4, 16 rows"
 
 
 @pytest.mark.parametrize("tells_nodes", [True, False])
@@ -282,24 +280,6 @@ def test_the_driver_is_asked_for_its_gpus(monkeypatch: pytest.MonkeyPatch) -> No
     assert "no NVIDIA driver" in (providers.driver_problem() or "")
 
 
-def test_the_loader_is_asked_for_a_provider_s_libraries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert providers.library_problem(tmp_path, Device("cuda")) is None  # no such provider in this package
-    (tmp_path / "capi").mkdir()
-    (tmp_path / "capi/libonnxruntime_providers_cuda.so").write_bytes(b"")
-
-    def loader(text: str) -> Any:
-        def load(name: str, mode: int = 0) -> None:
-            if name.endswith("_cuda.so"):
-                raise OSError(text)
-
-        return load
-
-    monkeypatch.setattr("ctypes.CDLL", loader("libcudnn.so.9: cannot open shared object file: No such file"))
-    assert "libcudnn.so.9" in (providers.library_problem(tmp_path, Device("cuda")) or "")
-    monkeypatch.setattr("ctypes.CDLL", loader("undefined symbol: Provider_GetHost"))
-    assert providers.library_problem(tmp_path, Device("cuda")) is None
-
-
 # auto
 
 
@@ -341,12 +321,10 @@ def planned(kind: str, precision: str, inputs: Any = FLOATS, **changes: Any) -> 
     return dict(provider_options(Device(kind, 2), precision, (8, 64, 256), inputs, **(arguments | changes)))
 
 
-@pytest.mark.parametrize("cuda_graph", [True, False])
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16"])
-def test_options_of_cuda(precision: str, cuda_graph: bool) -> None:
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16"])
+def test_options_of_cuda(precision: str) -> None:
     expected = {"device_id": "2", "cudnn_conv_algo_search": "HEURISTIC", "use_tf32": str(int(precision == "tf32"))}
-    expected |= {"enable_cuda_graph": "1"} if cuda_graph else {}
-    assert planned("cuda", precision, cuda_graph=cuda_graph) == {CUDA: expected}
+    assert planned("cuda", precision) == {CUDA: expected}
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])

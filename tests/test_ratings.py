@@ -14,6 +14,7 @@ from azpy.matches.ratings import (
     bradley_terry,
     elo,
     expected_score,
+    mean_interval,
     pair_interval,
     pair_score,
     wilson_interval,
@@ -46,6 +47,36 @@ def test_elo_is_the_logistic_model_s() -> None:
 def test_wilson_s_interval_is_the_known_one() -> None:
     # 90 of 100: 0.8256 to 0.9448 (statsmodels.stats.proportion.proportion_confint).
     assert wilson_interval(0.9, 100) == pytest.approx((0.82563, 0.94478), abs=1e-5)
+
+
+# Points of Student's t from a table, by degrees of freedom.
+STUDENT = {
+    1: 12.7062,
+    2: 4.3027,
+    3: 3.1824,
+    4: 2.7764,
+    5: 2.5706,
+    6: 2.4469,
+    7: 2.3646,
+    8: 2.3060,
+    15: 2.1314,
+    60: 2.0003,
+}
+
+
+@pytest.mark.parametrize(("freedom", "point"), STUDENT.items())
+def test_intervals_of_few_scores_have_the_width_of_student_s_t(freedom: int, point: float) -> None:
+    scores = [0.5 + 0.001 * (-1) ** n for n in range(freedom + 1)]
+    low, high = mean_interval(scores) or (0, 0)
+    assert (high - low) / 2 == pytest.approx(point * np.std(scores, ddof=1) / math.sqrt(freedom + 1), rel=5e-4)
+    # n pairs, all won: under a mean of s their log likelihood ratio is -n log(s), see below.
+    low, _ = pair_interval([0, 0, 0, 0, freedom + 1])
+    assert low == pytest.approx(math.exp(-(point**2) / 2 / (freedom + 1)), rel=2e-3, abs=1e-12)
+
+
+@pytest.mark.parametrize("scores", [[0.5], [0.25, 0.25], [1.0] * 5])
+def test_equal_scores_have_an_unknown_interval(scores: list[float]) -> None:
+    assert mean_interval(scores) is None
 
 
 @pytest.mark.parametrize("probabilities", [EVEN, DRAWISH, STRONG])

@@ -149,6 +149,45 @@ def test_the_oldest_games_make_room() -> None:
 
 
 @pytest.mark.parametrize("game", GAMES)
+def test_a_window_that_moved_on_draws_the_batches_of_its_games_alone(game: str) -> None:
+    played, moved = records(GAMES[game], 40), azpy.ReplayBuffer(GAMES[game])
+    for begin, size in ((0, 10**6), (10, 60), (20, 25), (30, 40)):  # smaller, and larger again
+        moved.resize(size)
+        moved.extend(played[begin : begin + 10])
+    kept = played[-moved.num_games :]
+    positions = [record.positions for record in kept]
+    assert sum(positions[1:]) < 40 <= sum(positions) == moved.num_positions
+    anew = azpy.ReplayBuffer(GAMES[game], max_positions=moved.num_positions)
+    for record in kept:
+        anew.add(record)
+    for seed in range(3):
+        draw: dict[str, Any] = {"seed": seed, "root_value_weight": 0.25, "surprise_weight": 0.5}
+        for one, other in zip(moved.sample(200, **draw), anew.sample(200, **draw), strict=True):
+            assert one.tobytes() == other.tobytes()
+
+
+def test_a_resized_buffer_lets_go_of_the_games_beyond() -> None:
+    buffer, played = azpy.ReplayBuffer("tic_tac_toe"), records("tic_tac_toe", 20)
+    buffer.extend(record for record in played)  # any iterable
+    positions = [record.positions for record in played]
+    exact = sum(positions[-7:])
+    for size, games in ((exact + 1, 8), (exact, 7), (10**6, 7), (1, 1)):
+        buffer.resize(size)
+        assert (buffer.num_games, buffer.num_positions) == (games, sum(positions[-games:]))
+
+
+def test_a_game_that_the_rules_do_not_allow_leaves_all_of_its_batch_out() -> None:
+    won, *others = sorted(records("tic_tac_toe", 4), key=lambda record: record.outcome == 0)
+    outcome = np.float32(won.outcome).tobytes()
+    wrong = azpy.GameRecord.from_bytes(won.to_bytes().replace(outcome, np.float32(-won.outcome).tobytes(), 1))
+    buffer = azpy.ReplayBuffer("tic_tac_toe")
+    buffer.add(won)
+    with pytest.raises(ValueError, match=f"game {won.game_id} is not a game by the rules: its outcome"):
+        buffer.extend([others[0], wrong, others[1]])
+    assert buffer.num_games == 1
+
+
+@pytest.mark.parametrize("game", GAMES)
 def test_records_survive_being_written_and_read(game: str) -> None:
     for record in records(GAMES[game], 20, resign_below=-0.1, resign_plies=1, resign_control=0.5):
         again = azpy.GameRecord.from_bytes(record.to_bytes())

@@ -108,7 +108,7 @@ def test_games_of_every_kind_repeat_to_the_same_bytes(
     game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "heap_game.py").write_text(HEAP)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     run = collect(tmp_path / "run", game, games_per_iteration=5)
     run = StoredRun(run.path, game)
     for record in games(run.path):
@@ -122,7 +122,7 @@ def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A run folder whose game is a Python class; that module is not imported yet."""
     (tmp_path / "heap_game.py").write_text(HEAP)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.syspath_prepend(tmp_path)
     run = collect(Path("run"), "heap_game:Heap", games_per_iteration=2, deterministic=True)
     with RunFolder("run", vars(run.settings)) as folder:
         model = make_model(shape=("batch", 1, 1, 1), actions=2)
@@ -234,7 +234,7 @@ def test_a_difference_that_may_come_from_other_batches_is_said_to_be_one(
     run = collect(tmp_path / "run", "tic_tac_toe", 1, model)
     record = next(games(run.path))
     assert repeat_game(run, record, model).model == str(model)
-    monkeypatch.setattr("azpy.evaluators.protocol.CheckedEvaluator._probe_rows", lambda self: False)
+    monkeypatch.setattr("azpy.evaluators.protocol.CheckedEvaluator.row_exact", False)
     assert repeat_game(run, record, model).model.endswith(", whose answers here depend on what else is in a batch")
 
 
@@ -425,7 +425,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
     [
         (["contradicts", "0"], "contradicts/config.toml: slots must be at least the 256 pipelines, got 8"),
         (["nowhere", "0"], "nowhere is no run folder: it has no config.toml"),
-        (["run", "999"], "run has no game 999: its games are among 0 to"),
+        (["run", "999"], "run has no game 999: its games are among "),
         (["run", "first"], "GAME_ID must be a whole number, got 'first'"),
         (["run", "0", "--ply", "99"], "has plies 0 to"),
         (["run", "0", "--ply", "-1"], "has plies 0 to"),

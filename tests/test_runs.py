@@ -7,8 +7,10 @@ import os
 import random
 import re
 import shutil
+import stat
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,76 @@ def test_a_torn_game_is_dropped_and_said(tmp_path: Path, missing: int) -> None:
     with folder(tmp_path) as run:
         assert payloads(run.journal) == payloads(games)
         assert run.notices == []
+
+
+def test_a_run_s_settings_are_parsed_once_to_open_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder(tmp_path).close()
+    parsed, loads = list[str](), tomllib.loads
+    monkeypatch.setattr(tomllib, "loads", lambda text: parsed.append(text) or loads(text))  # type: ignore[func-returns-value]
+    StoredRun(tmp_path / "run")
+    assert len(parsed) == 1
+    folder(tmp_path).close()
+    assert len(parsed) == 2
+
+
+def test_games_that_end_together_are_written_with_one_wait_for_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, fsync, games = list[int](), os.fsync, play(9)
+    with folder(tmp_path) as run:
+        monkeypatch.setattr(os, "fsync", lambda fd: waits.append(fd) or fsync(fd))  # type: ignore[func-returns-value]
+        run.append(*games[:8])
+        assert len(waits) == 1
+        run.append(games[8])
+        assert len(waits) == 2
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
+
+
+def test_games_written_together_are_dropped_together_wherever_a_power_cut_leaves_zeros(tmp_path: Path) -> None:
+    games = play(6)
+    journal = tmp_path / "run/games/journal.bin"
+    with folder(tmp_path) as run:
+        run.append(*games[:2])
+        begin = journal.stat().st_size
+        run.append(*games[2:])
+    data = journal.read_bytes()
+    torn = [data[:-1], data[: begin + 5], *(data[: at - 9] + bytes(9) + data[at:] for at in (begin + 30, len(data)))]
+    torn += [data[: begin + 100] + bytes(40) + data[begin + 140 :]]  # and what follows is there
+    for part in torn:
+        journal.write_bytes(part)
+        with folder(tmp_path) as run:
+            assert payloads(run.journal) == payloads(games[:2])
+            assert "torn game" in run.notices[0]
+            run.append(games[2])
+        with folder(tmp_path) as run:
+            assert payloads(run.journal) == payloads(games[:3])
+            assert run.notices == []
+
+
+def test_a_new_name_is_on_the_device_before_a_write_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, fsync = dict[int, list[str]](), os.fsync
+
+    def noted(fd: int) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            seen[os.fstat(fd).st_ino] = os.listdir(fd)
+        fsync(fd)
+
+    def synced(path: Path) -> bool:
+        """Whether the folder reached the device with this name, and without the temporary one."""
+        names = seen.get(path.parent.stat().st_ino, [])
+        return path.name in names and not any(name.startswith(storage.TEMPORARY) for name in names)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with folder(tmp_path) as run:
+        assert synced(tmp_path / "run/config.toml")
+        assert synced(tmp_path / "run/games/journal.bin")
+        run.append(*play(2))
+        run.seal(1)
+        assert synced(tmp_path / "run/games/000001.npz")
+        checkpoint = save(run, 1)
+        assert synced(checkpoint)
+        assert synced(checkpoint / "manifest.json")
 
 
 def test_zeros_after_a_power_cut_are_no_games(tmp_path: Path) -> None:
@@ -168,9 +240,9 @@ def test_the_folder_is_let_go_of_even_if_closing_fails(tmp_path: Path, monkeypat
     def fail_to_rename(self: Path, target: Path) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    run = folder(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(storage.Journal, "close", fail)
+        run = folder(tmp_path)
         with pytest.raises(RunError, match="Input/output error"):
             run.close()
     with folder(tmp_path) as run, monkeypatch.context() as patch:
@@ -190,9 +262,9 @@ def test_sealing_moves_the_games_in_order_of_id(tmp_path: Path) -> None:
         run.append(play(1, first=8)[0])
     by_id = sorted(games, key=lambda game: game.game_id)
     with folder(tmp_path) as run:
-        assert payloads(run.sealed_games(1)) == payloads(sealed) == payloads(by_id)
+        assert payloads(run.sealed.read(1)) == payloads(sealed) == payloads(by_id)
         assert [game.game_id for game in run.journal] == [8]
-        assert run.sealed_iterations() == [1]
+        assert run.sealed.iterations() == [1]
     with np.load(tmp_path / "run/games/000001.npz", allow_pickle=False) as arrays:
         assert arrays["game_id"].tolist() == [game.game_id for game in by_id]
         assert arrays["outcome"].tolist() == [game.outcome for game in by_id]
@@ -209,7 +281,7 @@ def test_a_kill_between_sealing_and_clearing_does_not_double_the_games(tmp_path:
     journal.write_bytes(before)
     with folder(tmp_path) as run:
         assert run.journal == []
-        assert len(run.sealed_games(1)) == 4
+        assert len(run.sealed.read(1)) == 4
 
 
 def test_games_are_known_for_sealed_whatever_their_iteration_and_the_others_stay(tmp_path: Path) -> None:
@@ -247,7 +319,7 @@ def test_sealing_some_games_leaves_the_others_in_the_journal(tmp_path: Path) -> 
         assert payloads(run.seal(1, range(2, 6))) == payloads(games[2:6])
         assert payloads(run.journal) == payloads([*games[:2], *games[6:]])
     with folder(tmp_path) as run:
-        assert payloads(run.sealed_games(1)) == payloads(games[2:6])
+        assert payloads(run.sealed.read(1)) == payloads(games[2:6])
         assert payloads(run.journal) == payloads([*games[:2], *games[6:]])
 
 
@@ -295,11 +367,11 @@ def test_sealed_games_of_another_iteration_are_refused(tmp_path: Path) -> None:
     found = f"the games of iteration 1 of {whose}, expected those of iteration 2 of {whose}"
     text = rf"000002\.npz holds {found}: put the right file back, or delete it to go on without its games"
     with RunFolder(tmp_path / "run", SETTINGS) as run:
-        assert len(run.sealed_games(1)) == 3
+        assert len(run.sealed.read(1)) == 3
         with pytest.raises(RunError, match=text):
-            run.sealed_games(2)
+            run.sealed.read(2)
         with pytest.raises(RunError, match=text):
-            run.sealed_game_ids(2)
+            run.sealed.ids(2)
     with pytest.raises(RunError, match=text):
         list(StoredRun(tmp_path / "run").games([2]))
 
@@ -312,7 +384,7 @@ def test_sealed_games_of_another_run_are_refused(other: dict[str, Any], tmp_path
     whose = rf"iteration 2 of the run with {found}, run_id \w+"
     text = rf"000002\.npz holds the games of {whose}, expected .* with game tic_tac_toe, "
     with RunFolder(tmp_path / "run", SETTINGS) as run, pytest.raises(RunError, match=text):
-        run.sealed_games(2)
+        run.sealed.read(2)
     with pytest.raises(RunError, match=text):
         list(StoredRun(tmp_path / "run").games([2]))
 
@@ -322,21 +394,21 @@ def test_sealed_games_that_say_more_or_less_than_this_version_are_read(tmp_path:
     with_label(games / "000001.npz", '{"iteration": 1, "game": "tic_tac_toe", "komi_rule": "area"}')
     with_label(games / "000002.npz", '{"iteration": 2, "seed": 4, "komi_rule": "area"}')
     with RunFolder(tmp_path / "run", SETTINGS) as run:
-        assert len(run.sealed_games(1)) == 3
+        assert len(run.sealed.read(1)) == 3
         with pytest.raises(
             RunError, match=r"holds the games of iteration 2 of the run with seed 4, expected .* seed 3"
         ):
-            run.sealed_games(2)
+            run.sealed.read(2)
 
 
 def test_runs_of_one_seed_are_told_apart_if_they_are_not_deterministic(tmp_path: Path) -> None:
     games, theirs = two_iterations(tmp_path / "run"), two_iterations(tmp_path / "other")
     shutil.copy(theirs / "000002.npz", games / "000002.npz")
     with RunFolder(tmp_path / "run", SETTINGS) as run:
-        assert len(run.sealed_games(1)) == 3  # as before: the run keeps its id
+        assert len(run.sealed.read(1)) == 3  # as before: the run keeps its id
         run.write_settings()
         with pytest.raises(RunError, match=r"run_id [0-9a-f]{16}, expected .*, run_id [0-9a-f]{16}: put the right"):
-            run.sealed_games(2)
+            run.sealed.read(2)
     assert len(list(StoredRun(tmp_path / "run").games([1]))) == 3
     config = tmp_path / "run/config.toml"
     config.write_text(re.sub(r"\nrun_id = .*", "", config.read_text()))
@@ -353,12 +425,12 @@ def test_sealed_games_of_older_versions_are_read_and_a_copy_among_them_is_refuse
     for name in ("000001.npz", "000002.npz"):
         with_label(games / name, label)
     with RunFolder(tmp_path / "run", SETTINGS) as run:
-        assert [record.game_id for iteration in (1, 2) for record in run.sealed_games(iteration)] == [*range(6)]
-        assert run.sealed_game_ids(2) == [3, 4, 5]
+        assert [record.game_id for iteration in (1, 2) for record in run.sealed.read(iteration)] == [*range(6)]
+        assert run.sealed.ids(2) == [3, 4, 5]
     shutil.copy(games / "000001.npz", games / "000002.npz")
     text = r"000002\.npz and .*000001\.npz both hold game 0: one is a copy; put the right file back"
     with RunFolder(tmp_path / "run", SETTINGS) as run, pytest.raises(RunError, match=text):
-        run.sealed_games(2)
+        run.sealed.read(2)
     with pytest.raises(RunError, match=text):
         list(StoredRun(tmp_path / "run").games([2]))
 
@@ -552,10 +624,10 @@ def test_time_and_collected_games_outlive_the_iterations_that_are_done_again(tmp
         run.append_metrics(
             {"kind": "collected", "iteration": 3, "seconds": 60.0, "model": "mine"}
         )  # its games are gone
-        run.note_stop("stopped_collecting", 2, 70.0)
+        run.append_metrics({"kind": "stopped_collecting", "iteration": 2, "seconds": 70.0, "evaluations": 9.0})
         for iteration, seconds in ((0, 5.0), (1, 8.0)):
             run.append_metrics(ROW | {"iteration": iteration + 1, "seconds": seconds - 1})
-            run.note_stop("stopped", iteration, seconds)
+            run.append_metrics({"kind": "stopped", "iteration": iteration, "seconds": seconds})
         run.trim_metrics(0)
         rows = [(row["kind"], row["iteration"], row["seconds"]) for row in run.metrics()]
         assert rows == [
@@ -564,9 +636,10 @@ def test_time_and_collected_games_outlive_the_iterations_that_are_done_again(tmp
             ("stopped_collecting", 2, 70.0),
             ("stopped", 1, 8.0),
         ]
-        assert run.seconds_spent("iteration", "match", "stopped") == 8.0
-        assert run.seconds_spent("collected", "stopped_collecting") == 70.0
-        assert run.seconds_spent("match") == 0.0
+        assert run.spent("seconds", "iteration", "match", "stopped") == 8.0
+        assert run.spent("seconds", "collected", "stopped_collecting") == 70.0
+        assert run.spent("evaluations", "stopped", "stopped_collecting") == 9.0  # older versions did not count them
+        assert run.spent("seconds", "match") == 0.0
 
 
 def test_every_change_of_a_setting_is_in_the_metrics_once(tmp_path: Path) -> None:

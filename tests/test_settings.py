@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 import azpy
+from azpy import machine
+from azpy._core import OPTIONS
 from azpy.cli.train import _parser, main, settings_from
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.machine import made_with
@@ -30,12 +32,14 @@ from azpy.settings.run import (
     checked,
     combine,
     default_of,
+    unused,
 )
 from azpy.settings.toml import path_argument, read_config, repeat_command, to_toml
+from oracles import another
 
 NAMES = [field.name for field in dataclasses.fields(Settings)]
 NUMBERS = [name for name in NAMES if KIND[name] in (int, float)]
-README = Path(__file__).parent.parent / "README.md"
+TRAINING = Path(__file__).parent.parent / "docs/training.md"
 
 
 def random_value(name: str, rng: random.Random) -> Any:
@@ -62,12 +66,14 @@ def random_value(name: str, rng: random.Random) -> Any:
 def random_settings(rng: random.Random) -> dict[str, Any]:
     chosen = {name: random_value(name, rng) for name in NAMES}
     chosen["pipelines"] = rng.randint(1, min(chosen["slots"], 256))
+    chosen["gumbel_actions"] = rng.choice([0, 7])
+    chosen |= {name: getattr(Settings, name) for name in unused(chosen)}
     if chosen["deterministic"]:
         chosen |= {"minutes": None, "total_evaluations": None, "device": "cpu"}
     several = len((chosen["devices"] or "").split(","))
     if chosen["device"] in ("cpu", "cuda:1") or chosen["slots"] < several * chosen["pipelines"]:
         chosen["devices"] = None
-    possible = {"cpu": ["fp32", "int8", "auto"], "auto": ["fp32"]}.get(chosen["device"], ["fp32", "fp16", "bf16"])
+    possible = {"cpu": ["fp32", "int8", "auto"], "auto": ["fp32"]}.get(chosen["device"], ["fp32", "fp16"])
     chosen["precision"] = "fp32" if chosen["deterministic"] else rng.choice(possible)
     return chosen
 
@@ -128,6 +134,7 @@ def test_help_shows_every_setting_with_its_range_and_default(
 def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None:
     about = ABOUT[name]
     fits: dict[str, Any] = {"game": "pig", "pipelines": 1, "slots": 256}
+    fits |= {"gumbel_actions": 4} if about.rule == "Gumbel" else {}
     edges = [(about.low, not about.above), (about.low - 1, False)]
     if about.high < math.inf:
         edges += [(about.high, True), (about.high + 1, False)]
@@ -225,6 +232,10 @@ def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_
     for _ in range(200):
         in_file, typed = ({name: random_value(name, rng) for name in names if rng.random() < 0.5} for _ in range(2))
         in_file = {name: value for name, value in in_file.items() if value is not None} | {"pipelines": 1}
+        for layer in (in_file, typed):  # PUCT's settings alone
+            for name in [name for name in layer if ABOUT[name].rule == "Gumbel"]:
+                del layer[name]
+            layer.pop("gumbel_actions", None)
         file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in in_file.items()))
         settings, _ = settings_from(["tic_tac_toe", "--config", str(file), *flags(typed)])
         for name in NAMES[1:]:
@@ -330,13 +341,53 @@ def test_presets_are_of_games_that_exist_and_can_be_written_down() -> None:
     "given", [{"forced_visits": 2.0}, {"evaluations": 50}, {"root_noise": 0.1}, {"gumbel_actions": 0}]
 )
 def test_a_preset_that_plans_with_gumbel_gives_way_to_settings_of_puct(given: dict[str, Any]) -> None:
-    plain = preset_of("connect_four", {"root_noise": Settings.root_noise, "seed": 3})
+    plain = preset_of("connect_four", {"root_noise": default_of("root_noise"), "seed": 3})
     assert plain == PRESETS["connect_four"]
     assert plain["gumbel_actions"] > 0
     settings = combine(preset_of("connect_four", given), {"game": "connect_four"}, given)
     assert settings.gumbel_actions == 0
     assert settings.simulations == 100
     assert settings.network == plain["network"]
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIONS if OPTIONS[name]["rule"] == "PUCT"])
+def test_any_puct_only_flag_switches_the_gumbel_preset_back_to_puct_and_that_is_said(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = {name: another(name)}
+    typed, _ = settings_from(["connect_four", *flags(given)])
+    assert (typed.gumbel_actions, typed.simulations, getattr(typed, name)) == (0, 100, given[name])
+    Path("not-a-folder").touch()
+    assert main(["connect_four", "--out", "not-a-folder", *flags(given)]) == 2
+    said = capsys.readouterr().out
+    assert said.endswith(f"; it leaves out simulations 16, gumbel_actions 7 because of {name}\n")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIONS if OPTIONS[name]["rule"]])
+def test_a_setting_that_the_search_does_not_look_at_is_refused_with_both_names(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = {name: another(name), "gumbel_actions": 4 if ABOUT[name].rule == "PUCT" else 0}
+    with pytest.raises(SettingsError, match=f"{name} has no effect with(out)? gumbel_actions"):
+        settings_from(["connect_four", *flags(given)])
+    with pytest.raises(SettingsError, match=f"{name} has no effect with(out)? gumbel_actions"):
+        Settings("connect_four", **given)
+    assert Settings("connect_four", **given | {name: default_of(name)}).gumbel_actions == given["gumbel_actions"]
+
+
+def test_gumbel_leaves_the_presets_settings_of_puct_out() -> None:
+    assert preset_of("tic_tac_toe")["temperature_plies"] == 6
+    assert settings_from(["tic_tac_toe", "--gumbel-actions", "4"])[0].temperature_plies == 30
+
+
+def test_an_older_runs_file_with_settings_of_both_searches_is_read_as_it_played(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('game = "pig"\ngumbel_actions = 7\nc_puct = 2.0\n\n[made_with]\nformat = 1\n')
+    with pytest.warns(SettingsWarning, match="c_puct has no effect on this run's search, and is left out"):
+        found = read_config(tmp_path / "config.toml")
+    assert found == {"game": "pig", "gumbel_actions": 7}
 
 
 def test_matches_search_a_hundred_simulations_at_least() -> None:
@@ -353,9 +404,9 @@ def test_a_preset_in_force_is_said_at_start_and_what_is_given_is_left_out(
     assert capsys.readouterr().out == expected
 
 
-@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
-def test_the_file_in_the_readme_can_be_used(tmp_path: Path) -> None:
-    files = re.findall(r"^```toml\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+@pytest.mark.skipif(not TRAINING.exists(), reason="needs the source tree")
+def test_the_file_in_the_docs_can_be_used(tmp_path: Path) -> None:
+    files = re.findall(r"^```toml\n(.*?)^```", TRAINING.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert files
     for text in files:
         (tmp_path / "run.toml").write_text(text)
@@ -405,10 +456,12 @@ def test_a_run_that_goes_on_keeps_its_settings_where_nobody_gives_others(begun: 
     for arguments in (["connect_four"], []):
         assert settings_from([*arguments, "--out", "run"]) == (so_far, "run")
     typed, _ = settings_from(["--out", "run", "--simulations", "9", "--minutes", "none"])
-    assert typed == dataclasses.replace(so_far, simulations=9, minutes=None)
+    changed: dict[str, Any] = {"simulations": 9, "minutes": None}
+    assert typed == dataclasses.replace(so_far, **changed)
     Path("other.toml").write_text("simulations = 11\nc_puct = 2.5\n")
     given, _ = settings_from(["--out", "run", "--config", "other.toml", "--c-puct", "3"])
-    assert given == dataclasses.replace(so_far, simulations=11, c_puct=3.0)
+    changed = {"simulations": 11, "c_puct": 3.0}
+    assert given == dataclasses.replace(so_far, **changed)
     fresh, _ = settings_from(["connect_four", "--out", "elsewhere"])
     assert fresh == combine(preset_of("connect_four"), {"game": "connect_four"})
 
@@ -491,3 +544,49 @@ def test_a_python_class_that_only_a_file_names_is_not_imported(
         assert capsys.readouterr().err == found + "give GAME evil:Evil on the command line if you trust it\n"
     assert "evil" not in sys.modules
     assert settings_from(["evil:Evil", "--config", "run/config.toml"])[0].game == "evil:Evil"
+
+
+@pytest.fixture
+def cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine of 64 cores, and its folder of control groups."""
+    monkeypatch.setattr(machine, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(machine, "_MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(machine, "allowed_cores", lambda: 64)
+    return tmp_path
+
+
+def test_a_container_gets_pipelines_by_its_quota(cgroups: Path) -> None:
+    assert combine({"game": "pig"}).pipelines == 64
+    (cgroups / "membership").write_text("0::/\n")
+    (cgroups / "cpu.max").write_text("200000 100000\n")
+    assert combine({"game": "pig"}).pipelines == 2
+    (cgroups / "cpu.max").write_text("450000 100000\n")
+    assert combine({"game": "pig"}).pipelines == 4
+    (cgroups / "cpu.max").write_text("50000 100000\n")
+    assert machine.usable_cores() == 1
+
+
+def test_control_groups_limit_cores_in_both_versions(cgroups: Path) -> None:
+    def quota(membership: str) -> float | None:
+        (cgroups / "membership").write_text(membership)
+        return machine.cpu_quota()
+
+    assert quota("0::/\n") is None
+    (cgroups / "a/b").mkdir(parents=True)
+    (cgroups / "a/b/cpu.max").write_text("max 100000\n")
+    (cgroups / "a/cpu.max").write_text("150000 100000\n")  # the limit of a group around ours
+    assert quota("0::/a/b\n") == 1.5
+    assert quota("0::/elsewhere\n") is None
+    (cgroups / "cpu").mkdir()  # version 1
+    (cgroups / "cpu/cpu.cfs_quota_us").write_text("200000\n")
+    (cgroups / "cpu/cpu.cfs_period_us").write_text("100000\n")
+    assert quota("4:cpu,cpuacct:/docker/x\n") == 2.0
+    (cgroups / "cpu/cpu.cfs_quota_us").write_text("-1\n")
+    assert quota("4:cpu,cpuacct:/docker/x\n") is None
+
+
+def test_control_groups_limit_memory(cgroups: Path) -> None:
+    (cgroups / "membership").write_text("")
+    for text, limit in (("max\n", None), ("1073741824\n", 2**30), ("9223372036854771712\n", None)):
+        (cgroups / "memory.max").write_text(text)
+        assert machine.memory_limit() == limit

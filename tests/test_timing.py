@@ -86,10 +86,9 @@ def test_a_slow_device_and_an_instant_one_get_opposite_advice() -> None:
     assert "device waits for the trees" in str(advise(settings, instant | metrics, cores=2, own_device=True))
 
 
-def test_shares_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shares_add_up() -> None:
     now = 1000.0
-    monkeypatch.setattr("azpy.training.timing.time.monotonic", lambda: now)
-    shares = TimeShares()
+    shares = TimeShares(clock=lambda: now)
     with shares.stage("matches"):
         now += 10
     before = [{"seconds_growing": 5.0, "seconds_evaluating": 5.0, "seconds_waiting": 0.0}] * 2

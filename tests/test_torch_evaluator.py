@@ -1,14 +1,9 @@
 """TorchEvaluator: says what the module and the exported model say, and refuses what it cannot do."""
 
-import gc
 import json
 import sys
 import threading
-import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,12 +12,11 @@ import torch
 from torch import nn
 
 import azpy
-from azpy.devices import BUCKETS
 from azpy.errors import DeviceError, ModelError, RunError, SettingsError
-from azpy.evaluators import torch as torch_evaluator
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.evaluators.torch import TorchEvaluator, _Lane, _OnGpu, _Placed
-from azpy.learning.network import Network, to_arrays, to_onnx
+from azpy.evaluators.torch import TorchEvaluator
+from azpy.learning.export import to_onnx
+from azpy.learning.network import Network, to_arrays
 from azpy.runs.folder import RunFolder
 from test_positions import HEAP
 
@@ -55,10 +49,11 @@ class Plain(nn.Module):
         return self.policy(flat), torch.tanh(flat.mean(1, keepdim=True))
 
 
-@pytest.mark.parametrize("channels_last", [True, False])
-def test_it_says_what_the_module_and_onnx_runtime_say(channels_last: bool) -> None:
-    module = network()
-    evaluator = TorchEvaluator(module, game=GAME, channels_last=channels_last)
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+def test_it_says_what_the_module_and_onnx_runtime_say(memory_format: Any) -> None:
+    module: Any = network()
+    module = module.to(memory_format=memory_format)
+    evaluator = TorchEvaluator(module, game=GAME)
     logits, values = evaluator.evaluate_batch(rows(33))
     with torch.no_grad():
         expected_logits, expected_values = module(torch.from_numpy(rows(33)))
@@ -232,111 +227,8 @@ def test_it_says_what_it_is() -> None:
     assert TorchEvaluator(network(), precision="bf16").description.endswith(", cpu, bf16")
 
 
-# The memory that a batch is put in
-
-
-class Exact(Plain):
-    """Answers each row by itself, in the same bits in any batch."""
-
-    def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return observations[:, 0, 0] * 2 - observations[:, 1, 0], torch.tanh(observations[:, 0, 0, :1])
-
-
-def like_a_gpu(module: nn.Module, buckets: tuple[int, ...] = BUCKETS) -> _OnGpu:
-    """What a GPU's batches go through, on memory of the CPU."""
-    cpu = torch.device("cpu")
-    return _OnGpu(_Placed(module, cpu, torch.float32, True), cpu, GAME.obs_shape, buckets, True, "it")
-
-
-@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 32, 33, 200, 512, 513, 1100])
-def test_padding_and_chunks_change_no_row(count: int) -> None:
-    runner, module = like_a_gpu(Exact()), Exact()
-    runner.run(100 * rows(512))  # what earlier batches leave behind must not show
-    logits, values = runner.run(rows(count))
-    expected_logits, expected_values = module(torch.from_numpy(rows(count)))
-    np.testing.assert_array_equal(logits, expected_logits.numpy())
-    np.testing.assert_array_equal(values, expected_values.numpy().reshape(-1))
-    assert (logits.shape, values.shape) == ((count, 7), (count,))
-    kept = logits.copy(), values.copy()
-    runner.run(1 - rows(count))
-    np.testing.assert_array_equal(logits, kept[0])  # an answer is not changed by the next batch
-    np.testing.assert_array_equal(values, kept[1])
-
-
-def test_a_network_says_the_same_by_way_of_buckets() -> None:
-    module = network()
-    plain, runner = TorchEvaluator(module), like_a_gpu(module, (3, 16))
-    for count in (1, 3, 4, 16, 37):
-        for mine, expected in zip(runner.run(rows(count)), plain.evaluate_batch(rows(count)), strict=True):
-            np.testing.assert_allclose(mine, expected, atol=1e-5)
-
-
-def test_a_batch_goes_in_the_fewest_rows_that_hold_it() -> None:
-    seen: list[int] = []
-
-    class Noted(Exact):
-        def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            seen.append(len(observations))
-            return super().forward(observations)
-
-    runner = like_a_gpu(Noted(), (2, 4, 6))
-    assert sorted(set(seen)) == [2, 4, 6]  # each is prepared before the first batch
-    seen.clear()
-    for count in (1, 3, 6, 15):
-        runner.run(rows(count))
-    assert seen == [2, 4, 6, 6, 6, 4]
-
-
-def test_forks_share_weights_and_no_memory() -> None:
-    runner = like_a_gpu(network(), (4, 8))
-    fork = runner.fork()
-    assert fork._again[0] is runner._again[0]
-    for one in runner._lanes:
-        mine, theirs = runner._lanes[one], fork._lanes[one]
-        assert mine.observations.data_ptr() != theirs.observations.data_ptr()
-        assert mine.answers[0].data_ptr() != theirs.answers[0].data_ptr()
-    assert not np.shares_memory(runner.memory.array(4), fork.memory.array(4))
-    evaluator = TorchEvaluator(network())
-    assert not np.shares_memory(evaluator.input_buffer(4), evaluator.fork().input_buffer(4))
-
-
-@pytest.mark.parametrize("kind", ["cpu", "gpu"])
-def test_the_memory_it_offers_is_filled_and_answered_from(kind: str) -> None:
-    evaluator = TorchEvaluator(network())
-    if kind == "gpu":
-        evaluator._runner = like_a_gpu(network(), (4, 16))
-    expected = TorchEvaluator(network()).evaluate_batch(rows(200))[0]
-    for count in (1, 5, 4, 33, 200, 2):
-        given = evaluator.input_buffer(count)
-        assert given.shape == (count, *GAME.obs_shape)
-        assert given.dtype == np.float32
-        assert given.flags.c_contiguous
-        assert given.flags.writeable
-        given[:] = rows(count)
-        np.testing.assert_allclose(evaluator.evaluate_batch(given)[0], expected[:count], atol=1e-5)
-        # Memory of somebody else's, and a part of its own, will do too.
-        np.testing.assert_allclose(evaluator.evaluate_batch(rows(count))[0], expected[:count], atol=1e-5)
-        np.testing.assert_allclose(
-            evaluator.evaluate_batch(given[count // 2 :])[0], expected[count // 2 : count], atol=1e-5
-        )
-    assert np.shares_memory(evaluator.input_buffer(3), evaluator.input_buffer(2))
-
-
-def test_what_lies_in_its_memory_is_not_copied_on_the_host() -> None:
-    memory = like_a_gpu(Exact(), (4,)).memory
-    given = memory.array(3)
-    assert memory.tensor(given).data_ptr() == given.ctypes.data
-    foreign = rows(3)
-    assert memory.tensor(foreign).data_ptr() != foreign.ctypes.data
-
-
 def test_searches_in_two_threads_may_share_an_evaluator() -> None:
     evaluator = TorchEvaluator(network())
-    theirs = list[Any]()
-    thread = threading.Thread(target=lambda: theirs.append(evaluator.input_buffer(4)))
-    thread.start()
-    thread.join()
-    assert not np.shares_memory(evaluator.input_buffer(4), theirs[0])
     starts = [GAME, azpy.parse_state("connect_four", "4 4 3")]
 
     def visits(start: Any) -> list[int]:
@@ -353,109 +245,6 @@ def test_searches_in_two_threads_may_share_an_evaluator() -> None:
     for thread in threads:
         thread.join()
     assert together == alone
-
-
-def test_its_memory_goes_with_it() -> None:
-    gc.disable()
-    try:
-        evaluator = TorchEvaluator(network())
-        evaluator._runner = like_a_gpu(network())
-        evaluator.evaluate_batch(rows(700))
-        fork = evaluator.fork()
-        held = [weakref.ref(each) for each in (evaluator._runner, fork._runner, evaluator._runner._lanes[512])]
-        del evaluator
-        assert [each() is None for each in held] == [True, False, True]
-        del fork
-        assert held[1]() is None
-    finally:
-        gc.enable()
-
-
-@pytest.fixture
-def streams(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What torch has dealt out: 32 streams a GPU, one after another and from the first again."""
-    made: list[Any] = []
-
-    def stream(device: torch.device) -> object:
-        made.append(SimpleNamespace(cuda_stream=(device.index, len(made) % 32)))
-        return made[-1]
-
-    monkeypatch.setattr(torch.cuda, "Stream", stream)
-    monkeypatch.setattr(torch_evaluator, "_FREE_STREAMS", {})
-    monkeypatch.setattr(torch_evaluator, "_STREAM_USERS", {})
-    return made
-
-
-def test_a_stream_is_used_by_one_evaluator_at_a_time(streams: list[Any]) -> None:
-    device, lanes = torch.device("cuda", 0), {8: object()}
-    (first, _), (second, _) = (torch_evaluator._take_stream(device, user) for user in "ab")
-    assert first is not second
-    torch_evaluator._give_back(device, first, "a", lanes)  # type: ignore[arg-type]
-    assert not lanes  # a graph outlives its stream's return no more than its evaluator
-    assert torch_evaluator._take_stream(torch.device("cuda", 1), "c")[0] is not first
-    assert torch_evaluator._take_stream(device, "d") == (first, True)
-    assert len(streams) == 3
-
-
-def test_of_evaluators_that_share_a_stream_one_records(streams: list[Any]) -> None:
-    device, users = torch.device("cuda", 0), [object() for _ in range(34)]
-    taken = [torch_evaluator._take_stream(device, user) for user in users[:33]]
-    assert [is_first for _, is_first in taken] == [True] * 32 + [False]
-    torch_evaluator._give_back(device, taken[0][0], users[0], {})
-    assert torch_evaluator._FREE_STREAMS[device] == []  # the last one has it still
-    torch_evaluator._give_back(device, taken[32][0], users[32], {})
-    assert torch_evaluator._take_stream(device, users[33]) == (taken[0][0], True)
-
-
-def test_an_evaluator_that_fails_gives_its_stream_back(streams: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(**options: bool) -> None:
-        raise RuntimeError("no event")
-
-    monkeypatch.setattr(torch.cuda, "Event", refuse)
-    device = torch.device("cuda", 0)
-    for _ in range(3):
-        with pytest.raises(RuntimeError, match="no event"):
-            _OnGpu(_Placed(Exact(), torch.device("cpu"), torch.float32, True), device, GAME.obs_shape, (8,), True, "it")
-        gc.collect()
-    assert torch_evaluator._FREE_STREAMS[device] == streams
-    assert len(streams) == 1
-
-
-def test_a_recorded_bucket_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-    asked: dict[str, Any] = {}
-
-    class Graph:
-        def replay(self) -> None:
-            calls.append("replay")
-
-    @contextmanager
-    def capture(graph: Graph, **options: Any) -> Iterator[None]:
-        asked.update(options)
-        calls.append("begin")
-        yield
-        calls.append("end")
-
-    class Noted(Exact):
-        def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            calls.append("forward")
-            return super().forward(observations)
-
-    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
-    monkeypatch.setattr(torch.cuda, "graph", capture)
-    lane = _Lane(_Placed(Noted(), torch.device("cpu"), torch.float32, True), torch.zeros((4, *GAME.obs_shape)))
-    stream: Any = object()
-    lane.record(stream, "a pool")
-    lane.run()
-    lane.run()
-    assert calls == ["forward"] * 3 + ["begin", "forward", "end"] + ["replay"] * 2
-    assert asked == {"pool": "a pool", "stream": stream, "capture_error_mode": "thread_local"}
-
-
-def test_buckets_must_ascend() -> None:
-    for buckets in ((), (8, 8), (16, 8), (0, 8)):
-        with pytest.raises(SettingsError, match="buckets must be ascending numbers of rows"):
-            TorchEvaluator(network(), buckets=buckets)
 
 
 # Checkpoints
@@ -486,7 +275,7 @@ def test_a_run_of_a_python_class_is_loaded_with_that_class_alone(
 ) -> None:
     (tmp_path / "heap_game.py").write_text(HEAP)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "heap_game", raising=False)
     module = Network((1, 1, 1), 2, "1x8")
     with RunFolder("run", {"game": "heap_game:Heap", "network": module.spec}) as run:

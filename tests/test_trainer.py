@@ -1,5 +1,6 @@
 """The loop: it learns, it goes on where it stopped, and nothing that was finished is lost."""
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -15,18 +16,19 @@ import pytest
 
 import azpy
 from azpy.errors import ModelError, RunError, SettingsError
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
-from azpy.learning.network import to_onnx
 from azpy.matches.arena import SearchPlayer
 from azpy.playing.resignation import Resignation
 from azpy.runs.folder import RunFolder, read_checkpoint
 from azpy.settings.run import Settings, auto_eval_batch
 from azpy.settings.toml import read_config
+from azpy.training.budget import Budget
 from azpy.training.events import Finished, Fitted, Matched, Played, Saved, Started
-from azpy.training.generations import Lineup
+from azpy.training.generations import Generations
 from azpy.training.timing import STAGES
-from azpy.training.trainer import Trainer
-from azpy.training.window import Window
+from azpy.training.trainer import Trainer, window_size
 
 SMALL: dict[str, Any] = {
     "game": "tic_tac_toe",
@@ -76,7 +78,7 @@ def opened(path: Path) -> RunFolder:
 
 def game_ids(path: Path) -> list[int]:
     with opened(path) as folder:
-        return [game.game_id for i in folder.sealed_iterations() for game in folder.sealed_games(i)]
+        return [game.game_id for i in folder.sealed.iterations() for game in folder.sealed.read(i)]
 
 
 def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) -> None:
@@ -138,9 +140,9 @@ def test_tensorboard_shows_the_metrics_once_each(tmp_path: Path) -> None:
 def test_a_slow_disk_is_seen_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     append = RunFolder.append
 
-    def slow(folder: RunFolder, record: azpy.GameRecord) -> None:
+    def slow(folder: RunFolder, *records: azpy.GameRecord) -> None:
         time.sleep(0.1)
-        append(folder, record)
+        append(folder, *records)
 
     monkeypatch.setattr(RunFolder, "append", slow)
     saved = [event for event in run(tmp_path, iterations=2) if isinstance(event, Saved)]
@@ -219,8 +221,8 @@ def test_a_run_with_every_option_goes_on_bit_for_bit(tmp_path: Path) -> None:
     with opened(tmp_path / "straight") as one, opened(tmp_path / "parts") as other:
         rows = [row for row in one.metrics() if row["kind"] == "iteration"]
         for iteration, row in enumerate(rows, start=1):
-            games = one.sealed_games(iteration)
-            assert [game.to_bytes() for game in games] == [game.to_bytes() for game in other.sealed_games(iteration)]
+            games = one.sealed.read(iteration)
+            assert [game.to_bytes() for game in games] == [game.to_bytes() for game in other.sealed.read(iteration)]
             controls = [game for game in games if game.control and game.resign_ply is not None]
             wrong = sum(game.false_resignation for game in controls)
             assert row["resign_false_rate"] == pytest.approx(wrong / len(controls))
@@ -239,7 +241,7 @@ def test_a_moved_threshold_reaches_self_play_that_goes_on(tmp_path: Path, monkey
     monkeypatch.setattr(Resignation, "note", note_and_stop)
     run(tmp_path, games_per_iteration=60, iterations=4, resign_below=-0.02, resign_plies=1, resign_control=0.0)
     with opened(tmp_path) as folder:
-        resigned = [sum(game.resigned for game in folder.sealed_games(i)) for i in (1, 4)]
+        resigned = [sum(game.resigned for game in folder.sealed.read(i)) for i in (1, 4)]
     # At most 72 games of the first threshold were ready or in play when it was moved.
     assert resigned[0] > 0
     assert resigned[1] == 0
@@ -358,7 +360,7 @@ def test_another_game_s_folder_is_refused(tmp_path: Path) -> None:
 def test_a_model_whose_rows_depend_on_their_batch_is_said_or_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(azpy.OnnxEvaluator, "_probe_rows", lambda self: False)
+    monkeypatch.setattr(azpy.OnnxEvaluator, "row_exact", False)
     started = run(tmp_path / "free", iterations=1)[0]
     assert ["depends on what else is in its batch" in notice for notice in started.notices] == [True]
     with pytest.raises(ModelError, match="a deterministic run cannot be"):
@@ -392,21 +394,26 @@ def test_a_deterministic_iteration_is_its_own_games_whatever_else_is_in_the_jour
         assert {record.game_id for record in folder.journal} == later == set(range(60, 67))
 
 
-def test_games_without_a_searched_position_are_nothing_to_learn_from() -> None:
-    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), opening_plies=10**9, games=3) as games:
-        unsearched = list(games)
-    window = Window(100, 0.5, 100)
-    assert window.add(unsearched) == 0
-    with pytest.raises(RunError, match="no game has a searched position"):
-        window.buffer(azpy.make_game("tic_tac_toe"))
+def sealed_run(path: Path, game: str, **options: Any) -> None:
+    """A run of `SMALL` whose first iteration is three games of `game`."""
+    with (
+        RunFolder(path, vars(settings())) as folder,
+        azpy.SelfPlay(game, azpy.UniformEvaluator(), simulations=8, games=3, **options) as play,
+    ):
+        folder.append(*play)
+        folder.seal(1)
 
 
-def test_games_that_the_rules_no_longer_allow_are_refused_in_one_line() -> None:
-    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=2, simulations=8, games=1) as games:
-        window = Window(100, 0.5, 100)
-        window.add(games)
+def test_games_without_a_searched_position_are_nothing_to_learn_from(tmp_path: Path) -> None:
+    sealed_run(tmp_path, "tic_tac_toe", opening_plies=10**9)
+    with pytest.raises(RunError, match=r"no game has a searched position \(games: 3\)"):
+        run(tmp_path)
+
+
+def test_games_that_the_rules_no_longer_allow_are_refused_in_one_line(tmp_path: Path) -> None:
+    sealed_run(tmp_path, "connect_four(width=3,height=2,k=2)")
     with pytest.raises(RunError, match=r"does not fit the rules any more \(.*\): choose another folder with --out"):
-        window.buffer(azpy.make_game("connect_four", width=3, height=2, k=2))
+        run(tmp_path)
 
 
 def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -> None:
@@ -435,7 +442,7 @@ def test_a_wrong_export_does_not_get_to_play(tmp_path: Path, monkeypatch: pytest
     exported: list[bytes] = []
 
     def stale(network: Any) -> bytes:
-        exported.append(azpy.learning.network.to_onnx(network))
+        exported.append(to_onnx(network))
         return exported[0]
 
     monkeypatch.setattr("azpy.training.generations.to_onnx", stale)
@@ -443,7 +450,23 @@ def test_a_wrong_export_does_not_get_to_play(tmp_path: Path, monkeypatch: pytest
         run(tmp_path)
     with opened(tmp_path) as folder:
         assert folder.checkpoints() == []
-        assert folder.sealed_iterations() == [1]
+        assert folder.sealed.iterations() == [1]
+
+
+def test_a_deterministic_run_is_refused_if_rows_depend_on_batches_as_large_as_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = OnnxEvaluator._evaluate
+
+    def rounded(self: OnnxEvaluator, observations: Any, actions: Any = None) -> Any:
+        logits, values = exact(self, observations, actions)
+        return logits, np.nextafter(values, np.float32(2)) if len(values) >= 96 else values
+
+    monkeypatch.setattr(OnnxEvaluator, "_evaluate", rounded)
+    for slots in (24, 23):  # 96 and 92 rows in a batch
+        changes = {"deterministic": True, "slots": slots, "pipelines": 1, "eval_batch": 4, "iterations": 1}
+        with pytest.raises(ModelError, match="depends on what else") if slots == 24 else contextlib.nullcontext():
+            run(tmp_path / str(slots), **changes)
 
 
 def test_training_makes_a_player_that_beats_the_untrained_one(tmp_path: Path) -> None:
@@ -462,13 +485,13 @@ def test_the_untrained_player_has_the_weights_that_the_run_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     met: list[bytes] = []
-    make = Lineup.evaluator_for_matches
+    make = Generations.evaluator_for_matches
 
-    def noted(self: Lineup, model: bytes, threads: int) -> Any:
+    def noted(self: Generations, model: bytes, threads: int) -> Any:
         met.append(model)
         return make(self, model, threads)
 
-    monkeypatch.setattr(Lineup, "evaluator_for_matches", noted)
+    monkeypatch.setattr(Generations, "evaluator_for_matches", noted)
     run(tmp_path / "run", iterations=1)
     run(tmp_path / "run", iterations=2)  # in a trainer that goes on
     start = azpy.make_game("tic_tac_toe")
@@ -515,7 +538,7 @@ def test_settings_that_cannot_be_run_are_refused(change: dict[str, Any], text: s
 
 def test_what_self_play_refuses_is_a_settings_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="self-play cannot run with these settings"):
-        run(tmp_path, temperature_plies=2**70)
+        run(tmp_path, deterministic=True, games_per_iteration=2**70)
 
 
 def test_auto_takes_the_fewest_leaves_that_fill_a_batch() -> None:
@@ -526,10 +549,8 @@ def test_auto_takes_the_fewest_leaves_that_fill_a_batch() -> None:
 
 def test_the_window_grows_as_it_is_told() -> None:
     def sizes(growth: float | None) -> list[int]:
-        window, found = Window(1000, 0.4, 50_000, growth), []
-        for window.seen in (10, 1000, 16_000, 10**7):
-            found.append(window.size)
-        return found
+        chosen = settings(window_min=1000, window_share=0.4, window_max=50_000, window_growth=growth)
+        return [window_size(chosen, seen) for seen in (10, 1000, 16_000, 10**7)]
 
     assert sizes(None) == [1000, 1000, 6400, 50_000]
     # 1000 (1 + 0.4 (16^0.75 - 1) / 0.75) with 16^0.75 = 8
@@ -562,6 +583,28 @@ def test_matches_without_time_leave_no_row(tmp_path: Path, monkeypatch: pytest.M
     assert not any(isinstance(event, Matched) for event in events)
     assert isinstance(events[-1], Finished)
     assert "match" not in {row["kind"] for row in map(json.loads, (tmp_path / "metrics.jsonl").open())}
+
+
+def test_the_last_match_is_played_after_a_match_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def matches(events: list[Any]) -> list[tuple[int, int]]:
+        return [(event.iteration, event.result.games) for event in events if isinstance(event, Matched)]
+
+    changes: dict[str, Any] = {"match_every": 1, "final_match_games": 6}
+    events = list[Any]()
+    with Trainer(settings(iterations=2, **changes), tmp_path / "parts") as trainer:
+        for event in trainer.run():
+            events.append(event)
+            if matches(events) == [(1, 4)] * 4:
+                break
+    assert matches(run(tmp_path / "parts", iterations=1, **changes)) == [(1, 6)] * 4
+    assert matches(run(tmp_path / "parts", iterations=1, **changes)) == []
+    # The match on the way takes the rest of the time.
+    events.clear()
+    monkeypatch.setattr(Budget, "is_over", lambda self, iteration: len(matches(events)) >= 4)
+    with Trainer(settings(iterations=2, **changes), tmp_path / "straight") as trainer:
+        for event in trainer.run():
+            events.append(event)
+    assert matches(events) == [(1, 4)] * 4 + [(1, 6)] * 4
 
 
 def test_every_setting_is_in_the_folder(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 import azpy
 from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.games.names import make_position
+from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
-from azpy.learning.network import to_onnx
 from azpy.matches.arena import RandomPlayer, SearchPlayer
-from azpy.positions import make_position
 from azpy.settings.presets import preset_of
 from azpy.settings.run import Settings, match_search
 from azpy.training.trainer import Trainer

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import azpy
 from azpy.cli.train import main
 from azpy.playing import selfplay
+from azpy.playing.benchmarks import measure_self_play
 from azpy.playing.tuning import TUNED, Trial, tune
 from azpy.settings import run as settings
 from azpy.settings.run import MOST_LEAVES, Settings
@@ -42,13 +43,17 @@ class Device:
 
 
 class Reckoned:
-    """Stands in for `Play`, in no time: every batch is full, and nothing but the devices takes time."""
+    """Stands in for `Play`: every batch is full, and nothing but the devices takes time, on a clock of its own."""
+
+    now = 0.0
 
     def __init__(self, _start: Any, devices: Sequence[Device], *, slots: int, pipelines: int, **options: Any) -> None:
         self.rows = slots * options["eval_batch"] / pipelines
         self.batches_a_second = len(devices) / (devices[0].call + devices[0].row * self.rows)
 
     def run(self, seconds: float) -> dict[str, float]:
+        seconds = max(seconds, 1 / self.batches_a_second)  # a batch at least
+        Reckoned.now += seconds
         batches = seconds * self.batches_a_second
         return {"seconds": seconds, "batches": batches, "rows": batches * self.rows}
 
@@ -60,17 +65,17 @@ class Reckoned:
 
 
 @pytest.fixture
-def no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tried is reckoned: on a busy machine what is measured is chance."""
+def reckoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials are reckoned: on a busy machine a measurement is chance."""
     monkeypatch.setattr("azpy.playing.tuning.Play", Reckoned)
 
 
-def tuned(device: Device, given: Collection[str] = (), **chosen: Any) -> list[Trial]:
+def tuned(device: Device, given: Collection[str] = (), seconds: float = 60.0, **chosen: Any) -> list[Trial]:
     run = Settings("connect_four", simulations=50, **chosen)
-    return list(tune(START, [device], run, given, seconds=4.0))
+    return list(tune(START, [device], run, given, seconds, clock=lambda: Reckoned.now))
 
 
-@pytest.mark.usefixtures("no_clock")
+@pytest.mark.usefixtures("reckoned")
 def test_a_device_with_costly_calls_gets_large_batches_of_many_slots() -> None:
     *tried, best = tuned(Device(0.02, 1e-6), games_per_iteration=300)
     assert best in tried
@@ -81,14 +86,14 @@ def test_a_device_with_costly_calls_gets_large_batches_of_many_slots() -> None:
     assert best.rate > 2 * min(trial.rate for trial in tried)
 
 
-@pytest.mark.usefixtures("no_clock")
+@pytest.mark.usefixtures("reckoned")
 def test_with_few_games_an_iteration_the_batch_is_filled_from_each_tree() -> None:
     *tried, best = tuned(Device(0.02, 1e-6), games_per_iteration=16)
     assert max(trial.slots for trial in tried) <= 16
     assert best.eval_batch == MOST_LEAVES
 
 
-@pytest.mark.usefixtures("no_clock")
+@pytest.mark.usefixtures("reckoned")
 def test_what_wins_nothing_is_not_taken() -> None:
     *tried, best = tuned(Device(0.0, 0.0002), games_per_iteration=512)  # rows cost all there is
     assert best.eval_batch == 1
@@ -98,20 +103,27 @@ def test_what_wins_nothing_is_not_taken() -> None:
     assert best.rate * 1.03 >= max(trial.rate for trial in tried)
 
 
+@pytest.mark.usefixtures("reckoned")
 def test_what_is_taken_is_among_the_fastest_however_little_time_there_was() -> None:
+    counts = []
     for seconds in (0.0, 0.5, 4.0):
-        run = Settings("connect_four", simulations=50, games_per_iteration=512)
-        *tried, best = tune(START, [Device(0.01, 1e-5)], run, seconds=seconds)
+        begin = Reckoned.now
+        *tried, best = tuned(Device(0.01, 1e-5), seconds=seconds, games_per_iteration=512)
         assert best in tried
         assert best.rate * 1.03 >= max(trial.rate for trial in tried)
+        counts.append(len(tried))
+        assert Reckoned.now - begin < 2 * seconds + 1  # a trial that has begun is finished
+    assert counts[0] < counts[1] < counts[2]
 
 
+@pytest.mark.usefixtures("reckoned")
 def test_even_one_game_an_iteration_has_a_layout() -> None:
     for games in (1, 3):
         *_, best = tuned(Device(0.001, 0.0, "cpu"), games_per_iteration=games)
         assert best.pipelines <= best.slots <= games
 
 
+@pytest.mark.usefixtures("reckoned")
 def test_what_was_given_stays() -> None:
     given = {"slots": 24, "pipelines": 3, "eval_batch": 2, "threads": 1}
     assert {tuple(trial.settings().items()) for trial in tuned(Device(0.001, 0.0), set(given), **given)} == {
@@ -138,7 +150,8 @@ def test_equal_positions_are_counted_row_by_row() -> None:
     """At the start of the games all trees look alike: were rows shared, batches would be small there."""
     device = Device(0.001, 0.0)
     given = {"pipelines": 1, "threads": 1, "eval_batch": 1}
-    for trial in tuned(device, given, **given, games_per_iteration=64):
+    run = Settings("connect_four", simulations=50, games_per_iteration=64, **given)
+    for trial in tune(START, [device], run, given, seconds=0.1):
         assert trial.rows > 0.9 * trial.slots
     assert device.network_id == 17  # the evaluator itself is as it was
 
@@ -189,10 +202,38 @@ def test_a_network_on_the_cpu_gets_a_pipeline_a_core(monkeypatch: pytest.MonkeyP
         ({}, 16),
         ({"slots": 6}, 6),
         ({"device": "cuda"}, 2),
-        ({"device": "auto"}, 2),
+        ({"device": "auto", "devices": "0,1"}, 2),
         ({"pipelines": 3}, 3),
         ({"pipelines": "auto"}, 16),
     ):
         assert settings.combine({"game": "pig"}, given).pipelines == expected, given
+    for problem, expected in (("no driver", 16), (None, 2)):
+        monkeypatch.setattr(settings, "no_gpu", lambda problem=problem: problem)
+        assert settings.combine({"game": "pig"}, {"device": "auto"}).pipelines == expected
     monkeypatch.setattr(settings, "usable_cores", lambda: 1)
     assert settings.combine({"game": "pig"}).pipelines == 2
+
+
+def test_tuning_and_benchmarks_search_as_the_run_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Settings("connect_four", solver=True, c_puct_stdev=0.5, evaluations=9, full_search_share=0.25, simulations=5)
+    asked: list[dict[str, Any]] = []
+
+    class Noted(Reckoned):
+        def __init__(self, start: Any, devices: Any, **options: Any) -> None:
+            asked.append(options)
+            super().__init__(start, devices if isinstance(devices, list) else [devices], **options)
+
+        def run(self, seconds: float) -> dict[str, float]:
+            done = super().run(seconds)
+            return done | {"rows_capacity": 1, "simulations": 1, "seconds_evaluating": 1, "seconds_growing": 1}
+
+    monkeypatch.setattr("azpy.playing.tuning.Play", Noted)
+    monkeypatch.setattr("azpy.playing.benchmarks.Play", Noted)
+    list(tune(START, [Device(0.001, 0.0)], run, seconds=1.0))
+    tuned_with = len(asked)
+    measure_self_play(START, Device(0.001, 0.0), run, seconds=0.001, repeats=1)
+    assert len(asked) == tuned_with + 2
+    for index, options in enumerate(asked):
+        changed = {"eval_batch"} if index < tuned_with else set()
+        wanted = {name: value for name, value in run.search_options().items() if name not in changed}
+        assert wanted.items() <= options.items()

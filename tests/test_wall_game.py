@@ -222,7 +222,7 @@ def check_turn(turn: azpy.State, actions: list[int], after: azpy.State) -> None:
     """A turn's name leads where its actions lead, and is put together from theirs."""
     if len(actions) != 2 or turn.is_terminal:
         return  # play_both began in mid-turn
-    name = azpy.wall_turn_name(turn, actions)
+    name = turn.format_actions(actions)
     assert azpy.parse_state(turn, name).key() == after.key()
     other, words = turn.clone(), list[str]()
     for action in actions:
@@ -392,11 +392,6 @@ def test_equal_games_have_equal_names() -> None:
     assert azpy.make_game("wall_game", width=9).game.startswith("wall_game(variant=standard,width=9,height=auto,")
     freestyle = azpy.make_game("wall_game", variant="freestyle")
     assert azpy.make_game("wall_game", variant="freestyle", width=12, height=10).game == freestyle.game
-
-
-def test_only_the_wall_game_has_such_turns() -> None:
-    with pytest.raises(TypeError, match="expected a position of wall_game, got one of tic_tac_toe"):
-        azpy.wall_turn_name(azpy.make_game("tic_tac_toe"), [0])
 
 
 # A model as the original program exports it

@@ -30,14 +30,18 @@ from azpy import _core
 from azpy._core import TERMINAL, State
 from azpy.checks.failing_lines import Failed, NoLine, shrink
 from azpy.checks.game_checks import (
-    RULES,
-    Attributes,
     Broken,
     Facts,
     Look,
+    Mirrors,
     array_of,
     asked_twice,
+    broken_by,
     check_action_cells,
+    check_copy,
+    check_planes,
+    check_refusals,
+    check_text,
     cloned,
     examine,
     facts_of,
@@ -45,9 +49,9 @@ from azpy.checks.game_checks import (
     play,
 )
 from azpy.checks.perspective import Clash, Line, Path, Perspective, Warned, opposed
-from azpy.checks.state_checks import Mirrors, check_planes, check_refusals, check_text
+from azpy.checks.rules import RULES
+from azpy.games.names import is_python_class, make_position, python_game
 from azpy.games.openspiel import PREFIX
-from azpy.positions import Position, board_of, is_python_class, make_position, name_of, python_game
 
 __all__ = ["Finding", "Report", "check_game"]
 
@@ -63,7 +67,7 @@ class Finding:
     """A fault or a warning, as people can act on it.
 
     Attributes:
-        rule: its name in `game_checks.RULES`.
+        rule: its name in `rules.RULES`.
         line: the actions that lead there; None where it is no matter of one position.
         names: what people call them.
         board: the position after them.
@@ -175,7 +179,8 @@ def check_game(
 class _Checker:
     def __init__(self, spec: str, report: Report, seed: int, on_progress: Progress) -> None:
         self.spec, self.report, self.seed, self.on_progress = spec, report, seed, on_progress
-        self.start: Position = self._make()
+        self.game = self._made()
+        self.start: State
         self.known: dict[int, tuple[Path, bytes]] = {}  # by key, with a hash of what was seen
         self.perspective = Perspective()
         self.visited: list[Path] = []
@@ -184,19 +189,31 @@ class _Checker:
         self.mirrors: Mirrors | None = None
         self.opaque = False  # whether two positions may look the same and not be
 
-    def _make(self) -> Position:
+    def _made(self) -> Any:
         return python_game(self.spec) if is_python_class(self.spec) else make_position(self.spec)
+
+    def begun(self, game: Any) -> State:
+        """The start."""
+        try:
+            state = State(game)
+        except Exception as error:
+            if isinstance(error, AttributeError) and error.name in ("num_actions", "obs_shape", "max_plies"):
+                raise Broken("attributes", f"{type(error).__name__}: {error}", f"an attribute {error.name}") from error
+            raise broken_by(error) from error
+        if state.game_object is not None and not isinstance(game, State):
+            check_copy(game, state.game_object)
+        return state
 
     # The stages.
 
     def begin(self) -> None:
         """What must hold before a game is played."""
         try:
-            self.attributes = Attributes.of(self.start)
-            self.report.max_plies = self.attributes.max_plies
+            self.start = self.begun(self.game)
+            self.report.max_plies = self.start.max_plies
             self.first = asked_twice(self.start)
-            examine(self.start, self.attributes)
-            if isinstance(self.start, State):
+            examine(self.start)
+            if self.start.game_object is None:
                 self.mirrors = Mirrors(self.start)
                 self.report.mirrored = len(self.mirrors.symmetries)
                 self.report.symmetries = self.start.num_symmetries - 1
@@ -245,12 +262,12 @@ class _Checker:
             self.on_progress("random games", (number + 1) / games, f"{number + 1} of {games} games")
         if self.report.games == 0 and games:
             got = f"no random game ended in the time there was; the longest had {longest} plies"
-            self.unfinished = Warned("unfinished", got, f"an end within max_plies, {self.attributes.max_plies}")
+            self.unfinished = Warned("unfinished", got, f"an end within max_plies, {self.start.max_plies}")
         self._fresh_start()
 
     def compare_processes(self) -> None:
         """The positions after some lines, asked in another process where text hashes otherwise."""
-        if isinstance(self.start, State):
+        if self.start.game_object is None:
             return  # nothing of Python's is in it
         self.on_progress("in another process", 0.0, "")
         step = max(1, len(self.visited) // _ELSEWHERE_LINES)
@@ -279,7 +296,7 @@ class _Checker:
             try:
                 plain, cached = (
                     _core.Search(
-                        _Any(self.attributes.num_actions),
+                        _Any(self.start.num_actions),
                         simulations=_SIMULATIONS,
                         eval_batch=2,
                         cache_positions=size,
@@ -347,9 +364,9 @@ class _Checker:
             self._same_way(facts, self._replayed(line), "asked before every ply and never asked")
             self._same_way(facts, by_clone, "played on and on a clone of the position before")
             self._check_end(line, facts, keys)
-            look = examine(walked, self.attributes)
+            look = examine(walked)
             check_action_cells(walked)
-            if isinstance(walked, State):
+            if walked.game_object is None:
                 check_refusals(walked, facts, len(line))
                 check_text(walked, self.start)
                 check_planes(walked)
@@ -379,7 +396,7 @@ class _Checker:
         except Clash as clash:
             raise self._shortened_pair(Failed(path.line, clash.broken, clash.other)) from None
 
-    def _same_way(self, facts: Facts, other: Position, how: str) -> None:
+    def _same_way(self, facts: Facts, other: State, how: str) -> None:
         others = facts_of(other)
         if facts != others:
             got = f"two positions after the same actions, {how}: they differ in {facts.differences(others)}"
@@ -390,7 +407,7 @@ class _Checker:
         if facts.key in keys:
             got = f"the key {facts.key} after {keys[facts.key]} plies and again after {len(line)}"
             raise Broken("repeat", got, "every key once in a game")
-        most = self.attributes.max_plies
+        most = self.start.max_plies
         if facts.turn != TERMINAL and len(line) >= most:
             raise Broken("length", f"a game that goes on after {most} plies{self._how_long(line)}", "its end by then")
 
@@ -421,14 +438,14 @@ class _Checker:
         while True:
             line = tuple(taken)
             try:
-                look = examine(position, self.attributes)
+                look = examine(position)
                 facts = look.facts
                 if expected is not None and facts != expected:
                     self._same_way(facts, self._replayed(line), "played on and from the start")
                     got = f"a position that differs from the same one on a clone in {facts.differences(expected)}"
                     raise Broken("replay", got, "no difference")
                 self._check_end(line, facts, keys)
-                if isinstance(position, State):
+                if position.game_object is None:
                     check_refusals(position, facts, len(line))
                     check_text(position, self.start)
                     check_planes(position)
@@ -468,18 +485,18 @@ class _Checker:
         report.results[passed[-1].outcome or 0.0] += 1
         return len(taken)
 
-    def _watch(self, position: Position, line: Line, facts: Facts) -> None:
+    def _watch(self, position: State, line: Line, facts: Facts) -> None:
         """What is no fault by itself: views and names."""
         if facts.turn not in (0, 1):
             return
         self.perspective.watch(facts.turn, array_of(position))
         if self.unnamed is None:
-            names = [name_of(position, action) for action in facts.actions]
+            names = [position.action_name(action) for action in facts.actions]
             if len(set(names)) < len(names):
                 name = Counter(names).most_common(1)[0][0]
                 self.unnamed = Warned("names", f"{name!r} for {names.count(name)} actions", "a name each", line)
 
-    def _end(self, line: Line, outcome: float, end: Position | None = None) -> None:
+    def _end(self, line: Line, outcome: float, end: State | None = None) -> None:
         """Takes the end of a game, with its last position where the whole game was watched."""
         shortest, longest = self.report.lengths or (len(line), len(line))
         self.report.lengths = min(shortest, len(line)), max(longest, len(line))
@@ -489,15 +506,16 @@ class _Checker:
             last = turn if turn in (0, 1) else last
             play(position, action)
         final = None
-        if end is not None and not self.spec.startswith(PREFIX):  # OpenSpiel prints its complaint
-            with contextlib.suppress(Broken):  # nobody else asks for an observation there: a game need not have one
-                final = array_of(cloned(end))
+        game = None if end is None else end.game_object
+        if game is not None and not self.spec.startswith(PREFIX):  # OpenSpiel prints its complaint
+            with contextlib.suppress(Exception):  # nobody else asks for an observation there: a game need not have one
+                final = np.asarray(game.clone().encode(), np.float32)
         self.perspective.end(last, outcome, final)
 
     def _fresh_start(self) -> None:
         """A new game is the first one again."""
         try:
-            for start in (self.start, self._make()):
+            for start in (self.start, self.begun(self._made())):
                 facts = facts_of(start)
                 if facts != self.first:
                     got = f"a start that differs from the first one in {self.first.differences(facts)}"
@@ -505,7 +523,7 @@ class _Checker:
         except Broken as broken:
             raise Failed((), broken) from None
 
-    def _replayed(self, line: Line) -> Position:
+    def _replayed(self, line: Line) -> State:
         """The position after a line that is not asked anything on the way."""
         position = cloned(self.start)
         for action in line:
@@ -515,10 +533,10 @@ class _Checker:
     def _mark(self, line: Line, facts: Facts) -> bytes:
         """Tells positions apart that only look alike: all there is to see, and what a game in Python is made of."""
         position = self._replayed(line)
-        text = f"{_plain(facts)}\n{board_of(position)}".encode()
-        if not isinstance(position, State):
+        text = f"{_plain(facts)}\n{position}".encode()
+        if position.game_object is not None:
             try:
-                text += pickle.dumps(position)
+                text += pickle.dumps(position.game_object)
             except Exception:  # S110: what cannot be pickled is told apart by what there is to see
                 self.opaque = True
         return hashlib.blake2b(text, digest_size=16).digest()
@@ -607,15 +625,15 @@ class _Checker:
 
     def _shown(self, line: Line) -> tuple[tuple[str, ...], str]:
         """A line by name, and the last board that can be shown."""
-        names, position = list[str](), self.start
+        names, position = list[str](), getattr(self, "start", self.game)
         try:
             position = cloned(self.start)
             for action in line:
-                names.append(name_of(position, action))
-                position.play(action)
+                names.append(position.action_name(action))
+                position._play(action)
         except Exception:  # a fault of the game is why it is shown
             names += [str(action) for action in line[len(names) :]]
-        return tuple(names), board_of(position)
+        return tuple(names), str(position)
 
 
 class _Any:
@@ -658,5 +676,6 @@ def answer_elsewhere() -> None:
     """The other process: reads a game and lines of play, and writes the facts after each, as JSON."""
     spec, lines = json.load(sys.stdin)
     checker = _Checker(spec, Report(spec), 0, lambda *_: None)
+    checker.start = checker.begun(checker.game)
     answers = [_plain(facts_of(checker._replayed(tuple(line)))) for line in lines]
     sys.stdout.write(json.dumps(answers) + "\n")

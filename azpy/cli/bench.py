@@ -16,48 +16,44 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
-from azpy.cli.common import Parser, not_empty, run_command
+from azpy.cli.common import Parser, command, not_empty
 from azpy.errors import MissingPackageError, SettingsError
+from azpy.games.names import make_position, refuse_untyped
 from azpy.playing import benchmarks
 from azpy.playing.benchmarks import Figure
-from azpy.positions import Position, make_position
 from azpy.runs import storage
-from azpy.settings.run import Settings, combine, default_of, parse
+from azpy.settings.run import combine, default_of, parse
+from azpy.settings.toml import read_config
 
 _WHAT = ("search", "games", "evaluator", "selfplay")
-_GAME = "connect_four"
-_OF_SELF_PLAY = ("slots", "pipelines", "eval_batch", "simulations")
+_GAME, _NETWORK = "connect_four", "5x64"
+_OF_SELF_PLAY = ("slots", "pipelines", "threads", *_core.OPTIONS)
 
 
 def _parser() -> Parser:
     parser = Parser("az-bench", __doc__)
-    parser.add_argument("what", nargs="+", choices=_WHAT, metavar="WHAT", help=f"any of {', '.join(_WHAT)}")
+    add = parser.add_argument
+    add("what", nargs="+", choices=_WHAT, metavar="WHAT", help=f"any of {', '.join(_WHAT)}")
     game = f"NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default {_GAME}; for games every built-in one)"
-    parser.add_argument("--game", type=not_empty, help=game)
-    parser.add_argument(
-        "--model", type=not_empty, metavar="FILE", help="an ONNX model of the game (default a random network)"
-    )
-    parser.add_argument("--network", default="5x64", metavar="BxC", help="of the random network (default 5x64)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each turn (default 2)")
-    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns that count (default 5)")
+    add("--game", type=not_empty, help=game)
+    add("--model", type=not_empty, metavar="FILE", help="an ONNX model of the game (default a random network)")
+    add("--network", metavar="BxC", help=f"of the random network (default {_NETWORK})")
+    add("--config", type=not_empty, metavar="FILE", help="settings, such as config.toml of a run")
+    add("--seconds", type=float, default=2.0, help="of each turn (default 2)")
+    add("--repeats", type=int, default=5, metavar="N", help="turns that count (default 5)")
     text = "also write the figures there; - for stdout, without the table"
-    parser.add_argument("--json", type=not_empty, metavar="FILE", help=text)
+    add("--json", type=not_empty, metavar="FILE", help=text)
     for name in _OF_SELF_PLAY:
         flag, default = "--" + name.replace("_", "-"), default_of(name)
-        parser.add_argument(flag, metavar="N", help=f"of selfplay, as of az-train (default {default})")
+        add(flag, metavar="VALUE", help=f"of selfplay, as of az-train (default {default})")
     return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command("az-bench", _bench, arguments)
 
 
 def _bench(arguments: Sequence[str]) -> int:
@@ -77,13 +73,18 @@ def _bench(arguments: Sequence[str]) -> int:
 
 def _measured(given: argparse.Namespace) -> str:
     """Shows the figures, and returns all as JSON."""
-    typed = {name: text for name in _OF_SELF_PLAY if (text := getattr(given, name)) is not None}
+    typed = {name: text for name in ("game", "network", *_OF_SELF_PLAY) if (text := getattr(given, name)) is not None}
     settings = combine(
-        {"game": given.game or _GAME, "network": given.network}, {name: parse(name, typed[name]) for name in typed}
+        {"game": _GAME, "network": _NETWORK},
+        read_config(given.config) if given.config else {},
+        {name: parse(name, typed[name]) for name in typed},
     )
-    chosen = {name: getattr(settings, name) for name in ("network", *_OF_SELF_PLAY)}
+    refuse_untyped(settings.game, given.game, given.config, "measuring", "--game {}")
+    chosen = {name: getattr(settings, name) for name in ("network", "slots", "pipelines", "eval_batch", "simulations")}
+    chosen |= {name: getattr(settings, name) for name in _core.OPTIONS if getattr(settings, name) != default_of(name)}
     start = make_position(settings.game)
-    evaluator = bare = None
+    evaluator: Any = None
+    bare = None
     if {"evaluator", "selfplay"} & set(given.what):
         evaluator, bare = _evaluators(start, given.model, settings.network)
         chosen["network"] = given.model or f"{settings.network}, random"
@@ -91,33 +92,23 @@ def _measured(given: argparse.Namespace) -> str:
         del chosen["network"]
     turns = {"seconds": given.seconds, "repeats": given.repeats}
     report: dict[str, Any] = {"machine": benchmarks.machine(), "settings": {"game": settings.game} | chosen | turns}
-    show = _nothing if given.json == "-" else _show
-    show(_heading(report))
+    quiet = given.json == "-"  # stdout is for programs
+    if not quiet:
+        print(_heading(report), flush=True)
+    names = [given.game] if given.game else _core.list_games()
+    measure: dict[str, Callable[[], list[Figure]]] = {
+        "search": lambda: benchmarks.measure_search(start, **turns),
+        "games": lambda: benchmarks.measure_games({name: make_position(name) for name in names}, **turns),
+        "evaluator": lambda: benchmarks.measure_evaluator(evaluator, start.obs_shape, **turns),
+        "selfplay": lambda: benchmarks.measure_self_play(start, evaluator, settings, bare=bare, **turns),
+    }
     report["figures"] = []
     for what in dict.fromkeys(given.what):
-        figures = _measure(what, given.game, settings, start, evaluator, bare, turns)
-        report["figures"] += [{"benchmark": what} | figure.row() for figure in figures]
-        show(_table(what, figures))
+        rows = [figure.row() for figure in measure[what]()]
+        report["figures"] += [{"benchmark": what} | row for row in rows]
+        if not quiet:
+            print(_table(what, rows), flush=True)
     return json.dumps(report, indent=2) + "\n"
-
-
-def _measure(
-    what: str,
-    game: str | None,
-    settings: Settings,
-    start: Position,
-    evaluator: Any,
-    bare: "_Bare | None",
-    turns: dict[str, Any],
-) -> list[Figure]:
-    if what == "search":
-        return benchmarks.measure_search(start, **turns)
-    if what == "games":
-        games = {game: start} if game else {name: make_position(name) for name in _core.list_games()}
-        return benchmarks.measure_games(games, **turns)
-    if what == "evaluator":
-        return benchmarks.measure_evaluator(evaluator, start.obs_shape, **turns)
-    return benchmarks.measure_self_play(start, evaluator, settings, bare=bare, **turns)
 
 
 class _Bare:
@@ -135,16 +126,15 @@ class _Bare:
         return self._session.run(None, {self._input: observations})
 
 
-def _evaluators(start: Position, model: str | None, network: str) -> tuple[Any, _Bare | None]:
+def _evaluators(start: _core.State, model: str | None, network: str) -> tuple[Any, _Bare | None]:
     """The model, or a random network; and the same bare, where it takes batches of any size."""
     from azpy.evaluators.onnx import OnnxEvaluator  # loads ONNX Runtime
 
-    data: str | bytes
-    if model is not None:
-        data = model
-    else:
+    data: str | bytes | None = model
+    if data is None:
         try:
-            from azpy.learning.network import Network, to_onnx  # loads torch
+            from azpy.learning.export import to_onnx  # loads torch
+            from azpy.learning.network import Network
         except MissingPackageError as error:
             raise MissingPackageError(f"{error}; or give a model with --model FILE") from None
         data = to_onnx(Network.of(start, network))
@@ -162,29 +152,19 @@ def _heading(report: dict[str, Any]) -> str:
     return f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}\n{versions}\n{chosen}"
 
 
-def _table(what: str, figures: Sequence[Figure]) -> str:
-    rows = []
-    for row in (figure.row() for figure in figures):
+def _table(what: str, rows: Sequence[dict[str, Any]]) -> str:
+    cells = []
+    for row in rows:
         span = f"({row['min']:,.0f}..{row['max']:,.0f})" if len(row["runs"]) > 1 else ""
-        ratio = ""
-        if row["of"]:
-            ratio = f"{row['ratio']:.3f} of {row['of']} ({row['ratio_min']:.3f}..{row['ratio_max']:.3f})"
-        rows.append((row["name"], f"{row['median']:,.0f}", row["unit"], span, ratio))
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    lines = [
-        f"  {name:<{widths[0]}}  {median:>{widths[1]}} {unit:<{widths[2]}}  {span:<{widths[3]}}  {ratio}".rstrip()
-        for name, median, unit, span, ratio in rows
-    ]
+        ratio = "{ratio:.3f} of {of} ({ratio_min:.3f}..{ratio_max:.3f})".format(**row) if row["of"] else ""
+        cells.append((row["name"], f"{row['median']:,.0f}", row["unit"], span, ratio))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    form = "  {:<{}}  {:>{}} {:<{}}  {:<{}}  {:<{}}".format
+    lines = [form(*(part for pair in zip(row, widths, strict=True) for part in pair)).rstrip() for row in cells]
     return "\n".join(["", what, *lines])
 
 
-def _show(text: str) -> None:
-    print(text, flush=True)
-
-
-def _nothing(text: str) -> None:
-    """For --json -, whose stdout is for programs."""
-
+main = command("az-bench", _bench)
 
 if __name__ == "__main__":
     sys.exit(main())

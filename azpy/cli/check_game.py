@@ -10,11 +10,10 @@ right (one line on stderr), 130 interrupted.
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 
 from azpy.checks.check_game import Finding, Report, check_game
-from azpy.cli.common import Parser, not_empty, run_command
+from azpy.cli.common import Parser, command, not_empty
 from azpy.cli.progress import Screen
 from azpy.errors import SettingsError
 
@@ -23,16 +22,12 @@ _PLAIN_SECONDS = 10.0  # how often it says where it is, without a terminal
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser("az-check-game", __doc__)
-    parser.add_argument("game", type=not_empty, metavar="GAME", help="NAME, 'NAME(key=1,key=2)', or module:Class")
-    parser.add_argument("--games", type=int, default=200, help="random games, at most (default 200)")
-    parser.add_argument("--seed", type=int, default=0, help="fixes the random games (default 0)")
-    parser.add_argument("--seconds", type=float, default=30.0, help="how long it may take, about (default 30)")
+    add = parser.add_argument
+    add("game", type=not_empty, metavar="GAME", help="NAME, 'NAME(key=1,key=2)', or module:Class")
+    add("--games", type=int, default=200, help="random games, at most (default 200)")
+    add("--seed", type=int, default=0, help="fixes the random games (default 0)")
+    add("--seconds", type=float, default=30.0, help="how long it may take, about (default 30)")
     return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command("az-check-game", _check, arguments)
 
 
 def _check(arguments: Sequence[str]) -> int:
@@ -43,23 +38,14 @@ def _check(arguments: Sequence[str]) -> int:
         raise SettingsError(f"seed must be at least 0 and less than 2**63, got {given.seed}")
     if not 0 < given.seconds < float("inf"):
         raise SettingsError(f"seconds must be above 0 and finite, got {given.seconds}")
-    with _Progress() as screen:
-        report = check_game(
-            given.game, games=given.games, seconds=given.seconds, seed=given.seed, on_progress=screen.show
-        )
+    with Screen() as screen:
+
+        def show(stage: str, done: float, text: str) -> None:
+            screen.progress(stage, [text or "begun"], done, _PLAIN_SECONDS)
+
+        report = check_game(given.game, games=given.games, seconds=given.seconds, seed=given.seed, on_progress=show)
     print("\n".join(_text(report)), flush=True)
     return int(report.failure is not None)
-
-
-class _Progress(Screen):
-    """Where the check is: live on a terminal, elsewhere a line now and then."""
-
-    def show(self, stage: str, done: float, text: str) -> None:
-        """Shows a stage and the share of it that is done."""
-        if self._live is not None:
-            self.status(stage, [text], done)
-        elif time.monotonic() - self._printed > _PLAIN_SECONDS:
-            self.line(f"{stage}: {text or 'begun'}")
 
 
 def _text(report: Report) -> list[str]:
@@ -86,11 +72,9 @@ def _finding(finding: Finding) -> list[str]:
 
 
 def _line(begin: str, names: tuple[str, ...]) -> str:
-    return (
-        f"  {begin} {_plies(len(names))}: {', '.join(names)}"
-        if names
-        else f"  {begin.removesuffix('after')}at the start"
-    )
+    if not names:
+        return f"  {begin.removesuffix('after')}at the start"
+    return f"  {begin} {_plies(len(names))}: {', '.join(names)}"
 
 
 def _plies(number: int) -> str:
@@ -112,8 +96,7 @@ def _proved(report: Report) -> list[str]:
         lines.append(f"games of {shortest} to {_plies(longest)}, of at most {report.max_plies} (max_plies)")
     lines.append(
         "each position: legal actions, observation and key as they must be, the same however it was reached, "
-        "and clones that "
-        "live their own lives"
+        "and clones that live their own lives"
     )
     lines.append(f"keys: {report.met_again:,} positions met again, and equal in all there is and in all that follows")
     if report.symmetries:
@@ -125,6 +108,8 @@ def _proved(report: Report) -> list[str]:
     speed = f"; at random the core plays {report.plies_per_second:,.0f} plies a second" if report.games else ""
     return [*lines, f"took {report.seconds:.1f} s{speed}"]
 
+
+main = command("az-check-game", _check)
 
 if __name__ == "__main__":
     sys.exit(main())

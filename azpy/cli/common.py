@@ -15,12 +15,16 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 from azpy._core import EvaluatorError, GameError, __version__
 from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean
+from azpy.games.names import is_python_class
 
-__all__ = ["Parser", "not_empty", "one_line", "run_command"]
+__all__ = ["GAME_OF_RUN", "Parser", "command", "not_empty", "one_line", "run_command"]
+
+GAME_OF_RUN = "the run's game, needed if that is a Python class: reading the run then imports its module"
 
 
 class Parser(argparse.ArgumentParser):
@@ -66,8 +70,13 @@ def not_empty(text: str) -> str:
     return text
 
 
+def command(prog: str, function: Callable[[Sequence[str]], int], stopped: str = "stopped") -> partial[int]:
+    """The `main` of a command: it takes the arguments, or those of the command line, and returns the exit code."""
+    return partial(run_command, prog, function, stopped=stopped)
+
+
 def run_command(
-    prog: str, command: Callable[[Sequence[str]], int], arguments: Sequence[str] | None, stopped: str = "stopped"
+    prog: str, command: Callable[[Sequence[str]], int], arguments: Sequence[str] | None = None, stopped: str = "stopped"
 ) -> int:
     """Runs a command; returns its exit code.
 
@@ -83,6 +92,7 @@ def run_command(
         return 2
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold what it has no letters for
+    _import_games_from_here(given)
     try:
         code = _run(prog, command, given, stopped)
         sys.stdout.flush()  # here, where it is known what to do if it cannot be
@@ -99,6 +109,14 @@ def run_command(
         return 2
 
 
+def _import_games_from_here(given: Sequence[str]) -> None:
+    """Makes Python look in the current folder first, if the user typed a game's Python class."""
+    specs = [argument.rpartition("=")[2] for argument in given]
+    here = str(Path.cwd())
+    if here not in sys.path and any(re.fullmatch(r"[\w.]+:[^\W\d]\w*", one) and is_python_class(one) for one in specs):
+        sys.path.insert(0, here)
+
+
 def _drop_output() -> None:
     """What Python still holds must not be written at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -107,6 +125,8 @@ def _drop_output() -> None:
 def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], stopped: str) -> int:
     try:
         with warnings.catch_warnings():
+            # A build of ONNX Runtime for GPUs warns of missing libraries that it may not need.
+            warnings.filterwarnings("ignore", module="onnxruntime")
             warnings.showwarning = partial(_show_warning, prog, warnings.showwarning)
             return command(given)
     except (AzpyError, GameError, EvaluatorError) as error:

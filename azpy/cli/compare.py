@@ -4,7 +4,8 @@
 
 A and B are settings of az-train as `key=value&key=value`, quoted for the shell; "" is the game's preset as it is. Each
 seed trains A and B, in a run folder each. Then their last networks play paired games from the same openings. The table
-has the score of A for each seed, their mean, and its 95 % interval over the seeds (Student's t).
+has the score of A for each seed, their mean, and its 95 % interval over the seeds (Student's t). The interval is
+unknown while the scores of all seeds are equal.
 
 Evaluations are equal, fitting is not: the table says how many rows both were fitted to. The same command goes on where
 it was stopped; with more --seeds it adds seeds.
@@ -20,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from azpy.cli.common import Parser, run_command
+from azpy.cli.common import Parser, command
 from azpy.cli.progress import Display
 from azpy.errors import SettingsError
 from azpy.matches.query import parse_query
@@ -43,11 +44,6 @@ def _parser() -> Parser:
     add("--out", metavar="FOLDER", help="where the runs lie (default runs/compare-GAME)")
     add("--json", action="store_true", help="print the result as JSON, and nothing else")
     return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command("az-compare", _compare, arguments, stopped="stopped. Go on with: {command}")
 
 
 def _compare(arguments: Sequence[str]) -> int:
@@ -88,9 +84,9 @@ def _value(name: str, text: str) -> Any:
 
 
 def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The mean score of A over the seeds and its interval; no interval for one seed."""
+    """The mean score of A over the seeds and its interval, None where it is unknown."""
     scores = [row["score"] for row in rows]
-    low, high = mean_interval(scores) if len(scores) > 1 else (None, None)
+    low, high = mean_interval(scores) or (None, None)
     return {"n": len(scores), "score": sum(scores) / len(scores), "low": low, "high": high}
 
 
@@ -102,10 +98,12 @@ def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> lis
         lines.append(form(row["seed"], f"{row['score']:.3f}", f"[{row['low']:.3f}, {row['high']:.3f}]", *work))
     low, high, score, n = summary["low"], summary["high"], summary["score"], summary["n"]
     if low is None:
-        return [*lines, f"score of A {score:.3f}, n = 1 seed: give more --seeds for an interval over seeds"]
+        return [*lines, f"score of A {score:.3f}, n = {n}, interval unknown: give more --seeds, until scores differ"]
     interval = f"[{low:.3f}, {high:.3f}], Elo {elo(score):+.0f} [{elo(low):+.0f}, {elo(high):+.0f}]"
     return [*lines, f"score of A {score:.3f} {interval} (95 % over n = {n} seeds, Student's t)"]
 
+
+main = command("az-compare", _compare, stopped="stopped. Go on with: {command}")
 
 if __name__ == "__main__":
     sys.exit(main())

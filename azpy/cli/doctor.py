@@ -8,15 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from azpy.cli.common import Parser, run_command
+from azpy.cli.common import Parser, command
 from azpy.doctor import advice, examine, usable
 
 _TITLES = {"cpu": "CPU", "cuda": "CUDA", "tensorrt": "TensorRT"}
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command("az-doctor", _doctor, arguments)
 
 
 def _doctor(arguments: Sequence[str]) -> int:
@@ -50,9 +45,8 @@ def _text(report: dict[str, Any]) -> list[str]:
     lines += ["", _row("CPU", f"{cpu['name']}, {', '.join(cpu['features']) or 'no vector extensions known'}")]
     quota = "" if cpu["quota"] is None else f", {cpu['quota']:g} by the control group's limit"
     lines.append(_row("cores", f"{cpu['usable']} usable of {cpu['cores']} ({cpu['affinity']} allowed{quota})"))
-    lines.append(
-        _row("memory", ", ".join(f"{_gib(size)} {name}" for name, size in memory.items() if size) or "unknown")
-    )
+    sizes = [f"{size / 2**30:.1f} GiB {name}" for name, size in memory.items() if size]
+    lines.append(_row("memory", ", ".join(sizes) or "unknown"))
     gpus = [f"{gpu['name']}, {gpu.get('memory')}, driver {gpu.get('driver')}" for gpu in report["gpus"]]
     lines += [_row("GPU", gpu) for gpu in gpus or ["none that nvidia-smi knows"]]
     lines += [_row(name, value) for name, value in report["environment"].items()]
@@ -69,9 +63,7 @@ def _row(name: str, text: str) -> str:
     return f"  {name:<16} {text}"
 
 
-def _gib(size: int) -> str:
-    return f"{size / 2**30:.1f} GiB"
-
+main = command("az-doctor", _doctor)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,9 +9,10 @@ A player that searches takes settings of its own after a "?", with "&" between t
     az-match "runs/a?c_puct=1" "runs/a?c_puct=2&simulations=200"
     az-match "runs/a@200?solver=false" "mcts:1000?c_puct=1"
 
-The keys are {keys}.
-@N and :N come before the "?" and mean simulations=N: give one of them. With gumbel_actions no Gumbel noise is drawn. A
-player's own settings go before --simulations and --c-puct.
+The keys are options of the search:
+{keys}.
+@N and :N come before the "?" and mean simulations=N: give one of them. With gumbel_actions, gumbel_scale is 0 unless
+given. A player's own settings go before --simulations and --c-puct.
 
 Games are played as pairs: the same opening from both seats, with the same dice. Score, Elo and their 95 %
 intervals are computed from the pairs (the pentanomial model: azpy/matches/ratings.py names
@@ -25,28 +26,30 @@ import argparse
 import json
 import math
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from azpy.cli.common import Parser, not_empty, run_command
-from azpy.cli.progress import Screen
+from azpy.cli.common import Parser, command, not_empty
+from azpy.cli.progress import PLAIN_SECONDS, Screen
 from azpy.devices import parse_devices
 from azpy.errors import SettingsError
+from azpy.games.names import make_position, refuse_untyped
 from azpy.matches.arena import MatchResult, Pair, play_pairs
 from azpy.matches.openings import Book, Draw, draw_at_random, draw_from
 from azpy.matches.players import Entrant, Spec, checkpoints_of, load_players, parse_player, settings_of
 from azpy.matches.query import SEARCH_KEYS
 from azpy.matches.ratings import PAIR_SCORES, Rating, Sprt, bradley_terry
-from azpy.positions import make_position, refuse_untyped
 from azpy.runs import storage
 from azpy.settings.run import Settings, checked
 
-_KEYS = ", ".join(SEARCH_KEYS)
+_KEYS = textwrap.fill(", ".join(SEARCH_KEYS), 118)
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
-_LIVE_SECONDS, _PLAIN_SECONDS = 0.25, 30.0  # how often the score so far is shown, on a terminal and elsewhere
+_LIVE_SECONDS = 0.25  # how often a terminal shows the score so far
 _REPEATED = (
     "{} of {} pairs repeat an earlier one, action for action: intervals are narrower than they should be; "
     "--opening-plies with a larger number gives more openings"
@@ -57,23 +60,14 @@ def _parser() -> Parser:
     parser = Parser("az-match", (__doc__ or "").format(keys=_KEYS))
     add = parser.add_argument
     add("players", nargs="+", type=not_empty, metavar="PLAYER", help="two players, or a run folder (see above)")
-    add(
-        "--game",
-        type=not_empty,
-        help="NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default: that of the run folder named)",
-    )
-    add(
-        "--games",
-        type=int,
-        help=f"an even number (default {_MATCH_GAMES}; {_PAIRING_GAMES} a pairing in a round robin)",
-    )
+    text = "NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default: that of the run folder named)"
+    add("--game", type=not_empty, help=text)
+    text = f"an even number (default {_MATCH_GAMES}; {_PAIRING_GAMES} a pairing in a round robin)"
+    add("--games", type=int, help=text)
     add("--simulations", type=int, default=100, help="a move, for players that do not say (default 100)")
     add("--c-puct", type=float, help="weight of the prior of every model (default: match_c_puct of its run)")
-    add(
-        "--device",
-        default="cpu",
-        help="where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, or auto for the best that loads (default cpu)",
-    )
+    text = "where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, or auto for the best that loads (default cpu)"
+    add("--device", default="cpu", help=text)
     add("--opening-plies", type=int, help="actions before each pair of games (default: the run's, else 4)")
     add("--openings", choices=("random", "policy"), default="random", help="drawn by chance, or by a model's policy")
     add("--seed", type=int, default=0, help="fixes openings, dice and players (default 0)")
@@ -81,17 +75,11 @@ def _parser() -> Parser:
     add("--elo1", type=float, help="the other end of the SPRT")
     add("--alpha", type=float, help="how often the SPRT may say ELO1 where ELO0 is true (default 0.05)")
     add("--beta", type=float, help="how often the SPRT may say ELO0 where ELO1 is true (default 0.05)")
-    add(
-        "--round-robin", action="store_true", help="the checkpoints of one run against each other and the other players"
-    )
+    text = "the checkpoints of one run against each other and the other players"
+    add("--round-robin", action="store_true", help=text)
     add("--checkpoints", type=int, help="take this many of the run's checkpoints, evenly (default: all)")
     add("--json", action="store_true", help="print the result as JSON, and nothing else")
     return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command("az-match", _match, arguments)
 
 
 def _match(arguments: Sequence[str]) -> int:
@@ -109,12 +97,11 @@ class _Table:
         if given.seed < 0:
             raise SettingsError(f"seed must be at least 0, got {given.seed}")
         run = settings_of(specs)
-        game = given.game or (run.game if run is not None else None)
-        if game is None:
+        self.game: str = given.game or (run.game if run is not None else "")
+        if not self.game:
             raise SettingsError("which game? no player is from a run folder that would say: give --game")
         run_folder = next((spec.run for spec in specs if spec.run is not None), None)
-        refuse_untyped(game, given.game, run_folder, "the match", "--game {}")
-        self.game: str = game
+        refuse_untyped(self.game, given.game, run_folder, "the match", "--game {}")
         c_puct = None if given.c_puct is None else checked("c_puct", given.c_puct)
         plies = given.opening_plies if given.opening_plies is not None else (run or Settings).match_opening_plies
         start = make_position(self.game)
@@ -130,29 +117,26 @@ class _Table:
             draw = draw_from(self.networks[0])
         self.book = Book(lambda: make_position(self.game), plies, self.seed, draw)
 
-    def distinct(self, pairs: int) -> int:
-        """Distinct openings of so many pairs: the book holds more where a match was stopped early."""
-        return min(len(self.book), pairs)
-
     def about(self, pairs: int) -> str:
         """The openings of so many pairs, in words."""
-        count = self.distinct(pairs)
-        kind = "random" if self.openings == "random" else "policy"
-        plies = f"{self.book.plies} {kind} {'ply' if self.book.plies == 1 else 'plies'}"
+        count = self.facts(pairs)["distinct_openings"]
+        plies = f"{self.book.plies} {self.openings} {'ply' if self.book.plies == 1 else 'plies'}"
         return f"{count} distinct opening{'s' * (count != 1)} of {plies}"
 
     def facts(self, pairs: int) -> dict[str, Any]:
         """What readers of a result of so many pairs need to play it again."""
         facts = {"game": self.game, "opening_plies": self.book.plies, "openings": self.openings, "seed": self.seed}
-        device = self.networks[0].device if self.networks else None
-        return facts | {"device": device, "distinct_openings": self.distinct(pairs)}
+        facts["device"] = self.networks[0].device if self.networks else None
+        # The book holds more openings than pairs if a match was stopped early.
+        return facts | {"distinct_openings": min(len(self.book), pairs)}
 
-    def where(self) -> list[str]:
-        """Lines that say where models run, if that is not plainly the CPU."""
+    def begin(self, said: str, display: "_Display") -> None:
+        """Prints the first lines; they tell where models run unless it is simply the CPU."""
         network = next(iter(self.networks), None)
-        if network is None or (network.device == "cpu" and not network.notes):
-            return []
-        return [f"models run on: {network.description}", *network.notes]
+        lines = [f"{self.game}: {said}"]
+        if network is not None and (network.device != "cpu" or network.notes):
+            lines += [f"models run on: {network.description}", *network.notes]
+        display.line("\n".join(lines))
 
 
 def _one_match(given: argparse.Namespace) -> int:
@@ -164,7 +148,7 @@ def _one_match(given: argparse.Namespace) -> int:
     table = _Table(given, [parse_player(text) for text in given.players], _MATCH_GAMES)
     a, b = table.entrants
     with _Display(given.json) as display:
-        display.line("\n".join([f"{table.game}: A is {a}, B is {b}", *table.where()]))
+        table.begin(f"A is {a}, B is {b}", display)
         pairs, stopped = _play(table, a, b, sprt, display)
     result = MatchResult.of(pairs) if pairs else None
     if given.json:
@@ -215,7 +199,7 @@ def _report(result: MatchResult | None, table: _Table, sprt: Sprt | None, stoppe
         *(["stopped; the result so far:"] if stopped else []),
         f"score of A: {result.score:.3f} [{low:.3f}, {high:.3f}], Elo {_elo_text(result)} "
         "(95 % intervals, from the pairs)",
-        f"{result.games} games: {_wdl((result.wins, result.draws, result.losses))}; "
+        f"{result.games} games: won {result.wins}, drew {result.draws}, lost {result.losses}; "
         f"as seat 0 {_seat(result.first)}, as seat 1 {_seat(result.second)}",
         f"pairs in which A scored 0, 1/2, 1, 3/2, 2 points: {', '.join(map(str, result.pairs or ()))}",
         f"{result.distinct} distinct games from {table.about(result.games // 2)}",
@@ -245,29 +229,16 @@ def _stronger(difference: float) -> str:
 
 def _facts_of(result: MatchResult, sprt: Sprt | None = None) -> dict[str, Any]:
     """A result as JSON has it: Elo that no games bound is null."""
-    low, high = result.interval
-    elos = [value if math.isfinite(value) else None for value in result.elo_interval]
-    facts: dict[str, Any] = {
-        "games": result.games,
-        "wins": result.wins,
-        "draws": result.draws,
-        "losses": result.losses,
-        "score": result.score,
-        "low": low,
-        "high": high,
-        "elo": result.elo,
-        "elo_low": elos[0],
-        "elo_high": elos[1],
-        "as_seat_0": result.first,
-        "as_seat_1": result.second,
-        "pairs": result.pairs,
-        "distinct_games": result.distinct,
-        "repeated_pairs": result.repeated,
-    }
+    names = ("games", "wins", "draws", "losses", "score", "elo", "pairs")
+    facts: dict[str, Any] = {name: getattr(result, name) for name in names}
+    facts["low"], facts["high"] = result.interval
+    facts["elo_low"], facts["elo_high"] = (value if math.isfinite(value) else None for value in result.elo_interval)
+    facts |= {"as_seat_0": result.first, "as_seat_1": result.second}
+    facts |= {"distinct_games": result.distinct, "repeated_pairs": result.repeated}
     if sprt is not None:
         counts = result.pairs or ()
-        test = {"elo0": sprt.elo0, "elo1": sprt.elo1, "alpha": sprt.alpha, "beta": sprt.beta}
-        facts["sprt"] = test | {"llr": sprt.llr(counts), "bounds": sprt.bounds, "accepted": sprt.accepts(counts)}
+        found = {"llr": sprt.llr(counts), "bounds": sprt.bounds, "accepted": sprt.accepts(counts)}
+        facts["sprt"] = asdict(sprt) | found
     return facts
 
 
@@ -291,8 +262,7 @@ def _round_robin(given: argparse.Namespace) -> int:
     # Neighbours first: whatever has been played when Ctrl-C comes connects the players that have met anybody.
     order = sorted(combinations(range(len(names)), 2), key=lambda pairing: (pairing[1] - pairing[0], pairing))
     with _Display(given.json) as display:
-        said = f"{table.game}: {len(names)} players, {len(order)} pairings of {table.games} games"
-        display.line("\n".join([said, *table.where()]))
+        table.begin(f"{len(names)} players, {len(order)} pairings of {table.games} games", display)
         for number, (i, j) in enumerate(order, start=1):
             prefix = f"[{number}/{len(order)}] {names[i]} against {names[j]}: "
             pairs, stopped = _play(table, table.entrants[i], table.entrants[j], None, display, prefix)
@@ -328,19 +298,11 @@ def _curve(
     rows = []
     for index, rating in enumerate(ratings):
         own = [r.score if i == index else 1 - r.score for i, j, r in results if index in (i, j)]
-        spec = specs[index]
-        in_run = spec.model is not None and spec.model.parent.name.isdigit()
-        rows.append(
-            {
-                "player": names[index],
-                "iteration": int(spec.model.parent.name) if in_run and spec.model is not None else None,
-                "elo": rating.elo,
-                "low": rating.low,
-                "high": rating.high,
-                "score": sum(own) / len(own) if own else None,
-                "games": len(own) * table.games,
-            }
-        )
+        model = specs[index].model
+        folder = "" if model is None else model.parent.name
+        iteration = int(folder) if folder.isdigit() else None
+        score = {"score": sum(own) / len(own) if own else None, "games": len(own) * table.games}
+        rows.append({"player": names[index], "iteration": iteration} | asdict(rating) | score)
     matches = [{"a": names[i], "b": names[j]} | _facts_of(result) for i, j, result in results]
     return table.facts(table.games // 2) | {"ratings": rows, "matches": matches}
 
@@ -360,10 +322,6 @@ def _elo_text(result: MatchResult) -> str:
     return f"{result.elo:+.0f} [{low:+.0f}, {high:+.0f}]"
 
 
-def _wdl(counts: Sequence[int]) -> str:
-    return "won {}, drew {}, lost {}".format(*counts)
-
-
 def _seat(counts: Sequence[int]) -> str:
     return f"{(counts[0] + counts[1] / 2) / max(sum(counts), 1):.3f} (+{counts[0]} ={counts[1]} -{counts[2]})"
 
@@ -373,8 +331,8 @@ class _Display(Screen):
 
     def update(self, prefix: str, pairs: Sequence[Pair], of: int, sprt: Sprt | None) -> None:
         """Shows the score so far, if it is time to."""
-        waited = time.monotonic() - self._printed
-        if self._quiet or waited < (_PLAIN_SECONDS if self._live is None else _LIVE_SECONDS):
+        every = PLAIN_SECONDS if self._live is None else _LIVE_SECONDS
+        if self._quiet or time.monotonic() - self._printed < every:
             return
         result = MatchResult.of(pairs)
         figures = [f"{result.games}/{2 * of} games"]
@@ -384,10 +342,11 @@ class _Display(Screen):
         figures += [str(result), f"Elo {_elo_text(result)}"]
         if self._live is None:
             self.line(prefix + ", ".join(figures))
-        else:
-            self.status(prefix.strip(), figures, len(pairs) / of)
+        self.status(prefix.strip(), figures, len(pairs) / of)
         self._printed = time.monotonic()
 
+
+main = command("az-match", _match)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,7 +10,6 @@ from azpy.settings import Settings
 from azpy.training.events import (
     BeingBuilt,
     Built,
-    CollectEvent,
     CollectFinished,
     CollectStarted,
     Event,
@@ -25,7 +24,7 @@ from azpy.training.events import (
 from azpy.training.timing import STAGES
 
 _BAR_WIDTH = 12
-_PLAIN_SECONDS = 30.0  # how often a long stage says so where there is no terminal
+PLAIN_SECONDS = 30.0  # how often a long stage prints a line without a terminal
 _STAGE_NAMES = {"growing": "trees", "evaluating": "network"}
 
 
@@ -73,6 +72,13 @@ class Screen:
         text = ", ".join(figures[: fits[-1]])
         self._live.update(self._live.task_ids[0], description=label, completed=done, text=text)
 
+    def progress(self, label: str, figures: Sequence[str], done: float, every: float = PLAIN_SECONDS) -> None:
+        """Updates the live line. Without a terminal, prints a line if the last one is older than `every` seconds."""
+        if self._live is not None:
+            self.status(label, figures, done)
+        elif time.monotonic() - self._printed > every:
+            self.line(f"{label}: {', '.join(figures)}")
+
 
 class Display(Screen):
     """Prints the events of a training run or a collection; with `quiet` nothing."""
@@ -83,13 +89,17 @@ class Display(Screen):
         self._strength = list[str]()
         self._advice: str | None = None
 
-    def show(self, event: Event | CollectEvent) -> None:
+    def show(self, event: Event) -> None:
         """Shows one event."""
         match event:
             case Started():
-                self._start(event)
+                settings = event.settings
+                network = f"network {settings.network} ({event.parameters:,} parameters)"
+                self.line(f"{settings.game}: {network}, run folder {event.path}, {_budget(settings)}")
+                notices = (f"the network plays on {event.evaluator}", *event.notices)
+                self._begin(settings, notices, event.iteration, event.seconds)
             case Played():
-                text = f"{event.games}/{self._games} games, {_rates(event.metrics)}{_shares(event.metrics)}"
+                text = f"{event.games}/{self._games} games{_rates(event.metrics)}{_shares(event.metrics)}"
                 self._status(f"iteration {event.iteration} self-play", text, event.games / self._games)
             case Fitted():
                 losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
@@ -112,7 +122,8 @@ class Display(Screen):
                     f"the one before plays on: {event.problem}"
                 )
             case Saved():
-                self.line(_summary(event))
+                losses = "policy loss {policy_loss:.3f}, value loss {value_loss:.3f}".format(**event.metrics)
+                self.line(f"{_played(event)}, {losses}{_shares(event.metrics)}")
                 if event.advice and event.advice != self._advice:
                     self.line(f"  advice: {event.advice}")
                 self._advice = event.advice
@@ -132,22 +143,9 @@ class Display(Screen):
                 self.line(f"{settings.game}: played by {event.player}, run folder {event.path}, {_budget(settings)}")
                 self._begin(settings, event.notices, event.iteration, event.seconds)
             case Sealed():
-                row = event.metrics
-                self.line(
-                    f"[{_clock(row['seconds'])}] iteration {event.iteration}: {row['games']} games, "
-                    f"{row['positions']:,} positions{_rates_of(row)}, sealed in {event.path}"
-                )
+                self.line(f"{_played(event)}, sealed in {event.path}")
             case CollectFinished():
                 self.line(f"done: {event.games:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
-
-    def _start(self, event: Started) -> None:
-        settings = event.settings
-        self.line(
-            f"{settings.game}: network {settings.network} ({event.parameters:,} parameters), run folder {event.path}, "
-            f"{_budget(settings)}"
-        )
-        notices = (f"the network plays on {event.evaluator}", *event.notices)
-        self._begin(settings, notices, event.iteration, event.seconds)
 
     def _begin(self, settings: Settings, notices: tuple[str, ...], iteration: int, seconds: float) -> None:
         self._games = settings.games_per_iteration
@@ -163,11 +161,8 @@ class Display(Screen):
             self.line(f"going on after iteration {iteration}, {_clock(seconds)} done")
 
     def _status(self, stage: str, text: str, done: float) -> None:
-        if self._live is not None:
-            first, *others = text.split(", ")
-            self.status(stage, [first, *self._strength, *others], done)
-        elif time.monotonic() - self._printed > _PLAIN_SECONDS:
-            self.line(f"{stage}: {text}")
+        first, *others = text.split(", ")
+        self.progress(stage, [first, *(self._strength if self._live else []), *others], done)
 
 
 def live_bar(console: Any = None) -> Any:
@@ -184,17 +179,10 @@ def live_bar(console: Any = None) -> Any:
     return live
 
 
-def _summary(event: Saved) -> str:
+def _played(event: Saved | Sealed) -> str:
     row = event.metrics
-    return (
-        f"[{_clock(row['seconds'])}] iteration {event.iteration}: {row['games']} games, {row['positions']:,} positions"
-        f"{_rates_of(row)}, policy loss {row['policy_loss']:.3f}, value loss {row['value_loss']:.3f}{_shares(row)}"
-    )
-
-
-def _rates_of(row: dict[str, float]) -> str:
-    """The rates of an iteration, where one was played and not only taken from the disk."""
-    return f", {_rates(row)}" if "simulations_per_second" in row else ""
+    games = f"{row['games']} games, {row['positions']:,} positions"
+    return f"[{_clock(row['seconds'])}] iteration {event.iteration}: {games}{_rates(row)}"
 
 
 def _shares(row: dict[str, float]) -> str:
@@ -206,8 +194,11 @@ def _shares(row: dict[str, float]) -> str:
 
 
 def _rates(row: dict[str, float]) -> str:
+    """The rates of self-play; nothing for an iteration whose games were all on the disk."""
+    if "simulations_per_second" not in row:
+        return ""
     return (
-        f"{row['simulations_per_second']:,.0f} simulations/s, {row['evaluations_per_second']:,.0f} evaluations/s, "
+        f", {row['simulations_per_second']:,.0f} simulations/s, {row['evaluations_per_second']:,.0f} evaluations/s, "
         f"batches {row['batch_fill']:.0%} full, cache hits {row['cache_hits']:.0%}"
     )
 

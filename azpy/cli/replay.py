@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from azpy._core import CHANCE, GameRecord
-from azpy.cli.common import Parser, not_empty, run_command
+from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import RunError, SettingsError
+from azpy.games.lines import replayed
 from azpy.playing.replay_check import Comparison, repeat_game
-from azpy.positions import board_of, is_terminal, replayed
 from azpy.runs.exports import game_as_dict
 from azpy.runs.reader import StoredRun, check_rules
 
@@ -33,19 +33,13 @@ def _parser() -> Parser:
     parser = Parser("az-replay", __doc__)
     parser.add_argument("run", type=not_empty, metavar="RUN", help="the run folder; it may be in use")
     parser.add_argument("game_id", metavar="GAME_ID", type=int, help="number of the game in its run, from 0")
-    text = "the run's game, needed if that is a Python class: reading the run then imports its module"
-    parser.add_argument("--game", metavar="module:Class", help=text)
+    parser.add_argument("--game", metavar="module:Class", help=GAME_OF_RUN)
     parser.add_argument("--ply", type=int, metavar="N", help="one position only: that before ply N, from 0")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
     parser.add_argument("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
     text = "with --check: a model, where the run no longer has it; may be given again for that of the opponent"
     parser.add_argument("--model", type=not_empty, metavar="FILE", action="append", default=[], help=text)
     return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command("az-replay", _replay, arguments)
 
 
 def _replay(arguments: Sequence[str]) -> int:
@@ -58,7 +52,11 @@ def _replay(arguments: Sequence[str]) -> int:
     iteration, record = run.find_game(options.game_id)
     if options.ply is not None and not 0 <= options.ply < len(record):
         raise SettingsError(f"game {record.game_id} has plies 0 to {len(record) - 1}, got --ply {options.ply}")
-    rules = _rules_say(run, record)
+    rules = None  # the objection of the rules to this game, its outcome included
+    try:
+        check_rules(run.start, [record])
+    except RunError as error:
+        rules = str(error)
     found = _game(run, record, iteration, rules, color=False if options.json else None)
     comparison = None
     if options.check:
@@ -73,15 +71,6 @@ def _replay(arguments: Sequence[str]) -> int:
     return int(comparison is not None and comparison.difference is not None)
 
 
-def _rules_say(run: StoredRun, record: GameRecord) -> str | None:
-    """What the rules object to in a game; None if they bear it out, its outcome included."""
-    try:
-        check_rules(run.start, [record])
-    except RunError as error:
-        return str(error)
-    return None
-
-
 def _game(
     run: StoredRun, record: GameRecord, iteration: int | None, rules: str | None, color: bool | None
 ) -> dict[str, Any]:
@@ -90,10 +79,11 @@ def _game(
     if rules is not None:  # it may not even be possible to play it
         return found | {"game_id": record.game_id, "outcome": record.outcome, "plies": []}
     found |= game_as_dict(run.start, record)
-    for row, position in zip(found["plies"], replayed(run.start, record.actions.tolist()), strict=False):
-        row["board"] = board_of(position, color)
-    *_, last = replayed(run.start, record.actions.tolist())
-    return found | {"last_board": board_of(last, color), "ended_by_rules": is_terminal(last)}
+    for ply, position in enumerate(replayed(run.start, record.actions.tolist())):
+        board = position.render(color)
+        if ply < len(record):
+            found["plies"][ply]["board"] = board
+    return found | {"last_board": board, "ended_by_rules": position.is_terminal}
 
 
 def _text(found: dict[str, Any], comparison: Comparison | None) -> str:
@@ -102,10 +92,8 @@ def _text(found: dict[str, Any], comparison: Comparison | None) -> str:
     lines = [f"game {found['game_id']} of {found['run']}, iteration {where}: {_result(outcome)}"]
     if found["rules"] != "the same outcome":
         return "\n".join([*lines, f"the stored game is wrong: {found['rules']}"])
-    ended = (
-        "" if found["ended_by_rules"] else " where a player resigns" if found["resigned"] else " of a game cut short"
-    )
-    lines[0] += f", as the rules say{ended}"
+    ended = " where a player resigns" if found["resigned"] else " of a game cut short"
+    lines[0] += f", as the rules say{'' if found['ended_by_rules'] else ended}"
     if comparison is not None:
         return "\n".join([*lines, _verdict(comparison)])
     if any("search" in row for row in found["plies"]):
@@ -148,18 +136,17 @@ def _position(row: dict[str, Any]) -> list[str]:
 
 
 def _verdict(comparison: Comparison) -> str:
-    if comparison.difference is not None:
-        return (
-            f"not the same, repeated with {comparison.model}; first difference: {comparison.difference}. Settings, the "
-            "model's runtime or azpy may have changed since"
-        )
+    plies, model, difference = comparison.plies, comparison.model, comparison.difference
+    if difference is not None:
+        since = "Settings, the model's runtime or azpy may have changed since"
+        return f"not the same, repeated with {model}; first difference: {difference}. {since}"
     if comparison.whole:
-        return f"the same, bit for bit: {comparison.plies} plies repeated with {comparison.model}"
-    return (
-        f"the same, bit for bit, up to ply {comparison.plies}, repeated with {comparison.model}: there the network was "
-        "exchanged, and the rest cannot be repeated"
-    )
+        return f"the same, bit for bit: {plies} plies repeated with {model}"
+    rest = "there the network was exchanged, and the rest cannot be repeated"
+    return f"the same, bit for bit, up to ply {plies}, repeated with {model}: {rest}"
 
+
+main = command("az-replay", _replay)
 
 if __name__ == "__main__":
     sys.exit(main())

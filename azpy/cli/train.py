@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 
 from azpy import list_games
-from azpy.cli.common import Parser, not_empty, one_line, run_command
+from azpy.cli.common import Parser, command, not_empty, one_line
 from azpy.cli.progress import Display
 from azpy.errors import RunError, SettingsError
+from azpy.games.names import make_position, must_be_typed, refuse_untyped
 from azpy.playing.selfplay import on_devices
 from azpy.playing.tuning import TUNED, tune
-from azpy.positions import make_position, must_be_typed, refuse_untyped
 from azpy.settings.presets import preset_of
-from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
+from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse, unused
 from azpy.settings.toml import path_argument, read_config, repeat_command
 from azpy.training.events import CollectFinished, Finished
 
@@ -39,20 +39,18 @@ _MOST_KEPT = 8  # settings that one line names
 def _parser() -> Parser:
     parser = Parser("az-train", __doc__)
     parser.usage = "az-train [GAME] [--config FILE] [--out FOLDER] [settings]"
-    text = (
-        "NAME, 'NAME(key=1,key=2)', module:Class for a game in Python, or open_spiel:NAME; needed if no file names it"
-    )
-    parser.add_argument("game", nargs="?", type=not_empty, metavar="GAME", help=text)
-    parser.add_argument(
-        "--config", type=not_empty, metavar="FILE", help="a TOML file with settings, such as config.toml of another run"
-    )
-    parser.add_argument("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
-    parser.add_argument("--collect-only", action="store_true", help="only play and store games; train elsewhere")
+    add = parser.add_argument
+    text = "NAME, 'NAME(key=1,key=2)', module:Class for a game in Python, or open_spiel:NAME; or a file names it"
+    add("game", nargs="?", type=not_empty, metavar="GAME", help=text)
+    text = "a TOML file with settings, such as config.toml of another run"
+    add("--config", type=not_empty, metavar="FILE", help=text)
+    add("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
+    add("--collect-only", action="store_true", help="only play and store games; train elsewhere")
     text = "with --collect-only: the ONNX model that plays, looked at before each iteration (default: even priors)"
-    parser.add_argument("--model", type=not_empty, metavar="FILE", help=text)
+    add("--model", type=not_empty, metavar="FILE", help=text)
     text = "first tries for a minute which slots, pipelines, eval batch and threads are fastest here, and takes them"
-    parser.add_argument("--tune", action="store_true", help=text)
-    parser.add_argument("--list-games", action="store_true", help="the games, their parameters and presets")
+    add("--tune", action="store_true", help=text)
+    add("--list-games", action="store_true", help="the games, their parameters and presets")
     for group in GROUPS:
         section = parser.add_argument_group(group)
         for name, about in ABOUT.items():
@@ -114,7 +112,14 @@ def _choose(options: argparse.Namespace) -> tuple[Settings, str, str]:
         said = _listed({name: value for name, value in kept.items() if value not in plain[name]}, _MOST_KEPT)
         return settings, str(out), said and f"kept from {out}/config.toml: {said}"
     said = _listed({name: value for name, value in preset.items() if name not in now})
-    return settings, str(out), said and f"preset for {settings.game.partition('(')[0]}: {said}"
+    said = said and f"preset for {settings.game.partition('(')[0]}: {said}"
+    gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
+    if gone:
+        causes = ", ".join(
+            name for name in now if name == "gumbel_actions" or unused({"gumbel_actions": 1, name: now[name]})
+        )
+        said += f"; it leaves out {_listed(gone)} because of {causes}"
+    return settings, str(out), said
 
 
 def _settings_so_far(folder: Path) -> dict[str, Any]:
@@ -142,13 +147,6 @@ def _listed(settings: dict[str, Any], most: int | None = None) -> str:
     parts = [f"{name} {value}" for name, value in settings.items()]
     more = len(parts[most:]) if most is not None else 0
     return ", ".join(parts[:most]) + (f", and {more} more" if more else "")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command(
-        "az-train", _train, arguments, stopped="stopped; every finished game is saved. Go on with: {command}"
-    )
 
 
 def _train(arguments: Sequence[str]) -> int:
@@ -222,8 +220,8 @@ def _say_next(settings: Settings, done: Finished | CollectFinished, flags: Seque
     elif done.iteration:
         steps["play a match"] = ["az-match", run, "mcts:1000", *typed]
         steps["export the model"] = ["az-export", run, "--onnx", f"{file}.onnx"]
-    for what, command in steps.items():
-        print(f"to {what}: {shlex.join(command)}")
+    for what, line in steps.items():
+        print(f"to {what}: {shlex.join(line)}")
     if done.repeatable:
         print(f"the same run once more: {repeat_command(done.path, settings.game, flags)}")
     sys.stdout.flush()
@@ -233,7 +231,8 @@ def _tuned(settings: Settings, given: set[str]) -> Settings:
     """The settings with what is fastest here, found with a network of random weights in the run's precision."""
     from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, times_as_fast, to_int8
     from azpy.evaluators.onnx import OnnxEvaluator
-    from azpy.learning.network import Network, to_onnx
+    from azpy.learning.export import to_onnx
+    from azpy.learning.network import Network
 
     start, precision = make_position(settings.game), settings.precision
     model = to_onnx(Network.of(start, settings.network))
@@ -242,9 +241,9 @@ def _tuned(settings: Settings, given: set[str]) -> Settings:
     if precision in ("int8", "auto") and evaluators[0].device == "cpu":
         shape = (max(_NOISE_ROWS, settings.device_batch), *start.obs_shape)
         noise = np.random.default_rng(0).integers(0, 2, shape).astype(np.float32)
-        twin = OnnxEvaluator(to_int8(model, noise[:_NOISE_ROWS]), game=start)  # as fast as one made for positions
-        if precision == "int8" or times_as_fast(evaluators[0], twin, noise) >= LEAST_TIMES_AS_FAST:
-            evaluators = [twin]
+        int8 = OnnxEvaluator(to_int8(model, noise[:_NOISE_ROWS]), game=start)  # as fast as one made for positions
+        if precision == "int8" or times_as_fast(evaluators[0], int8, noise) >= LEAST_TIMES_AS_FAST:
+            evaluators = [int8]
     print(f"tuning for a minute: {on_devices(evaluators)}, positions/s answered in self-play", flush=True)
     trials = tune(start, evaluators, settings, given)
     for best in trials:
@@ -255,6 +254,8 @@ def _tuned(settings: Settings, given: set[str]) -> Settings:
     found: dict[str, Any] = best.settings()
     return replace(settings, **found)
 
+
+main = command("az-train", _train, stopped="stopped; every finished game is saved. Go on with: {command}")
 
 if __name__ == "__main__":
     sys.exit(main())

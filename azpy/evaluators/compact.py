@@ -1,37 +1,35 @@
 """How batches travel to a device and back in less memory: planes as bytes, logits of the legal actions alone.
 
-Both are put into the graph of a model: bytes become the floats that they stand for before its first node, and the
-logits of the actions that came with the batch are picked after its last. The answers are the same to the bit on the CPU
-(tested), and expected to be on CUDA; of TensorRT, which fuses what it finds, it is not known. Knows nothing of ONNX
-Runtime.
+Both are added to a model's graph: bytes become floats before its first node, and the logits of the actions of a batch
+are picked after its last node. The answers are the same to the bit on the CPU (tested); this was not tested on a GPU.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from azpy.errors import MissingPackageError, ModelError
-from azpy.evaluators.protocol import first_line
+from azpy.evaluators.protocol import GameShape, first_line
 from azpy.evaluators.signature import Signature
 
-__all__ = ["ACTIONS", "BYTES", "LEGAL", "Form", "form_of", "with_form"]
+__all__ = ["ACTIONS", "BYTES", "LEGAL", "Compact", "compact_of", "with_compact"]
 
-# Names of the input that replaces the observations, of that of the legal actions, and of their logits.
+# The input in place of the observations, the input of the legal actions, and the output of their logits.
 BYTES, ACTIONS, LEGAL = "azpy_bytes", "azpy_actions", "azpy_legal"
-# Fewer legal actions than this part of the policy are worth their gathering.
+# Legal actions are gathered if they are at most this part of the policy.
 _WORTH = 4
 
 
 @dataclass(frozen=True)
-class Form:
-    """What travels for a batch of B rows.
+class Compact:
+    """How a batch of B rows travels.
 
     Attributes:
         obs_shape: (C, H, W) of the game's observations.
-        divisors: of the C planes, where these travel as bytes (`State.plane_divisors`), else None.
-        legal_width: L, how many legal actions [B, L] go with a row, padded; None where all logits come back.
+        divisors: of the C planes, if they travel as bytes (`State.plane_divisors`).
+        legal_width: L, the number of legal actions [B, L] that go with a row, padded; None if all logits come back.
     """
 
     obs_shape: tuple[int, int, int]
@@ -40,18 +38,18 @@ class Form:
 
     @property
     def wide(self) -> list[int]:
-        """Planes whose whole numbers take two bytes: the high ones are in planes of their own, behind all others."""
+        """Planes whose numbers take two bytes; the high bytes are in planes behind all others."""
         return [plane for plane, divisor in enumerate(self.divisors or ()) if divisor > 0xFF]
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(C', H, W) of an observation as it travels."""
+        """(C', H, W) of an observation that travels."""
         planes, height, width = self.obs_shape
         return planes + len(self.wide), height, width
 
     @property
     def dtype(self) -> type[np.uint8] | type[np.float32]:
-        """Of an observation as it travels."""
+        """Of an observation that travels."""
         return np.float32 if self.divisors is None else np.uint8
 
     def __str__(self) -> str:
@@ -82,7 +80,7 @@ class Form:
         return packed
 
     def random(self, rows: int, seed: int) -> NDArray[np.float32]:
-        """Observations [B, C, H, W] of numbers that planes may have."""
+        """Observations [B, C, H, W] with numbers that planes can have."""
         rng = np.random.default_rng(seed)
         if self.divisors is None:
             return rng.random((rows, *self.obs_shape), np.float32)
@@ -91,39 +89,32 @@ class Form:
         return numbers / divisors
 
 
-class _Game(Protocol):
-    @property
-    def obs_shape(self) -> tuple[int, int, int]: ...
-    @property
-    def num_actions(self) -> int: ...
-
-
-def form_of(game: _Game | None, signature: Signature, compact: bool | None) -> Form:
-    """What is worth sending for a game.
+def compact_of(game: GameShape | None, signature: Signature, compact: bool | None) -> Compact:
+    """How batches of a game travel.
 
     Args:
-        game: what says whether its planes are bytes and how many actions are legal at most; None: not known.
+        game: tells whether its planes are bytes and how many actions are legal at most, if it is known.
         signature: of the model.
-        compact: True: whatever is possible; None: what is worth it; False: floats, and all logits.
+        compact: True: as compact as possible; None: if it is worth it; False: floats, and all logits.
     """
     if game is None or compact is False:
-        return Form(signature.obs_shape)
-    divisors = getattr(game, "plane_divisors", None)  # games in Python say neither
+        return Compact(signature.obs_shape)
+    divisors = getattr(game, "plane_divisors", None)  # games in Python have neither attribute
     if divisors is not None and (len(divisors) != signature.obs_shape[0] or 0 in divisors):
-        divisors = None  # nonsense, with which a search takes no bytes either
+        divisors = None  # a search does not send bytes then, either
     most = min(getattr(game, "most_legal_actions", signature.num_actions), signature.num_actions)
     worth = compact or _WORTH * most <= signature.num_actions
-    return Form(signature.obs_shape, None if divisors is None else tuple(divisors), most if worth else None)
+    return Compact(signature.obs_shape, None if divisors is None else tuple(divisors), most if worth else None)
 
 
-def with_form(model: bytes, signature: Signature, form: Form) -> bytes:
-    """The model that takes and gives what `form` says, beside what it gave before.
+def with_compact(model: bytes, signature: Signature, compact: Compact) -> bytes:
+    """The model with compact batches; it keeps its outputs.
 
-    The input is then `BYTES` [B, C', H, W] uint8, if planes are bytes; `ACTIONS` [B, L] int32, each in [0, A), comes
-    with it for a further output `LEGAL` [B, L] float32: the policy of these actions.
+    If planes are bytes, its input is `BYTES` [B, C', H, W] uint8. If legal actions go with a batch, it also takes
+    `ACTIONS` [B, L] int32, each in [0, A), and also gives their policy `LEGAL` [B, L] float32.
 
     Raises:
-        ModelError: the model is older than what this takes (ONNX opset 11).
+        ModelError: the model's ONNX opset is below 11.
         MissingPackageError: the package onnx is not installed.
     """
     try:
@@ -135,19 +126,19 @@ def with_form(model: bytes, signature: Signature, form: Form) -> bytes:
         opset = next(each.version for each in proto.opset_import if each.domain in {"", "ai.onnx"})
         if opset < 11:
             raise ModelError(f"ONNX opset {opset}, expected at least 11")
-        if form.divisors is not None:
-            _take_bytes(proto.graph, signature, form, onnx)
-        if form.legal_width is not None:
-            _pick_legal(proto.graph, signature, form.legal_width, onnx)
+        if compact.divisors is not None:
+            _take_bytes(proto.graph, signature, compact, onnx)
+        if compact.legal_width is not None:
+            _pick_legal(proto.graph, signature, compact.legal_width, onnx)
         data: bytes = proto.SerializeToString(deterministic=True)
     except Exception as error:  # onnx's exceptions share no base
-        raise ModelError(f"the model cannot take {form}: {first_line(error)}") from error
+        raise ModelError(f"the model cannot take {compact}: {first_line(error)}") from error
     return data
 
 
-def _take_bytes(graph: Any, signature: Signature, form: Form, onnx: Any) -> None:
-    """Makes the observations of bytes: (low + 256 * high) / divisor."""
-    planes, wide = len(form.divisors or ()), form.wide
+def _take_bytes(graph: Any, signature: Signature, compact: Compact, onnx: Any) -> None:
+    """Adds nodes for observations = (low + 256 * high) / divisor."""
+    planes, wide = len(compact.divisors or ()), compact.wide
     nodes: list[Any] = []
 
     def constant(array: NDArray[Any]) -> str:
@@ -160,43 +151,27 @@ def _take_bytes(graph: Any, signature: Signature, form: Form, onnx: Any) -> None
         nodes.append(onnx.helper.make_node(operator, list(inputs), [name], **attributes))
         return name
 
-    def part(begin: int, end: int) -> str:
-        return node("Slice", floats, *(constant(np.array([number])) for number in (begin, end, 1)))
-
-    plain = all(divisor == 1 for divisor in form.divisors or ())
-    floats = node("Cast", BYTES, to=onnx.TensorProto.FLOAT, output=signature.input if plain else "")
-    whole = floats
+    plain = all(divisor == 1 for divisor in compact.divisors or ())
+    whole = node("Cast", BYTES, to=onnx.TensorProto.FLOAT, output=signature.input if plain else "")
     if wide:
-        parts, begin = [], 0
-        high = constant(np.array(256, np.float32))
-        for number, plane in enumerate(wide):
-            if plane > begin:
-                parts.append(part(begin, plane))
-            raised = node("Mul", part(planes + number, planes + number + 1), high)
-            parts.append(node("Add", part(plane, plane + 1), raised))
-            begin = plane + 1
-        if begin < planes:
-            parts.append(part(begin, planes))
-        whole = node("Concat", *parts, axis=1)
+        high, weight = np.zeros(planes, np.int64), np.zeros((planes, 1, 1), np.float32)
+        high[wide], weight[wide] = np.arange(planes, planes + len(wide)), 256
+        low = node("Gather", whole, constant(np.arange(planes)), axis=1)
+        whole = node("Add", low, node("Mul", node("Gather", whole, constant(high), axis=1), constant(weight)))
     if not plain:
-        divisors = np.array(form.divisors, np.float32).reshape(1, planes, 1, 1)
+        divisors = np.array(compact.divisors, np.float32).reshape(1, planes, 1, 1)
         node("Div", whole, constant(divisors), output=signature.input)
     taken = next(each for each in graph.input if each.name == signature.input)
     taken.name = BYTES
     tensor = taken.type.tensor_type
     tensor.elem_type = onnx.TensorProto.UINT8
-    tensor.shape.dim[1].dim_value = form.shape[0]
-    _put_first(graph, nodes)
-
-
-def _put_first(graph: Any, nodes: list[Any]) -> None:
-    rest = list(graph.node)
-    del graph.node[:]
-    graph.node.extend([*nodes, *rest])
+    tensor.shape.dim[1].dim_value = compact.shape[0]
+    for each in reversed(nodes):
+        graph.node.insert(0, each)
 
 
 def _pick_legal(graph: Any, signature: Signature, width: int, onnx: Any) -> None:
-    """A further output: the policy of the actions of a further input."""
+    """Adds an input of actions, and an output of their policy."""
     policy = next(each for each in graph.output if each.name == signature.policy)
     batch = policy.type.tensor_type.shape.dim[0]
     for values, name, kind in ((graph.input, ACTIONS, "INT32"), (graph.output, LEGAL, "FLOAT")):

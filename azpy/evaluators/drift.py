@@ -1,7 +1,6 @@
 """How far the answers of a faster model are from those of the model it was made of, and how far they may be.
 
-Whatever is not the float32 model passes this before it plays: an int8 twin on the CPU, half precision or TF32 on a GPU.
-Knows nothing of how a model was made, or of what it runs on.
+Every model but the float32 one has to pass this before it plays: int8 on the CPU; fp16, bf16 or TF32 on a GPU.
 """
 
 from dataclasses import dataclass
@@ -25,10 +24,10 @@ class _Evaluator(Protocol):
 
 @dataclass(frozen=True)
 class Drift:
-    """How far a model's answers are from those of another, over some positions.
+    """How far a faster model's answers are from those of the exact model, over some positions.
 
     Attributes:
-        policy: mean KL(theirs || its) over the legal actions, in nats.
+        policy: mean KL(exact || faster) over the legal actions, in nats.
         value: root mean square of the differences between the values.
         agreement: share of the positions where both like the same action best.
     """
@@ -37,7 +36,7 @@ class Drift:
     value: float
     agreement: float
 
-    # Some times what trained networks show: benches/int8.py.
+    # A multiple of the drift of trained networks: benches/int8.py.
     MOST_POLICY = 0.01
     MOST_VALUE = 0.05
     LEAST_AGREEMENT = 0.93
@@ -48,7 +47,7 @@ class Drift:
 
     @property
     def too_far(self) -> str:
-        """What is beyond its limit, in words; nothing if all is well."""
+        """The figures beyond their limits, in words, or ""."""
         beyond = []
         if not self.policy <= self.MOST_POLICY:
             beyond.append(f"policies differ by {self.policy:.2g} nats, at most {self.MOST_POLICY:g} is allowed")
@@ -61,22 +60,22 @@ class Drift:
         return "; ".join(beyond)
 
 
-def drift(model: _Evaluator, twin: _Evaluator, observations: NDArray[np.float32], legal: NDArray[np.bool_]) -> Drift:
-    """How far `twin` is from `model`.
+def drift(exact: _Evaluator, faster: _Evaluator, observations: NDArray[np.float32], legal: NDArray[np.bool_]) -> Drift:
+    """How far the faster model is from the exact one.
 
     Args:
-        model: the one that is right.
-        twin: the other.
-        observations: [B, C, H, W] float32; other positions than those a twin was calibrated on.
+        exact: the float32 model.
+        faster: the model made from it.
+        observations: [B, C, H, W] float32; not the positions that an int8 model was calibrated on.
         legal: [B, A], at least one action a row.
     """
-    (logits, values), (twin_logits, twin_values) = (each.evaluate_batch(observations) for each in (model, twin))
-    log_priors, twin_log_priors = _log_softmax(logits, legal), _log_softmax(twin_logits, legal)
-    gaps = np.subtract(log_priors, twin_log_priors, where=legal, out=np.zeros_like(log_priors))
+    (logits, values), (its_logits, its_values) = (each.evaluate_batch(observations) for each in (exact, faster))
+    log_priors, its_log_priors = _log_softmax(logits, legal), _log_softmax(its_logits, legal)
+    gaps = np.subtract(log_priors, its_log_priors, where=legal, out=np.zeros_like(log_priors))
     return Drift(
         policy=float((np.exp(log_priors) * gaps).sum(1).mean()),
-        value=float(np.sqrt(np.mean((values.astype(np.float64) - twin_values) ** 2))),
-        agreement=float(np.mean(log_priors.argmax(1) == twin_log_priors.argmax(1))),
+        value=float(np.sqrt(np.mean((values.astype(np.float64) - its_values) ** 2))),
+        agreement=float(np.mean(log_priors.argmax(1) == its_log_priors.argmax(1))),
     )
 
 

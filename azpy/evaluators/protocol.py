@@ -7,6 +7,7 @@ network library.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -14,10 +15,10 @@ from numpy.typing import NDArray
 
 from azpy.errors import ModelError
 
-__all__ = ["CheckedEvaluator", "Evaluator", "first_line"]
+__all__ = ["CheckedEvaluator", "Evaluator", "GameShape", "first_line"]
 
 _WARM_UP_ROWS = 2
-_PROBE_ROWS = 7
+_FEW_ROWS = 7
 
 
 @runtime_checkable
@@ -74,6 +75,20 @@ class Evaluator(Protocol):
         ...
 
 
+class GameShape(Protocol):
+    """The shapes that a network must fit; a `State` has them."""
+
+    @property
+    def num_actions(self) -> int:
+        """A."""
+        ...
+
+    @property
+    def obs_shape(self) -> tuple[int, int, int]:
+        """(C, H, W)."""
+        ...
+
+
 class CheckedEvaluator(ABC):
     """A loaded network that was looked at before it answers: its shapes, a first batch, and whether rows are exact.
 
@@ -82,8 +97,6 @@ class CheckedEvaluator(ABC):
         obs_shape: (C, H, W) the network takes.
         num_actions: A, the number of logits in a row.
         network_id: nonzero 64-bit hash of the weights.
-        row_exact: whether a row got the same bits in batches of different sizes when the network was loaded; if not,
-            what a search finds depends on which positions share a batch.
         description: device, precision and batches in one line.
     """
 
@@ -91,9 +104,8 @@ class CheckedEvaluator(ABC):
     obs_shape: tuple[int, int, int]
     num_actions: int
     network_id: int
-    row_exact: bool
     description: str
-    _larger_batches: Sequence[int] = ()  # sizes at which the device is known to change kernels
+    _batches: Sequence[int] = (64,)  # rows of batches that play: libraries choose other kernels for other sizes
 
     @abstractmethod
     def _evaluate(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -129,7 +141,7 @@ class CheckedEvaluator(ABC):
         shape = ", ".join(map(str, self.obs_shape))
         raise ModelError(f"{self.name} takes observations float32 [B, {shape}], got {came}")
 
-    def _check_fits(self, game: Any) -> None:
+    def _check_fits(self, game: GameShape) -> None:
         """Refuses a network that was made for another game than `game`, by its `obs_shape` and `num_actions`."""
         expected = (*(int(size) for size in game.obs_shape), int(game.num_actions))
         found = (*self.obs_shape, self.num_actions)
@@ -154,21 +166,37 @@ class CheckedEvaluator(ABC):
         if not (np.isfinite(logits).all() and np.isfinite(values).all()):
             raise ModelError(f"{self.name} answers an empty board with NaN or infinity")
 
-    def _probe_rows(self) -> bool:
-        """Compares the bits of the same rows in batches of 1, 2 and 7, and in the larger ones of the device."""
-        sizes = (_PROBE_ROWS, 1, 2, *self._larger_batches)
-        rows = self._some_rows(max(sizes))
-        answers = [self._in_batches_of(size, rows) for size in sizes]
-        return all(answer == answers[0] for answer in answers)
+    @cached_property
+    def row_exact(self) -> bool:
+        """Whether a row gets the same bits in batches of other sizes and in other places; found when first asked for.
+
+        If not, the result of a search depends on which positions share a batch.
+        """
+        rows = self._some_rows(max(_FEW_ROWS, *self._batches))
+        few = rows[:_FEW_ROWS]
+        logits, values = self._evaluate(few)
+        for size in (1, 2, *self._batches):
+            if size < _FEW_ROWS:
+                parts = [self._evaluate(few[begin : begin + size]) for begin in range(0, _FEW_ROWS, size)]
+            else:
+                # The few rows are the first ones of one batch, and anywhere in another.
+                order = np.random.default_rng(size).permutation(size)
+                whole, mixed = self._evaluate(rows[:size]), self._evaluate(rows[:size][order])
+                if not _same(mixed, (whole[0][order], whole[1][order])):
+                    return False
+                parts = [(whole[0][:_FEW_ROWS], whole[1][:_FEW_ROWS])]
+            if not _same((logits, values), tuple(np.concatenate(part) for part in zip(*parts, strict=True))):
+                return False
+        return True
 
     def _some_rows(self, count: int) -> NDArray[np.float32]:
         """Observations [B, C, H, W] to compare answers on."""
         return np.random.default_rng(0).random((count, *self.obs_shape), np.float32)
 
-    def _in_batches_of(self, size: int, rows: NDArray[np.float32]) -> tuple[bytes, bytes]:
-        parts = [self._evaluate(rows[begin : begin + size]) for begin in range(0, _PROBE_ROWS, size)]
-        logits, values = (np.concatenate(part)[:_PROBE_ROWS] for part in zip(*parts, strict=True))
-        return logits.tobytes(), values.tobytes()
+
+def _same(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float32]]) -> bool:
+    """Whether all bits are the same."""
+    return all(mine.tobytes() == its.tobytes() for mine, its in zip(one, other, strict=True))
 
 
 def first_line(error: Exception) -> str:

@@ -1,19 +1,16 @@
 """Sessions of ONNX Runtime, on exactly the device that was asked for.
 
-ONNX Runtime goes back to the CPU in silence: here it is told not to, and asked afterwards what runs where. Knows
-nothing of what a model's inputs and outputs mean.
+ONNX Runtime falls back to the CPU silently. This module forbids that, and checks which node runs where.
 """
 
-import contextlib
-import io
 import os
 import threading
-import warnings
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
-from azpy.devices import Device, driver_problem, library_problem, misplaced, reinstall, remedy
+from azpy.devices import Device, driver_problem, misplaced, reinstall, remedy
 from azpy.errors import DeviceError, MissingPackageError, ModelError, pip_install
 from azpy.evaluators.protocol import first_line
 
@@ -31,10 +28,7 @@ def import_onnxruntime(device: Device) -> Any:
             device.
     """
     try:
-        with warnings.catch_warnings():
-            # A build for GPUs warns that libraries are missing which are only looked for later.
-            warnings.simplefilter("ignore")
-            import onnxruntime
+        import onnxruntime
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "onnxruntime":
             raise MissingPackageError(f"onnxruntime is not installed: {pip_install(device.kind)}") from error
@@ -109,12 +103,9 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
     def refused(why: str, incomplete: bool = False) -> DeviceError:
         cause = driver_problem(device.index)
         if cause is None:
-            library = library_problem(Path(ort.__file__ or ".").parent, device) or missing
-            cause = f"{library or why}; {remedy(device)}" if library or incomplete else why
+            cause = f"{missing or why}; {remedy(device)}" if missing or incomplete else why
         return DeviceError(f"{device.title} cannot be used: {cause}")
 
-    # For good and of one module: filters are the process's, and an engine may be built for minutes in a thread.
-    warnings.filterwarnings("ignore", module="onnxruntime")
     with _SESSION_LOCK:
         try:
             session = open_session(disable_cpu_ep_fallback="1", record_ep_graph_assignment_info="1")
@@ -150,11 +141,11 @@ def _preload(ort: Any) -> str:
     """Loads CUDA's libraries from where pip put them, once, before a provider looks for them.
 
     Returns:
-        The first that was missing, in a line, or nothing.
+        A line about the first missing library, or nothing.
     """
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ort.preload_dlls()
-    failed = [line for line in said.getvalue().splitlines() if line.startswith("Failed")]
-    return failed[0] if failed else ""
+    said: list[str] = []
+    preload = ort.preload_dlls
+    # A copy of the function that has its own `print`: redirecting stdout would redirect other threads too.
+    names = preload.__globals__ | {"print": lambda *parts, **_: said.append(" ".join(map(str, parts)))}
+    FunctionType(preload.__code__, names, None, preload.__defaults__, preload.__closure__)()
+    return next((line for text in said for line in text.splitlines() if line.startswith("Failed")), "")

@@ -1,7 +1,4 @@
-"""What a model's input and outputs are called, of what shape they are, and how its policy is read.
-
-Knows nothing of ONNX Runtime: it reads what a session declares.
-"""
+"""Names and shapes of a model's input and outputs, and how its policy is read."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +11,7 @@ from azpy.errors import ModelError, SettingsError
 
 __all__ = ["Signature", "logits_of_priors", "read_signature"]
 
-# Names that need not be given, in small letters; what a policy of that name holds.
+# Names that need not be given, in lower case; and the kind of a policy with that name.
 _INPUTS = ("observations", "states")
 _POLICIES = {"logits": "logits", "priors": "priors"}
 _VALUES = ("values",)
@@ -43,7 +40,7 @@ class Signature:
         kind: what the policy holds: "logits", or "priors" that sum to 1 over all actions.
         obs_shape: (C, H, W).
         num_actions: A.
-        batch: B, where the model takes no other; None where it is free.
+        batch: B, if the model takes no other.
         column: whether values are [B, 1].
     """
 
@@ -64,19 +61,19 @@ def read_signature(
     named: Mapping[str, str | None] | None = None,
     policy_kind: str | None = None,
 ) -> Signature:
-    """Finds input, policy and value among what a model declares, and checks them.
+    """Finds a model's input, policy and value, and checks them.
 
     Args:
-        inputs: what it takes.
-        outputs: what it gives; more than are needed may be there.
+        inputs: of the model.
+        outputs: of the model; others than policy and value are ignored.
         model: its name, for errors.
-        named: names of "input", "policy" and "value", where they are not the usual ones: observations or States, logits
-            or Priors (the first where both are there), values, all in any case of letters.
-        policy_kind: "logits" or "priors"; if not given, the policy's name says it.
+        named: names of "input", "policy" and "value". The usual ones, in any case of letters: observations or States;
+            logits, else Priors; values.
+        policy_kind: "logits" or "priors"; if not given, the policy's name tells it.
 
     Raises:
-        ModelError: names that are not there, or shapes and types that do not do.
-        SettingsError: a kind that there is not.
+        ModelError: a name is missing, or a shape or type is wrong.
+        SettingsError: no such kind.
     """
     if policy_kind is not None and policy_kind not in _KINDS:
         raise SettingsError(f"policy_kind must be logits or priors, got {policy_kind!r}")

@@ -1,4 +1,4 @@
-"""Games of others: OpenSpiel's, as an `azpy.Game`."""
+"""Games by name, lines of play, and the games of OpenSpiel."""
 
 from azpy.games.openspiel import open_spiel
 

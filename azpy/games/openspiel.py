@@ -1,4 +1,4 @@
-"""Games of other programs as an `azpy.Game`: any game of OpenSpiel that azpy can search.
+"""Games of other programs: any game of OpenSpiel that azpy can search.
 
 OpenSpiel is loaded when one of its games is asked for. Knows nothing of search, networks or files.
 """
@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy._core import CHANCE, TERMINAL
+from azpy._core import CHANCE, TERMINAL, State
 from azpy.errors import MissingPackageError, SettingsError, did_you_mean, pip_install
 from azpy.game import Game
 
@@ -21,14 +21,15 @@ __all__ = ["PREFIX", "OpenSpielGame", "open_spiel"]
 PREFIX = "open_spiel:"  # before a game's name in a spec
 
 
-def open_spiel(game: Any) -> "OpenSpielGame":
+def open_spiel(game: Any) -> State:
     """The start of a game of OpenSpiel.
 
     Args:
         game: its name with its parameters, as in "quoridor(board_size=5)", or a `pyspiel.Game`.
 
     Returns:
-        A position that everything in azpy takes. Commands know the game as "open_spiel:quoridor(board_size=5)".
+        A `State`, whose `game_object` is an `OpenSpielGame`. Commands know the game as
+        "open_spiel:quoridor(board_size=5)".
 
     Raises:
         SettingsError: no such game, or one that azpy cannot search; the text lists every reason.
@@ -41,7 +42,7 @@ def open_spiel(game: Any) -> "OpenSpielGame":
     """
     rules = _load(game) if isinstance(game, str) else _Rules.of(game)
     try:
-        return OpenSpielGame(rules, rules.source.new_initial_state())
+        return State(OpenSpielGame(rules, rules.source.new_initial_state()))
     except Exception as error:  # some games look at their parameters only here
         raise SettingsError(f"OpenSpiel does not begin the game {rules.name!r}: {_line(error)}") from error
 
@@ -154,22 +155,7 @@ class OpenSpielGame(Game):
         return sorted(self.state.chance_outcomes())
 
     def play(self, action: int) -> None:
-        """Plays an action, or takes a chance outcome, in place.
-
-        Raises:
-            ValueError: it is not legal here, and nothing has changed. (Many of OpenSpiel's games take such actions, or
-                crash.)
-        """
-        turn = self.turn()
-        if turn == TERMINAL:
-            raise ValueError(f"action {action} played after the end of the game")
-        legal = [outcome for outcome, _ in self.chance_outcomes()] if turn == CHANCE else self.legal_actions()
-        if action not in legal:
-            raise ValueError(f"illegal action {action}; legal actions are {legal}")
-        self.state.apply_action(action)
-
-    def play_legal(self, action: int) -> None:
-        """As `play`, for an action that is known to be legal."""
+        """Plays a legal action, or takes a chance outcome, in place. Many games of OpenSpiel crash at others."""
         self.state.apply_action(action)
 
     def clone(self) -> Self:

@@ -16,20 +16,12 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.errors import SettingsError
+from azpy.game import Game
+from azpy.games.lines import roll
 from azpy.matches.openings import Book, Opening, draw_at_random, mix
 from azpy.matches.ratings import PAIR_SCORES, elo, pair_interval, wilson_interval
-from azpy.positions import Position, is_terminal, roll, turn_of
 
-__all__ = [
-    "MatchResult",
-    "Pair",
-    "Player",
-    "RandomPlayer",
-    "SearchPlayer",
-    "mcts",
-    "play_match",
-    "play_pairs",
-]
+__all__ = ["MatchResult", "Pair", "Player", "RandomPlayer", "SearchPlayer", "mcts", "play_match", "play_pairs"]
 
 _SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
 _MAX_SIMULATIONS = 2**32 - 1
@@ -40,7 +32,7 @@ _SAFETY = 0.7  # of the time that is left, for the next group: what is cut off i
 class Player(Protocol):
     """Anything that picks an action in each of many positions at once."""
 
-    def select_actions(self, states: Sequence[Position], seed: int) -> Sequence[int] | NDArray[np.int64]:
+    def select_actions(self, states: Sequence[_core.State], seed: int) -> Sequence[int] | NDArray[np.int64]:
         """One legal action a position; all positions are at a player's turn. Equal seeds give equal actions."""
         ...
 
@@ -48,7 +40,7 @@ class Player(Protocol):
 class RandomPlayer:
     """Picks evenly among the legal actions."""
 
-    def select_actions(self, states: Sequence[Position], seed: int) -> list[int]:
+    def select_actions(self, states: Sequence[_core.State], seed: int) -> list[int]:
         """See `Player`."""
         rng = np.random.default_rng(seed)
         return [draw_at_random(state, rng) for state in states]
@@ -66,13 +58,7 @@ class SearchPlayer:
     """
 
     def __init__(
-        self,
-        evaluator: Any,
-        simulations: int,
-        *,
-        eval_batch: int = 1,
-        threads: int | None = None,
-        **options: Any,
+        self, evaluator: Any, simulations: int, *, eval_batch: int = 1, threads: int | None = None, **options: Any
     ) -> None:
         if not 1 <= simulations <= _MAX_SIMULATIONS:
             raise SettingsError(f"simulations must be at least 1, at most {_MAX_SIMULATIONS}; got {simulations}")
@@ -80,7 +66,7 @@ class SearchPlayer:
         self._simulations = simulations
         self._options: dict[str, Any] = options | {"eval_batch": eval_batch, "threads": threads}
 
-    def select_actions(self, states: Sequence[Position], seed: int) -> NDArray[np.int64]:
+    def select_actions(self, states: Sequence[_core.State], seed: int) -> NDArray[np.int64]:
         """See `Player`."""
         return self.select_with(self, states, [0] * len(states), seed)
 
@@ -89,7 +75,7 @@ class SearchPlayer:
         return (self._simulations, self._options) == (other._simulations, other._options)
 
     def select_with(
-        self, other: "SearchPlayer", states: Sequence[Position], movers: Sequence[int], seed: int
+        self, other: "SearchPlayer", states: Sequence[_core.State], movers: Sequence[int], seed: int
     ) -> NDArray[np.int64]:
         """Actions [B] of two players in one search, with one call a round of each one's evaluator.
 
@@ -213,7 +199,7 @@ class MatchResult:
 
 
 def play_match(
-    game_factory: Callable[[], Position],
+    game_factory: Callable[[], _core.State | Game],
     player_a: Player,
     player_b: Player,
     games: int,
@@ -298,23 +284,24 @@ def play_pairs(
     waiting: deque[tuple[_Board, _Board]] = deque()
     begun = step = 0
     while (begun < pairs or waiting) and may_go_on():
-        live = [board for pair in waiting for board in pair if not is_terminal(board.state)]
+        live = [board for pair in waiting for board in pair if not board.state.is_terminal]
         while begun < pairs and (len(live) + 2 <= slots or not live):
-            waiting.append(_begin(book[first + begun], mix(seed, 1, begun)))
+            opening, dice = book[first + begun], mix(seed, 1, begun)
+            waiting.append((_Board(opening, 0, dice), _Board(opening, 1, dice)))
             live += waiting[-1]
             begun += 1
-        movers = [turn_of(board.state) ^ board.swapped for board in live]
+        movers = [board.state.turn ^ board.swapped for board in live]
         actions = _select(players, [board.state for board in live], movers, mix(seed, 2, step))
         for board, action in zip(live, actions, strict=True):
             board.play(int(action))
         step += 1
-        while waiting and all(is_terminal(board.state) for board in waiting[0]):
+        while waiting and all(board.state.is_terminal for board in waiting[0]):
             one, other = waiting.popleft()
             yield Pair((one.points(), other.points()), (tuple(one.actions), tuple(other.actions)))
 
 
 def _select(
-    players: tuple[Player, Player], states: Sequence[Position], movers: Sequence[int], seed: int
+    players: tuple[Player, Player], states: Sequence[_core.State], movers: Sequence[int], seed: int
 ) -> NDArray[np.int64]:
     """The action of `players[movers[i]]` in each position i."""
     first, second = players
@@ -345,11 +332,6 @@ class _Board:
         """Player A's."""
         outcome = self.state.outcome() * (-1 if self.swapped else 1)
         return 1.0 if outcome > 0 else 0.0 if outcome < 0 else 0.5
-
-
-def _begin(opening: Opening, dice: int) -> tuple[_Board, _Board]:
-    """Two boards with the same opening and the same dice to come, A in seat 0 and in seat 1."""
-    return _Board(opening, 0, dice), _Board(opening, 1, dice)
 
 
 def _count(points: Sequence[float]) -> tuple[int, int, int]:

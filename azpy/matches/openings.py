@@ -11,16 +11,17 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import SettingsError
-from azpy.positions import Position, is_terminal, roll
+from azpy.game import Game
+from azpy.games.lines import roll
 
 __all__ = ["Book", "Draw", "Opening", "draw_at_random", "draw_from", "mix"]
 
 _TRIES = 200  # draws in a row that bring nothing new before the game is taken to have no more openings
 
-Draw = Callable[[Position, np.random.Generator], int]
+Draw = Callable[[_core.State, np.random.Generator], int]
 
 
-def draw_at_random(position: Position, rng: np.random.Generator) -> int:
+def draw_at_random(position: _core.State, rng: np.random.Generator) -> int:
     """Picks evenly among the legal actions."""
     return int(rng.choice(position.legal_actions()))
 
@@ -29,7 +30,7 @@ def draw_from(evaluator: Any) -> Draw:
     """Picks by an evaluator's policy, as the search would see it."""
     search = _core.Search(evaluator, simulations=1, eval_batch=1)
 
-    def draw(position: Position, rng: np.random.Generator) -> int:
+    def draw(position: _core.State, rng: np.random.Generator) -> int:
         result = search.run(position)
         priors = result.priors.astype(np.float64)
         return int(rng.choice(result.actions, p=priors / priors.sum()))
@@ -46,7 +47,7 @@ def mix(*keys: int) -> int:
 class Opening:
     """A position at a player's turn, and the actions that led to it, dice included."""
 
-    position: Position
+    position: _core.State
     actions: tuple[int, ...]
 
 
@@ -67,13 +68,15 @@ class Book:
         plies: of these openings; fewer than asked for where the game is shorter.
 
     Example:
-        >>> from azpy.positions import make_position
+        >>> from azpy.games.names import make_position
         >>> book = Book(lambda: make_position("tic_tac_toe"), plies=1, seed=0)
         >>> len({book[n].actions for n in range(100)}), len(book)
         (9, 9)
     """
 
-    def __init__(self, start: Callable[[], Position], plies: int, seed: int, draw: Draw = draw_at_random) -> None:
+    def __init__(
+        self, start: Callable[[], _core.State | Game], plies: int, seed: int, draw: Draw = draw_at_random
+    ) -> None:
         if plies < 0:
             raise SettingsError(f"opening_plies must be at least 0, got {plies}")
         self.plies = plies
@@ -102,7 +105,7 @@ class Book:
     def _grow(self) -> None:
         for _ in range(_TRIES):
             opening = self._one()
-            if not is_terminal(opening.position) and (key := opening.position.key()) not in self._keys:
+            if not opening.position.is_terminal and (key := opening.position.key()) not in self._keys:
                 self._keys.add(key)
                 self._openings.append(opening)
                 return
@@ -116,10 +119,10 @@ class Book:
     def _one(self) -> Opening:
         rng = np.random.default_rng(mix(self._seed, 0, self._drawn))
         self._drawn += 1
-        position = self._start()
+        position = _core.State(self._start())
         actions = roll(position, rng)
         for _ in range(self.plies):
-            if is_terminal(position):
+            if position.is_terminal:
                 break
             action = self._draw(position, rng)
             position.play(action)

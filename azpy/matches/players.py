@@ -21,9 +21,8 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.machine import usable_cores
 from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts
 from azpy.matches.query import parse_search, query_text
-from azpy.positions import Position
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
-from azpy.settings.run import Settings, match_search
+from azpy.settings.run import ABOUT, Settings, match_search
 
 __all__ = ["Entrant", "Spec", "checkpoints_of", "load_players", "parse_player", "settings_of"]
 
@@ -87,7 +86,7 @@ def parse_player(text: str) -> Spec:
     if spec.kind == "random":
         raise SettingsError(f"player {text!r}: random does not search and has no settings")
     simulations = search.pop("simulations", None)
-    if simulations is not None and spec.simulations is not None:
+    if simulations and spec.simulations:
         raise SettingsError(f"player {text!r}: simulations are given twice, {spec.simulations} before the ?")
     return replace(spec, simulations=simulations or spec.simulations, search=search)
 
@@ -137,15 +136,13 @@ def settings_of(specs: Sequence[Spec]) -> Settings | None:
     first, settings = next(iter(runs.items()))
     for run, others in runs.items():
         if others.game != settings.game:
-            raise SettingsError(
-                f"{first} plays {settings.game} and {run} plays {others.game}: "
-                "the players of a match must be of one game"
-            )
+            games = f"{first} plays {settings.game} and {run} plays {others.game}"
+            raise SettingsError(f"{games}: the players of a match must be of one game")
     return settings
 
 
 def load_players(
-    specs: Sequence[Spec], start: Position, simulations: int, c_puct: float | None = None, device: str = "cpu"
+    specs: Sequence[Spec], start: _core.State, simulations: int, c_puct: float | None = None, device: str = "cpu"
 ) -> list[Entrant]:
     """Makes the players that specs name; those of one model share one evaluator.
 
@@ -194,7 +191,8 @@ def _combined(search: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     """The options of a search where the spec's go before others."""
     options = {**search, **spec.search}
     if options.get("gumbel_actions"):
-        options |= {"lcb": 0, "gumbel_scale": 0.0}  # it plays to win: the draws of training would only weaken it
+        # The player plays to win: the draws of training would only weaken it.
+        options = {"gumbel_scale": 0.0} | {name: options[name] for name in options if ABOUT[name].rule != "PUCT"}
     return options | ({"lcb": options["lcb"] or None} if "lcb" in options else {})
 
 

@@ -4,25 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from azpy import _core
 from azpy.errors import SettingsError, did_you_mean
-from azpy.settings.run import ABOUT, KIND
+from azpy.settings.run import ABOUT, unused
 
 __all__ = ["SEARCH_KEYS", "parse_query", "parse_search", "query_text"]
 
-# Key of a player's query, which is an option of `Search` -> the setting that says what it may be.
-SEARCH_KEYS = {
-    "simulations": "simulations",
-    "c_puct": "match_c_puct",
-    "fpu": "match_fpu",
-    "lcb": "match_lcb",
-    "solver": "match_solver",
-    "c_puct_stdev": "c_puct_stdev",
-    "gumbel_actions": "gumbel_actions",
-    "eval_batch": "eval_batch",
-    "virtual_loss": "virtual_loss",
-    "evaluations": "evaluations",
-}
-_PUCT_ALONE = ("c_puct", "fpu", "lcb", "c_puct_stdev", "evaluations")  # what Gumbel's search does not use
+# Keys of a player's query: options of `Search`.
+SEARCH_KEYS = ("simulations", *(name for name, row in _core.OPTIONS.items() if row["group"] == "search"))
 
 
 def parse_query(text: str, parse: Callable[[str, str], Any]) -> dict[str, Any]:
@@ -50,13 +39,13 @@ def parse_search(text: str) -> dict[str, Any]:
     """The options of a player's search that a query gives, `simulations` among them.
 
     Raises:
-        SettingsError: see `parse_query`; an unknown key, a bad value, or PUCT's settings for a Gumbel search.
+        SettingsError: see `parse_query`; an unknown key, a bad value, or an option that the search does not look at.
     """
     found = parse_query(text, _search_value)
-    if found.get("gumbel_actions"):
-        unused = [name for name in _PUCT_ALONE if name in found]
-        if unused:
-            raise SettingsError(f"{unused[0]} does not go with gumbel_actions: leave one of them out")
+    if wrong := unused(found):
+        raise SettingsError(
+            f"{wrong[0]} does not go with gumbel_actions {found.get('gumbel_actions', 0)}: leave one out"
+        )
     return found
 
 
@@ -76,5 +65,4 @@ def _search_value(key: str, text: str) -> Any:
     if key not in SEARCH_KEYS:
         hint = did_you_mean(key, SEARCH_KEYS) or f"; expected one of {', '.join(SEARCH_KEYS)}"
         raise SettingsError(f"{key}: no setting of a player's search{hint}")
-    setting = SEARCH_KEYS[key]
-    return replace(ABOUT[setting], auto=False).parsed(key, text, KIND[setting], optional=False)
+    return replace(ABOUT[key], auto=False).parsed(key, text)

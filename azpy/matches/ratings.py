@@ -35,7 +35,7 @@ _Z95 = 1.959964  # the 97.5 % point of the normal distribution
 _ELO_PER_NAT = 400.0 / math.log(10.0)
 _MAX_ELO = 2000.0
 _HALVINGS = 50
-_T95 = {1: 12.706, 2: 4.303, 3: 3.182}  # Student's t where `_t95` is not close: by degrees of freedom
+_T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447)  # of Student's t for 1 to 6 degrees of freedom, see `_t95`
 
 
 def elo(score: float) -> float:
@@ -68,16 +68,20 @@ def wilson_interval(score: float, games: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def mean_interval(scores: Sequence[float]) -> tuple[float, float]:
-    """95 % interval of the mean of independent scores in [0, 1], two at least: Student's t, cut off at 0 and 1.
+def mean_interval(scores: Sequence[float]) -> tuple[float, float] | None:
+    """95 % interval of the mean of independent scores in [0, 1]: Student's t, cut off at 0 and 1.
+
+    Returns:
+        None if all scores are equal. Equal scores do not show how far scores spread, so the interval is unknown.
 
     Example:
         >>> low, high = mean_interval([0.5, 0.6, 0.55])
         >>> round(low, 3), round(high, 3)
         (0.426, 0.674)
     """
-    freedom = len(scores) - 1
-    half = _T95.get(freedom, _t95(freedom)) * float(np.std(scores, ddof=1)) / math.sqrt(len(scores))
+    if len(set(scores)) < 2:
+        return None
+    half = _t95(len(scores) - 1) * float(np.std(scores, ddof=1)) / math.sqrt(len(scores))
     mean = float(np.mean(scores))
     return max(0.0, mean - half), min(1.0, mean + half)
 
@@ -136,8 +140,11 @@ def _likelihood_ratio(counts: Sequence[int], mean: float) -> float:
 
 
 def _t95(freedom: int) -> float:
-    """The 97.5 % point of Student's t (Cornish and Fisher's expansion; Abramowitz and Stegun 26.7.5)."""
-    z, v = _Z95, max(freedom, 1)
+    """The 97.5 % point of Student's t within 0.001; for 0 degrees of freedom the point for 1."""
+    if freedom <= len(_T95):
+        return _T95[max(freedom, 1) - 1]
+    # Cornish and Fisher's expansion: Abramowitz and Stegun 26.7.5.
+    z, v = _Z95, freedom
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384

@@ -5,6 +5,7 @@ warms up and is not counted, the others give a median and its range. Prints noth
 evaluates is handed in.
 """
 
+import contextlib
 import importlib.metadata
 import platform
 import statistics
@@ -14,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.evaluators.protocol import Evaluator
-from azpy.machine import usable_cores
+from azpy.games.lines import roll
+from azpy.machine import cpu_name, usable_cores
 from azpy.playing.selfplay import threads_of_trees
-from azpy.positions import Position, roll
 from azpy.settings import Settings
 
 __all__ = [
@@ -64,41 +64,22 @@ class Figure:
 
     def row(self) -> dict[str, Any]:
         """The figure for a file: name, unit, median, min, max, runs; of, ratio, ratio_min and ratio_max or null."""
-        row: dict[str, Any] = {"name": self.name, "unit": self.unit, "median": statistics.median(self.runs)}
-        row |= {"min": min(self.runs), "max": max(self.runs), "runs": list(self.runs), "of": self.of}
-        if not self.ratios:
-            return row | dict.fromkeys(("ratio", "ratio_min", "ratio_max"))
-        return row | {
-            "ratio": statistics.median(self.ratios),
-            "ratio_min": min(self.ratios),
-            "ratio_max": max(self.ratios),
-        }
+        row: dict[str, Any] = {"name": self.name, "unit": self.unit, "runs": list(self.runs), "of": self.of}
+        for name, reduce in (("", statistics.median), ("_min", min), ("_max", max)):
+            row[name.removeprefix("_") or "median"] = reduce(self.runs)
+            row[f"ratio{name}"] = reduce(self.ratios) if self.ratios else None
+        return row
 
 
 def machine() -> dict[str, Any]:
     """Processor, cores that this process may use, system, and the versions of what is installed."""
-    found: dict[str, str | None] = {}
+    found: dict[str, str | None] = dict.fromkeys(_PACKAGES)
     for package in _PACKAGES:
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = None
     found["azpy"] = _core.__version__
-    return {
-        "cpu": _cpu(),
-        "cores": usable_cores(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-    } | found
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    system = {"system": platform.platform(), "python": platform.python_version()}
+    return {"cpu": cpu_name(), "cores": usable_cores()} | system | found
 
 
 def _in_turn(jobs: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, tuple[float, ...]]:
@@ -133,7 +114,7 @@ class _Zeros:
         return self._logits[:rows], self._values[:rows]
 
 
-def measure_search(start: Position, *, seconds: float = 2.0, repeats: int = 5) -> list[Figure]:
+def measure_search(start: _core.State, *, seconds: float = 2.0, repeats: int = 5) -> list[Figure]:
     """Searches of 800 simulations from `start`: one tree alone, and the batched path.
 
     Args:
@@ -166,16 +147,15 @@ def measure_search(start: Position, *, seconds: float = 2.0, repeats: int = 5) -
 
     jobs = {"one": lambda: _rate(one_tree, seconds), "many": lambda: _rate(many_trees, seconds)}
     runs = _in_turn(jobs, repeats)
+    many = f"{_TREES} trees x {_LEAVES} leaves, zeros from Python, {usable_cores()} cores"
     return [
         Figure(f"one tree of {_SIMULATIONS}, uniform evaluator in Rust, 1 thread", "simulations/s", runs["one"]),
-        Figure(
-            f"{_TREES} trees x {_LEAVES} leaves, zeros from Python, {usable_cores()} cores", "leaves/s", runs["many"]
-        ),
+        Figure(many, "leaves/s", runs["many"]),
         Figure("memory of one tree", "bytes/simulation", (memory,)),
     ]
 
 
-def measure_games(games: Mapping[str, Position], *, seconds: float = 2.0, repeats: int = 5) -> list[Figure]:
+def measure_games(games: Mapping[str, _core.State], *, seconds: float = 2.0, repeats: int = 5) -> list[Figure]:
     """Random games from each start to their ends, one thread, the loop in Rust.
 
     Args:
@@ -188,7 +168,7 @@ def measure_games(games: Mapping[str, Position], *, seconds: float = 2.0, repeat
     """
     lengths: dict[str, list[float]] = {name: [] for name in games}
 
-    def turn(name: str, start: Position) -> float:
+    def turn(name: str, start: _core.State) -> float:
         chunk, played, plies, begin = 1, 0, 0, time.perf_counter()
         while True:
             called = time.perf_counter()
@@ -204,9 +184,10 @@ def measure_games(games: Mapping[str, Position], *, seconds: float = 2.0, repeat
     runs = _in_turn({name: partial(turn, name, start) for name, start in games.items()}, repeats)
     figures = []
     for name, plies in runs.items():
-        ended = tuple(rate / length for rate, length in zip(plies, lengths[name][1:], strict=True))
-        figures.append(Figure(f"{name}, random games", "games/s", ended))
-        figures.append(Figure(f"{name}, random games", "plies/s", plies))
+        ended = _ratios(plies, lengths[name][1:])
+        figures += [
+            Figure(f"{name}, random games", unit, rate) for unit, rate in (("games/s", ended), ("plies/s", plies))
+        ]
     return figures
 
 
@@ -246,7 +227,7 @@ def measure_evaluator(
 
 
 def measure_self_play(
-    start: Position,
+    start: _core.State,
     evaluator: Evaluator,
     settings: Settings,
     *,
@@ -262,7 +243,7 @@ def measure_self_play(
     Args:
         start: of the games.
         evaluator: may be called from several threads, or has `fork`; with a `network_id` its answers are cached.
-        settings: slots, pipelines, eval_batch and simulations of self-play.
+        settings: slots, pipelines, threads and all options of self-play.
         bare: the model with nothing of azpy's around it, as a ceiling of the ceiling; may be called from several
             threads, and what it answers is not looked at.
         seconds: of each turn.
@@ -275,66 +256,38 @@ def measure_self_play(
         pipelines' time in the network, its turn included: in the rest of it the network waits for their trees, unless
         another pipeline's batch is there.
     """
-    layout: dict[str, Any] = {
-        "slots": settings.slots,
-        "pipelines": settings.pipelines,
-        "eval_batch": settings.eval_batch,
-    }
-    layout |= {"simulations": settings.simulations, "threads": threads_of_trees(settings, evaluator)}
+    options: dict[str, Any] = settings.search_options()
+    options |= {name: getattr(settings, name) for name in ("slots", "pipelines")}
+    options["threads"] = threads_of_trees(settings, evaluator)
+    turns: list[dict[str, dict[str, float]]] = []
+    bares, ceilings = list[float](), list[float]()
     with (
-        Play(start, evaluator, cache_positions=0, **layout) as off,
-        Play(start, evaluator, cache_positions=200_000, **layout) as on,
+        Play(start, evaluator, cache_positions=0, **options) as off,
+        Play(start, evaluator, cache_positions=200_000, **options) as on,
     ):
-        return _measure_self_play(start, evaluator, settings, bare, {"off": off, "on": on}, seconds, repeats)
-
-
-def _measure_self_play(
-    start: Position,
-    evaluator: Evaluator,
-    settings: Settings,
-    bare: Evaluator | None,
-    plays: Mapping[str, "Play"],
-    seconds: float,
-    repeats: int,
-) -> list[Figure]:
-    fork = getattr(evaluator, "fork", lambda: evaluator)
-    evaluators = [evaluator, *(fork() for _ in range(settings.pipelines - 1))]  # as self-play has them
-    taken: dict[str, list[dict[str, float]]] = {name: [] for name in plays}
-    ceilings: list[float] = []
-    bares: list[float] = []
-    for repeat in range(repeats + 1):
-        turn = {name: play.run(seconds) for name, play in plays.items()}
-        rows = max(1, round(turn["off"]["rows"] / turn["off"]["batches"]))
-        ceiling = measure_alone(evaluators, rows, start.obs_shape, seconds)
-        model = measure_alone([bare] * settings.pipelines, rows, start.obs_shape, seconds) if bare is not None else 0.0
-        if repeat:
-            ceilings.append(ceiling)
-            bares.append(model)
-            for name, one in turn.items():
-                taken[name].append(one)
+        fork = getattr(evaluator, "fork", lambda: evaluator)
+        evaluators = [evaluator, *(fork() for _ in range(settings.pipelines - 1))]  # as self-play has them
+        for _ in range(repeats + 1):
+            turns.append({"off": off.run(seconds), "on": on.run(seconds)})
+            rows = max(1, round(turns[-1]["off"]["rows"] / turns[-1]["off"]["batches"]))
+            ceilings.append(measure_alone(evaluators, rows, start.obs_shape, seconds))
+            if bare is not None:
+                bares.append(measure_alone([bare] * settings.pipelines, rows, start.obs_shape, seconds))
+    del turns[0], ceilings[0], bares[:1]  # to warm up
     layout = f"{settings.pipelines} threads, batch {rows}"
-    figures = []
-    if bare is not None:
-        figures.append(Figure(f"the model alone, {layout}", "positions/s", tuple(bares)))
-        ratios = _ratios(ceilings, bares)
-        figures.append(
-            Figure(f"the evaluator alone, {layout}", "positions/s", tuple(ceilings), "the model alone", ratios)
-        )
-    else:
-        figures.append(Figure(f"the evaluator alone, {layout}", "positions/s", tuple(ceilings)))
-    for name, found in taken.items():
+    figures = [Figure(f"the model alone, {layout}", "positions/s", tuple(bares))] if bares else []
+    above = ("the model alone", _ratios(ceilings, bares)) if bares else ()
+    figures.append(Figure(f"the evaluator alone, {layout}", "positions/s", tuple(ceilings), *above))
+    for cache in ("off", "on"):
+        name, found = f"self-play, cache {cache}", [turn[cache] for turn in turns]
         rates = tuple(one["rows"] / one["seconds"] for one in found)
-        figures.append(
-            Figure(f"self-play, cache {name}", "positions/s", rates, "the evaluator alone", _ratios(rates, ceilings))
-        )
-        simulations = tuple(one["simulations"] / one["seconds"] for one in found)
-        figures.append(Figure(f"self-play, cache {name}", "simulations/s", simulations))
+        figures.append(Figure(name, "positions/s", rates, "the evaluator alone", _ratios(rates, ceilings)))
+        figures.append(Figure(name, "simulations/s", tuple(one["simulations"] / one["seconds"] for one in found)))
         full = tuple(100 * one["rows"] / one["rows_capacity"] for one in found)
-        figures.append(Figure(f"self-play, cache {name}, batches full", "%", full))
-        network = tuple(
-            100 * one["seconds_evaluating"] / (one["seconds_evaluating"] + one["seconds_growing"]) for one in found
-        )
-        figures.append(Figure(f"self-play, cache {name}, pipelines in the network", "%", network))
+        figures.append(Figure(f"{name}, batches full", "%", full))
+        spent = [(one["seconds_evaluating"], one["seconds_growing"]) for one in found]
+        network = tuple(100 * evaluating / (evaluating + growing) for evaluating, growing in spent)
+        figures.append(Figure(f"{name}, pipelines in the network", "%", network))
     return figures
 
 
@@ -349,7 +302,7 @@ class Play:
     To be used in a `with` block.
     """
 
-    def __init__(self, start: Position, evaluator: Evaluator | Sequence[Evaluator], **options: Any) -> None:
+    def __init__(self, start: _core.State, evaluator: Evaluator | Sequence[Evaluator], **options: Any) -> None:
         self._play = _core.SelfPlay(start, evaluator, **options)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._take, daemon=True)

@@ -16,8 +16,8 @@ import numpy as np
 from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord, UniformEvaluator
 from azpy.errors import MissingPackageError, ModelError
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.games.lines import replayed
 from azpy.playing.selfplay import repeat
-from azpy.positions import is_terminal, replayed
 from azpy.runs.reader import StoredRun
 from azpy.runs.storage import INT8_MODEL
 
@@ -127,7 +127,8 @@ def _precision_of(model: bytes, played: Collection[int]) -> str | None:
 
 
 def _open(run: StoredRun, model: bytes, precision: str) -> OnnxEvaluator:
-    return OnnxEvaluator(model, run.settings.device_names[0], game=run.start, precision=precision)
+    batch = run.settings.device_batch
+    return OnnxEvaluator(model, run.settings.device_names[0], game=run.start, precision=precision, batch=batch)
 
 
 def _read(path: Path) -> bytes:
@@ -141,8 +142,8 @@ def _read(path: Path) -> bytes:
 def _untrained_model(run: StoredRun) -> tuple[bytes, str]:
     """The model that a run begins with, as its trainer makes it; or nothing, and why."""
     try:
+        from azpy.learning.export import to_onnx
         from azpy.learning.learner import Learner
-        from azpy.learning.network import to_onnx
 
         settings, start = run.settings, run.start
         learner = Learner.of(start, settings.network, seed=settings.seed)
@@ -153,32 +154,23 @@ def _untrained_model(run: StoredRun) -> tuple[bytes, str]:
 
 def _first_difference(record: GameRecord, again: GameRecord, plies: int) -> str | None:
     """The first of the plies that differs in any bit."""
-    stored, repeated = _by_ply(record), _by_ply(again)
+    fields = (*_SEARCH_FIELDS, *_PLY_FIELDS)
+    arrays = [{field: getattr(game, field) for field in (*fields, "offsets")} for game in (record, again)]
     for ply in range(plies):
         if ply >= len(again):
             return f"ply {ply}: the repeated game was over before it"
-        for field in (*_SEARCH_FIELDS, *_PLY_FIELDS):
-            old, new = stored(ply, field), repeated(ply, field)
+        for field in fields:
+            ends = [game["offsets"][ply : ply + 2] if field in _SEARCH_FIELDS else (ply, ply + 1) for game in arrays]
+            old, new = (game[field][begin:end] for game, (begin, end) in zip(arrays, ends, strict=True))
             if old.tobytes() != new.tobytes():
                 return f"ply {ply}: {field} were {old.tolist()}, repeated {new.tolist()}"
     return None
 
 
-def _by_ply(record: GameRecord) -> Any:
-    arrays = {field: getattr(record, field) for field in (*_SEARCH_FIELDS, *_PLY_FIELDS)}
-    offsets = record.offsets
-
-    def field_at(ply: int, field: str) -> Any:
-        own = slice(offsets[ply], offsets[ply + 1]) if field in _SEARCH_FIELDS else slice(ply, ply + 1)
-        return arrays[field][own]
-
-    return field_at
-
-
 def _different_end(run: StoredRun, record: GameRecord, again: GameRecord) -> str | None:
     """How the games end; one that a player gave up, or that was cut short, is compared up to there."""
     *_, last = replayed(run.start, record.actions.tolist())
-    if not is_terminal(last):
+    if not last.is_terminal:
         return None
     for field in ("outcome", "capped"):
         old, new = getattr(record, field), getattr(again, field)

@@ -10,7 +10,6 @@ from typing import Any
 from azpy import _core
 from azpy.errors import SettingsError
 from azpy.machine import usable_cores
-from azpy.positions import Position
 from azpy.settings import Settings
 
 __all__ = [
@@ -55,7 +54,7 @@ def on_devices(evaluators: Sequence[Any]) -> str:
 
 def open_self_play(
     settings: Settings,
-    start: Position,
+    start: _core.State,
     evaluator: Any,
     next_game: int,
     known: Collection[int] = (),
@@ -110,7 +109,7 @@ def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:
 
 
 def repeat(
-    settings: Settings, start: Position, evaluator: Any, game_id: int, opponents: Sequence[Any] = ()
+    settings: Settings, start: _core.State, evaluator: Any, game_id: int, opponents: Sequence[Any] = ()
 ) -> _core.GameRecord:
     """One game of a run once more, by itself; nobody resigns, so that it is at least as long as it was.
 
@@ -119,40 +118,15 @@ def repeat(
     Raises:
         SettingsError: settings that self-play refuses.
     """
-    layout = {"first_game": game_id, "games": 1, "slots": 1, "pipelines": 1}
+    layout = {"first_game": game_id, "games": 1, "slots": 1, "pipelines": 1, "resign_below": -1.0}
     with _open(settings, start, evaluator, opponents=opponents, opponent_share=1.0, **layout) as play:
         return next(play)
 
 
-def _open(settings: Settings, start: Position, evaluator: Any, **layout: Any) -> _core.SelfPlay:
+def _open(settings: Settings, start: _core.State, evaluator: Any, **layout: Any) -> _core.SelfPlay:
     try:
-        return _core.SelfPlay(
-            start,
-            evaluator,
-            eval_batch=settings.eval_batch,
-            simulations=settings.simulations,
-            c_puct=settings.c_puct,
-            c_puct_stdev=settings.c_puct_stdev,
-            fpu=settings.fpu,
-            virtual_loss=settings.virtual_loss,
-            gumbel_actions=settings.gumbel_actions,
-            solver=settings.solver,
-            root_noise=settings.root_noise,
-            noise_shaped=settings.noise_shaped,
-            root_temperature=settings.root_temperature,
-            forced_visits=settings.forced_visits,
-            temperature_plies=settings.temperature_plies,
-            opening_plies=settings.opening_plies,
-            temperature_halflife=settings.temperature_halflife,
-            opening_policy_plies=settings.opening_policy_plies,
-            evaluations=settings.evaluations,
-            full_search_share=settings.full_search_share,
-            fast_simulations=settings.fast_simulations,
-            resign_plies=settings.resign_plies,
-            resign_control=settings.resign_control,
-            seed=settings.seed,
-            **layout,
-        )
+        options: dict[str, Any] = settings.search_options() | {"seed": settings.seed} | layout
+        return _core.SelfPlay(start, evaluator, **options)
     except (_core.GameError, _core.EvaluatorError):
         raise
     except OSError as error:  # of the threads that it is made of
@@ -165,7 +139,7 @@ def play_on(
     play: _core.SelfPlay,
     known: set[int],
     target: int,
-    keep: Callable[[_core.GameRecord], object],
+    keep: Callable[..., object],
     may_go_on: Callable[[], bool],
 ) -> Iterator[dict[str, float]]:
     """Takes finished games until there are enough or, with one at least, time is up.
@@ -174,7 +148,7 @@ def play_on(
         play: self-play that is going on.
         known: ids of the games there are already; those of the others are added.
         target: how many there shall be.
-        keep: given each game that is not known.
+        keep: called with the games that are not known, all that are finished at once.
         may_go_on: whether there is time for another one.
 
     Yields:
@@ -182,23 +156,23 @@ def play_on(
     """
     before, begin, reported = dict(play.stats), time.monotonic(), 0.0
     while len(known) < target and (not known or may_go_on()):
-        record = next(play)
-        if record.game_id in known:  # a deterministic run plays from the first missing game on
+        found = play.take_finished(target - len(known)) or [next(play)]
+        # A deterministic run plays from the first missing game on, and so some games again.
+        if not (new := [record for record in found if record.game_id not in known]):
             continue
-        keep(record)
-        known.add(record.game_id)
+        keep(*new)
+        known |= {record.game_id for record in new}
         now = time.monotonic()
         if now - reported > EVENT_SECONDS or len(known) == target:
             reported = now
             yield rates(before, play.stats, now - begin)
 
 
-def take_rest(play: _core.SelfPlay, known: Container[int], keep: Callable[[_core.GameRecord], object]) -> None:
-    """Pauses self-play; games that it has finished and nobody has taken yet are given to `keep`, but for known ids."""
+def take_rest(play: _core.SelfPlay, known: Container[int], keep: Callable[..., object]) -> None:
+    """Pauses self-play, and calls `keep` with the finished games that nobody has taken yet, but for known ids."""
     play.pause()
-    for record in play.take_finished():
-        if record.game_id not in known:
-            keep(record)
+    if rest := [record for record in play.take_finished() if record.game_id not in known]:
+        keep(*rest)
 
 
 def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> dict[str, float]:

@@ -8,13 +8,13 @@ their games sooner and with a newer network. Prints nothing and writes nothing.
 
 import copy
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from azpy._core import State
 from azpy.machine import usable_cores
 from azpy.playing.benchmarks import Play
-from azpy.positions import Position
 from azpy.settings.run import MOST_LEAVES, Settings
 
 __all__ = ["TUNED", "Trial", "tune"]
@@ -53,7 +53,12 @@ class Trial:
 
 
 def tune(
-    start: Position, evaluators: Sequence[Any], settings: Settings, given: Collection[str] = (), seconds: float = 60.0
+    start: State,
+    evaluators: Sequence[Any],
+    settings: Settings,
+    given: Collection[str] = (),
+    seconds: float = 60.0,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Trial]:
     """Tries layouts of self-play.
 
@@ -63,20 +68,21 @@ def tune(
         settings: of the run; no more slots are tried than it plays games an iteration.
         given: those of `TUNED` that are to stay as the settings have them.
         seconds: in all, about.
+        clock: gives the time in seconds.
 
     Yields:
-        What was measured, as it comes; the last is the best one once more.
+        Each trial when it is measured; at the end the best trial again.
     """
     alone = [copy.copy(evaluator) for evaluator in evaluators]
     for evaluator in alone:
         evaluator.network_id = None  # every leaf is a row
-    each, end = seconds / _TRIALS, time.monotonic() + seconds
+    each, end = seconds / _TRIALS, clock() + seconds
     tried: dict[Trial, Trial] = {}
 
     def measured(layout: Trial) -> Trial:
         if layout not in tried:
-            options: dict[str, Any] = {"simulations": settings.simulations, "gumbel_actions": settings.gumbel_actions}
-            options |= layout.settings() | {"pipelines": layout.pipelines * len(alone)}
+            options: dict[str, Any] = settings.search_options() | layout.settings()
+            options["pipelines"] *= len(alone)
             with Play(start, alone, cache_positions=0, **options) as play:
                 first = play.run(each * _WARM_UP)
                 round_seconds = first["seconds"] * options["pipelines"] / first["batches"]
@@ -90,7 +96,7 @@ def tune(
     for layouts in (_pipelines, _slots, _leaves):
         worse = 0
         for layout in layouts(settings, best, set(given), on_cpu):
-            if tried and time.monotonic() > end:
+            if tried and clock() > end:
                 break
             top = max((trial.rate for trial in tried.values()), default=0.0)
             trial = measured(layout)

@@ -13,7 +13,6 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import missing_to_train
-from azpy.positions import Position, board_of, name_of, picture_of
 from azpy.reports.alarms import alarms
 from azpy.reports.statistics import Searched, calibration, searched_positions
 
@@ -31,7 +30,7 @@ def make_report(
     settings: Mapping[str, Any],
     rows: Rows,
     records: Sequence[_core.GameRecord],
-    make_start: Callable[[], Position],
+    make_start: Callable[[], _core.State],
 ) -> str:
     """The page.
 
@@ -111,14 +110,11 @@ def _summary(rows: Rows) -> str:
         return "No iteration is done yet."
     last, games = iterations[-1], sum(row["games"] for row in iterations)
     positions = sum(row["positions"] for row in iterations)
-    text = (
-        f"Iteration {last['iteration']}, {last['seconds'] / 60:.1f} minutes, {games:,} games, {positions:,} positions."
-    )
+    minutes = f"{last['seconds'] / 60:.1f} minutes"
+    text = f"Iteration {last['iteration']}, {minutes}, {games:,} games, {positions:,} positions."
     newest = {row["opponent"]: row for row in rows if row["kind"] == "match"}
-    scores = (
-        f"{row['score']:.2f} [{row['low']:.2f}, {row['high']:.2f}] against {name}" for name, row in newest.items()
-    )
-    return " ".join([text, *(["Last matches: " + ", ".join(scores) + "."] if newest else [])])
+    scores = ["{score:.2f} [{low:.2f}, {high:.2f}] against {opponent}".format(**row) for row in newest.values()]
+    return f"{text} Last matches: {', '.join(scores)}." if scores else text
 
 
 def _charts(rows: Rows, positions: Searched) -> list[str]:
@@ -126,7 +122,7 @@ def _charts(rows: Rows, positions: Searched) -> list[str]:
     iterations = [row for row in rows if row["kind"] == "iteration"]
     matches = [row for row in rows if row["kind"] == "match"]
 
-    def lines(*names: str) -> Callable[[Any], None]:
+    def lines(*names: str, share: bool = False) -> Callable[[Any], None]:
         def draw(axes: Any) -> None:
             for name in names:
                 drawn = [(row["iteration"], row[name]) for row in iterations if name in row]
@@ -135,24 +131,17 @@ def _charts(rows: Rows, positions: Searched) -> list[str]:
                     axes.plot(*zip(*drawn, strict=True), marker=marker, label=name.replace("_", " "))
             if len(names) > 1 and axes.lines:
                 axes.legend(frameon=False)
-
-        return draw
-
-    def shares(*names: str) -> Callable[[Any], None]:
-        def draw(axes: Any) -> None:
-            lines(*names)(axes)
-            axes.set_ylim(-0.02, 1.02)
+            if share:
+                axes.set_ylim(-0.02, 1.02)
 
         return draw
 
     def strength(axes: Any) -> None:
         for opponent in dict.fromkeys(row["opponent"] for row in matches):
             met = [row for row in matches if row["opponent"] == opponent]
-            at = [row["iteration"] for row in met]
-            (line,) = axes.plot(at, [row["score"] for row in met], marker="o", markersize=3, label=opponent)
-            axes.fill_between(
-                at, [row["low"] for row in met], [row["high"] for row in met], color=line.get_color(), alpha=0.15
-            )
+            at, score, low, high = ([row[name] for row in met] for name in ("iteration", "score", "low", "high"))
+            (line,) = axes.plot(at, score, marker="o", markersize=3, label=opponent)
+            axes.fill_between(at, low, high, color=line.get_color(), alpha=0.15)
         axes.set_ylim(-0.02, 1.02)
         if matches:
             axes.legend(frameon=False, loc="lower right")
@@ -167,44 +156,40 @@ def _charts(rows: Rows, positions: Searched) -> list[str]:
         axes.set_xlim(-1.05, 1.05)
         axes.set_ylim(-1.05, 1.05)
 
-    charts: list[tuple[str, str, Callable[[Any], None]]] = [
-        ("Strength", "Score against each opponent, with its 95 % interval; 0.5 is even.", strength),
-        (
-            "Losses",
+    entropies = ("policy_entropy", "search_entropy", "search_gain")
+    times = ("share_growing", "share_evaluating", "share_fitting", "share_matches")
+    charts: dict[str, tuple[str, Callable[[Any], None]]] = {
+        "Strength": ("Score against each opponent, with its 95 % interval; 0.5 is even.", strength),
+        "Losses": (
             "Cross-entropy of the policy in nats, squared error of the value.",
             lines("policy_loss", "value_loss"),
         ),
-        (
-            "Value calibration",
+        "Value calibration": (
             "Newest games: mean outcome by root value, for the player to move; size is the share of positions.",
             calibrated,
         ),
-        (
-            "Policy entropy",
+        "Policy entropy": (
             "Mean entropy of the network's policy and of the search's (the policy target), how far search moves the "
             "policy (KL divergence), in nats.",
-            lines("policy_entropy", "search_entropy", "search_gain"),
+            lines(*entropies),
         ),
-        ("Outcomes", "Share of draws, and what seat 0 scores.", shares("draws", "first_seat_score")),
-        ("Game length", "Mean plies of a game.", lines("mean_plies")),
-        (
-            "Variety",
+        "Outcomes": ("Share of draws, and what seat 0 scores.", lines("draws", "first_seat_score", share=True)),
+        "Game length": ("Mean plies of a game.", lines("mean_plies")),
+        "Variety": (
             "Different openings as a share of the games; games that repeat one of their iteration.",
-            shares("openings", "duplicates"),
+            lines("openings", "duplicates", share=True),
         ),
-        ("Value error", "Spread of the root values, and their squared error.", lines("value_spread", "value_error")),
-        (
-            "Speed",
+        "Value error": ("Spread of the root values, and their squared error.", lines("value_spread", "value_error")),
+        "Speed": (
             "Simulations and evaluations a second in self-play.",
             lines("simulations_per_second", "evaluations_per_second"),
         ),
-        (
-            "Where the time went",
+        "Where the time went": (
             "Shares of an iteration: growing trees, evaluating leaves, fitting, matches.",
-            lines("share_growing", "share_evaluating", "share_fitting", "share_matches"),
+            lines(*times),
         ),
-    ]
-    return [_figure(title, caption, draw) for title, caption, draw in charts]
+    }
+    return [_figure(title, caption, draw) for title, (caption, draw) in charts.items()]
 
 
 def _figure(title: str, caption: str, draw: Callable[[Any], None]) -> str:
@@ -245,13 +230,7 @@ def _telling(positions: Searched) -> list[tuple[int, int]]:
     return list(chosen.items())
 
 
-def _board(state: Position) -> str:
-    """The position as a picture, or as text where there is none."""
-    picture, text = picture_of(state), board_of(state)
-    return f"<pre>{html.escape(text)}</pre>" if picture is None else _inline(picture.encode(), text)
-
-
-def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], Position]) -> str:
+def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], _core.State]) -> str:
     state = make_start()
     for action in record.actions[:ply].tolist():
         state.play(action)
@@ -261,7 +240,7 @@ def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], Posit
     result = record.outcome if record.players[ply] == 0 else -record.outcome
     outcome = "won" if result > 0 else "lost" if result < 0 else "drew"
     lines = [
-        f"<tr{' class=played' if legal[i] == played else ''}><th>{html.escape(name_of(state, int(legal[i])))}</th>"
+        f"<tr{' class=played' if legal[i] == played else ''}><th>{html.escape(state.action_name(int(legal[i])))}</th>"
         f"<td>{share[i]:.0%}</td><td>{priors[i]:.0%}</td>"
         f'<td class="bar"><i style="width:{100 * share[i]:.0f}%"></i>'
         f'<i style="width:{100 * priors[i]:.0f}%"></i></td></tr>'
@@ -270,7 +249,7 @@ def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], Posit
     return (
         f'<div class="board"><b>Game {record.game_id}, ply {ply}</b>, player {record.players[ply]} to move: value '
         f"{record.root_values[ply]:+.2f}, in the end {outcome}"
-        f"{_board(state)}<table><thead><tr>"
+        f"{_inline(state.to_svg().encode(), str(state))}<table><thead><tr>"
         "<th>action</th><th>search</th><th>network</th><th></th></tr></thead>"
         f"{''.join(lines)}</table></div>"
     )

@@ -45,19 +45,15 @@ class Searched:
 
 def searched_positions(records: Sequence[GameRecord]) -> Searched:
     """Looks at every searched position of some games."""
-    searched = [(record.flags & SEARCHED).astype(bool) for record in records]
-    plies = [np.flatnonzero(mask) for mask in searched]
-    values = [record.root_values[mask] for record, mask in zip(records, searched, strict=True)]
-    results = [
-        np.where(record.players[mask] == 0, record.outcome, -record.outcome)
-        for record, mask in zip(records, searched, strict=True)
-    ]
-    lengths = _joined([np.diff(record.offsets)[mask] for record, mask in zip(records, searched, strict=True)], np.int64)
-    visits = _joined([record.visits for record in records], np.float64)
-    priors = _joined([record.priors for record in records], np.float64)
+    plies = [np.flatnonzero(record.flags & SEARCHED) for record in records]
+    pairs = list(zip(records, plies, strict=True))
+    values = [record.root_values[own] for record, own in pairs]
+    results = [np.where(record.players[own] == 0, record.outcome, -record.outcome) for record, own in pairs]
+    lengths = _joined([np.diff(record.offsets)[own] for record, own in pairs], np.int64)
+    visits, priors, share = (
+        _joined([getattr(record, name) for record in records], np.float64) for name in ("visits", "priors", "targets")
+    )
     starts = np.cumsum(lengths) - lengths
-    totals = np.add.reduceat(visits, starts) if len(starts) else np.zeros(0)
-    share = _joined([record.targets for record in records], np.float64)
     tiny = 1e-12  # the logarithm of 0 is multiplied by 0
     log_share, log_prior = np.log(np.maximum(share, tiny)), np.log(np.maximum(priors, tiny))
 
@@ -69,7 +65,7 @@ def searched_positions(records: Sequence[GameRecord]) -> Searched:
         ply=_joined(plies, np.int64),
         value=_joined(values, np.float64),
         result=_joined(results, np.float64),
-        choice=(lengths > 1) & (totals > 0),
+        choice=(lengths > 1) & (per_position(visits) > 0),
         policy_entropy=per_position(-priors * log_prior),
         search_entropy=per_position(-share * log_share),
         search_gain=per_position(share * (log_share - log_prior)),

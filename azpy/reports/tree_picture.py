@@ -185,16 +185,14 @@ def tidy_rows(parents: Sequence[int | None]) -> list[int]:
 
 def _box(node: Node, left: float, middle: float) -> str:
     """A node: rounded at a player's turn, a dashed pill before a roll, a double frame at a finished game."""
-    line = f'stroke="{_BEST}" stroke-width="2.5"' if node.on_principal_variation else f'stroke="{_LINE}"'
-    first, second = node.lines()
-    center = left + _WIDTH / 2
-    parts = [
-        f'<g class="node" text-anchor="middle"><title>{html.escape(node.hint())}</title>',
-        _shape(node.turn, left, middle - _HEIGHT / 2, _WIDTH, _HEIGHT, line),
-        _text(center, middle - 3, first),
-        _text(center, middle + 11, second),
-    ]
-    return "".join([*parts, "</g>"])
+    shape = _shape(node.turn, left, middle - _HEIGHT / 2, _WIDTH, _HEIGHT, _stroke(node.on_principal_variation))
+    texts = [_text(left + _WIDTH / 2, middle + below, line) for below, line in zip((-3, 11), node.lines(), strict=True)]
+    title = f"<title>{html.escape(node.hint())}</title>"
+    return f'<g class="node" text-anchor="middle">{title}{shape}{"".join(texts)}</g>'
+
+
+def _stroke(best: bool) -> str:
+    return f'stroke="{_BEST}" stroke-width="2.5"' if best else f'stroke="{_LINE}"'
 
 
 def _shape(turn: int, x: float, y: float, width: float, height: float, line: str) -> str:
@@ -211,9 +209,8 @@ def _edge(x: float, y: float, to_x: float, to_y: float, best: bool, dashed: bool
     """From a parent's right side down a trunk, which all its edges share, and on below the action's name."""
     trunk, bend = x + _BEND / 2, _BEND / 3
     down = f"H{trunk - bend:g}q{bend:g} 0 {bend:g} {bend:g}V{to_y - bend:g}q0 {bend:g} {bend:g} {bend:g}"
-    line = f'stroke="{_BEST}" stroke-width="2.5"' if best else f'stroke="{_LINE}"'
     dashes = ' stroke-dasharray="3 3"' if dashed else ""
-    return f'<path d="M{x:g} {y:g}{down if to_y > y else ""}H{to_x:g}" fill="none" {line}{dashes}/>'
+    return f'<path d="M{x:g} {y:g}{down if to_y > y else ""}H{to_x:g}" fill="none" {_stroke(best)}{dashes}/>'
 
 
 def _text(x: float, y: float, text: str, attributes: str = "") -> str:
@@ -227,11 +224,11 @@ def _legend(title: str, shown: Sequence[Node]) -> tuple[list[str], float]:
     x = float(_MARGIN)
     for turn, meaning in _TURN.items():
         if any(node.turn == turn for node in shown):
-            parts.append(_shape(turn, x, 36, 22, 14, f'stroke="{_LINE}"'))
+            parts.append(_shape(turn, x, 36, 22, 14, _stroke(best=False)))
             parts.append(_text(x + 28, 47, meaning))
             x += 28 + _CHARACTER * len(meaning) + 16
     if any(node.on_principal_variation for node in shown):
-        parts.append(f'<path d="M{x:g} 43h22" stroke="{_BEST}" stroke-width="2.5"/>')
+        parts.append(f'<path d="M{x:g} 43h22" {_stroke(best=True)}/>')
         parts.append(_text(x + 28, 47, "principal variation"))
         x += 28 + _CHARACTER * len("principal variation")
     parts += [_text(_MARGIN, y, line) for y, line in zip((66, 80), _MEANING, strict=True)]

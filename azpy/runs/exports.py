@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy import _core
-from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord
-from azpy.positions import Position, name_of, observation_of, replayed, short_name_of
+from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord, State
+from azpy.games.lines import replayed
 from azpy.runs import storage
 
 __all__ = ["Games", "game_as_dict", "to_jsonl", "to_npz", "to_pgn", "to_sgf"]
@@ -32,13 +31,13 @@ def _searched(record: GameRecord) -> NDArray[np.int64]:
     return np.flatnonzero(record.flags & SEARCHED)
 
 
-def _observations(start: Position, record: GameRecord) -> NDArray[np.float32]:
+def _observations(start: State, record: GameRecord) -> NDArray[np.float32]:
     searched = set(_searched(record).tolist())
-    rows = [observation_of(at) for ply, at in enumerate(replayed(start, record.actions.tolist())) if ply in searched]
+    rows = [at.observation() for ply, at in enumerate(replayed(start, record.actions.tolist())) if ply in searched]
     return np.array(rows, np.float32)
 
 
-def _per_action(start: Position, record: GameRecord, values: NDArray[Any]) -> NDArray[Any]:
+def _per_action(start: State, record: GameRecord, values: NDArray[Any]) -> NDArray[Any]:
     """[K] numbers of legal actions as rows [N, A], 0 where an action is illegal."""
     rows = np.zeros((len(_searched(record)), start.num_actions), values.dtype)
     counts = np.diff(record.offsets)[_searched(record)]
@@ -46,21 +45,21 @@ def _per_action(start: Position, record: GameRecord, values: NDArray[Any]) -> ND
     return rows
 
 
-def _legal(start: Position, record: GameRecord) -> NDArray[np.bool_]:
+def _legal(start: State, record: GameRecord) -> NDArray[np.bool_]:
     return _per_action(start, record, np.ones(len(record.legal), np.bool_))
 
 
-def _policy_targets(start: Position, record: GameRecord) -> NDArray[np.float32]:
+def _policy_targets(start: State, record: GameRecord) -> NDArray[np.float32]:
     return _per_action(start, record, record.targets)
 
 
-def _value_targets(start: Position, record: GameRecord) -> NDArray[np.float32]:
+def _value_targets(start: State, record: GameRecord) -> NDArray[np.float32]:
     sign = np.where(record.players[_searched(record)] == 0, 1, -1).astype(np.float32)
     return sign * np.float32(record.outcome)
 
 
 # name -> dtype, shape of a row, rows of a game
-_Column = tuple[str, Callable[[Position], tuple[int, ...]], Callable[[Position, GameRecord], NDArray[Any]]]
+_Column = tuple[str, Callable[[State], tuple[int, ...]], Callable[[State, GameRecord], NDArray[Any]]]
 _COLUMNS: dict[str, _Column] = {
     "observations": ("<f4", lambda start: tuple(start.obs_shape), _observations),
     "legal": ("|b1", lambda start: (start.num_actions,), _legal),
@@ -72,7 +71,7 @@ _COLUMNS: dict[str, _Column] = {
 }
 
 
-def to_npz(path: str | os.PathLike[str], start: Position, games: Games) -> int:
+def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
     """Writes one row for each searched position, in the order of the games.
 
     The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], what a
@@ -97,7 +96,7 @@ def to_npz(path: str | os.PathLike[str], start: Position, games: Games) -> int:
     return rows
 
 
-def to_jsonl(path: str | os.PathLike[str], start: Position, games: Games) -> int:
+def to_jsonl(path: str | os.PathLike[str], start: State, games: Games) -> int:
     """Writes one JSON object a line and game, see `game_as_dict`.
 
     Returns:
@@ -113,7 +112,7 @@ def to_jsonl(path: str | os.PathLike[str], start: Position, games: Games) -> int
     return len(games)
 
 
-def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
+def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     """A game as plain values: all of its record, with the names that people give to actions.
 
     `outcome` is for player 0; where `resigned`, the player to move after the last ply gave up. Of each ply: `player`
@@ -130,30 +129,26 @@ def game_as_dict(start: Position, record: GameRecord) -> dict[str, Any]:
     for ply, position in zip(range(len(record)), replayed(start, actions), strict=False):
         kinds = {"searched": SEARCHED, "fast": FAST_SEARCH, "opponent": OPPONENT}
         kind = {name: bool(flags[ply] & flag) for name, flag in kinds.items()}
-        row = {"ply": ply, "player": players[ply], "action": actions[ply], "name": name_of(position, actions[ply])}
+        row = {"ply": ply, "player": players[ply], "action": actions[ply], "name": position.action_name(actions[ply])}
         row |= kind
         if any(kind.values()):
             row |= {"network": f"{int(networks[ply]):#018x}", "mixed_networks": bool(flags[ply] & MIXED_NETWORKS)}
             row |= {"root_value": root_values[ply]}
         if kind["searched"]:
             own = range(offsets[ply], offsets[ply + 1])
-            row["search"] = [{"action": legal[k], "name": name_of(position, legal[k])} | search[k] for k in own]
+            row["search"] = [{"action": legal[k], "name": position.action_name(legal[k])} | search[k] for k in own]
         plies.append(row)
     about = {"game": record.game, "game_id": record.game_id, "seed": record.seed}
     about |= {"outcome": record.outcome, "capped": record.capped, "resigned": record.resigned, "length": len(record)}
     return about | {"plies": plies}
 
 
-def to_pgn(path: str | os.PathLike[str], start: Position, games: Games, event: str) -> int:
-    """Writes games as PGN: seven tags, numbered actions by their short names, and the result; player 0 is White.
-
-    Of chess this is standard PGN, with moves in SAN and a FEN where the start is not the usual one. Other games keep
-    the form: each action of player 0 has a number, an action of player 1 that follows no such one is written `N...`, a
-    roll of the dice is a comment `{roll: NAME}`, and spaces in names are underscores.
+def to_pgn(path: str | os.PathLike[str], start: State, games: Games, event: str) -> int:
+    """Writes games of chess as PGN: moves in SAN, and a FEN where the start is not the usual one.
 
     Args:
         path: of the file.
-        start: where the games begin.
+        start: where the games begin, a position of chess.
         games: (iteration, game).
         event: the tag Event.
 
@@ -169,44 +164,28 @@ def to_pgn(path: str | os.PathLike[str], start: Position, games: Games, event: s
     return len(games)
 
 
-def _pgn(start: Position, iteration: int, record: GameRecord, event: str) -> str:
+def _pgn(start: State, iteration: int, record: GameRecord, event: str) -> str:
     result = "1-0" if record.outcome > 0 else "0-1" if record.outcome < 0 else "1/2-1/2"
     tags = {"Event": event, "Site": "?", "Date": "????.??.??", "Round": f"{iteration}.{record.game_id}"}
     tags |= {seat: _network_name(record, player) for player, seat in enumerate(("White", "Black"))}
-    tags |= {"Result": result} | _start_tags(start, record.game)
-    if abs(record.outcome) not in (0, 1):
-        tags["Outcome"] = f"{record.outcome:.9g}"  # what a result cannot say
+    tags |= {"Result": result}
+    if re.search(r"chess960=\d", start.game):
+        tags["Variant"] = "Chess960"
+    if (fen := start.to_text()) != _CHESS_START or "Variant" in tags:
+        tags |= {"SetUp": "1", "FEN": fen}
     if record.capped:
         tags["Termination"] = "unterminated"
-    words, number, before = list[str](), 0, _core.CHANCE
-    actions = record.actions.tolist()
-    for action, player, position in zip(actions, record.players.tolist(), replayed(start, actions), strict=False):
-        name = "_".join(short_name_of(position, action).split())
-        if player == _core.CHANCE:
-            words.append(f"{{roll: {name}}}")
-        elif player == 0:
-            number += 1
-            words += [f"{number}.", name]
-        else:
-            number = max(number, 1)
-            words += [name] if before == 0 else [f"{number}...", name]
-        before = player
+    words, actions = list[str](), record.actions.tolist()
+    for ply, (action, position) in enumerate(zip(actions, replayed(start, actions), strict=False), start.turn):
+        if ply % 2 == 0 or not words:
+            words.append(f"{ply // 2 + 1}{'.' if ply % 2 == 0 else '...'}")
+        words.append(position.short_name(action))
     lines = [f'[{tag} "{_escaped(value)}"]' for tag, value in tags.items()]
     text = textwrap.wrap(" ".join([*words, result]), _PGN_WIDTH, break_long_words=False, break_on_hyphens=False)
     return "\n".join([*lines, "", *text, "", ""])
 
 
-def _start_tags(start: Position, game: str) -> dict[str, str]:
-    """Which game it is, and of chess where it begins, as programs for chess expect it."""
-    name, _, parameters = game.partition("(")
-    if name != "chess":
-        return {"Variant": game}
-    tags = {"Variant": "Chess960"} if re.search(r"chess960=\d", parameters) else {}
-    fen = str(start).splitlines()[9]  # below the board and the names of the files
-    return tags if fen == _CHESS_START and not tags else tags | {"SetUp": "1", "FEN": fen}
-
-
-def to_sgf(folder: str | os.PathLike[str], start: Position, games: Games, event: str) -> int:
+def to_sgf(folder: str | os.PathLike[str], start: State, games: Games, event: str) -> int:
     """Writes games of Go as SGF, a file each: `000017.sgf` is game 17. Player 0 is Black.
 
     Args:
@@ -230,7 +209,7 @@ def to_sgf(folder: str | os.PathLike[str], start: Position, games: Games, event:
     return len(games)
 
 
-def _sgf(start: Position, iteration: int, record: GameRecord, event: str) -> str:
+def _sgf(start: State, iteration: int, record: GameRecord, event: str) -> str:
     *_, last = replayed(start, record.actions.tolist())
     about = {"EV": event, "RO": f"{iteration}.{record.game_id}"}
     about |= {seat: _network_name(record, player) for player, seat in enumerate(("PB", "PW"))}
@@ -239,7 +218,7 @@ def _sgf(start: Position, iteration: int, record: GameRecord, event: str) -> str
     elif record.capped:
         about["RE"] = "Void"  # a game that was counted says its score itself
     text = "".join(f"{name}[{_sgf_text(value)}]" for name, value in about.items())
-    return str(last.to_text()).replace("SZ[", f"{text}SZ[", 1)
+    return last.to_text().replace("SZ[", f"{text}SZ[", 1)
 
 
 def _sgf_text(text: str) -> str:

@@ -1,7 +1,7 @@
 """The run folder: everything a training run must not lose, and nothing a reader needs azpy to open.
 
     config.toml           settings of the run: written before all else, rewritten once a later start has read the rest
-    games/journal.bin     games of the iteration in play, one checksummed frame a game
+    games/journal.bin     games of the iteration in play in checksummed frames (see `storage.Journal`)
     games/NNNNNN.npz      games of iteration N, sealed, in order of game id (see `storage.pack_games`)
     checkpoints/NNNNNN/   model.safetensors optimizer.safetensors state.json model.onnx manifest.json (sha256),
                           and model.int8.onnx where that played
@@ -14,6 +14,7 @@ metrics.jsonl, which people read and edit, carry none and are checked for form. 
 networks: weights come and go as dictionaries of arrays.
 """
 
+import contextlib
 import hashlib
 import json
 import math
@@ -21,7 +22,6 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,14 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy._core import GameRecord
-from azpy.errors import RunError, missing_to_train
+from azpy.errors import RunError
 from azpy.runs import storage
+from azpy.runs.reader import CHECKPOINT_FILES, Checkpoint, read_checkpoint, safetensors
 from azpy.settings.run import SAME_GAMES_SETTINGS, identity
 from azpy.settings.toml import parse_file, run_id_of, to_toml
 
-__all__ = ["Checkpoint", "RunFolder", "read_checkpoint"]
+__all__ = ["RunFolder", "read_checkpoint"]
 
-CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
 _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "iteration": ("games", "positions", "seconds"),
     "match": ("score", "low", "high", "seconds"),
@@ -47,27 +47,6 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
 }
 _STOPPED = ("stopped", "stopped_collecting")
 Setting = str | int | float | bool
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """One saved generation, read and verified whole.
-
-    Attributes:
-        path: its folder.
-        model: weights and statistics by name.
-        optimizer: the optimizer's arrays by name.
-        state: what state.json holds.
-        onnx: the exported model.
-        int8: its int8 twin, if that played.
-    """
-
-    path: Path
-    model: dict[str, NDArray[Any]]
-    optimizer: dict[str, NDArray[Any]]
-    state: dict[str, Any]
-    onnx: bytes
-    int8: bytes | None
 
 
 class RunFolder:
@@ -85,6 +64,7 @@ class RunFolder:
     Attributes:
         path: the folder.
         notices: what was found and put right, in plain sentences.
+        sealed: the games of finished iterations.
         changed: settings that are not what config.toml says: name -> (old, new), None where there is none.
 
     Raises:
@@ -105,12 +85,12 @@ class RunFolder:
         self._settings = dict(settings)
         self._made_with = dict(made_with or {})
         self._flags = tuple(flags)
-        self._journal: storage.Journal | None = None
         self._games = self.path / "games"
         self._checkpoints = self.path / "checkpoints"
         self._metrics = self.path / "metrics.jsonl"
+        self._closing = contextlib.ExitStack()
         with storage.disk_errors(self.path):
-            self._lock = storage.lock_folder(self.path)
+            self._closing.callback(os.close, storage.lock_folder(self.path))
         try:
             self._open(fixed or {})
         except BaseException:
@@ -129,13 +109,16 @@ class RunFolder:
             raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
         else:  # first: a folder with anything in it and no config.toml is taken for somebody else's
             self.write_settings()
-        self._sealed = storage.SealedGames(self._games, identity(old | self._settings, self._run_id))
+        self.sealed = storage.SealedGames(self._games, identity(old | self._settings, self._run_id))
         with storage.disk_errors(self.path):
             self._games.mkdir(exist_ok=True)
             self._checkpoints.mkdir(exist_ok=True)
             self._clear_temporary_files()
             self._journal = storage.Journal(self._games / "journal.bin")
-            self._drop_sealed_games()
+            self._closing.callback(self._journal.close)
+            if self._journal.records:  # sealed just before the process ended, whatever the iteration
+                sealed = self.sealed.iterations()
+                self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
         if self._journal.dropped:
             self.notices.append(f"dropped {self._journal.dropped} bytes of a torn game at the end of the journal")
 
@@ -148,14 +131,8 @@ class RunFolder:
 
     def close(self) -> None:
         """Closes the journal and lets go of the folder, whatever fails."""
-        try:
-            if self._journal is not None:
-                with storage.disk_errors(self.path):
-                    self._journal.close()
-        finally:
-            lock, self._lock = self._lock, -1
-            if lock >= 0:
-                os.close(lock)
+        with storage.disk_errors(self.path):
+            self._closing.close()
 
     def __enter__(self) -> Self:
         return self
@@ -168,12 +145,12 @@ class RunFolder:
     @property
     def journal(self) -> list[GameRecord]:
         """Games of the iteration in play, in the order in which they ended."""
-        return self._open_journal().records
+        return self._journal.records
 
-    def append(self, record: GameRecord) -> None:
-        """Adds a finished game to the journal; it survives the process and a power cut from here on."""
+    def append(self, *records: GameRecord) -> None:
+        """Adds finished games to the journal; they survive the process and a power cut from here on."""
         with storage.disk_errors(self.path):
-            self._open_journal().append(record)
+            self._journal.append(*records)
 
     def seal(self, iteration: int, ids: Container[int] | None = None) -> list[GameRecord]:
         """Turns the journal's games, or those with these ids, into the sealed games of `iteration`.
@@ -181,61 +158,25 @@ class RunFolder:
         Returns:
             The games, in order of game id.
         """
-        journal = self._open_journal()
-        mine = [record for record in journal.records if ids is None or record.game_id in ids]
+        mine = [record for record in self.journal if ids is None or record.game_id in ids]
         records = sorted(mine, key=lambda record: record.game_id)
         with storage.disk_errors(self.path):
-            self._sealed.write(iteration, records)
-            journal.drop({record.game_id for record in records})
+            self.sealed.write(iteration, records)
+            self._journal.drop({record.game_id for record in records})
         return records
 
-    def sealed_iterations(self) -> list[int]:
-        """Iterations whose games are sealed, ascending."""
-        return self._sealed.iterations()
-
     def games_hash(self) -> str:
-        """SHA-256 over all sealed games, in order of iteration and game id: equal for equal games, however played.
-
-        Raises:
-            RunError: a file is damaged.
-        """
+        """SHA-256 over all sealed games, in order of iteration and game id: equal for equal games, however played."""
         digest = hashlib.sha256()
-        for iteration in self.sealed_iterations():
-            for record in self.sealed_games(iteration):
+        for iteration in self.sealed.iterations():
+            for record in self.sealed.read(iteration):
                 digest.update(record.to_bytes())
         return digest.hexdigest()
 
-    def sealed_games(self, iteration: int) -> list[GameRecord]:
-        """Games of a sealed iteration, in order of game id.
-
-        Raises:
-            RunError: the file is damaged, or holds other games.
-        """
-        return self._sealed.read(iteration)
-
-    def sealed_game_ids(self, iteration: int) -> list[int]:
-        """Ids of a sealed iteration's games, ascending; its games are not read.
-
-        Raises:
-            RunError: the file is damaged, or holds other games.
-        """
-        return self._sealed.ids(iteration)
-
     def newest_game(self) -> int | None:
         """The id of the first game of the newest sealed iteration; None where no iteration is sealed."""
-        sealed = self.sealed_iterations()
-        return self.sealed_game_ids(sealed[-1])[0] if sealed else None
-
-    def _drop_sealed_games(self) -> None:
-        """Takes games out of the journal that were sealed just before the process ended, whatever the iteration."""
-        journal = self._open_journal()
-        if journal.records:
-            journal.drop({game for iteration in self.sealed_iterations() for game in self.sealed_game_ids(iteration)})
-
-    def _open_journal(self) -> storage.Journal:
-        if self._journal is None:
-            raise RunError(f"{self.path} is closed")
-        return self._journal
+        iterations = self.sealed.iterations()
+        return self.sealed.ids(iterations[-1])[0] if iterations else None
 
     # Checkpoints
 
@@ -258,14 +199,12 @@ class RunFolder:
         Returns:
             Its folder.
         """
-        files = {
-            "model.safetensors": _safetensors().save(_contiguous(model)),
-            "optimizer.safetensors": _safetensors().save(_contiguous(optimizer)),
-            "state.json": (json.dumps(dict(state), indent=1, allow_nan=False) + "\n").encode(),
-            "model.onnx": onnx,
-        } | ({} if int8 is None else {storage.INT8_MODEL: int8})
-        manifest = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-        files["manifest.json"] = _manifest(manifest)
+        whole = ({name: np.array(array, order="C") for name, array in each.items()} for each in (model, optimizer))
+        contents = (*map(safetensors().save, whole), _as_json(state), onnx)
+        files = dict(zip(CHECKPOINT_FILES, contents, strict=True))
+        if int8 is not None:
+            files[storage.INT8_MODEL] = int8
+        files["manifest.json"] = _as_json({name: hashlib.sha256(data).hexdigest() for name, data in files.items()})
         final = self._checkpoints / f"{iteration:06d}"
         temporary = self._checkpoints / f"{storage.TEMPORARY}{iteration:06d}"
         with storage.disk_errors(self.path, cleanup=lambda: shutil.rmtree(temporary, ignore_errors=True)):
@@ -277,8 +216,8 @@ class RunFolder:
             storage.sync_folder(self._checkpoints)
         return final
 
-    def add_twin(self, iteration: int, int8: bytes) -> None:
-        """Adds an int8 twin to a checkpoint, where that is still there; all of it is there, or none of it."""
+    def add_int8(self, iteration: int, int8: bytes) -> None:
+        """Adds an int8 model to a checkpoint if the checkpoint is still there; written whole or not at all."""
         folder = self._checkpoints / f"{iteration:06d}"
         with storage.disk_errors(self.path):
             if not folder.exists():
@@ -286,23 +225,15 @@ class RunFolder:
             manifest = json.loads((folder / "manifest.json").read_bytes())
             manifest[storage.INT8_MODEL] = hashlib.sha256(int8).hexdigest()
             storage.write_atomically(folder / storage.INT8_MODEL, int8)
-            storage.write_atomically(folder / "manifest.json", _manifest(manifest))
+            storage.write_atomically(folder / "manifest.json", _as_json(manifest))
 
     def load_checkpoint(self, iteration: int) -> Checkpoint:
-        """Reads a checkpoint and compares every file with the manifest.
-
-        Raises:
-            RunError: a file is missing or differs.
-        """
+        """Reads a checkpoint, see `read_checkpoint`."""
         return read_checkpoint(self._checkpoints / f"{iteration:06d}")
 
     def weights_hash(self, iteration: int) -> str:
-        """SHA-256 of a checkpoint's weights: equal for equal weights.
-
-        Raises:
-            RunError: a file of it is missing or differs.
-        """
-        path = self.load_checkpoint(iteration).path / "model.safetensors"
+        """SHA-256 of a checkpoint's weights: equal for equal weights."""
+        path = self.load_checkpoint(iteration).path / CHECKPOINT_FILES[0]
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def prune_checkpoints(self, keep: Callable[[int], bool]) -> None:
@@ -349,32 +280,22 @@ class RunFolder:
             raise damaged("it has no iteration")
         if row["kind"] == "match" and not isinstance(row.get("opponent"), str):
             raise damaged("it has no opponent")
-        for name in _FIGURES.get(row["kind"], ()):
-            value = row.get(name)
+        for name in (*_FIGURES.get(row["kind"], ()), "evaluations"):
+            value = row.get(name, 0.0 if name == "evaluations" else None)  # older versions did not count them
             if not isinstance(value, int | float) or not math.isfinite(value):
                 raise damaged(f"{name} is {value!r}")
         return row
 
-    def note_stop(self, kind: str, iteration: int, seconds: float) -> None:
-        """Notes the time spent by an end in the middle of a run, for `seconds_spent`.
-
-        Args:
-            kind: "stopped" for training, "stopped_collecting" for collecting games.
-            iteration: the last one that is done.
-            seconds: spent so far.
-        """
-        self.append_metrics({"kind": kind, "iteration": iteration, "seconds": seconds})
-
-    def seconds_spent(self, *kinds: str) -> float:
-        """The most `seconds` of the rows of these kinds; 0 if there is none."""
-        return max((float(row["seconds"]) for row in self.metrics() if row["kind"] in kinds), default=0.0)
+    def spent(self, name: str, *kinds: str) -> float:
+        """The most `seconds` or `evaluations` in the rows of these kinds; 0 if there are none."""
+        return max((float(row.get(name, 0.0)) for row in self.metrics() if row["kind"] in kinds), default=0.0)
 
     def trim_metrics(self, last_iteration: int) -> None:
         """Drops a torn last line, and the rows of iterations that will be done again.
 
         What users changed stays, who played collected games as long as those are there, and the time of the last stop.
         """
-        rows, sealed = self.metrics(), set(self.sealed_iterations())
+        rows, sealed = self.metrics(), set(self.sealed.iterations())
         if self._metrics.exists() and self._metrics.read_bytes().rpartition(b"\n")[2]:
             self.notices.append("dropped a torn line at the end of metrics.jsonl")
         last_stop = {row["kind"]: row for row in rows if row["kind"] in _STOPPED}
@@ -390,14 +311,14 @@ class RunFolder:
             storage.write_atomically(self._metrics, "".join(json.dumps(row) + "\n" for row in kept).encode())
 
     def note_changes(self, iteration: int, seconds: float, *, deterministic: bool) -> None:
-        """Says which settings are not what they were, and writes it down where the run's history is read.
+        """Adds a notice for each changed setting, and one row of metrics for all of them.
 
         Args:
             iteration: the last one that is done.
             seconds: spent so far.
-            deterministic: whether it also matters that the games are no longer those of one value throughout.
+            deterministic: whether a changed setting changes which games a repeated run plays.
         """
-        if not self.changed or not (iteration or self.journal or self.sealed_iterations()):
+        if not self.changed or not (iteration or self.journal or self.sealed.iterations()):
             return  # nothing was done with the old ones
         changed = {name: list(pair) for name, pair in self.changed.items()}
         row = {"kind": "settings", "iteration": iteration, "changed": changed}
@@ -431,55 +352,8 @@ class RunFolder:
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
-    """Reads a checkpoint folder and compares every file with its manifest.
-
-    Raises:
-        RunError: a file is missing or differs.
-    """
-
-    def damaged(why: str) -> RunError:
-        return RunError(f"{path} is damaged: {why}; delete that folder to go on from the checkpoint before it")
-
-    try:
-        for name in ("manifest.json", *CHECKPOINT_FILES, storage.INT8_MODEL):
-            storage.check_regular(path / name)
-        manifest = json.loads((path / "manifest.json").read_bytes())
-        twin = [storage.INT8_MODEL] if isinstance(manifest, dict) and storage.INT8_MODEL in manifest else []
-        files = {name: (path / name).read_bytes() for name in (*CHECKPOINT_FILES, *twin)}
-    except FileNotFoundError as error:
-        raise damaged(f"{Path(error.filename).name} is missing") from error
-    except OSError as error:
-        raise damaged(str(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise damaged(f"manifest.json cannot be read ({error})") from error
-    for name, data in files.items():
-        if not isinstance(manifest, dict) or hashlib.sha256(data).hexdigest() != manifest.get(name):
-            raise damaged(f"{name} differs from manifest.json")
-    return Checkpoint(
-        path=path,
-        model=_safetensors().load(files["model.safetensors"]),
-        optimizer=_safetensors().load(files["optimizer.safetensors"]),
-        state=json.loads(files["state.json"]),
-        onnx=files["model.onnx"],
-        int8=files.get(storage.INT8_MODEL),
-    )
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors.numpy
-    except ImportError as error:
-        raise missing_to_train("safetensors") from error
-    return safetensors.numpy
-
-
-def _manifest(hashes: Mapping[str, str]) -> bytes:
-    return (json.dumps(hashes, indent=1) + "\n").encode()
-
-
-def _contiguous(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {name: np.array(array, order="C") for name, array in arrays.items()}
+def _as_json(values: Mapping[str, Any]) -> bytes:
+    return (json.dumps(dict(values), indent=1, allow_nan=False) + "\n").encode()
 
 
 def _read_config(path: Path) -> dict[str, Any]:

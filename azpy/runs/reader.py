@@ -5,17 +5,22 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from azpy._core import GameRecord, ReplayBuffer
-from azpy.errors import RunError, SettingsError
-from azpy.positions import Position, make_position, refuse_untyped
+from numpy.typing import NDArray
+
+from azpy._core import GameRecord, ReplayBuffer, State
+from azpy.errors import RunError, SettingsError, missing_to_train
+from azpy.games.names import make_position, refuse_untyped
 from azpy.runs import storage
 from azpy.settings.run import combine, identity
-from azpy.settings.toml import parse_file, read_config, run_id_of
+from azpy.settings.toml import read_run_config
 
-__all__ = ["StoredRun", "check_rules", "checkpoint_at", "read_model", "read_player"]
+__all__ = ["Checkpoint", "StoredRun", "check_rules", "checkpoint_at", "read_checkpoint", "read_model", "read_player"]
+
+CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
 
 
 class StoredRun:
@@ -43,7 +48,7 @@ class StoredRun:
         if not config.is_file():
             raise RunError(f"{self.path} is no run folder: it has no config.toml")
         try:
-            given, run_id = read_config(config), run_id_of(parse_file(config))
+            given, run_id = read_run_config(config)
         except SettingsError as error:
             raise RunError(str(error)) from error
         try:
@@ -56,7 +61,7 @@ class StoredRun:
         self._sealed = storage.SealedGames(self.path / "games", identity(vars(self.settings), run_id))
 
     @functools.cached_property
-    def start(self) -> Position:
+    def start(self) -> State:
         """Where its games begin.
 
         Raises:
@@ -148,46 +153,105 @@ def checkpoint_at(path: Path) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """One saved generation, read and verified whole.
+
+    Attributes:
+        path: its folder.
+        model: weights and statistics by name.
+        optimizer: the optimizer's arrays by name.
+        state: what state.json holds.
+        onnx: the exported model.
+        int8: its int8 model, if that played.
+    """
+
+    path: Path
+    model: dict[str, NDArray[Any]]
+    optimizer: dict[str, NDArray[Any]]
+    state: dict[str, Any]
+    onnx: bytes
+    int8: bytes | None
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Reads a checkpoint's folder and compares every file with its manifest.
+
+    Raises:
+        RunError: a file is missing or differs.
+    """
+    manifest = _read_manifest(folder)
+    model, optimizer, state, onnx = (_read_file(folder, manifest, name) for name in CHECKPOINT_FILES)
+    return Checkpoint(
+        path=folder,
+        model=safetensors().load(model),
+        optimizer=safetensors().load(optimizer),
+        state=json.loads(state),
+        onnx=onnx,
+        int8=_read_file(folder, manifest, storage.INT8_MODEL) if storage.INT8_MODEL in manifest else None,
+    )
+
+
 def read_model(folder: Path) -> bytes:
     """The exported model of a checkpoint's folder, compared with its manifest.
 
     Raises:
-        RunError: the checkpoint is damaged.
+        RunError: a file is missing or differs.
     """
-    return _read_file(folder, "model.onnx")
+    return _read_file(folder, _read_manifest(folder), "model.onnx")
 
 
 def read_player(folder: Path) -> bytes:
-    """The model of a checkpoint that played: the int8 twin where there is one, compared with the manifest.
+    """The model of a checkpoint that played: the int8 model if there is one, compared with the manifest.
 
     Raises:
-        RunError: the checkpoint is damaged.
+        RunError: a file is missing or differs.
     """
-    return _read_file(folder, storage.INT8_MODEL if storage.INT8_MODEL in _read_manifest(folder) else "model.onnx")
+    manifest = _read_manifest(folder)
+    return _read_file(folder, manifest, storage.INT8_MODEL if storage.INT8_MODEL in manifest else "model.onnx")
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
-        storage.check_regular(folder / "manifest.json")
-        manifest = json.loads((folder / "manifest.json").read_bytes())
-    except (OSError, ValueError) as error:
-        raise RunError(f"{folder} is damaged: {error}") from error
+        manifest = json.loads(_read(folder, "manifest.json"))
+    except (ValueError, RecursionError) as error:
+        raise _damaged(folder, f"manifest.json cannot be read ({error})") from error
     return manifest if isinstance(manifest, dict) else {}
 
 
-def _read_file(folder: Path, name: str) -> bytes:
-    manifest = _read_manifest(folder)
-    try:
-        storage.check_regular(folder / name)
-        data = (folder / name).read_bytes()
-    except OSError as error:
-        raise RunError(f"{folder} is damaged: {error}") from error
+def _read_file(folder: Path, manifest: dict[str, Any], name: str) -> bytes:
+    data = _read(folder, name)
     if hashlib.sha256(data).hexdigest() != manifest.get(name):
-        raise RunError(f"{folder} is damaged: {name} differs from manifest.json")
+        raise _damaged(folder, f"{name} differs from manifest.json")
     return data
 
 
-def check_rules(start: Position, records: Iterable[GameRecord]) -> None:
+def _read(folder: Path, name: str) -> bytes:
+    try:
+        storage.check_regular(folder / name)
+        return (folder / name).read_bytes()
+    except OSError as error:
+        raise _damaged(folder, f"{name} is missing" if isinstance(error, FileNotFoundError) else str(error)) from error
+
+
+def _damaged(folder: Path, why: str) -> RunError:
+    return RunError(f"{folder} is damaged: {why}; delete that folder to go on from the checkpoint before it")
+
+
+def safetensors() -> Any:
+    """The module `safetensors.numpy`.
+
+    Raises:
+        MissingPackageError: it is not installed.
+    """
+    try:
+        import safetensors.numpy
+    except ImportError as error:
+        raise missing_to_train("safetensors") from error
+    return safetensors.numpy
+
+
+def check_rules(start: State, records: Iterable[GameRecord]) -> None:
     """Plays games again: their actions, legal actions, players and outcomes are what the rules say.
 
     Raises:

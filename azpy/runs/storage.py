@@ -14,7 +14,6 @@ import re
 import secrets
 import stat
 import struct
-import zipfile
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,11 +46,12 @@ __all__ = [
     "write_synced",
 ]
 
-INT8_MODEL = "model.int8.onnx"  # in a checkpoint, where the int8 twin of its model was what played
+INT8_MODEL = "model.int8.onnx"  # in a checkpoint whose int8 model played
 _STDOUT = 1  # the descriptor
 TEMPORARY = ".tmp-"  # how the name of an unfinished file or folder begins
 _MAGIC = b"azpyjrn2"
 _FRAME = struct.Struct("<III")  # length of the payload, crc32 of those four bytes, crc32 of the payload
+_LENGTH = struct.Struct("<I")
 
 
 @contextmanager
@@ -239,10 +239,14 @@ class Journal:
             os.fsync(self._file.fileno())
         self._file.seek(good)
 
-    def append(self, record: GameRecord) -> None:
-        """Adds a game and waits until the device has it, or raises `OSError` and leaves the file as it was."""
-        append(self._file, _frame(record))
-        self.records.append(record)
+    def append(self, *records: GameRecord) -> None:
+        """Adds games and waits once until the device has them; after an `OSError` the file is as it was."""
+        begin = self._file.tell()
+        try:
+            append(self._file, _frame(*records))
+        finally:
+            if self._file.tell() > begin:
+                self.records += records
 
     def drop(self, ids: Container[int]) -> None:
         """Forgets the games with these ids, all at once."""
@@ -266,8 +270,9 @@ class Journal:
 def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
     """Reads all whole frames of a journal, and changes nothing.
 
-    What a kill or a power cut leaves at the end is torn: a frame cut short, its payload wrong with nothing after
-    it, or nothing but zeros. Any other bad frame is damage.
+    A kill or a power cut can tear the last frame: it is cut short, its payload is wrong with nothing after it, or all
+    of it is zeros. Any other bad frame is damage. Games that were appended at once are one frame, because a power cut
+    can lose a part in their middle.
 
     Returns:
         The games, the byte at which they end, and the bytes of a torn frame after it.
@@ -289,7 +294,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
     offset = len(_MAGIC)
     while len(data) - offset >= _FRAME.size and any(data[offset : offset + _FRAME.size]):
         length, length_crc, payload_crc = _FRAME.unpack_from(data, offset)
-        if _length_crc(length) != length_crc:
+        if zlib.crc32(_LENGTH.pack(length)) != length_crc:
             raise damage(offset, "a game's length has a wrong checksum")
         begin, end = offset + _FRAME.size, offset + _FRAME.size + length
         if end > len(data):
@@ -300,8 +305,8 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
                 break
             raise damage(offset, "a game's checksum does not hold")
         try:
-            records.append(GameRecord.from_bytes(payload))
-        except ValueError as error:
+            records += _games_in(payload)
+        except (ValueError, struct.error) as error:
             raise damage(offset, str(error)) from error
         offset = end
     if not any(data[offset : offset + _FRAME.size]) and any(data[offset:]):
@@ -309,14 +314,23 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
     return records, offset, len(data) - offset
 
 
-def _frame(record: GameRecord) -> bytes:
-    payload = record.to_bytes()
+def _games_in(payload: bytes) -> Iterator[GameRecord]:
+    if not payload.startswith(_MAGIC):
+        yield GameRecord.from_bytes(payload)
+        return
+    end = len(_MAGIC)
+    while end < len(payload):
+        begin = end + _LENGTH.size
+        end = begin + _LENGTH.unpack_from(payload, end)[0]
+        yield GameRecord.from_bytes(payload[begin:end])
+
+
+def _frame(*records: GameRecord) -> bytes:
+    """One frame: its payload is one game's bytes, or several games' bytes after `_MAGIC`, each after its length."""
+    games = [record.to_bytes() for record in records]
+    payload = games[0] if len(games) == 1 else _MAGIC + b"".join(_LENGTH.pack(len(game)) + game for game in games)
     length = len(payload)
-    return _FRAME.pack(length, _length_crc(length), zlib.crc32(payload)) + payload
-
-
-def _length_crc(length: int) -> int:
-    return zlib.crc32(length.to_bytes(4, "little"))
+    return _FRAME.pack(length, zlib.crc32(_LENGTH.pack(length)), zlib.crc32(payload)) + payload
 
 
 class SealedGames:
@@ -338,17 +352,13 @@ class SealedGames:
         """The file of an iteration."""
         return self._folder / f"{iteration:06d}.npz"
 
-    def label(self, iteration: int) -> dict[str, Any]:
-        """What a file says of itself."""
-        return {"iteration": iteration, **self._run}
-
     def iterations(self) -> list[int]:
         """Iterations that have a file, ascending."""
         return numbered(self._folder, ".npz")
 
     def write(self, iteration: int, records: Sequence[GameRecord]) -> None:
         """Seals the games of an iteration."""
-        write_atomically(self.path(iteration), pack_games(records, self.label(iteration)))
+        write_atomically(self.path(iteration), pack_games(records, {"iteration": iteration, **self._run}))
 
     def ids(self, iteration: int) -> list[int]:
         """Ids of an iteration's games, ascending; its games are not read.
@@ -356,8 +366,7 @@ class SealedGames:
         Raises:
             RunError: the file is missing or damaged, or holds other games.
         """
-        path = self.path(iteration)
-        with _reading(path), np.load(path, allow_pickle=False) as arrays:
+        with _reading(self.path(iteration)) as arrays:
             label, ids = _label_of(arrays), _ids_of(arrays)
         self._check(iteration, label, ids)
         return ids
@@ -368,19 +377,14 @@ class SealedGames:
         Raises:
             RunError: the file is missing or damaged (every array in it carries a checksum), or holds other games.
         """
-        path = self.path(iteration)
-        with _reading(path):
-            with zipfile.ZipFile(path) as archive:
-                if (member := archive.testzip()) is not None:
-                    raise ValueError(f"the checksum of {member} does not hold")
-            with np.load(path, allow_pickle=False) as arrays:
-                payload = arrays["payload"].tobytes()
-                offsets = arrays["offsets"].tolist()
-                label, ids = _label_of(arrays), _ids_of(arrays)
+        with _reading(self.path(iteration)) as arrays:
+            if (member := arrays.zip.testzip()) is not None:
+                raise ValueError(f"the checksum of {member} does not hold")
+            payload, offsets = arrays["payload"].tobytes(), arrays["offsets"].tolist()
             records = [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
-            if [record.game_id for record in records] != ids or offsets[-1] != len(payload):
+            if [record.game_id for record in records] != _ids_of(arrays) or offsets[-1] != len(payload):
                 raise ValueError("its arrays disagree")
-        self._check(iteration, label, ids)
+        self.ids(iteration)
         return records
 
     def _check(self, iteration: int, label: Mapping[str, Any] | None, ids: Sequence[int]) -> None:
@@ -394,7 +398,7 @@ class SealedGames:
                 if (other := self._first_with(game)) not in (None, iteration):
                     raise RunError(f"{path} and {self.path(other or 0)} both hold game {game}: one is a copy; {to_do}")
             return
-        expected = self.label(iteration)
+        expected = {"iteration": iteration, **self._run}
         both = [name for name in expected if name in label]
         if any(label[name] != expected[name] for name in both):
             found, wanted = (_in_words({name: facts[name] for name in both}) for facts in (label, expected))
@@ -407,7 +411,7 @@ class SealedGames:
             for iteration in self.iterations():
                 path = self.path(iteration)
                 # A damaged file is refused where it is read itself.
-                with contextlib.suppress(RunError), _reading(path), np.load(path, allow_pickle=False) as arrays:
+                with contextlib.suppress(RunError), _reading(path) as arrays:
                     for each in _ids_of(arrays):
                         self._iteration_of.setdefault(each, iteration)
         return self._iteration_of.get(game)
@@ -435,11 +439,12 @@ def _label_of(arrays: Any) -> dict[str, Any] | None:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turns whatever a missing or damaged file raises into a `RunError`: a flipped byte shows itself in many ways."""
+def _reading(path: Path) -> Iterator[Any]:
+    """The arrays of a file. Every error is a `RunError`, because a flipped byte causes errors of many kinds."""
     try:
         check_regular(path)
-        yield
+        with np.load(path, allow_pickle=False) as arrays:
+            yield arrays
     except FileNotFoundError:
         raise RunError(f"{path} is missing") from None
     except Exception as error:

@@ -1,7 +1,4 @@
-"""What people are told of a setting and what it may be, and the words in which a value is refused.
-
-Knows no setting by name: those are in `azpy/settings/run.py`.
-"""
+"""What a setting is and what it may be, and the words in which a value is refused. Knows no setting by name."""
 
 import math
 import typing
@@ -21,36 +18,23 @@ _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 @dataclass(frozen=True)
 class About:
-    """What people are told of a setting, and what it may be.
+    """What a setting is, and what it may be."""
 
-    Attributes:
-        help: what it is, in a phrase.
-        group: where `--help` and config.toml list it.
-        unit: what it counts; empty for text, switches and pure numbers.
-        source: the paper, program or measurement that the default comes from.
-        low: the least it can be.
-        high: the most it can be.
-        above: `low` itself is refused.
-        even: odd numbers are refused.
-        auto: `auto` may stand for it on the command line and in a file, and does where nothing is given; `combine`
-            puts a number there.
-        words: texts that may stand for a number; of a text, all it may be.
-        fixed: why a run cannot change it when it goes on; empty if it can.
-        same_games: changes neither games nor weights of a deterministic run.
-    """
-
-    help: str
-    group: Group
-    unit: str = ""
-    source: str = "our choice"
+    help: str  # in a phrase
+    group: Group  # where `--help` and config.toml list it
+    kind: type = str  # without None and words
+    optional: bool = False  # it may be None
+    unit: str = ""  # what it counts
+    source: str = "our choice"  # the paper, program or measurement that the default comes from
+    rule: str = ""  # "PUCT" or "Gumbel": only that search looks at it
     low: float = -math.inf
     high: float = math.inf
-    above: bool = False
-    even: bool = False
-    auto: bool = False
-    words: tuple[str, ...] = ()
-    fixed: str = ""
-    same_games: bool = False
+    above: bool = False  # `low` itself is refused
+    even: bool = False  # odd numbers are refused
+    auto: bool = False  # the text `auto` is the default; `combine` puts a number there
+    words: tuple[str, ...] = ()  # texts that stand for a number; of a text, all there are
+    fixed: str = ""  # why a run that goes on cannot change it
+    same_games: bool = False  # it changes neither games nor weights of a deterministic run
 
     @property
     def range(self) -> str:
@@ -63,24 +47,19 @@ class About:
             parts += [f"at most {self.high}"] if self.high < _NO_LIMIT else []
         return " or ".join(filter(None, [*self.words, ", ".join(parts)]))
 
-    def checked(self, name: str, value: Any, kind: type, optional: bool) -> Any:
-        """The value as `Settings` holds it.
-
-        Args:
-            name: of the setting, for errors.
-            value: to check.
-            kind: its type, without None and words.
-            optional: whether it may be None.
+    def checked(self, name: str, value: Any) -> Any:
+        """The value as `Settings` holds it; `name` is for the error.
 
         Raises:
             SettingsError: a value of another type or out of range.
         """
-        if (value is None and optional) or (isinstance(value, str) and value in self.words):
+        kind = self.kind
+        if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
             return value
         fits = not (kind is str and self.words) and isinstance(value, (int, float) if kind is float else kind)
         if not fits or (isinstance(value, bool) and kind is not bool):  # True counts as 1 for Python, not here
             came = f"the text {value!r}" if isinstance(value, str) else repr(value)
-            raise SettingsError(f"{name} must be {self._expected(kind)}, got {came}")
+            raise SettingsError(f"{name} must be {self._expected()}, got {came}")
         if kind in (bool, str):
             return value
         number = _finite(name, value) if kind is float else value
@@ -94,25 +73,26 @@ class About:
             raise SettingsError(f"{name} must be an even number, got {number}")
         return number
 
-    def parsed(self, name: str, text: str, kind: type, optional: bool) -> Any:
-        """The value that a text stands for; the rest as for `checked`."""
-        if text == "none" and optional:
+    def parsed(self, name: str, text: str) -> Any:
+        """The value that a text stands for; see `checked`."""
+        kind = self.kind
+        if text == "none" and self.optional:
             return None
         if text in self.words:
             return text
         if kind is bool:
             if text not in _SWITCH:
-                raise SettingsError(f"{name} must be {self._expected(kind)}, got {text!r}")
+                raise SettingsError(f"{name} must be {self._expected()}, got {text!r}")
             return _SWITCH[text]
         try:
-            return self.checked(name, kind(text), kind, optional)
+            return self.checked(name, kind(text))
         except SettingsError:
             raise
         except ValueError:
-            raise SettingsError(f"{name} must be {self._expected(kind)}, got {text!r}") from None
+            raise SettingsError(f"{name} must be {self._expected()}, got {text!r}") from None
 
-    def _expected(self, kind: type) -> str:
-        others = [] if kind is str and self.words else [_KINDS[kind]]
+    def _expected(self) -> str:
+        others = [] if self.kind is str and self.words else [_KINDS[self.kind]]
         return " or ".join([*self.words, *others, *(["auto"] if self.auto else [])])
 
 

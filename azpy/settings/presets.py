@@ -1,10 +1,10 @@
-"""Settings that suit a game, all our choice: they stand in for the defaults, and what a user gives wins over them."""
+"""Settings that suit a game, all our choice: they replace the defaults, and a user's settings replace them."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from azpy.settings import Settings
+from azpy.settings.run import ABOUT, unused
 
 __all__ = ["PRESETS", "preset_of"]
 
@@ -93,21 +93,18 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-# Settings that Gumbel's planning refuses, or does not look at though someone who gives them expects it to.
-_PUCT_ALONE = ("evaluations", "forced_visits", "root_temperature", "root_noise")
-
-
 def preset_of(game: str, given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """The preset of a game's spec, whatever its parameters; empty for `module:Class` and games without one.
 
     Args:
         game: its spec.
-        given: settings that a user gives. Where one of them is for PUCT alone, or they say PUCT, the
-            preset does not plan with Gumbel.
+        given: settings that a user gives. The preset leaves out what does not go with them: Gumbel's settings where one
+            of them is for PUCT alone or sets `gumbel_actions` to 0, and PUCT's where they set `gumbel_actions`.
     """
     preset = dict(PRESETS.get(game.partition("(")[0].strip(), {}))
-    defaults = {name: getattr(Settings, name) for name in _PUCT_ALONE}
-    wants_puct = any(given.get(name, default) != default for name, default in defaults.items())
-    if "gumbel_actions" in preset and (wants_puct or given.get("gumbel_actions") == 0):
+    if given.get("gumbel_actions"):
+        return {name: value for name, value in preset.items() if ABOUT[name].rule != "PUCT"}
+    wants_puct = "gumbel_actions" in given or unused({"gumbel_actions": 1, **given})
+    if "gumbel_actions" in preset and wants_puct:
         del preset["gumbel_actions"], preset["simulations"]  # so few are for Gumbel
     return preset

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from azpy.errors import RunError, SettingsError, SettingsWarning
+from azpy.games.names import must_be_typed
 from azpy.machine import made_with as versions
-from azpy.positions import must_be_typed
-from azpy.settings.run import ABOUT, GROUPS, checked, default_of, is_auto
+from azpy.settings.run import ABOUT, GROUPS, checked, default_of, is_auto, unused
 
-__all__ = ["parse_file", "path_argument", "read_config", "repeat_command", "run_id_of", "to_toml"]
+__all__ = ["parse_file", "path_argument", "read_config", "read_run_config", "repeat_command", "run_id_of", "to_toml"]
 
 _FORMAT = 1  # of the files that this version writes; a higher number says that older versions would misread them
 _MADE_WITH = "made_with"  # the table of what a run was made with, which are no settings
@@ -53,30 +53,42 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The settings that a file gives, by name.
 
-    Where another version of azpy wrote the file, names that are no settings here are left out, with a
-    `SettingsWarning`.
+    From the file of a run, settings are left out that its search does not look at; where another version of azpy wrote
+    it, also names that are no settings here. Each is a `SettingsWarning`.
 
     Raises:
         SettingsError: no such file, or something in it that is no setting, of another type or out of range.
         RunError: see `parse_file`.
     """
+    return read_run_config(path)[0]
+
+
+def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
+    """`read_config`'s settings and `run_id_of` of one file, with the errors of `read_config`."""
     try:
         given = parse_file(path)
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise SettingsError(f"{path} is no TOML file: {error}") from error
-    here = versions()["azpy"]
+    here, run_id = versions()["azpy"], run_id_of(given)
     writer = _made_with(given).get("azpy", here)
-    given.pop(_MADE_WITH, None)
+    written = given.pop(_MADE_WITH, None) is not None
     for name in [name for name in given if name not in ABOUT and writer != here]:
         del given[name]
         text = f"{path}: {name} is no setting of azpy {here}, and is left out (azpy {writer} wrote the file)"
         warnings.warn(text, SettingsWarning, stacklevel=1)
     try:
-        return {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
+        settings = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
+    # Earlier versions took settings of both searches together, and ignored those of the other one.
+    for name in unused(settings) if written else []:
+        warnings.warn(
+            f"{path}: {name} has no effect on this run's search, and is left out", SettingsWarning, stacklevel=1
+        )
+        del settings[name]
+    return settings, run_id
 
 
 def _made_with(parsed: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,10 +7,26 @@ from azpy.settings.run import CPU_BATCH, Settings
 __all__ = ["advise", "typical"]
 
 _MOST = 0.6  # of self-play
-_SLOW_DISK, _MUCH_FITTING, _MUCH_EXPORTING, _MUCH_MATCHING = 0.1, 0.5, 0.3, 0.3  # of all time
 _SOME_PLAY = 0.3  # of all time: below it nothing is said about self-play
 _HALF_FULL = 0.5
 _IDLE = 0.2  # of a lone pipeline's time that its device waits
+_TOO_MUCH = {  # stage -> its largest share of all time, and what to do about more
+    "writing": (0.1, "writing takes much of the time, the disk is slow: put the run folder on another one with --out"),
+    "fitting": (
+        0.5,
+        "fitting takes more than half of the time: fewer --passes (now {0.passes:g}) leave more of it for self-play",
+    ),
+    "exporting": (
+        0.3,
+        "exporting models takes much of the time: a larger --games-per-iteration (now {0.games_per_iteration}) makes "
+        "them fewer",
+    ),
+    "matches": (
+        0.3,
+        "matches take much of the time: fewer --match-games (now {0.match_games}) or a larger --match-every (now "
+        "{0.match_every}) leave more of it for self-play",
+    ),
+}
 
 
 def advise(settings: Settings, metrics: Mapping[str, float], cores: int, *, own_device: bool = False) -> str | None:
@@ -28,23 +44,9 @@ def advise(settings: Settings, metrics: Mapping[str, float], cores: int, *, own_
     Returns:
         One sentence, or None.
     """
-    if metrics["share_writing"] > _SLOW_DISK:
-        return "writing takes much of the time, the disk is slow: put the run folder on another one with --out"
-    if metrics["share_fitting"] > _MUCH_FITTING:
-        return (
-            f"fitting takes more than half of the time: fewer --passes (now {settings.passes:g}) leave more of it "
-            "for self-play"
-        )
-    if metrics["share_exporting"] > _MUCH_EXPORTING:
-        return (
-            "exporting models takes much of the time: a larger --games-per-iteration (now "
-            f"{settings.games_per_iteration}) makes them fewer"
-        )
-    if metrics["share_matches"] > _MUCH_MATCHING:
-        return (
-            f"matches take much of the time: fewer --match-games (now {settings.match_games}) or a larger "
-            f"--match-every (now {settings.match_every}) leave more of it for self-play"
-        )
+    for stage, (most, text) in _TOO_MUCH.items():
+        if metrics[f"share_{stage}"] > most:
+            return text.format(settings)
     playing = metrics["share_growing"] + metrics["share_evaluating"]
     if playing < _SOME_PLAY:
         return None

@@ -1,11 +1,12 @@
-"""How much of a run is done: the clock, the learning-rate schedule, and what to keep free for the end.
+"""How much of a run is done: time, iterations, evaluations; the learning-rate schedule; the time to keep for the end.
 
-A timed run should end on time, its last match included, so the costs of fitting and of matches are measured as the
-run goes and kept free when it plays. Decides only about time; knows nothing of games.
+A timed run ends on time, with its last match. So a run measures the cost of fitting and of matches, and keeps that
+much time free when it plays.
 """
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 from azpy.settings import Settings
@@ -30,34 +31,35 @@ class Budget:
 
     Args:
         settings: of the run.
-        opponents: how many the network meets in a match.
+        opponents: how many the network meets in a match; 0: the run only collects games.
+        clock: seconds from any moment on.
+
+    Attributes:
+        evaluations: rows that self-play asked of the network, in iterations whose games are all played.
     """
 
-    def __init__(self, settings: Settings, opponents: int) -> None:
+    def __init__(self, settings: Settings, opponents: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._opponents = opponents
+        self._clock = clock
         self._seconds = math.inf if settings.minutes is None else settings.minutes * 60
-        self._begin = time.monotonic()
-        self._evaluated = 0.0
+        self._begin = clock()
+        self.evaluations = 0.0
         self._match_seconds = 0.0
         self._measured = dict.fromkeys(_RATES, 0.0)
 
     def state(self) -> dict[str, Any]:
         """What `load` needs to go on."""
-        spent = {
-            "elapsed_seconds": self.elapsed(),
-            "evaluations": self._evaluated,
-            "match_seconds": self._match_seconds,
-        }
-        return spent | self._measured
+        spent = {"elapsed_seconds": self.elapsed(), "evaluations": self.evaluations}
+        return spent | {"match_seconds": self._match_seconds} | self._measured
 
     def load(self, state: dict[str, Any]) -> None:
         """Goes on from `state`."""
+        state = dict.fromkeys((*_RATES, "evaluations"), 0.0) | state  # checkpoints of older versions lack some
         self.advance_to(float(state["elapsed_seconds"]))
-        self._evaluated = float(state.get("evaluations", 0.0))  # checkpoints of older versions did not count them
+        self.evaluations = float(state["evaluations"])
         self._match_seconds = float(state["match_seconds"])
-        old = dict.fromkeys(_RATES, 0.0)  # nor did they measure all of these
-        self._measured = {name: float((old | state)[name]) for name in _RATES}
+        self._measured = {name: float(state[name]) for name in _RATES}
 
     def advance_to(self, seconds: float) -> None:
         """Counts at least `seconds` as spent."""
@@ -65,7 +67,7 @@ class Budget:
 
     def elapsed(self) -> float:
         """Seconds since the run began, without the time between its parts."""
-        return time.monotonic() - self._begin
+        return self._clock() - self._begin
 
     def rate(self, iterations_done: float) -> float:
         """Factor of the learning rate, by the setting `schedule`, from 1 down to a twentieth.
@@ -84,7 +86,7 @@ class Budget:
         progress = max(
             self.elapsed() / training,
             iterations_done / total if total else 0.0,
-            self._evaluated / evaluations if evaluations else 0.0,
+            self.evaluations / evaluations if evaluations else 0.0,
         )
         if self._settings.deterministic:
             progress = iterations_done / total if total else 0.0
@@ -99,12 +101,12 @@ class Budget:
 
     def is_over(self, iteration: int) -> bool:
         """True when another iteration would not fit."""
-        if self._settings.iterations is not None and iteration >= self._settings.iterations:
+        iterations, evaluations = self._settings.iterations, self._settings.total_evaluations
+        if iterations is not None and iteration >= iterations:
             return True
-        if self._settings.total_evaluations is not None and self._evaluated >= self._settings.total_evaluations:
+        if evaluations is not None and self.evaluations >= evaluations:
             return True
-        least = 0.25 * self._measured["iteration_seconds"]
-        return self._left() <= self._final_match_seconds() + least
+        return self._left() <= 0.25 * self._measured["iteration_seconds"]
 
     def may_play(self, positions: int) -> bool:
         """False when what is left is needed to fit this iteration's `positions` and for what follows.
@@ -112,12 +114,12 @@ class Budget:
         As long as no fit was measured, a run keeps as much time free for it as has passed.
         """
         a_position = self._measured["fit_seconds_per_position"]
-        fit = a_position * positions if a_position else self.elapsed()
-        return self._left() > self._seconds_after_fit() + fit
+        fit = a_position * positions if a_position or not self._opponents else self.elapsed()
+        return self._left() > self._measured["export_seconds"] + fit
 
     def may_fit(self) -> bool:
         """False when what is left is needed to export the model and for the last match."""
-        return self._left() > self._seconds_after_fit()
+        return self._left() > self._measured["export_seconds"]
 
     def match_is_due(self, iteration: int) -> bool:
         """True every few iterations, unless matches have had their share of the time or the last one needs the rest."""
@@ -126,7 +128,7 @@ class Budget:
         seconds = self._seconds_of_match(self._settings.match_games)
         if self._match_seconds + seconds > _WAY_SHARE * self.elapsed():
             return False
-        return self._left() > seconds + self._final_match_seconds()
+        return self._left() > seconds
 
     def final_match_games(self) -> int:
         """Games of the last match against each opponent: fewer if they would take more than their share."""
@@ -134,10 +136,6 @@ class Budget:
         if cost > 0 and math.isfinite(self._seconds):
             games = min(games, int(_LAST_SHARE * self._seconds / cost))
         return max(2, games - games % 2)
-
-    def note_evaluations(self, evaluations: float) -> None:
-        """Counts what an iteration's self-play asked of the network."""
-        self._evaluated += evaluations
 
     def match_seconds(self, begin: float, *, last: bool) -> float:
         """How long a match may go on that began when `elapsed` was `begin`; 0 or less ends it.
@@ -178,13 +176,11 @@ class Budget:
         self._measured["match_seconds_per_game"] = seconds / games
 
     def _left(self) -> float:
-        return self._seconds - self.elapsed()
-
-    def _seconds_after_fit(self) -> float:
-        return self._measured["export_seconds"] + self._final_match_seconds()
+        """Seconds until the last match begins."""
+        return self._seconds - self._final_match_seconds() - self.elapsed()
 
     def _final_match_seconds(self) -> float:
-        if not math.isfinite(self._seconds):
+        if not math.isfinite(self._seconds) or not self._opponents:
             return 0.0
         return min(_LAST_SHARE * self._seconds, self._seconds_of_match(self.final_match_games()))
 

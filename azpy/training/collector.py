@@ -4,32 +4,26 @@ No gradient step, no checkpoint, no torch. When the model's file is replaced bet
 played by the new model: that is how somebody else's training closes the loop.
 """
 
-import contextlib
 import os
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from azpy import _core
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
-from azpy.machine import made_with
-from azpy.playing.resignation import Resignation
-from azpy.playing.selfplay import ids_of_iteration, known_ids, on_devices, open_self_play, play_on, player_of, take_rest
-from azpy.positions import make_position
-from azpy.runs.folder import RunFolder
-from azpy.settings.run import FIXED_SETTINGS, Settings
+from azpy.playing.selfplay import on_devices
+from azpy.settings.run import Settings
 from azpy.settings.toml import path_argument
-from azpy.training.events import CollectEvent, CollectFinished, CollectStarted, Played, Sealed
+from azpy.training.events import CollectFinished, CollectStarted, Event, Sealed
+from azpy.training.loop import Loop
 
 __all__ = ["Collector"]
 
 _UNIFORM = "no network: even priors and value 0"
 
 
-class Collector:
+class Collector(Loop):
     """One collection of games on one machine.
 
     Args:
@@ -51,6 +45,8 @@ class Collector:
         ...         print(event)
     """
 
+    _STOPPED = "stopped_collecting"
+
     def __init__(
         self, settings: Settings, path: str | os.PathLike[str], model: str | os.PathLike[str] | None = None
     ) -> None:
@@ -61,62 +57,32 @@ class Collector:
                 "precision is for training, which checks each generation in it; a collection plays the model that it "
                 "is given, in fp32 if that is no int8 model (az-export RUN --onnx-int8 FILE makes one)"
             )
-        self._settings = settings
-        self._start = make_position(settings.game)
+        super().__init__(settings, opponents=0)
         self._model = model
         self._evaluators: Sequence[Any] = [_core.UniformEvaluator()]  # one a device
-        self._self_play: _core.SelfPlay | None = None
-        self._under_way = False
-        self._resignation = Resignation(settings.resign_below)
+        self._games = 0
         self._take_model()
         packages = ["numpy"] if model is None else ["numpy", "onnxruntime"]
-        flags = ["--collect-only", *([] if model is None else ["--model", path_argument(model)])]
-        self._run = RunFolder(path, asdict(settings), FIXED_SETTINGS, made_with(*packages), flags)
-        try:
-            if self._run.checkpoints():
-                raise RunError(f"{path} holds a training run: choose another folder to collect games in")
-            self._resume()
-            self._run.write_settings()
-        except BaseException:
-            self._run.close()
-            raise
+        self._open(path, packages, ["--collect-only", *([] if model is None else ["--model", path_argument(model)])])
 
     def _resume(self) -> None:
-        sealed = self._run.sealed_iterations()
+        if self._run.checkpoints():
+            raise RunError(f"{self._run.path} holds a training run: choose another folder to collect games in")
+        sealed = self._run.sealed.iterations()
         self._iteration = sealed[-1] if sealed else 0
-        ids = [game for iteration in sealed for game in self._run.sealed_game_ids(iteration)]
+        ids = [game for iteration in sealed for game in self._run.sealed.ids(iteration)]
         self._games, self._next_game = len(ids), max(ids, default=-1) + 1
         if self._settings.resign_below > -1:
             for iteration in sealed:
-                self._resignation.note(self._run.sealed_games(iteration))
-        self._run.trim_metrics(self._iteration)
-        self._begin = time.monotonic() - self._run.seconds_spent("collected", "stopped_collecting")
-        self._run.note_changes(self._iteration, self._elapsed(), deterministic=self._settings.deterministic)
+                self._resignation.note(self._run.sealed.read(iteration))
+        collected = [row for row in self._run.metrics() if row["kind"] == "collected" and row["iteration"] in sealed]
+        self._budget.evaluations = sum(row.get("evaluations", 0.0) for row in collected)
+        self._resume_budget("collected")
 
-    def close(self) -> None:
-        """Stops self-play and lets go of the run folder.
+    def _players(self, iteration: int) -> tuple[Sequence[Any], Sequence[Any]]:
+        return self._evaluators, ()
 
-        In the middle of a run, its journal gets all finished games, and its metrics the time spent.
-        """
-        play, self._self_play = self._self_play, None
-        under_way, self._under_way = self._under_way, False
-        with contextlib.ExitStack() as last_first:  # all of it is done, whatever fails
-            last_first.callback(self._run.close)
-            if under_way:
-                last_first.callback(self._run.note_stop, "stopped_collecting", self._iteration, self._elapsed())
-            if play is not None:
-                last_first.callback(play.close)
-            if play is not None and under_way:
-                known = known_ids(self._settings, self._next_game, self._run.journal)
-                last_first.callback(take_rest, play, known, self._run.append)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def run(self) -> Iterator[CollectEvent]:
+    def run(self) -> Iterator[Event]:
         """Plays until the budget is spent; every finished iteration leaves its sealed games and a row of metrics.
 
         Yields:
@@ -128,56 +94,27 @@ class Collector:
         """
         path = str(self._run.path)
         self._under_way = True
+        self._time.restart()
         notes = dict.fromkeys(note for evaluator in self._evaluators for note in getattr(evaluator, "notes", ()))
         notices = (*self._run.notices, *notes)
-        yield CollectStarted(path, self._settings, self._player(), self._iteration, self._elapsed(), notices)
-        while not self._is_over():
+        settings = self._settings
+        yield CollectStarted(path, settings, self._player(), self._iteration, self._budget.elapsed(), notices)
+        while not self._budget.is_over(self._iteration):
             self._take_model()
             yield from self._iterate(self._iteration + 1)
         self._under_way = False
         game, repeatable = self._run.newest_game(), self._run.is_repeatable()
-        yield CollectFinished(path, self._iteration, self._games, self._elapsed(), game, repeatable)
+        yield CollectFinished(path, self._iteration, self._games, self._budget.elapsed(), game, repeatable)
 
-    def _iterate(self, iteration: int) -> Iterator[CollectEvent]:
+    def _iterate(self, iteration: int) -> Iterator[Event]:
         metrics: dict[str, float] = {}
-        yield from self._play(iteration, metrics)
-        games = self._run.seal(iteration, ids_of_iteration(self._settings, self._next_game))
-        self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
+        self._games += len((yield from self._play(iteration, metrics)))
         self._iteration = iteration
-        self._games += len(games)
-        metrics |= self._resignation.note(games)
-        if self._self_play is not None:
-            self._self_play.set_resign_below(self._resignation.below)
-        metrics |= {"games": len(games), "positions": sum(game.positions for game in games), "seconds": self._elapsed()}
+        metrics["seconds"] = self._budget.elapsed()
+        self._time.restart()
         row = {"kind": "collected", "iteration": iteration, "model": self._player()} | metrics
         self._run.append_metrics(row)
         yield Sealed(iteration, f"{self._run.path}/games/{iteration:06d}.npz", metrics)
-
-    def _play(self, iteration: int, metrics: dict[str, float]) -> Iterator[CollectEvent]:
-        """Self-play until the journal holds the iteration's games, or, with one game at least, time is up."""
-        target = self._settings.games_per_iteration
-        known = known_ids(self._settings, self._next_game, self._run.journal)
-        if len(known) >= target:
-            return
-        if self._self_play is None:
-            self._self_play = open_self_play(
-                self._settings,
-                self._start,
-                player_of(self._evaluators),
-                self._next_game,
-                known,
-                resign_below=self._resignation.below,
-            )
-        play = self._self_play
-        play.resume()
-        for found in play_on(play, known, target, self._run.append, lambda: not self._is_time_up()):
-            metrics.update(found)
-            yield Played(iteration, len(known), dict(metrics))
-        if self._settings.deterministic:
-            play.close()
-            self._self_play = None
-        else:
-            play.pause()
 
     def _take_model(self) -> None:
         """Plays with what the model's file holds now."""
@@ -190,7 +127,8 @@ class Collector:
         if getattr(self._evaluators[0], "network_id", None) == network_id(data):
             return
         try:
-            evaluators = [OnnxEvaluator(data, device, game=self._start) for device in self._settings.device_names]
+            options: dict[str, Any] = {"game": self._start, "batch": self._settings.device_batch}
+            evaluators = [OnnxEvaluator(data, device, **options) for device in self._settings.device_names]
         except ModelError as error:  # of bytes it only says "model"
             raise ModelError(f"{os.fspath(self._model)}: {error}") from error
         if self._settings.deterministic and not all(evaluator.row_exact for evaluator in evaluators):
@@ -207,15 +145,3 @@ class Collector:
             return _UNIFORM
         network, device = self._evaluators[0].network_id, on_devices(self._evaluators)
         return f"{os.fspath(self._model)} (network {network:#018x}) on {device}"
-
-    def _elapsed(self) -> float:
-        """Seconds since the collection began, without the time between its parts."""
-        return time.monotonic() - self._begin
-
-    def _is_time_up(self) -> bool:
-        minutes = self._settings.minutes
-        return minutes is not None and self._elapsed() >= 60 * minutes
-
-    def _is_over(self) -> bool:
-        iterations = self._settings.iterations
-        return (iterations is not None and self._iteration >= iterations) or self._is_time_up()

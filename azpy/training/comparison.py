@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from azpy.errors import RunError, SettingsError
+from azpy.games.names import make_position
 from azpy.matches.arena import MatchResult, play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.players import checkpoints_of, load_players
 from azpy.matches.query import query_text
-from azpy.positions import make_position
 from azpy.runs import storage
 from azpy.runs.reader import StoredRun
 from azpy.settings.presets import preset_of

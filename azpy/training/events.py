@@ -8,7 +8,6 @@ from azpy.settings import Settings
 __all__ = [
     "BeingBuilt",
     "Built",
-    "CollectEvent",
     "CollectFinished",
     "CollectStarted",
     "Event",
@@ -22,8 +21,12 @@ __all__ = [
 ]
 
 
+class Event:
+    """Any of the events below."""
+
+
 @dataclass(frozen=True)
-class Started:
+class Started(Event):
     """The run is about to begin, or to go on after `iteration`; `evaluator` says on what the network plays."""
 
     path: str
@@ -36,7 +39,7 @@ class Started:
 
 
 @dataclass(frozen=True)
-class Played:
+class Played(Event):
     """Self-play so far in this iteration; `metrics` are its row of metrics.jsonl so far."""
 
     iteration: int
@@ -45,7 +48,7 @@ class Played:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Fitted(Event):
     """Fitting so far in this iteration: the losses are means over the steps `taken`, out of `steps`."""
 
     iteration: int
@@ -56,7 +59,7 @@ class Fitted:
 
 
 @dataclass(frozen=True)
-class BeingBuilt:
+class BeingBuilt(Event):
     """What the network of `iteration` plays with is being made, since `seconds`; the network before it plays on.
 
     With `waited_for`, nothing goes on until it is ready. Before anything plays that comes once, at 0 seconds, ahead of
@@ -69,7 +72,7 @@ class BeingBuilt:
 
 
 @dataclass(frozen=True)
-class Built:
+class Built(Event):
     """The network of `iteration` plays from now on; to make it ready took `seconds`.
 
     With a `problem` it cannot play, and the network before it plays on.
@@ -81,7 +84,7 @@ class Built:
 
 
 @dataclass(frozen=True)
-class Saved:
+class Saved(Event):
     """An iteration is done and its checkpoint written; `advice` says what to change, if anything stands out."""
 
     iteration: int
@@ -91,7 +94,7 @@ class Saved:
 
 
 @dataclass(frozen=True)
-class Matched:
+class Matched(Event):
     """A match of the newest model against one opponent."""
 
     iteration: int
@@ -100,7 +103,7 @@ class Matched:
 
 
 @dataclass(frozen=True)
-class Finished:
+class Finished(Event):
     """The run's budget is spent.
 
     `game` is the id of one of the newest games, None without any; a run that is `repeatable` is the same once more.
@@ -117,7 +120,7 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class CollectStarted:
+class CollectStarted(Event):
     """Games are about to be collected, or collected on after `iteration`; `player` says who plays them."""
 
     path: str
@@ -129,7 +132,7 @@ class CollectStarted:
 
 
 @dataclass(frozen=True)
-class Sealed:
+class Sealed(Event):
     """An iteration's games are complete and sealed in the file `path`."""
 
     iteration: int
@@ -138,7 +141,7 @@ class Sealed:
 
 
 @dataclass(frozen=True)
-class CollectFinished:
+class CollectFinished(Event):
     """The budget of a collection is spent: `games` in all its iterations; the rest as in `Finished`."""
 
     path: str
@@ -147,7 +150,3 @@ class CollectFinished:
     seconds: float
     game: int | None = None
     repeatable: bool = False
-
-
-Event = Started | Played | Fitted | BeingBuilt | Built | Saved | Matched | Finished
-CollectEvent = CollectStarted | Played | Sealed | CollectFinished

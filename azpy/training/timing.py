@@ -6,7 +6,7 @@ time is split as the pipelines, which work at the same time, spent theirs. Knows
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 __all__ = ["STAGES", "TimeShares"]
@@ -25,25 +25,29 @@ class TimeShares:
         written to the journal in time. A write beside which self-play goes on costs nothing and is not counted.
     matches: playing them.
     other: the rest, such as starting up (the first export included) and the rounds under way when self-play pauses.
+
+    Args:
+        clock: seconds from any moment on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self.restart()
 
     def restart(self) -> None:
         """Begins anew."""
-        self._begin = time.monotonic()
+        self._begin = self._clock()
         self._seconds = dict.fromkeys(STAGES, 0.0)
         self._playing: dict[str, float] = {}
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Counts the time inside for a stage."""
-        begin = time.monotonic()
+        begin = self._clock()
         try:
             yield
         finally:
-            self._seconds[name] += time.monotonic() - begin
+            self._seconds[name] += self._clock() - begin
 
     def played(
         self, seconds: float, before: Sequence[Mapping[str, float]], after: Sequence[Mapping[str, float]]
@@ -55,20 +59,16 @@ class TimeShares:
             before: `SelfPlay.pipeline_stats` when it began.
             after: and now.
         """
-
-        def spent(name: str) -> float:
-            return sum(pipeline[name] for pipeline in after) - sum(pipeline[name] for pipeline in before)
-
+        names = {"growing": "seconds_growing", "evaluating": "seconds_evaluating", "writing": "seconds_waiting"}
         parts = {
-            "growing": spent("seconds_growing"),
-            "evaluating": spent("seconds_evaluating"),
-            "writing": spent("seconds_waiting"),
+            stage: sum(pipeline[name] for pipeline in after) - sum(pipeline[name] for pipeline in before)
+            for stage, name in names.items()
         }
         total = sum(parts.values())
         self._playing = {name: seconds * part / total for name, part in parts.items()} if total > 0 else {}
 
     def shares(self) -> dict[str, float]:
         """`share_` and the stage's name -> share of the time, in [0, 1]; with `share_other` they add up to 1."""
-        total = max(time.monotonic() - self._begin, 1e-9)
+        total = max(self._clock() - self._begin, 1e-9)
         shares = {f"share_{name}": (self._seconds[name] + self._playing.get(name, 0.0)) / total for name in STAGES}
         return shares | {"share_other": max(0.0, 1.0 - sum(shares.values()))}

@@ -8,6 +8,7 @@
 //! The observation is `[2, height, width]`: the pawns of the player to move, those of the opponent.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::Notation;
 
 azpy_py::export_game!(azpy_with_hexapawn: "hexapawn" => Hexapawn, &[("width", "3"), ("height", "3")], |p| {
     Hexapawn::new(p.number("width")?, p.number("height")?)
@@ -155,14 +156,6 @@ impl Game for Hexapawn {
         }
     }
 
-    fn action_name(&self, action: Action) -> String {
-        if !self.is_legal(action) {
-            return action.to_string();
-        }
-        let sign = if action % 3 == 1 { '-' } else { 'x' };
-        format!("{}{sign}{}", self.name(action / 3), self.name(self.target(action)))
-    }
-
     fn render(&self) -> String {
         let glyphs = if self.mover == Player::Zero { ["x", "o"] } else { ["o", "x"] };
         let glyph = |cell: u32| {
@@ -181,6 +174,16 @@ impl Game for Hexapawn {
             text += &format!(" {}", char::from(b'a' + column as u8));
         }
         text
+    }
+}
+
+impl Notation for Hexapawn {
+    fn action_name(&self, action: Action) -> String {
+        if !self.is_legal(action) {
+            return action.to_string();
+        }
+        let sign = if action % 3 == 1 { '-' } else { 'x' };
+        format!("{}{sign}{}", self.name(action / 3), self.name(self.target(action)))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::cache::Cache;
 use crate::evaluator::{Batch, Evaluator, Rows};
 use crate::game::{Action, Game, GameFault, PovValue};
 use crate::process::Process;
-use crate::search::{Answer, Replies, Search, SearchStats};
+use crate::search::{Answer, GATHER_AT_MOST, Replies, Search, SearchStats};
 
 /// Fewer jobs than this are done by the calling thread: handing them out costs more than doing them.
 const PARALLEL_FROM: usize = 8;
@@ -235,7 +235,7 @@ impl<G: Game> Rounds<G> {
         evaluators: &mut [E],
     ) -> Result<bool, SearchError<E::Error>> {
         let before = total(searches);
-        self.gather(searches, evaluators);
+        self.gather(searches, evaluators, GATHER_AT_MOST);
         if let Some((search, fault)) =
             searches.iter().enumerate().find_map(|(index, search)| Some((index, search.fault()?.clone())))
         {
@@ -247,15 +247,15 @@ impl<G: Game> Rounds<G> {
     }
 
     /// The first half of a round: every search without leaves gathers some. A search that meets a fault is left with
-    /// none.
-    pub(crate) fn gather<E: Evaluator<G>>(&mut self, searches: &mut [Search<G>], evaluators: &[E]) {
+    /// none. `known` simulations are what a search that needs no evaluator may do.
+    pub(crate) fn gather<E: Evaluator<G>>(&mut self, searches: &mut [Search<G>], evaluators: &[E], known: u64) {
         self.networks.clear();
         self.networks.extend(evaluators.iter().map(Evaluator::network));
         let Self { cache, networks, .. } = &*self;
         let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
         self.workers.for_each(searches, |search| {
             if !search.has_leaves() {
-                search.gather(cache_for(search.network));
+                search.gather(cache_for(search.network), known);
             }
         });
     }
@@ -294,17 +294,17 @@ impl<G: Game> Rounds<G> {
     fn collect(&mut self, searches: &mut [Search<G>], network: usize, share: bool) {
         self.seen.clear();
         for search in searches.iter_mut().filter(|search| search.network == network) {
-            if search.states.is_empty() {
+            if search.round.states.is_empty() {
                 continue;
             }
             self.stats.rows_capacity += search.eval_batch() as u64;
             // Appended at once, for positions may be kilobytes; those that share a row fall out below.
             let begin = self.states.len();
-            self.states.append(&mut search.states);
+            self.states.append(&mut search.round.states);
             let mut row = begin;
-            let waiting = search.leaves.iter_mut().filter(|leaf| matches!(leaf.answer, Answer::Row(_)));
+            let waiting = search.round.leaves.iter_mut().filter(|leaf| matches!(leaf.answer, Answer::Row(_)));
             for (position, leaf) in (begin..).zip(waiting) {
-                let legal = &search.legal[leaf.legal.start as usize..leaf.legal.end as usize];
+                let legal = &search.round.legal[leaf.legal.start as usize..leaf.legal.end as usize];
                 leaf.answer = Answer::Row(row as u32);
                 if share {
                     // `gather` knows the key only where there is a cache.

@@ -6,8 +6,6 @@
 
 use std::fmt;
 
-use crate::text;
-
 /// An index into the policy: `0..num_actions` at a player's turn, an outcome's number at a chance turn.
 pub type Action = u32;
 
@@ -232,59 +230,8 @@ pub trait Game: Clone + Send + Sync + 'static {
         out.copy_from_slice(row);
     }
 
-    /// A name a person uses for the action at this position.
-    fn action_name(&self, action: Action) -> String {
-        action.to_string()
-    }
-
-    /// The action as people of this game write it in short (SAN in chess): its name unless a game has better.
-    fn short_name(&self, action: Action) -> String {
-        self.action_name(action)
-    }
-
-    /// The board as a person would draw it in a terminal, without colours.
+    /// The board as a person draws it in a terminal, without colours. Errors show it too.
     fn render(&self) -> String;
-
-    /// Whose piece a character that stands alone in a line of `render` is, so that a terminal can show it in colour.
-    /// Lines count from 0.
-    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
-        let _ = line;
-        match glyph {
-            'x' | 'X' => Some(Player::Zero),
-            'o' | 'O' => Some(Player::One),
-            _ => None,
-        }
-    }
-
-    /// A picture of the position: a whole SVG document that needs nothing from outside.
-    fn to_svg(&self) -> String {
-        text::text_svg(&self.render())
-    }
-
-    /// Reads a line of play that begins here: the actions and chance outcomes by their names, or by their short names where
-    /// those are clear, with blanks between.
-    ///
-    /// # Errors
-    /// A sentence that says which word was not understood, and what could have stood there.
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
-        text::read_line(self, text)
-    }
-
-    /// Reads a position of this game, whose size and options are those of `self`. A text is either in the game's notation
-    /// of positions, if it has one, or a line of play that begins here; which of the two shows in the text alone. An
-    /// empty text is a line of no plies. Positions that no game has are refused, as far as that can be told.
-    ///
-    /// # Errors
-    /// A sentence that says what came and what was expected.
-    fn parse(&self, text: &str) -> Result<Self, String> {
-        text::play_line(self, text)
-    }
-
-    /// The position in the notation that `parse` reads, if it has one that says everything: what comes of it then has
-    /// an equal key.
-    fn to_text(&self) -> Option<String> {
-        None
-    }
 
     /// Plays `action` if it is legal here.
     ///

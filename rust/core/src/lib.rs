@@ -1,11 +1,15 @@
 //! AlphaZero search, batching and self-play.
 //!
-//! Lowest to highest: [`game`] (the rules' contract), [`rng`] · [`evaluator`], [`tree`], [`cache`], [`config`] · [`search`]
-//! (one tree: descend, expand, ascend; PUCT, Gumbel, the root's noise and the solver in files of their own) · [`look`] (what
-//! people see of it) · [`batched`] (many trees, one call a network a round), [`serving`] (requests that share rounds) ·
-//! [`record`], [`resign`], [`timing`], [`selfplay`] (one game in its own file), [`replay`]. Beside [`game`] stand [`text`]
-//! (positions as people read and write them), [`bytes`] (planes as bytes) and [`process`] (what a fork leaves behind).
-//! Nothing here knows Python, a concrete game, or a file.
+//! From the lowest layer to the highest:
+//!
+//! 1. [`game`] is the contract of a game, [`rng`] has the random streams.
+//! 2. [`evaluator`], [`cache`], [`options`] (the table of all options that users set) and [`config`].
+//! 3. [`search`] is the room of one search: [`tree`], the rules that choose a child, and [`look`] (what people see).
+//! 4. [`batched`] runs rounds of many searches, [`serving`] shares rounds among requests.
+//! 5. [`selfplay`] is the room of games that a network plays against itself: [`record`], [`resign`], [`replay`], [`timing`].
+//!
+//! [`text`] is how people write a game, [`bytes`] has planes as bytes, [`process`] detects forks.
+//! The crate knows no Python, no concrete game and no file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
@@ -14,22 +18,14 @@ pub mod cache;
 pub mod config;
 pub mod evaluator;
 pub mod game;
-mod gumbel;
-pub mod look;
-mod play;
+pub mod options;
 pub mod process;
-mod puct;
-pub mod record;
-pub mod replay;
-pub mod resign;
 pub mod rng;
-mod root;
 pub mod search;
 pub mod selfplay;
 pub mod serving;
-mod solver;
-mod spread;
 pub mod text;
-pub mod timing;
 pub mod toy;
-pub mod tree;
+
+pub use search::{look, tree};
+pub use selfplay::{record, replay, resign, timing};

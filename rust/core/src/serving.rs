@@ -2,7 +2,8 @@
 //!
 //! A round takes whatever waits, up to a cap of rows, and never waits for more: 3 searches with a leaf each are a batch
 //! of 3, and 300 under a cap of 256 are 256 and 44. Searches stand in a queue. Those that were in a batch go to its end,
-//! so whoever the cap left over comes first the next time, with the leaves that it has gathered already.
+//! so whoever the cap left over comes first the next time, with the leaves that it has gathered already. Simulations that
+//! need no evaluator are shared out too: all searches together do about a thousand of them a round.
 //!
 //! A search sees its own leaves and their answers alone, in its own order, so what it finds does not depend on who shares
 //! its rounds, as long as the evaluator's answer to a row does not. Only a deadline makes a result depend on time: a
@@ -23,6 +24,10 @@ use crate::search::{Search, stream_for};
 
 /// Rounds of which the longest says how long the next one may take: few, so that a single slow one is soon forgotten.
 const ROUNDS_REMEMBERED: usize = 8;
+
+/// Simulations that end in known positions (finished games, answers of the cache) in one round, over all searches. They
+/// need no evaluator, so a search in a nearly finished position could do thousands while the others wait.
+const KNOWN_A_ROUND: u64 = 1024;
 
 /// What somebody wants to know of a position.
 #[derive(Clone, Debug)]
@@ -153,7 +158,10 @@ impl<G: Game, T> Serving<G, T> {
             self.requests.push(request);
         }
         self.end_due(now);
-        self.rounds.gather(&mut self.searches, slice::from_ref(evaluator));
+        // Each search has the same share, and no less than the simulations of a search that needs the evaluator.
+        let share = KNOWN_A_ROUND / self.searches.len().max(1) as u64;
+        let known = share.max(self.config.eval_batch as u64);
+        self.rounds.gather(&mut self.searches, slice::from_ref(evaluator), known);
         self.let_ahead(new);
         self.take_ended()
     }

@@ -3,12 +3,75 @@
 //! Lines of play are read by the names of actions, and no game reads more of a text than it can have plies. Whatever an
 //! error repeats of a text is cut ([`shown`]). Knows nothing of any notation.
 
-use crate::game::{Action, Game, GameFault, Turn};
+use crate::game::{Action, Game, GameFault, Player, Turn};
 
 /// How much of a text an error repeats, how many names it lists, and how much of each, in characters.
 const MOST_SHOWN: usize = 60;
 const MOST_NAMES: usize = 40;
 const LONGEST_NAME: usize = 30;
+
+/// How people write a game: names of actions, notations of positions, pictures. Every method has a default, so a game with
+/// none of these has an empty `impl`.
+pub trait Notation: Game {
+    /// A name a person uses for the action at this position.
+    fn action_name(&self, action: Action) -> String {
+        action.to_string()
+    }
+
+    /// The action as people of this game write it in short (SAN in chess): its name unless a game has better.
+    fn short_name(&self, action: Action) -> String {
+        self.action_name(action)
+    }
+
+    /// Whose piece a character that stands alone in a line of `render` is, so that a terminal can show it in colour.
+    /// Lines count from 0.
+    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
+        let _ = line;
+        match glyph {
+            'x' | 'X' => Some(Player::Zero),
+            'o' | 'O' => Some(Player::One),
+            _ => None,
+        }
+    }
+
+    /// A picture of the position: a whole SVG document that needs nothing from outside.
+    fn to_svg(&self) -> String {
+        text_svg(&self.render())
+    }
+
+    /// Reads a line of play that begins here: the actions and chance outcomes by their names, or by their short names where
+    /// those are clear, with blanks between.
+    ///
+    /// # Errors
+    /// A sentence that says which word was not understood, and what could have stood there.
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+        read_line(self, text)
+    }
+
+    /// Writes a line of play that begins here as text that [`Notation::parse_actions`] reads.
+    ///
+    /// # Errors
+    /// A sentence that names the action that is not legal.
+    fn format_actions(&self, actions: &[Action]) -> Result<String, String> {
+        write_line(self, actions)
+    }
+
+    /// Reads a position of this game, whose size and options are those of `self`. A text is either in the game's notation
+    /// of positions, if it has one, or a line of play that begins here; which of the two shows in the text alone. An
+    /// empty text is a line of no plies. Positions that no game has are refused, as far as that can be told.
+    ///
+    /// # Errors
+    /// A sentence that says what came and what was expected.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        play_line(self, text)
+    }
+
+    /// The position in the notation that `parse` reads, if it has one that says everything: what comes of it then has
+    /// an equal key.
+    fn to_text(&self) -> Option<String> {
+        None
+    }
+}
 
 /// A text as an error repeats it: in quotes, on one line, cut where it is long.
 ///
@@ -44,12 +107,12 @@ pub fn xml_text(text: &str) -> String {
     out
 }
 
-/// The position that a line of play leads to from `start`: what [`Game::parse`] is for a game without a notation of
+/// The position that a line of play leads to from `start`: what [`Notation::parse`] is for a game without a notation of
 /// positions, and for one that has a notation where a text is not in it.
 ///
 /// # Errors
-/// See [`Game::parse_actions`].
-pub fn play_line<G: Game>(start: &G, text: &str) -> Result<G, String> {
+/// See [`Notation::parse_actions`].
+pub fn play_line<G: Notation>(start: &G, text: &str) -> Result<G, String> {
     let mut state = start.clone();
     for action in start.parse_actions(text)? {
         state.try_play(action).map_err(|error| error.to_string())?;
@@ -57,11 +120,11 @@ pub fn play_line<G: Game>(start: &G, text: &str) -> Result<G, String> {
     Ok(state)
 }
 
-/// Reads a line of play by the names of actions; see [`Game::parse_actions`].
+/// Reads a line of play by the names of actions; see [`Notation::parse_actions`].
 ///
 /// A name of several words is as good as one of one; where one name is the beginning of another, the longer one counts.
 /// A short name will do where it is that of one action alone.
-pub(crate) fn read_line<G: Game>(start: &G, text: &str) -> Result<Vec<Action>, String> {
+fn read_line<G: Notation>(start: &G, text: &str) -> Result<Vec<Action>, String> {
     let (mut state, mut actions, mut text) = (start.clone(), Vec::new(), text.trim_start());
     while !text.is_empty() {
         let number = actions.len() + 1;
@@ -89,6 +152,17 @@ pub(crate) fn read_line<G: Game>(start: &G, text: &str) -> Result<Vec<Action>, S
         return Err(format!("action {number} is {came}, which {problem}: {}", listed(&state, &offered)));
     }
     Ok(actions)
+}
+
+/// The names of actions, with blanks between; see [`Notation::format_actions`].
+fn write_line<G: Notation>(start: &G, actions: &[Action]) -> Result<String, String> {
+    let (mut state, mut names) = (start.clone(), Vec::new());
+    for &action in actions {
+        let name = state.action_name(action);
+        state.try_play(action).map_err(|error| error.to_string())?;
+        names.push(name);
+    }
+    Ok(names.join(" "))
 }
 
 /// The first words of a text, as an error repeats them.
@@ -141,7 +215,7 @@ fn after_words<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// The first names of `actions`.
-fn listed<G: Game>(state: &G, actions: &[Action]) -> String {
+fn listed<G: Notation>(state: &G, actions: &[Action]) -> String {
     let name = |&action: &Action| {
         let name = state.action_name(action);
         let start: String = name.chars().take(LONGEST_NAME).collect();
@@ -155,7 +229,8 @@ fn listed<G: Game>(state: &G, actions: &[Action]) -> String {
 }
 
 /// Text as a picture, for games that draw none.
-pub(crate) fn text_svg(text: &str) -> String {
+#[must_use]
+pub fn text_svg(text: &str) -> String {
     const LINE: usize = 20;
     let width = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
     let (width, height) = (width * 10 + 2 * LINE, (text.lines().count() + 2) * LINE);
@@ -173,7 +248,7 @@ pub(crate) fn text_svg(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::game::{Player, Value};
+    use crate::game::Value;
 
     /// Three plies; at each the same actions are on offer, by these names and short names.
     #[derive(Clone)]
@@ -212,14 +287,17 @@ mod tests {
         fn key(&self) -> u128 {
             self.plies as u128
         }
+        fn render(&self) -> String {
+            "<&>\u{1b}[1m".to_owned()
+        }
+    }
+
+    impl Notation for Names {
         fn action_name(&self, action: Action) -> String {
             self.names[action as usize].0.to_owned()
         }
         fn short_name(&self, action: Action) -> String {
             self.names[action as usize].1.to_owned()
-        }
-        fn render(&self) -> String {
-            "<&>\u{1b}[1m".to_owned()
         }
     }
 

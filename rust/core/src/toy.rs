@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::game::{Action, Game, Player, Turn, Value};
 use crate::rng::{Stream, mix};
+use crate::text::Notation;
 
 #[derive(Debug)]
 struct Position {
@@ -245,6 +246,8 @@ impl Game for Toy {
         format!("position {} of {}, {}", self.at, self.positions.len(), self.turn())
     }
 }
+
+impl Notation for Toy {}
 
 #[cfg(test)]
 mod tests {

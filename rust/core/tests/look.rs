@@ -10,7 +10,7 @@ use azpy_core::look::{Shown, picture, standard_errors, variations};
 use azpy_core::rng::Stream;
 use azpy_core::search::Search;
 use azpy_core::toy::Toy;
-use azpy_core::tree::{NodeId, ROOT, Tree};
+use azpy_core::tree::{Kind, NodeId, ROOT, Tree};
 use common::{Naive, check_tree, hashed, hashed_answer, run};
 
 /// As in a book: the standard deviation of a sample over the root of its size.
@@ -153,6 +153,44 @@ fn standard_errors_are_those_of_the_values_of_all_positions_below_at_any_batch()
             }
         }
     }
+}
+
+/// Whether several evaluations of one position below are known by their sum alone: a full tree had no room for it, and
+/// perhaps has now.
+fn has_summed_evaluations(tree: &Tree, id: NodeId) -> bool {
+    let (node, children) = (tree.node(id), tree.children(id));
+    let own = node.visits - children.iter().map(|child| child.visits).sum::<u32>().min(node.visits);
+    let mut below = (node.first_child..).zip(children);
+    node.proof == 0 && (own > 1 && node.kind != Kind::Terminal || below.any(|(id, _)| has_summed_evaluations(tree, id)))
+}
+
+#[test]
+fn a_node_that_grew_after_it_had_found_no_room_has_no_standard_error_and_no_bound() {
+    let mut grown = 0;
+    for seed in 0..60 {
+        let max_memory_mb = Some((40 * 2 * 32) as f64 / f64::from(1 << 20)); // 40 nodes of 32 bytes, twice
+        let config = SearchConfig { max_memory_mb, lcb: Some(1.0), ..SearchConfig::default() };
+        let mut search = run(&Toy::random(seed, 9, true), config, 300, seed, &mut hashed());
+        while let Some(way) = best_way(&search) {
+            way.into_iter().for_each(|action| search.advance(action));
+            search.begin(20, Stream::keyed(&[seed])).unwrap();
+            let mut rounds = Rounds::new(Workers::Serial, None);
+            while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+            let (tree, result) = (search.tree(), search.result());
+            let most = *result.visits.iter().max().unwrap();
+            let errors = standard_errors(tree);
+            for (index, id) in (0..errors.len()).zip(tree.node(ROOT).first_child..) {
+                let unknown = has_summed_evaluations(tree, id);
+                assert_eq!(errors[index].is_nan(), unknown || result.visits[index] < 2);
+                grown += u32::from(unknown && tree.node(id).kind != Kind::New);
+                if unknown && result.visits[index] >= most.div_ceil(10) {
+                    let action = result.actions.iter().position(|&action| Some(action) == result.action).unwrap();
+                    assert_eq!(result.visits[action], most, "bounds that are not all known are not compared");
+                }
+            }
+        }
+    }
+    assert!(grown > 100, "only {grown} such nodes");
 }
 
 #[test]

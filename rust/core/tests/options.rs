@@ -5,7 +5,7 @@ mod common;
 use std::convert::Infallible;
 
 use azpy_core::batched::{Rounds, Workers};
-use azpy_core::config::{Gumbel, RootNoise, SearchConfig};
+use azpy_core::config::{RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator, RowByRow};
 use azpy_core::game::{Game, Player, Turn};
 use azpy_core::rng::Stream;
@@ -66,8 +66,8 @@ fn what_is_proven_is_true_at_every_node_and_a_small_game_is_proven_whole() {
     for seed in 0..300 {
         for (eval_batch, max_considered) in [(1, 0), (8, 0), (4, 3)] {
             let toy = decisive(seed, 6, seed % 2 == 1);
-            let gumbel = (max_considered > 0).then_some(Gumbel { max_considered, ..Gumbel::default() });
-            let config = SearchConfig { eval_batch, solver: true, gumbel, ..SearchConfig::default() };
+            let config =
+                SearchConfig { eval_batch, solver: true, gumbel_actions: max_considered, ..SearchConfig::default() };
             let search = run(&toy, config, 20_000, seed, &mut hashed());
             let result = search.result();
             assert_eq!(result.stop, Stop::Proven, "{}", toy.render());
@@ -148,8 +148,7 @@ fn a_proven_loss_keeps_the_visits_that_it_had_and_is_not_drawn() {
 
 #[test]
 fn a_proven_root_teaches_gumbels_network_the_proven_action() {
-    let gumbel = Some(Gumbel { max_considered: 4, ..Gumbel::default() });
-    let config = SearchConfig { solver: true, eval_batch: 1, gumbel, ..SearchConfig::default() };
+    let config = SearchConfig { solver: true, eval_batch: 1, gumbel_actions: 4, ..SearchConfig::default() };
     let mut won = 0;
     for seed in 0..100 {
         let result = run(&decisive(seed, 6, false), config, 5_000, seed, &mut hashed()).result();
@@ -162,7 +161,7 @@ fn a_proven_root_teaches_gumbels_network_the_proven_action() {
 
 #[test]
 fn a_root_moved_along_can_be_looked_at_before_it_is_searched_with_gumbel_too() {
-    let config = SearchConfig { gumbel: Some(Gumbel::default()), ..SearchConfig::default() };
+    let config = SearchConfig { gumbel_actions: 16, ..SearchConfig::default() };
     for seed in 0..20 {
         let mut search = run(&Toy::random(seed, 8, true), config, 200, seed, &mut hashed());
         while let Some(action) = search.result().action {
@@ -201,13 +200,15 @@ fn a_full_tree_is_searched_on_without_growing() {
         for eval_batch in [1, 8] {
             for max_nodes in [1, 20, 60] {
                 let toy = Toy::random(seed, 9, true);
-                let config = SearchConfig { eval_batch, max_nodes: Some(max_nodes), ..SearchConfig::default() };
+                let bytes = 2 * max_nodes * size_of::<azpy_core::tree::Node>();
+                let max_memory_mb = Some(bytes as f64 / f64::from(1 << 20));
+                let config = SearchConfig { eval_batch, max_memory_mb, ..SearchConfig::default() };
                 let mut search = run(&toy, config, 500, seed, &mut hashed());
                 let result = search.result();
                 assert_eq!(result.visits.iter().sum::<u32>(), 500);
                 let widest = max_nodes.max(1 + result.actions.len());
                 assert!(search.tree().nodes().len() <= widest, "{} nodes", search.tree().nodes().len());
-                let whole = run(&toy, SearchConfig { max_nodes: None, ..config }, 500, seed, &mut hashed());
+                let whole = run(&toy, SearchConfig { max_memory_mb: None, ..config }, 500, seed, &mut hashed());
                 if whole.tree().nodes().len() <= max_nodes {
                     assert_eq!((search.stats().unexpanded, &result), (0, &whole.result()));
                 }
@@ -263,7 +264,7 @@ fn leaves_in_flight_are_a_share_of_the_visits_there_are() {
 
 #[test]
 fn forced_visits_are_made_and_do_not_reach_the_policy_to_learn() {
-    let noise = RootNoise { alpha: Some(0.5), fraction: 0.5, shaped: false };
+    let noise = RootNoise { alpha: Some(0.5), fraction: 0.5 };
     let config = SearchConfig { eval_batch: 1, forced_visits: 2.0, root_noise: Some(noise), ..SearchConfig::default() };
     let mut pruned = 0;
     for seed in 0..100 {
@@ -361,8 +362,7 @@ fn gumbel_considers_no_more_actions_than_it_may_and_counts_exactly_at_any_batch(
         for max_considered in [1, 2, 3, 16] {
             for eval_batch in [1, 3, 8, 64] {
                 for simulations in [0, 1, 2, 5, 32, 100] {
-                    let rule = Gumbel { max_considered, ..Gumbel::default() };
-                    let config = SearchConfig { eval_batch, gumbel: Some(rule), ..SearchConfig::default() };
+                    let config = SearchConfig { eval_batch, gumbel_actions: max_considered, ..SearchConfig::default() };
                     let search = run(&toy, config, simulations, seed, &mut hashed());
                     let result = search.result();
                     assert_eq!(result.visits.iter().sum::<u32>(), simulations);
@@ -379,7 +379,7 @@ fn gumbel_considers_no_more_actions_than_it_may_and_counts_exactly_at_any_batch(
 #[test]
 fn a_second_gumbel_search_of_a_tree_halves_anew() {
     let toy = Toy::random(7, 8, false);
-    let config = SearchConfig { eval_batch: 1, gumbel: Some(Gumbel::default()), ..SearchConfig::default() };
+    let config = SearchConfig { eval_batch: 1, gumbel_actions: 16, ..SearchConfig::default() };
     let mut search = run(&toy, config, 16, 3, &mut hashed());
     let before = search.result().visits;
     search.begin(before.len() as u32, Stream::keyed(&[4])).unwrap();
@@ -394,8 +394,7 @@ fn a_second_gumbel_search_of_a_tree_halves_anew() {
 #[test]
 fn draws_that_are_given_take_the_place_of_random_ones() {
     let toy = Toy::random(3, 8, false);
-    let rule = Gumbel { max_considered: 1, ..Gumbel::default() };
-    let config = SearchConfig { eval_batch: 1, gumbel: Some(rule), ..SearchConfig::default() };
+    let config = SearchConfig { eval_batch: 1, gumbel_actions: 1, ..SearchConfig::default() };
     let actions = run(&toy, config, 0, 0, &mut hashed()).result().actions;
     for favourite in 0..actions.len() {
         let mut search = Search::new(toy.clone(), config, 0);

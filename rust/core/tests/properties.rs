@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use azpy_core::batched::{Rounds, SearchError, Workers};
 use azpy_core::cache::Cache;
-use azpy_core::config::{Fpu, Gumbel, RootNoise, SearchConfig};
+use azpy_core::config::{Fpu, RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator, Uniform};
 use azpy_core::game::{Game, GameFault, PovValue, Turn};
 use azpy_core::rng::Stream;
@@ -295,7 +295,7 @@ fn each_search_is_answered_by_its_own_network() {
 
 #[test]
 fn a_reused_root_has_what_it_inherited_and_what_was_asked_for_and_new_noise() {
-    let noise = RootNoise { alpha: Some(0.5), fraction: 0.25, shaped: false };
+    let noise = RootNoise { alpha: Some(0.5), fraction: 0.25 };
     let config = SearchConfig { root_noise: Some(noise), ..SearchConfig::default() };
     for seed in 0..30 {
         let toy = Toy::random(seed, 8, false);
@@ -419,22 +419,21 @@ proptest! {
         depth in 1..8_u32,
         simulations in 0..400_u32,
         eval_batch in 1..40_usize,
-        max_collisions in 0..20_usize,
+        max_collisions in (0..20_usize).prop_map(Some),
         virtual_loss in 0.0..3.0_f64,
         c_puct in 0.0..4.0_f64,
         c_puct_stdev in prop_oneof![Just(0.0), 0.1..1.0],
         fpu in prop_oneof![Just(Fpu::Zero), Just(Fpu::Parent), (0.0..1.0).prop_map(Fpu::Reduction)],
         in_flight_share in proptest::option::of(0.01..1.0_f64),
         root in (any::<bool>(), prop_oneof![Just(0.0), 0.5..4.0_f64], prop_oneof![Just(1.0), 0.5..2.0]),
-        max_considered in 0..6_usize,
+        gumbel_actions in 0..6_usize,
         evaluations in proptest::option::of(2..300_u32),
     ) {
         let (noisy, forced_visits, root_temperature) = root;
-        let root_noise = noisy.then_some(RootNoise { alpha: None, fraction: 0.3, shaped: true });
-        let gumbel = (max_considered > 0).then_some(Gumbel { max_considered, ..Gumbel::default() });
+        let root_noise = noisy.then_some(RootNoise { alpha: None, fraction: 0.3 });
         let config = SearchConfig {
-            eval_batch, c_puct, c_puct_stdev, fpu, virtual_loss, max_collisions, in_flight_share, root_noise,
-            root_temperature, forced_visits, gumbel, evaluations, ..SearchConfig::default()
+            eval_batch, c_puct, c_puct_stdev, fpu, virtual_loss, max_collisions, in_flight_share, root_noise, noise_shaped: true,
+            root_temperature, forced_visits, gumbel_actions, evaluations, ..SearchConfig::default()
         };
         let search = run(&Toy::random(seed, depth, true), config, simulations, seed, &mut hashed());
         let result = search.result();
@@ -451,7 +450,7 @@ proptest! {
         prop_assert!((result.target.iter().sum::<f32>() - 1.0).abs() < 1e-5);
         prop_assert!(result.target.iter().all(|&share| share >= 0.0));
         // What ran out of evaluations is the search of as many simulations. Sequential halving plans for its number.
-        if gumbel.is_none() {
+        if gumbel_actions == 0 {
             let free = SearchConfig { evaluations: None, ..config };
             let same = run(&Toy::random(seed, depth, true), free, visits, seed, &mut hashed());
             prop_assert_eq!(SearchResult { stop: Stop::Simulations, ..result }, same.result());

@@ -1,9 +1,12 @@
 //! Game records: old bytes are still read, targets come back to the last bit, what no search can have left is refused.
 
+use std::sync::Arc;
+
 use azpy_core::batched::Workers;
 use azpy_core::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, OPPONENT, Ply, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::toy::Toy;
+use proptest::prelude::*;
 
 /// Two plies, both searched.
 fn toy() -> Toy {
@@ -154,7 +157,7 @@ fn flags_that_do_not_go_together_are_refused() {
 fn training_draws_the_targets_and_not_the_visits() {
     for (record, expected) in [(game(), [[0.25, 0.75], [0.5, 0.5]]), (with_targets(), [[0.125, 0.875], [1.0, 0.0]])] {
         let mut buffer = ReplayBuffer::new(toy(), 100);
-        buffer.add(record).unwrap();
+        buffer.extend([Arc::new(record)], &Workers::Serial).unwrap();
         let rows = 50;
         let (mut observations, mut legal) = (vec![0.0; rows * 3], vec![false; rows * 2]);
         let (mut policies, mut values) = (vec![0.0; rows * 2], vec![0.0; rows]);
@@ -180,7 +183,7 @@ fn surprising_plies_are_drawn_by_their_weight() {
     let surprises = [0.125 * (0.125_f64 / 0.25).ln() + 0.875 * (0.875_f64 / 0.75).ln(), (1.0_f64 / 0.5).ln()];
     let share_of_ply_1 = |record: GameRecord, surprise_weight: f64| {
         let mut buffer = ReplayBuffer::new(toy(), 100);
-        buffer.add(record).unwrap();
+        buffer.extend([Arc::new(record)], &Workers::Serial).unwrap();
         let rows = 10_000;
         let (mut observations, mut legal) = (vec![0.0; rows * 3], vec![false; rows * 2]);
         let (mut policies, mut values) = (vec![0.0; rows * 2], vec![0.0; rows]);
@@ -207,4 +210,26 @@ fn a_sample_without_visits_needs_a_target() {
     let without = |targets: &[f32]| GameRecord { visits: vec![0, 0, 2, 2], targets: targets.to_vec(), ..game() };
     assert!(without(&[]).check(&toy()).unwrap_err().contains("the policy target of ply 0 must be shares"));
     without(&[0.25, 0.75, 0.5, 0.5]).check(&toy()).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_are_read_or_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        kept in any::<prop::sample::Index>(),
+    ) {
+        let mut changed = stored(3, 8, NO_PLY, TARGETS);
+        for (at, byte) in changes {
+            *at.get_mut(&mut changed) = byte;
+        }
+        for bytes in [&bytes[..], &changed, &changed[..kept.index(changed.len())]] {
+            if let Ok(record) = GameRecord::from_bytes(bytes) {
+                let _ = record.check(&toy());
+                prop_assert_eq!(record.to_bytes(), GameRecord::from_bytes(&record.to_bytes()).unwrap().to_bytes());
+            }
+        }
+    }
 }

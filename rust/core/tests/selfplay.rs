@@ -16,7 +16,7 @@ use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig, SelfPlayError};
 use azpy_core::toy::Toy;
-use common::selfplay::{Network, all, config, start, toy};
+use common::selfplay::{Network, all, config, resigning, start, toy};
 
 #[test]
 fn games_depend_on_the_seed_and_their_id_alone() {
@@ -52,7 +52,9 @@ fn no_option_makes_games_depend_on_the_layout() {
         opening_policy_plies: 2,
         full_search_share: 0.6,
         opponent_share: 0.5,
-        resign: Resign { below: -0.1, plies: 1, control: 0.3 },
+        resign_below: -0.1,
+        resign_plies: 1,
+        resign_control: 0.3,
         ..config()
     };
     let play = |slots, pipelines, threads, cache: bool| {
@@ -91,7 +93,7 @@ fn early(control: f64) -> Resign {
 
 #[test]
 fn a_resigned_game_is_the_same_game_cut_short() {
-    let play = |resign| all(&start(SelfPlayConfig { resign, ..config() }, 8, Some(60), vec![Network::new(3)]));
+    let play = |resign| all(&start(resigning(resign, config()), 8, Some(60), vec![Network::new(3)]));
     let (whole, cut, played_on, some) = (play(Resign::NEVER), play(early(0.0)), play(early(1.0)), play(early(0.5)));
     assert!(cut.iter().filter(|game| game.resigned).count() > 5);
     for (index, whole) in whole.iter().enumerate() {
@@ -140,10 +142,10 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
     }
     let play_with = |full_search_share, value, end, resign| {
         let toy = Toy::parse(&tree(11, 0, end)).unwrap();
-        let root_noise = Some(RootNoise { alpha: None, fraction: 0.25, shaped: false });
+        let root_noise = Some(RootNoise { alpha: None, fraction: 0.25 });
         let search = SearchConfig { root_noise, eval_batch: 2, ..SearchConfig::default() };
-        let config = SelfPlayConfig { search, simulations: 6, opening_plies: 0, resign, tree_reuse: false, ..config() };
-        let config = SelfPlayConfig { full_search_share, ..config };
+        let config = SelfPlayConfig { search, simulations: 6, opening_plies: 0, tree_reuse: false, ..config() };
+        let config = resigning(resign, SelfPlayConfig { full_search_share, ..config });
         let layout = Layout { slots: 2, first_game: 0, games: Some(2), inside: || Box::new(|body| body()) };
         let play = SelfPlay::start(&toy, config, &layout, vec![vec![Known(value)]], &Workers::Serial, None).unwrap();
         let record = loop {
@@ -173,9 +175,7 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
 #[test]
 fn a_record_that_lies_about_a_resignation_is_refused() {
     let toy = toy();
-    let play = |control| {
-        all(&start(SelfPlayConfig { resign: early(control), ..config() }, 8, Some(60), vec![Network::new(3)]))
-    };
+    let play = |control| all(&start(resigning(early(control), config()), 8, Some(60), vec![Network::new(3)]));
     let resigned = play(0.0).into_iter().find(|game| game.resigned).unwrap();
     let control = play(1.0).into_iter().find(|game| game.resign_ply.is_some()).unwrap();
     let refused = |change: &dyn Fn(&mut GameRecord), game: &GameRecord| {
@@ -322,7 +322,7 @@ fn the_replay_buffer_draws_what_the_records_say() {
     let toy = toy();
     let games = all(&start(config(), 8, Some(30), vec![Network::new(1)]));
     let mut buffer = ReplayBuffer::new(toy.clone(), 40);
-    games.iter().for_each(|game| buffer.add(game.clone()).unwrap());
+    buffer.extend(games.iter().cloned().map(Arc::new), &Workers::Serial).unwrap();
     assert!(buffer.num_samples() >= 40 || buffer.num_games() == 30);
     assert!(buffer.num_games() < 30, "old games make room");
     let (rows, actions) = (64, toy.num_actions());
@@ -338,12 +338,12 @@ fn the_replay_buffer_draws_what_the_records_say() {
     assert!(values.iter().all(|value| value.abs() <= 1.0));
     let mut broken = games[0].clone();
     broken.outcome += 0.5;
-    assert!(buffer.add(broken).unwrap_err().contains("outcome"));
+    assert!(buffer.extend([Arc::new(broken)], &Workers::Serial).unwrap_err().contains("outcome"));
     for number in [f32::NAN, f32::INFINITY, 2.0] {
         let mut broken = games.iter().find(|game| game.samples() > 0).unwrap().clone();
         let searched = broken.plies.iter().position(|ply| ply.flags & SEARCHED != 0).unwrap();
         broken.plies[searched].root_value = number;
-        assert!(buffer.add(broken).unwrap_err().contains("value"));
+        assert!(buffer.extend([Arc::new(broken)], &Workers::Serial).unwrap_err().contains("value"));
     }
 }
 

@@ -237,6 +237,38 @@ fn small_requests_do_not_wait_for_large_ones() {
 }
 
 #[test]
+fn searches_that_need_no_evaluator_leave_the_others_their_turns() {
+    // All positions of a countdown from 3 are soon known: from then on every simulation ends in a finished game.
+    let config = SearchConfig { in_flight_share: Some(0.05), ..SearchConfig::default() };
+    let known = Asked::new(0, Toy::countdown(3));
+    let simulations = 5000;
+    let mut serving = serving(config, 256, None);
+    let mut evaluator = Recording::new();
+    for who in 1..=20 {
+        assert!(serving.join(Asked { who, ..known.clone() }, request(who, simulations)).is_ok());
+    }
+    (0..3).for_each(|_| assert!(round(&mut serving, &mut evaluator).unwrap().is_empty()));
+    assert!(serving.join(Asked::new(99, Toy::chain(500)), request(99, 40)).is_ok());
+    let first = loop {
+        let ended = round(&mut serving, &mut evaluator).unwrap();
+        if !ended.is_empty() {
+            break ended;
+        }
+    };
+    assert_eq!(first.iter().map(|ended| ended.token).collect::<Vec<_>>(), [99]);
+    let rest = finish(&mut serving, &mut evaluator);
+    assert_eq!(rest.len(), 20);
+    for Ended { search, token } in rest {
+        let twin = alone(&known, config, simulations, token as u64);
+        assert_eq!((search.result(), search.stats()), (twin.result(), twin.stats()), "pauses change nothing");
+    }
+    // One that is alone does not take small steps.
+    assert!(serving.join(known, request(0, simulations)).is_ok());
+    let rounds = (1..).find(|_| !round(&mut serving, &mut evaluator).unwrap().is_empty()).unwrap();
+    assert!(rounds < 20, "{rounds} rounds");
+}
+
+#[test]
 fn a_request_finds_what_it_would_find_alone() {
     for (eval_batch, max_batch, cached) in [(1, 256, false), (1, 5, true), (8, 16, true), (3, 7, false)] {
         let config = SearchConfig { eval_batch, ..SearchConfig::default() };

@@ -13,7 +13,7 @@ use azpy_core::resign::Resign;
 use azpy_core::search::{Search, SearchResult, stream_for};
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig, SelfPlayError};
 use azpy_core::toy::Toy;
-use common::selfplay::{Network, all, config, start, toy};
+use common::selfplay::{Network, all, config, resigning, start, toy};
 
 fn play(config: SelfPlayConfig, games: u64) -> Vec<GameRecord> {
     all(&start(config, 8, Some(games), vec![Network::new(3)]))
@@ -36,7 +36,7 @@ fn search_of(
         search_config.root_noise = None;
     }
     let mut search = Search::new(state, search_config, 0);
-    let simulations = if is_fast { config.fast_simulations } else { config.simulations };
+    let simulations = if is_fast { config.fast_simulations() } else { config.simulations };
     search.begin(simulations, stream_for(config.seed, game.game_id, ply as u64)).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
     let network = networks.iter().find(|network| network.id == game.plies[ply].network).unwrap();
@@ -246,7 +246,7 @@ fn a_swap_changes_the_newest_network_alone() {
 #[test]
 fn opponents_do_not_resign() {
     let resign = Resign { below: -0.05, plies: 1, control: 0.5 };
-    let config = SelfPlayConfig { opponent_share: 1.0, resign, ..config() };
+    let config = resigning(resign, SelfPlayConfig { opponent_share: 1.0, ..config() });
     let (toy, mut resigned) = (toy(), 0);
     for game in all(&against(&networks(), &toy, config, 0..200)) {
         game.check(&toy).unwrap();
@@ -265,7 +265,7 @@ fn opponents_do_not_resign() {
 #[test]
 fn whether_a_search_is_fast_says_nothing_of_the_action() {
     let draw = Toy::parse("0(= =)").unwrap();
-    let config = SelfPlayConfig { full_search_share: 0.5, fast_simulations: 30, opening_plies: 0, ..config() };
+    let config = SelfPlayConfig { full_search_share: 0.5, fast_simulations: Some(30), opening_plies: 0, ..config() };
     let games = all(&against(&networks()[..1], &draw, config, 0..4000));
     let share_of_1 = |kind: u8| {
         let plies: Vec<_> = games.iter().map(|game| game.plies[0]).filter(|ply| ply.flags == kind).collect();

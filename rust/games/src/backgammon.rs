@@ -46,6 +46,7 @@ mod picture;
 mod side;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::Notation;
 
 use crate::key::{Tag, digest};
 use side::{BAR, CHECKERS, PLACES, POINTS, Side, each, from_other_side, sources, taken_after, up_to};
@@ -70,6 +71,7 @@ const UNEQUAL: usize = 15;
 ///
 /// ```
 /// use azpy_core::game::{Game, Player, Turn};
+/// use azpy_core::text::Notation;
 /// use azpy_games::Backgammon;
 ///
 /// let mut game = Backgammon::default();
@@ -462,6 +464,12 @@ impl Game for Backgammon {
         digest(Tag::Backgammon, &[a[0], a[1], b[0], b[1], rest])
     }
 
+    fn render(&self) -> String {
+        notation::render(self)
+    }
+}
+
+impl Notation for Backgammon {
     /// A roll as `3-1`; an action as `13/11`, `bar/22` or `6/off`, with an asterisk where it hits: `8/5*`.
     fn action_name(&self, action: Action) -> String {
         let name = self.short_name(action);
@@ -484,10 +492,6 @@ impl Game for Backgammon {
             }
             _ => action.to_string(),
         }
-    }
-
-    fn render(&self) -> String {
-        notation::render(self)
     }
 
     fn to_svg(&self) -> String {

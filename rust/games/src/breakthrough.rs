@@ -16,7 +16,7 @@
 use std::fmt::Write as _;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::play_line;
+use azpy_core::text::{Notation, play_line};
 
 use crate::key::{Tag, digest};
 use crate::notation::{is_board, mark, read_board, write_board};
@@ -30,6 +30,7 @@ const TALL: usize = 6;
 ///
 /// ```
 /// use azpy_core::game::{Game, Value};
+/// use azpy_core::text::Notation;
 /// use azpy_games::Breakthrough;
 ///
 /// let start = Breakthrough::new(3, 4)?;
@@ -291,19 +292,6 @@ impl Game for Breakthrough {
         if symmetry == 0 { out.copy_from_slice(row) } else { mirror_planes(self.width(), row, out) }
     }
 
-    /// Where the piece stands and where it goes, column letter and row number as printed: a2b3.
-    fn action_name(&self, action: Action) -> String {
-        let (from, direction) = (action as usize / 3, action as usize % 3);
-        // Whoever asks for the name of an action that nobody could play gets one too.
-        let (row, column) = ((from / self.width()) as isize, (from % self.width() + direction) as isize - 1);
-        let row = if self.mover == Player::Zero { row - 1 } else { row + 1 };
-        let onto_board = (0..self.height() as isize).contains(&row) && (0..self.width() as isize).contains(&column);
-        if !onto_board {
-            return format!("{}-", self.cell_name(from));
-        }
-        self.cell_name(from) + &self.cell_name(row as usize * self.width() + column as usize)
-    }
-
     fn render(&self) -> String {
         let places = self.height().to_string().len();
         let mut board = String::new();
@@ -323,6 +311,21 @@ impl Game for Breakthrough {
             board.extend([' ', char::from(b'a' + column)]);
         }
         board
+    }
+}
+
+impl Notation for Breakthrough {
+    /// Where the piece stands and where it goes, column letter and row number as printed: a2b3.
+    fn action_name(&self, action: Action) -> String {
+        let (from, direction) = (action as usize / 3, action as usize % 3);
+        // Whoever asks for the name of an action that nobody could play gets one too.
+        let (row, column) = ((from / self.width()) as isize, (from % self.width() + direction) as isize - 1);
+        let row = if self.mover == Player::Zero { row - 1 } else { row + 1 };
+        let onto_board = (0..self.height() as isize).contains(&row) && (0..self.width() as isize).contains(&column);
+        if !onto_board {
+            return format!("{}-", self.cell_name(from));
+        }
+        self.cell_name(from) + &self.cell_name(row as usize * self.width() + column as usize)
     }
 
     /// The line below the board has the letters of the columns.

@@ -18,7 +18,7 @@
 //! Invariant: spare bits are 0, columns are filled from the bottom without gaps, and `status` is up to date.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::play_line;
+use azpy_core::text::{Notation, play_line};
 
 use crate::key::{Tag, spread};
 use crate::notation::{PLAYERS, is_board, mark, read_board, write_board};
@@ -292,11 +292,6 @@ impl Game for ConnectFour {
         }
     }
 
-    /// The column's number as printed below the board, from 1.
-    fn action_name(&self, action: Action) -> String {
-        (action + 1).to_string()
-    }
-
     fn render(&self) -> String {
         // Wide boards need two places a column.
         let places = if self.width > 9 { 2 } else { 1 };
@@ -310,6 +305,13 @@ impl Game for ConnectFour {
         }
         board += &line((1..=self.width()).map(|number| number.to_string()).collect());
         board.trim_end().to_owned()
+    }
+}
+
+impl Notation for ConnectFour {
+    /// The column's number as printed below the board, from 1.
+    fn action_name(&self, action: Action) -> String {
+        (action + 1).to_string()
     }
 
     fn to_svg(&self) -> String {

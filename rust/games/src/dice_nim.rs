@@ -9,7 +9,7 @@
 //! Invariant: a roll lies on the table at a player's turn and at no other time.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::{play_line, shown};
+use azpy_core::text::{Notation, play_line, shown};
 
 use crate::key::{Tag, spread};
 use crate::notation::{PLAYERS, read_number};
@@ -150,16 +150,18 @@ impl Game for DiceNim {
         spread(Tag::DiceNim, 0, low)
     }
 
+    fn render(&self) -> String {
+        let roll = self.roll.map_or("none".to_owned(), |roll| roll.to_string());
+        format!("player {}, heap {} of {}, roll {roll}", self.mover.index(), self.heap, self.start)
+    }
+}
+
+impl Notation for DiceNim {
     fn action_name(&self, action: Action) -> String {
         match self.roll {
             None => format!("roll {}", action + 1),
             Some(_) => format!("take {}", action + 1),
         }
-    }
-
-    fn render(&self) -> String {
-        let roll = self.roll.map_or("none".to_owned(), |roll| roll.to_string());
-        format!("player {}, heap {} of {}, roll {roll}", self.mover.index(), self.heap, self.start)
     }
 
     fn to_svg(&self) -> String {

@@ -28,7 +28,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::play_line;
+use azpy_core::text::{Notation, play_line};
 
 use crate::cells::Cells;
 use crate::grid;
@@ -93,6 +93,7 @@ struct Setup<const WORDS: usize> {
 ///
 /// ```
 /// use azpy_core::game::{Game, Value};
+/// use azpy_core::text::Notation;
 /// use azpy_games::Go9;
 ///
 /// let mut game = Go9::new(5, 0.5, true)?;
@@ -541,14 +542,16 @@ impl<const WORDS: usize> Game for Go<WORDS> {
         d4_planes(symmetry, self.size(), row, out);
     }
 
+    fn render(&self) -> String {
+        grid::render(self.size(), LETTERS, |cell| self.stone(cell))
+    }
+}
+
+impl<const WORDS: usize> Notation for Go<WORDS> {
     /// Column letter without I and row number from the bottom, as in the Go Text Protocol, or "pass".
     fn action_name(&self, action: Action) -> String {
         let cell = action as usize;
         if cell == self.num_cells() { "pass".to_owned() } else { self.cell_name(cell) }
-    }
-
-    fn render(&self) -> String {
-        grid::render(self.size(), LETTERS, |cell| self.stone(cell))
     }
 
     fn owner(&self, line: usize, glyph: char) -> Option<Player> {

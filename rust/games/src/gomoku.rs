@@ -9,7 +9,7 @@
 //! Invariant: the stone sets are disjoint and on the board; player 0 has as many stones as player 1, or one more.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::play_line;
+use azpy_core::text::{Notation, play_line};
 
 use crate::cells::Cells;
 use crate::grid;
@@ -26,6 +26,7 @@ const LETTERS: &[u8; MAX_SIZE] = b"abcdefghijklmnopqrs";
 ///
 /// ```
 /// use azpy_core::game::{Game, Value};
+/// use azpy_core::text::Notation;
 /// use azpy_games::Gomoku;
 ///
 /// let mut game = Gomoku::new(4, 3)?;
@@ -226,14 +227,16 @@ impl Game for Gomoku {
         d4_planes(symmetry, self.size(), row, out);
     }
 
+    fn render(&self) -> String {
+        grid::render(self.size(), LETTERS, |cell| self.stone(cell))
+    }
+}
+
+impl Notation for Gomoku {
     /// Column letter and row number as printed beside the board, row 1 at the bottom.
     fn action_name(&self, action: Action) -> String {
         let (size, cell) = (self.size(), action as usize);
         format!("{}{}", char::from(LETTERS[cell % size]), grid::row_number(size, cell))
-    }
-
-    fn render(&self) -> String {
-        grid::render(self.size(), LETTERS, |cell| self.stone(cell))
     }
 
     fn owner(&self, line: usize, glyph: char) -> Option<Player> {

@@ -26,7 +26,7 @@
 //! Invariant: the stone sets are disjoint and on the board, and `joined` is up to date.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::play_line;
+use azpy_core::text::{Notation, play_line};
 
 use crate::cells;
 use crate::key::{Tag, digest};
@@ -327,15 +327,6 @@ impl Game for Hex {
         d4_planes(symmetry * HALF_TURN, self.size(), row, out);
     }
 
-    /// Column letter and row number as printed beside the board, or "swap".
-    fn action_name(&self, action: Action) -> String {
-        let (size, cell) = (self.size(), action as usize);
-        if cell == self.num_cells() {
-            return "swap".to_owned();
-        }
-        format!("{}{}", (b'a' + (cell % size) as u8) as char, cell / size + 1)
-    }
-
     fn render(&self) -> String {
         let size = self.size();
         let places = size.to_string().len();
@@ -347,6 +338,17 @@ impl Game for Hex {
             board += &format!("\n{:row$}{:>places$} {}", "", row + 1, stones.join(" "));
         }
         board
+    }
+}
+
+impl Notation for Hex {
+    /// Column letter and row number as printed beside the board, or "swap".
+    fn action_name(&self, action: Action) -> String {
+        let (size, cell) = (self.size(), action as usize);
+        if cell == self.num_cells() {
+            return "swap".to_owned();
+        }
+        format!("{}{}", (b'a' + (cell % size) as u8) as char, cell / size + 1)
     }
 
     fn to_svg(&self) -> String {

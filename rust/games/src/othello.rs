@@ -18,7 +18,7 @@
 use std::cmp::Ordering;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::play_line;
+use azpy_core::text::{Notation, play_line};
 
 use crate::key::{Tag, digest};
 use crate::notation::{PLAYERS, is_board, mark, read_board, write_board};
@@ -322,15 +322,6 @@ impl Game for Othello {
         d4_planes(symmetry, self.size(), row, out);
     }
 
-    /// Column letter and row number as printed beside the board, or "pass".
-    fn action_name(&self, action: Action) -> String {
-        let (size, cell) = (self.size(), action as usize);
-        if cell == self.num_cells() {
-            return "pass".to_owned();
-        }
-        format!("{}{}", (b'a' + (cell % size) as u8) as char, cell / size + 1)
-    }
-
     fn render(&self) -> String {
         let size = self.size();
         let letters: Vec<_> = ('a'..).take(size).map(String::from).collect();
@@ -341,6 +332,17 @@ impl Game for Othello {
             board += &format!("\n{} {}", row + 1, discs.join(" "));
         }
         board
+    }
+}
+
+impl Notation for Othello {
+    /// Column letter and row number as printed beside the board, or "pass".
+    fn action_name(&self, action: Action) -> String {
+        let (size, cell) = (self.size(), action as usize);
+        if cell == self.num_cells() {
+            return "pass".to_owned();
+        }
+        format!("{}{}", (b'a' + (cell % size) as u8) as char, cell / size + 1)
     }
 
     fn to_svg(&self) -> String {

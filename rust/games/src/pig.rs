@@ -18,7 +18,7 @@
 //! target.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::{play_line, shown};
+use azpy_core::text::{Notation, play_line, shown};
 
 use crate::key::{Tag, spread};
 use crate::notation::{PLAYERS, read_number};
@@ -269,17 +269,6 @@ impl Game for Pig {
         spread(Tag::Pig, high, low)
     }
 
-    fn action_name(&self, action: Action) -> String {
-        if self.rolling {
-            return (action + 1).to_string();
-        }
-        match action {
-            ROLL => "roll".to_owned(),
-            HOLD => "hold".to_owned(),
-            _ => action.to_string(),
-        }
-    }
-
     fn render(&self) -> String {
         let marks = [Player::Zero, Player::One].map(|player| if player == self.mover { '>' } else { ' ' });
         format!(
@@ -294,6 +283,19 @@ impl Game for Pig {
             self.max_plies,
             target = self.target,
         )
+    }
+}
+
+impl Notation for Pig {
+    fn action_name(&self, action: Action) -> String {
+        if self.rolling {
+            return (action + 1).to_string();
+        }
+        match action {
+            ROLL => "roll".to_owned(),
+            HOLD => "hold".to_owned(),
+            _ => action.to_string(),
+        }
     }
 
     fn to_svg(&self) -> String {

@@ -6,7 +6,7 @@
 //! Invariant: the two stone sets are disjoint, and player 0 has as many stones as player 1 or one more.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::play_line;
+use azpy_core::text::{Notation, play_line};
 
 use crate::key::{Tag, spread};
 use crate::notation::{PLAYERS, is_board, mark, read_board, write_board};
@@ -146,16 +146,18 @@ impl Game for TicTacToe {
         d4_planes(symmetry, SIZE, row, out);
     }
 
-    /// Column letter and row number as on a chess board: `a1` is the bottom left cell.
-    fn action_name(&self, action: Action) -> String {
-        let (row, column) = (action as usize / SIZE, action as usize % SIZE);
-        format!("{}{}", (b'a' + column as u8) as char, SIZE - row)
-    }
-
     fn render(&self) -> String {
         let cell = |cell: usize| self.stone(cell).map_or('.', mark).to_string();
         let row = |row: usize| (0..SIZE).map(|column| cell(row * SIZE + column)).collect::<Vec<_>>().join(" ");
         (0..SIZE).map(row).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Notation for TicTacToe {
+    /// Column letter and row number as on a chess board: `a1` is the bottom left cell.
+    fn action_name(&self, action: Action) -> String {
+        let (row, column) = (action as usize / SIZE, action as usize % SIZE);
+        format!("{}{}", (b'a' + column as u8) as char, SIZE - row)
     }
 
     fn to_svg(&self) -> String {

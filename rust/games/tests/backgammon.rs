@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::Notation;
 use azpy_games::Backgammon;
 
 mod common;

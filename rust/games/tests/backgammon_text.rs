@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use azpy_core::game::{Game, Turn};
+use azpy_core::text::Notation;
 use azpy_games::Backgammon;
 use proptest::prelude::*;
 

@@ -1,6 +1,7 @@
 //! Gomoku and Breakthrough against plain readings of their rules, with exact values of small boards, and their notation.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::Notation;
 use azpy_games::{Breakthrough, Gomoku, TicTacToe};
 use proptest::prelude::*;
 
@@ -181,7 +182,7 @@ fn breakthrough_4x3_is_won_by_the_first_player() {
     assert_eq!(Solver::default().value(&breakthrough(3, 4)), 1.0);
 }
 
-fn check_round_trips<G: Game>(start: &G, games: u64) {
+fn check_round_trips<G: Notation>(start: &G, games: u64) {
     for seed in 0..games {
         let (mut game, mut random) = (start.clone(), Random(seed));
         loop {
@@ -248,7 +249,7 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
 }
 
 /// Whatever can be read is a position that can be written, read and played to its end.
-fn check_text<G: Game>(start: &G, text: &str) {
+fn check_text<G: Notation>(start: &G, text: &str) {
     let Ok(mut game) = start.parse(text) else { return };
     let again = start.parse(&game.to_text().unwrap()).unwrap();
     assert_eq!(again.key(), game.key(), "{text:?}");

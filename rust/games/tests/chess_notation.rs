@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use azpy_core::game::{Action, Game, Turn};
+use azpy_core::text::Notation;
 use azpy_games::Chess;
 use azpy_games::chess::{Encoding, Ending};
 use proptest::prelude::*;

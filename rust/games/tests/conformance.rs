@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use azpy_core::bytes::PlaneBytes;
 use azpy_core::game::{Action, Game, PlayError, Player, Turn};
+use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
     Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe,
@@ -27,7 +28,7 @@ struct Facts {
 }
 
 impl Facts {
-    fn of<G: Game>(state: &G) -> Self {
+    fn of<G: Notation>(state: &G) -> Self {
         let turn = state.turn();
         let at_player = matches!(turn, Turn::Player(_));
         Self {
@@ -42,12 +43,12 @@ impl Facts {
 }
 
 /// The body. `starts` are starting positions of one game: its sizes and options, which share one cache.
-fn conforms<G: Game>(starts: &[G], games: u64) {
+fn conforms<G: Notation>(starts: &[G], games: u64) {
     conforms_from(starts, games, |start, _| start.clone());
 }
 
 /// As `conforms`, for a game whose start is not its own image: `image` gives that of a symmetry.
-fn conforms_from<G: Game>(starts: &[G], games: u64, image: impl Fn(&G, usize) -> G) {
+fn conforms_from<G: Notation>(starts: &[G], games: u64, image: impl Fn(&G, usize) -> G) {
     let mut by_key = HashMap::new();
     for start in starts {
         check_inverses(start);
@@ -58,7 +59,7 @@ fn conforms_from<G: Game>(starts: &[G], games: u64, image: impl Fn(&G, usize) ->
     }
 }
 
-fn play_one<G: Game>(
+fn play_one<G: Notation>(
     start: &G,
     mut mirrored: Vec<G>,
     random: &mut Random,
@@ -107,7 +108,7 @@ fn play_one<G: Game>(
     }
 }
 
-fn check_position<G: Game>(state: &G, facts: &Facts, line: &[Action]) {
+fn check_position<G: Notation>(state: &G, facts: &Facts, line: &[Action]) {
     assert!(!state.render().is_empty());
     match facts.turn {
         Turn::Player(_) => {
@@ -145,7 +146,7 @@ fn check_position<G: Game>(state: &G, facts: &Facts, line: &[Action]) {
 }
 
 /// The observation as bytes says the same, to the bit: low bytes of all planes, then high bytes of the wide ones.
-fn check_bytes<G: Game>(state: &G, observation: &[f32], line: &[Action]) {
+fn check_bytes<G: Notation>(state: &G, observation: &[f32], line: &[Action]) {
     let Some(divisors) = state.plane_divisors() else {
         assert!(PlaneBytes::of(state).is_none());
         return;
@@ -173,7 +174,7 @@ fn check_bytes<G: Game>(state: &G, observation: &[f32], line: &[Action]) {
 }
 
 /// A position written down and read again is the same one, if the game has a notation; a picture is whole.
-fn check_text<G: Game>(start: &G, state: &G, facts: &Facts, line: &[Action]) {
+fn check_text<G: Notation>(start: &G, state: &G, facts: &Facts, line: &[Action]) {
     if let Some(text) = state.to_text() {
         let read = start.parse(&text).unwrap_or_else(|error| panic!("{text:?}: {error}, after {line:?}"));
         assert_eq!(Facts::of(&read), *facts, "{text:?} after {line:?}");
@@ -188,7 +189,7 @@ fn check_text<G: Game>(start: &G, state: &G, facts: &Facts, line: &[Action]) {
 }
 
 /// A line of play is read by the names of its actions.
-fn check_line<G: Game>(start: &G, line: &[Action]) {
+fn check_line<G: Notation>(start: &G, line: &[Action]) {
     let (mut state, mut names) = (start.clone(), Vec::new());
     for &action in line {
         names.push(state.action_name(action));
@@ -200,7 +201,7 @@ fn check_line<G: Game>(start: &G, line: &[Action]) {
 }
 
 /// Whatever is not on offer is refused, says what was, and changes nothing.
-fn check_refusals<G: Game>(state: &G, facts: &Facts, line: &[Action]) {
+fn check_refusals<G: Notation>(state: &G, facts: &Facts, line: &[Action]) {
     let offered = moves(state);
     let beyond = state.num_actions().max(offered.len()) as Action;
     // Of a large policy others at each ply.
@@ -219,7 +220,7 @@ fn check_refusals<G: Game>(state: &G, facts: &Facts, line: &[Action]) {
 }
 
 /// `twin` was reached by the same line of play under `symmetry`.
-fn check_symmetry<G: Game>(symmetry: usize, state: &G, twin: &G, line: &[Action]) {
+fn check_symmetry<G: Notation>(symmetry: usize, state: &G, twin: &G, line: &[Action]) {
     let (facts, image) = (Facts::of(state), Facts::of(twin));
     let at = format!("symmetry {symmetry} after {line:?}");
     assert_eq!(facts.turn, image.turn, "{at}");
@@ -244,7 +245,7 @@ fn check_symmetry<G: Game>(symmetry: usize, state: &G, twin: &G, line: &[Action]
 }
 
 /// Each symmetry permutes the actions and the observation, and another one undoes both.
-fn check_inverses<G: Game>(state: &G) {
+fn check_inverses<G: Notation>(state: &G) {
     let actions: Vec<_> = (0..state.num_actions() as Action).collect();
     let row: Vec<_> = (0..state.obs_shape().iter().product::<usize>()).map(|i| i as f32).collect();
     let apply = |symmetry: usize, (actions, row): &(Vec<Action>, Vec<f32>)| {
@@ -426,7 +427,7 @@ fn backgammon_conforms() {
 }
 
 /// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.
-fn check_two_planes<G: Game>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
+fn check_two_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
     for seed in 0..200 {
         let (mut state, mut random, mut stones) = (start.clone(), Random(seed), Vec::new());
         while let Turn::Player(mover) = state.turn() {

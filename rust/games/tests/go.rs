@@ -1,6 +1,7 @@
 //! Go against a plain reading of its rules: boards as lists of stones, chains by flood fill, every board kept.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::Notation;
 use azpy_games::{Go, Go9, Go19};
 
 mod common;

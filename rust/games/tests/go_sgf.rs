@@ -2,6 +2,7 @@
 //! refused with a sentence.
 
 use azpy_core::game::{Game, Player, Turn};
+use azpy_core::text::Notation;
 use azpy_games::{Go, Go9, Go19};
 use proptest::prelude::*;
 

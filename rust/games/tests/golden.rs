@@ -6,7 +6,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use azpy_core::game::{Game, Turn};
+use azpy_core::game::Turn;
+use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
     Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Gomoku, Hex, Othello, Pig, TicTacToe, Variant,
@@ -17,7 +18,7 @@ mod common;
 use common::{Random, legal, moves, outcomes};
 
 /// The whole game as text. It is played by integers alone, so it is the same on every machine.
-fn record<G: Game>(name: &str, start: &G, seed: u64) -> String {
+fn record<G: Notation>(name: &str, start: &G, seed: u64) -> String {
     let (mut state, mut random) = (start.clone(), Random(seed));
     let mut text = format!(
         "{name}, seed {seed}\nactions {}, observation {:?}, at most {} plies, {} symmetries\n",
@@ -52,7 +53,7 @@ fn record<G: Game>(name: &str, start: &G, seed: u64) -> String {
     text
 }
 
-fn check<G: Game>(name: &str, start: &G, seed: u64) {
+fn check<G: Notation>(name: &str, start: &G, seed: u64) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/playthroughs").join(format!("{name}.txt"));
     let text = record(name, start, seed);
     if std::env::var_os("AZPY_WRITE_PLAYTHROUGHS").is_some() {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use azpy_core::game::{Action, Game, Player, PovValue, Turn, Value};
+use azpy_core::text::Notation;
 use azpy_games::Hex;
 
 mod common;

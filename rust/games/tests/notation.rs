@@ -7,13 +7,14 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::text::Notation;
 use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 use proptest::prelude::*;
 
 mod common;
 use common::{Random, encode, moves};
 
-fn after<G: Game>(start: &G, line: &str) -> G {
+fn after<G: Notation>(start: &G, line: &str) -> G {
     let mut state = start.clone();
     for action in start.parse_actions(line).unwrap() {
         state.try_play(action).unwrap();
@@ -21,7 +22,7 @@ fn after<G: Game>(start: &G, line: &str) -> G {
     state
 }
 
-fn text<G: Game>(state: &G) -> String {
+fn text<G: Notation>(state: &G) -> String {
     state.to_text().unwrap()
 }
 
@@ -69,7 +70,7 @@ fn what_is_read_can_be_played_on() {
     assert_eq!(TicTacToe::new().parse(" \n").unwrap(), TicTacToe::new());
 }
 
-fn refused<G: Game>(start: &G, cases: &[(&str, &str)]) {
+fn refused<G: Notation>(start: &G, cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         match start.parse(text) {
             Ok(state) => panic!("{text:?} was read as\n{}", state.render()),
@@ -201,7 +202,7 @@ fn dice_games_refuse_what_no_line_of_play_leads_to() {
 }
 
 /// All positions of a small game as text.
-fn reached<G: Game>(start: &G) -> HashSet<String> {
+fn reached<G: Notation>(start: &G) -> HashSet<String> {
     let (mut open, mut reached) = (vec![start.clone()], HashSet::new());
     while let Some(state) = open.pop() {
         if reached.insert(text(&state)) {
@@ -223,7 +224,7 @@ fn boards(width: u32, height: u32) -> impl Iterator<Item = String> {
 
 #[test]
 fn the_texts_that_are_read_are_those_of_positions_that_play_reaches() {
-    fn check<G: Game>(start: &G, texts: impl Iterator<Item = String>, positions: Option<usize>) {
+    fn check<G: Notation>(start: &G, texts: impl Iterator<Item = String>, positions: Option<usize>) {
         let reached = reached(start);
         assert!(positions.is_none_or(|positions| positions == reached.len()), "{} positions", reached.len());
         let mut read = 0;
@@ -260,7 +261,7 @@ fn every_position_is_read_where_others_are_too() {
 }
 
 /// A game's notation, whichever game it is.
-trait Notation {
+trait Texts {
     /// Whether a text is read. What comes of it must be a position that can be played to its end and written down.
     fn reads(&self, text: &str) -> bool;
 
@@ -268,7 +269,7 @@ trait Notation {
     fn random_text(&self, random: &mut Random) -> String;
 }
 
-impl<G: Game> Notation for G {
+impl<G: Notation> Texts for G {
     fn reads(&self, text: &str) -> bool {
         let mut state = match self.parse(text) {
             Ok(state) => state,
@@ -310,7 +311,7 @@ impl<G: Game> Notation for G {
     }
 }
 
-fn notations() -> Vec<Box<dyn Notation>> {
+fn notations() -> Vec<Box<dyn Texts>> {
     let connect_four = |width, height, k| ConnectFour::new(width, height, k).unwrap();
     vec![
         Box::new(TicTacToe::new()),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::Notation;
 use azpy_games::{Variant, WallGame, WallRules};
 use proptest::prelude::*;
 
@@ -417,20 +418,21 @@ fn turns_are_written_in_order_and_read_in_any() {
         ("Ma3", "Ma2 Ma3"),
     ] {
         let actions = start.parse_actions(actions).unwrap();
-        assert_eq!(start.turn_name(&actions).unwrap(), turn);
+        assert_eq!(start.format_actions(&actions).unwrap(), turn);
         let read = start.parse_actions(turn).unwrap();
         assert_eq!(
             start.parse(turn).unwrap().key(),
             read.iter().fold(start, |game, &action| after(&game, action)).key()
         );
-        assert_eq!(start.turn_name(&read).unwrap(), turn);
+        assert_eq!(start.format_actions(&read).unwrap(), turn);
     }
     assert_eq!(start.parse(">e4.Cb8").unwrap().key(), start.parse("Cb8.>e4").unwrap().key());
-    assert_eq!(start.turn_name(&[]).unwrap(), "end_turn");
-    assert_eq!(start.turn_name(&start.parse_actions("Ca7").unwrap()).unwrap(), "Ca7");
-    assert!(start.turn_name(&start.parse_actions("Ca7 Cb7 >e4").unwrap()).unwrap_err().contains("two actions"));
-    assert!(start.parse("Ca7").unwrap().turn_name(&[]).is_err());
-    assert!(start.turn_name(&[63]).unwrap_err().contains("illegal action 63"));
+    for line in ["", "Ca7", "Cb7 >e4", "Cb7 >e4.^d5 Cc7.Ma2", "Cb7 Mg1.>e4 >b2"] {
+        assert_eq!(start.format_actions(&start.parse_actions(line).unwrap()).unwrap(), line);
+    }
+    let second = start.parse("Ca7").unwrap();
+    assert_eq!(second.format_actions(&second.parse_actions("Cb7 Mg1.>e4").unwrap()).unwrap(), "Cb7 Mg1.>e4");
+    assert!(start.format_actions(&[63]).unwrap_err().contains("illegal action 63"));
 }
 
 #[test]

@@ -10,39 +10,14 @@ use azpy_core::tree::Tree;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::doors::{AnyBatch, AnyState, BatchSettings, Typed, downcast};
 use crate::errors::{CoreError, GameError, caught, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
-use crate::hosted::{AnyState, BatchSettings, Fault, Hosted, Typed, downcast};
+use crate::hosted::{Fault, Hosted};
 use crate::settings::Whole;
 
 /// How long a search may go on before it looks for Ctrl-C.
 pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(50);
-
-/// Searches of one game, whatever it is.
-pub(crate) trait AnyBatch: Send {
-    fn len(&self) -> usize;
-    fn num_actions(&self) -> usize;
-    fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()>;
-    /// With a limit the run also ends after so long.
-    fn run(&mut self, py: Python<'_>, simulations: u32, limit: Option<Duration>) -> PyResult<()>;
-    fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()>;
-    /// Why the last run of a search ended.
-    fn stop(&self, index: usize) -> Stop;
-    fn advance(&mut self, index: usize, action: Whole) -> PyResult<()>;
-    fn result(&self, index: usize) -> SearchResult;
-    /// Counts, nodes of the tree, and its bytes.
-    fn stats(&self, index: usize) -> (SearchStats, usize, usize);
-    fn rounds(&self) -> RoundStats;
-    fn key(&self, index: usize) -> u128;
-    fn state(&self, index: usize) -> Box<dyn AnyState>;
-    /// How often the tree was run, advanced or replaced.
-    fn changes(&self, index: usize) -> u64;
-    fn tree(&self, index: usize) -> &Tree;
-    /// The part of the tree worth drawing; `best` is its principal variation.
-    fn picture(&self, index: usize, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>>;
-    /// The first error that a game met. To be asked after whatever asks a game something.
-    fn check(&self) -> PyResult<()>;
-}
 
 /// The one implementation of [`AnyBatch`].
 pub(crate) struct Batch<G: Hosted> {
@@ -125,6 +100,17 @@ pub(crate) fn try_play(action: Whole, play: impl FnOnce(Action) -> Result<(), Pl
     })
 }
 
+/// Refuses Gumbel draws that are not one finite number for each of the legal actions.
+pub(crate) fn check_draws(draws: &[f64], actions: usize) -> PyResult<()> {
+    if draws.len() == actions && draws.iter().all(|draw| draw.is_finite()) {
+        return Ok(());
+    }
+    let got = draws.len();
+    Err(PyValueError::new_err(format!(
+        "gumbel must be one finite number for each of the {actions} legal actions, got {got} numbers"
+    )))
+}
+
 /// The position in `state`, if it goes with the others.
 pub(crate) fn same_game<'a, G: Hosted>(state: &'a dyn AnyState, first: Option<&G>) -> PyResult<&'a G> {
     let size = |game: &G| (game.num_actions(), game.obs_shape());
@@ -180,12 +166,7 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         if matches!(search.root().turn(), Turn::Player(_)) {
             search.root().legal_actions(&mut legal);
         }
-        if draws.len() != legal.len() || draws.iter().any(|draw| !draw.is_finite()) {
-            let (got, actions) = (draws.len(), legal.len());
-            return Err(PyValueError::new_err(format!(
-                "gumbel must be one finite number for each of the {actions} legal actions, got {got} numbers"
-            )));
-        }
+        check_draws(draws, legal.len())?;
         search.set_gumbel_draws(draws);
         Ok(())
     }
@@ -224,8 +205,8 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         self.searches[index].root().key()
     }
 
-    fn state(&self, index: usize) -> Box<dyn AnyState> {
-        Box::new(Typed(self.searches[index].root().clone()))
+    fn state(&self, index: usize) -> PyResult<Box<dyn AnyState>> {
+        Ok(Box::new(Typed(self.searches[index].root().copied()?)))
     }
 
     fn changes(&self, index: usize) -> u64 {

@@ -8,6 +8,7 @@ use azpy_core::selfplay::SelfPlayError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 create_exception!(azpy._core, CoreError, PyRuntimeError, "A bug in azpy itself: a panic in the core.");
 create_exception!(
@@ -44,6 +45,30 @@ pub(crate) fn no_stop_iteration(py: Python<'_>, error: PyErr) -> PyErr {
     let raised = PyRuntimeError::new_err("the evaluator or the game raised StopIteration");
     raised.set_cause(py, Some(error));
     raised
+}
+
+/// A copy of an exception: the same type, arguments, attributes, traceback and cause. Each future gets its own, because
+/// raising one adds to its traceback. An exception that cannot be copied comes back itself.
+pub(crate) fn copied(py: Python<'_>, error: &PyErr) -> PyErr {
+    let copy = || -> PyResult<PyErr> {
+        let original = error.value(py);
+        let (kind, args) = (original.get_type(), original.getattr("args")?);
+        // Not `kind(*args)`: an `__init__` of its own may take other arguments than it hands on.
+        let mut arguments = vec![kind.clone().into_any()];
+        arguments.extend(args.try_iter()?.collect::<PyResult<Vec<_>>>()?);
+        let mut copy = kind.call_method1("__new__", PyTuple::new(py, arguments)?)?;
+        if copy.str()?.to_cow()? != original.str()?.to_cow()? {
+            // Built-in types such as UnicodeDecodeError keep their text in fields that `__init__` sets.
+            copy = py.import("copy")?.call_method1("copy", (original,))?;
+        }
+        copy.getattr("__dict__")?.call_method1("update", (original.getattr("__dict__")?,))?;
+        for name in ["__cause__", "__context__", "__suppress_context__"] {
+            copy.setattr(name, original.getattr(name)?)?;
+        }
+        copy.setattr("__traceback__", error.traceback(py))?;
+        Ok(PyErr::from_value(copy))
+    };
+    copy().unwrap_or_else(|_| error.clone_ref(py))
 }
 
 /// What is refused in a fork of the process that has the threads.

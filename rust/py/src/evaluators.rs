@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyTuple};
 
 use crate::errors::EvaluatorError;
-use crate::hosted::Hosted;
+use crate::hosted::{Fault, Hosted};
 use crate::settings::{U64, whole, within};
 
 thread_local! {
@@ -165,8 +165,11 @@ impl PyEvaluator {
         }
         let given = |name: &str| -> PyResult<_> { Ok(object.getattr_opt(name)?.filter(|value| !value.is_none())) };
         let network = given("network_id")?.map(|id| {
-            id.extract::<u64>().map_err(|_| {
-                PyValueError::new_err(format!("network_id must be None or a whole number in [0, 2**64), got {id}"))
+            // Records use 0 for "no network".
+            id.extract::<u64>().ok().filter(|&id| id != 0).ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "network_id must be None or a whole number from 1 to 2**64 - 1, got {id}"
+                ))
             })
         });
         let legal_width = given("legal_width")?.map(|width| {
@@ -322,7 +325,7 @@ where
 /// Nothing is asked, answered or cached for a position of a game that has failed. Roots fail each for itself.
 fn check_faults<G: Hosted>(states: &[G]) -> PyResult<()> {
     // All states are of one game, and a game can fail or it cannot.
-    states.iter().map_while(Hosted::fault).try_for_each(crate::hosted::Fault::check)
+    states.iter().map_while(Hosted::fault).try_for_each(Fault::check)
 }
 
 /// Checks the reply of `method` and copies what belongs to legal actions: those of all actions, or, `legal_width` of a

@@ -1,17 +1,25 @@
 //! What the Python module `azpy._core` is made of: conversions, the door past the GIL, errors. No search arithmetic, no
 //! rules.
 //!
-//! [`hosted`] is what a game needs to be reached from Python, [`registry`] the games by name, [`pygame`] games written
-//! in Python, [`evaluators`] what may answer; [`state`], [`search`], [`result`], [`serving`], [`selfplay`], [`replay`] and
-//! [`record`] are the Python classes; [`threads`] is how those that go on in the background end; [`picture`] hands trees
-//! to what draws them; [`wall_game`] is the notation of that game's turns. The core is compiled once a game; Python sees
-//! it through five small object-safe traits.
+//! From the lowest layer to the highest; no layer uses a higher one:
+//!
+//! 1. [`errors`], [`settings`], [`threads`] (how background threads end).
+//! 2. [`hosted`] is what a game needs to be reached from Python, [`pygame`] a game written in Python.
+//! 3. [`evaluators`] are what may answer. [`doors`] has the five small object-safe traits through which Python sees the
+//!    core, which is compiled once a game.
+//! 4. [`batch`] runs searches of one game, [`result`] is what they found ([`picture`] hands trees to what draws them).
+//! 5. [`registry`] has the games by name, [`state`] is `azpy.State`.
+//! 6. [`search`], [`selfplay`], [`replay`], [`record`] and [`batched_search`] (with [`serving`]) are the other Python
+//!    classes.
+//! 7. [`sessions`] implements the door of a position: it opens a session of each kind.
 //!
 //! Public is what a crate with a game of one's own needs: [`export_game!`], which makes a module of all this and that
 //! game. Rust has no stable ABI, so such a game cannot join a module that is compiled already.
 #![forbid(unsafe_code)]
 
 mod batch;
+mod batched_search;
+mod doors;
 mod errors;
 mod evaluators;
 mod hosted;
@@ -24,10 +32,11 @@ mod result;
 mod search;
 mod selfplay;
 mod serving;
+mod serving_stats;
+mod sessions;
 mod settings;
 mod state;
 mod threads;
-mod wall_game;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -85,18 +94,18 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_class::<result::SearchResult>()?;
     module.add_class::<search::VectorSearch>()?;
     module.add_class::<selfplay::SelfPlay>()?;
-    module.add_class::<serving::BatchedSearch>()?;
+    module.add_class::<batched_search::BatchedSearch>()?;
     module.add_class::<state::State>()?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
-    module.add_function(wrap_pyfunction!(registry::make_game, module)?)?;
+    module.add_function(wrap_pyfunction!(state::make_game, module)?)?;
     module.add_function(wrap_pyfunction!(state::parse_state, module)?)?;
     module.add_function(wrap_pyfunction!(state::random_playouts, module)?)?;
-    module.add_function(wrap_pyfunction!(wall_game::wall_turn_name, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("OPTIONS", settings::option_table(py)?)?;
     module.add("MOST_THREADS", settings::MOST_THREADS)?;
     module.add("MOST_PIPELINES", settings::MOST_PIPELINES)?;
-    module.add("CHANCE", state::CHANCE)?;
-    module.add("TERMINAL", state::TERMINAL)?;
+    module.add("CHANCE", hosted::CHANCE)?;
+    module.add("TERMINAL", hosted::TERMINAL)?;
     module.add("SEARCHED", azpy_core::record::SEARCHED)?;
     module.add("MIXED_NETWORKS", azpy_core::record::MIXED_NETWORKS)?;
     module.add("FAST_SEARCH", azpy_core::record::FAST_SEARCH)?;

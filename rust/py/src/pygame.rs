@@ -1,20 +1,36 @@
 //! Games written in Python, behind the same contract as those in Rust.
 //!
 //! The contract's methods cannot fail; Python's can. The first exception is kept in the [`Fault`] that all positions of
-//! a root share, and from then on every position says that the game is over. Whoever runs the search looks there before
-//! it believes anything. What a method returns is checked here, so that a wrong reply is an error with its name in it.
+//! a root share, and from then on every position says that the game is over. The owner of a search or of a `State` looks
+//! there before it uses a reply. Replies are checked here, so that a wrong one is an error that names the method.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::{Notation, text_svg};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use crate::errors::GameError;
-use crate::hosted::{Fault, Hosted};
-use crate::state::{CHANCE, TERMINAL};
+use crate::hosted::{CHANCE, Fault, Hosted, TERMINAL, turn_number};
 
+/// A GameError with the parts that az-check-game reports: `rule`, `got`, `expected`.
+fn broken(rule: &str, got: &str, expected: &str, text: String) -> PyErr {
+    Python::attach(|py| {
+        let error = GameError::new_err(text);
+        let value = error.value(py);
+        let parts = [("rule", rule), ("got", got), ("expected", expected)];
+        match parts.iter().try_for_each(|(name, part)| value.setattr(*name, *part)) {
+            Ok(()) => error,
+            Err(failed) => failed,
+        }
+    })
+}
+
+const ADVICE: &str = "az-check-game shows the line of play that leads there";
+
+#[derive(Clone)]
 struct Info {
     /// The class's name, for errors.
     name: String,
@@ -23,6 +39,7 @@ struct Info {
     num_actions: usize,
     obs_shape: [usize; 3],
     max_plies: usize,
+    action_cells: Option<Vec<u16>>,
     /// The method that plays: actions are known to be legal here, and a game may be faster where it need not look.
     play: &'static str,
     fault: Fault,
@@ -32,23 +49,37 @@ struct Info {
 pub(crate) struct PyGame {
     object: Py<PyAny>,
     info: Arc<Info>,
+    /// The answer of `turn`, once it was asked: a search relies on one answer for a position.
+    turn: OnceLock<Turn>,
 }
 
 impl PyGame {
     /// Wraps a copy of `object`, so that a search never plays on the caller's own position.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = object.get_type().name()?.to_string();
+        let attribute = |name: &str, expected: &str, value: &Bound<'_, PyAny>| {
+            let text = format!("{class}.{name} must be {expected}, got {value}");
+            broken("attributes", &format!("{name} {value}"), expected, text)
+        };
         let number = |name: &str| -> PyResult<usize> {
             let value = object.getattr(name)?;
-            value.extract::<usize>().ok().filter(|&number| number > 0).ok_or_else(|| {
-                GameError::new_err(format!("{class}.{name} must be a whole number above 0, got {value}"))
-            })
+            value
+                .extract::<usize>()
+                .ok()
+                .filter(|&number| number > 0)
+                .ok_or_else(|| attribute(name, "a whole number above 0", &value))
         };
         let shape = object.getattr("obs_shape")?;
         let obs_shape = shape.extract::<[usize; 3]>().ok().filter(|shape| shape.iter().all(|&size| size > 0));
-        let obs_shape = obs_shape.ok_or_else(|| {
-            GameError::new_err(format!("{class}.obs_shape must be (C, H, W), all above 0, got {shape}"))
-        })?;
+        let obs_shape = obs_shape.ok_or_else(|| attribute("obs_shape", "(C, H, W), all above 0", &shape))?;
+        let action_cells = match object.getattr_opt("action_cells")?.filter(|cells| !cells.is_none()) {
+            None => None,
+            Some(cells) => {
+                let read = || -> PyResult<Vec<u16>> { cells.try_iter()?.map(|cell| cell?.extract()).collect() };
+                let expected = "None or a list of whole numbers from 0 to 65535";
+                Some(read().map_err(|_| attribute("action_cells", expected, &cells))?)
+            }
+        };
         // Most games are their class; one class may be many games, and then says which.
         let game = object.getattr_opt("game")?.and_then(|game| game.extract().ok()).unwrap_or_else(|| class.clone());
         let info = Info {
@@ -56,11 +87,12 @@ impl PyGame {
             num_actions: number("num_actions")?,
             obs_shape,
             max_plies: number("max_plies")?,
+            action_cells,
             play: if object.hasattr("play_legal")? { "play_legal" } else { "play" },
             fault: Fault::default(),
             name: class,
         };
-        Ok(Self { object: object.call_method0("clone")?.unbind(), info: Arc::new(info) })
+        Ok(Self { object: object.call_method0("clone")?.unbind(), info: Arc::new(info), turn: OnceLock::new() })
     }
 
     /// What records call the game: its attribute `game` if that is text, else the class's name.
@@ -81,8 +113,18 @@ impl PyGame {
         })
     }
 
-    fn wrong<T>(&self, method: &str, got: &str, expected: &str) -> PyResult<T> {
-        Err(GameError::new_err(format!("{}.{method}() gave {got}, expected {expected}", self.info.name)))
+    /// Asks for what only people look at. Any `Exception` is the reply's; others, such as Ctrl-C, are faults.
+    fn shown(&self, question: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<String>) -> Result<String, String> {
+        self.ask(Ok(String::new()), |object| match question(object) {
+            Err(error) if error.is_instance_of::<PyException>(object.py()) => Ok(Err(error.to_string())),
+            reply => Ok(Ok(reply?)),
+        })
+    }
+
+    /// A reply that breaks the contract; `rule` is what az-check-game calls it.
+    fn wrong<T>(&self, rule: &str, method: &str, got: &str, expected: &str) -> PyResult<T> {
+        let name = &self.info.name;
+        Err(broken(rule, got, expected, format!("{name}.{method}() gave {got}, expected {expected}; {ADVICE}")))
     }
 }
 
@@ -91,7 +133,7 @@ impl Clone for PyGame {
         let copy = self.ask(None, |object| Ok(Some(object.call_method0("clone")?.unbind())));
         // After a failure any object will do: it is never asked again.
         let object = copy.unwrap_or_else(|| Python::attach(|py| self.object.clone_ref(py)));
-        Self { object, info: self.info.clone() }
+        Self { object, info: self.info.clone(), turn: self.turn.clone() }
     }
 }
 
@@ -101,22 +143,17 @@ impl Hosted for PyGame {
     }
 
     fn renewed(&self) -> Self {
-        let Info { name, game, num_actions, obs_shape, max_plies, play, .. } = &*self.info;
-        let info = Info {
-            name: name.clone(),
-            game: game.clone(),
-            num_actions: *num_actions,
-            obs_shape: *obs_shape,
-            max_plies: *max_plies,
-            play,
-            fault: Fault::default(),
-        };
-        let object = Python::attach(|py| self.object.clone_ref(py));
-        Self { object, info: Arc::new(info) }
+        let info = Info { fault: Fault::default(), ..Info::clone(&self.info) };
+        Self { object: Python::attach(|py| self.object.clone_ref(py)), info: Arc::new(info), turn: OnceLock::new() }
     }
 
-    fn to_python(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>> {
-        Some(self.object.call_method0(py, "clone"))
+    fn copied(&self) -> PyResult<Self> {
+        let object = Python::attach(|py| self.object.call_method0(py, "clone"))?;
+        Ok(Self { object, ..self.renewed() })
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
     }
 }
 
@@ -133,15 +170,33 @@ impl Game for PyGame {
         self.info.max_plies
     }
 
+    fn action_cells(&self) -> Option<Vec<u16>> {
+        self.info.action_cells.clone()
+    }
+
     fn turn(&self) -> Turn {
         self.ask(Turn::Terminal, |object| {
             let reply = object.call_method0("turn")?;
-            match reply.extract::<i32>() {
-                Ok(0) => Ok(Turn::Player(Player::Zero)),
-                Ok(1) => Ok(Turn::Player(Player::One)),
-                Ok(CHANCE) => Ok(Turn::Chance),
-                Ok(TERMINAL) => Ok(Turn::Terminal),
-                _ => self.wrong("turn", &reply.repr()?.to_string(), "0, 1, azpy.CHANCE or azpy.TERMINAL"),
+            let turn = match reply.extract::<i32>() {
+                Ok(0) => Turn::Player(Player::Zero),
+                Ok(1) => Turn::Player(Player::One),
+                Ok(CHANCE) => Turn::Chance,
+                Ok(TERMINAL) => Turn::Terminal,
+                _ => {
+                    return self.wrong(
+                        "turn",
+                        "turn",
+                        &reply.repr()?.to_string(),
+                        "0, 1, azpy.CHANCE or azpy.TERMINAL",
+                    );
+                }
+            };
+            match self.turn.get_or_init(|| turn) {
+                first if *first == turn => Ok(turn),
+                first => {
+                    let got = format!("{} and then {reply} for one position or its clone", turn_number(*first));
+                    self.wrong("asking", "turn", &got, "one answer however often it is asked")
+                }
             }
         })
     }
@@ -150,41 +205,49 @@ impl Game for PyGame {
         // After a failure one action stands in for the reply: a player's turn without any would be reported instead.
         *out = self.ask(vec![0], |object| {
             let reply = object.call_method0("legal_actions")?;
-            let expected = format!("a list of ascending actions in 0..{}, not empty", self.info.num_actions);
-            let fine = |actions: &Vec<i64>| {
-                !actions.is_empty()
-                    && actions.windows(2).all(|pair| pair[0] < pair[1])
-                    && actions[0] >= 0
-                    && actions[actions.len() - 1] < self.info.num_actions as i64
+            let wrong = |rule, expected: &str| self.wrong(rule, "legal_actions", &short(&reply), expected);
+            let Ok(actions) = reply.extract::<Vec<i64>>() else {
+                return wrong("legal-type", "a list of whole numbers");
             };
-            match reply.extract::<Vec<i64>>().ok().filter(fine) {
-                Some(actions) => Ok(actions.into_iter().map(|action| action as Action).collect()),
-                None => self.wrong("legal_actions", &reply.repr()?.to_string(), &expected),
+            let last = self.info.num_actions as i64 - 1;
+            if actions.is_empty() {
+                return wrong("legal-none", "at least one action at a player's turn");
             }
+            if actions.iter().any(|action| !(0..=last).contains(action)) {
+                return wrong("legal-range", &format!("actions from 0 to {last}, as num_actions is {}", last + 1));
+            }
+            if !actions.is_sorted() {
+                return wrong("legal-order", "them ascending");
+            }
+            if actions.windows(2).any(|pair| pair[0] == pair[1]) {
+                return wrong("legal-twice", "each action once");
+            }
+            Ok(actions.into_iter().map(|action| action as Action).collect())
         });
     }
 
     fn play(&mut self, action: Action) {
+        self.turn = OnceLock::new();
         self.ask((), |object| object.call_method1(self.info.play, (action,)).map(drop));
     }
 
     fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
         *out = self.ask(vec![(0, 1.0)], |object| {
             let reply = object.call_method0("chance_outcomes")?;
+            let wrong = |rule, expected| self.wrong(rule, "chance_outcomes", &short(&reply), expected);
             let fine = |outcomes: &Vec<(Action, f32)>| {
-                let sum: f32 = outcomes.iter().map(|&(_, probability)| probability).sum();
-                (sum - 1.0).abs() < 1e-3
-                    && outcomes.iter().all(|&(_, probability)| probability >= 0.0)
+                !outcomes.is_empty()
+                    && outcomes.iter().all(|&(_, probability)| (0.0..=1.0).contains(&probability))
                     && outcomes.windows(2).all(|pair| pair[0].0 < pair[1].0)
             };
-            match reply.extract::<Vec<(Action, f32)>>().ok().filter(fine) {
-                Some(outcomes) => Ok(outcomes),
-                None => self.wrong(
-                    "chance_outcomes",
-                    &reply.repr()?.to_string(),
-                    "a list of (outcome, probability), ascending, with probabilities >= 0 that sum to 1",
-                ),
-            }
+            let Some(outcomes) = reply.extract::<Vec<(Action, f32)>>().ok().filter(fine) else {
+                return wrong(
+                    "chance-type",
+                    "a list of (outcome, probability from 0 to 1), outcomes ascending, not empty",
+                );
+            };
+            let sum: f32 = outcomes.iter().map(|&(_, probability)| probability).sum();
+            if (sum - 1.0).abs() < 1e-3 { Ok(outcomes) } else { wrong("chance-sum", "probabilities that sum to 1") }
         });
     }
 
@@ -193,7 +256,9 @@ impl Game for PyGame {
             let reply = object.call_method0("outcome")?;
             match reply.extract::<f32>().ok().filter(|value| value.abs() <= 1.0) {
                 Some(value) => Ok(Value(value)),
-                None => self.wrong("outcome", &reply.repr()?.to_string(), "a number in [-1, 1], for player 0"),
+                None => {
+                    self.wrong("outcome", "outcome", &reply.repr()?.to_string(), "a number in [-1, 1], for player 0")
+                }
             }
         })
     }
@@ -209,17 +274,17 @@ impl Game for PyGame {
                     Ok(dtype) => format!("an array of {dtype}"),
                     Err(_) => reply.repr()?.to_string(),
                 };
-                return self.wrong("encode", &got, &expected);
+                return self.wrong("encode-type", "encode", &got, &expected);
             };
             if array.shape() != self.info.obs_shape {
-                return self.wrong("encode", &format!("shape {:?}", array.shape()), &expected);
+                return self.wrong("encode-type", "encode", &format!("shape {:?}", array.shape()), &expected);
             }
             let array = array
                 .try_readonly()
                 .map_err(|error| GameError::new_err(format!("the array that encode() gave cannot be read: {error}")))?;
             for (to, &from) in row.iter_mut().zip(array.as_array()) {
                 if !from.is_finite() {
-                    return self.wrong("encode", &format!("the number {from}"), "finite numbers");
+                    return self.wrong("encode-finite", "encode", &format!("the number {from}"), "finite numbers");
                 }
                 *to = from;
             }
@@ -232,23 +297,45 @@ impl Game for PyGame {
             let reply = object.call_method0("key")?;
             match reply.extract::<u128>() {
                 Ok(key) => Ok(key),
-                Err(_) => self.wrong("key", &reply.repr()?.to_string(), "a whole number in [0, 2**128)"),
+                Err(_) => self.wrong("key-range", "key", &reply.repr()?.to_string(), "a whole number in [0, 2**128)"),
             }
         })
     }
 
+    /// What `str` gives. An error in the game's `__str__` is shown in its place: it must not end a run.
+    fn render(&self) -> String {
+        self.shown(text_of).unwrap_or_else(|error| format!("(cannot be drawn: {error})"))
+    }
+}
+
+impl Notation for PyGame {
     /// The action's number where the game has no name for it: many know none of rolls, and names are for people alone.
     fn action_name(&self, action: Action) -> String {
-        let name = |object: &Bound<'_, PyAny>| -> PyResult<String> {
-            object.call_method1("action_name", (action,))?.extract()
-        };
-        self.ask(action.to_string(), |object| match name(object) {
-            Err(error) if error.is_instance_of::<PyException>(object.py()) => Ok(action.to_string()),
-            named => named,
-        })
+        let name = self.shown(|object| object.call_method1("action_name", (action,))?.extract::<String>());
+        let name = name.ok().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+        name.unwrap_or_else(|| action.to_string())
     }
 
-    fn render(&self) -> String {
-        self.ask(String::new(), |object| Ok(object.str()?.to_string()))
+    /// No character of a game written in Python is known to be a player's piece.
+    fn owner(&self, _line: usize, _glyph: char) -> Option<Player> {
+        None
     }
+
+    /// The game's own `to_svg()`, where it has one that works.
+    fn to_svg(&self) -> String {
+        self.shown(|object| text_of(&object.call_method0("to_svg")?)).unwrap_or_else(|_| text_svg(&self.render()))
+    }
+}
+
+/// A reply as an error repeats it: on one line, cut where it is long.
+fn short(reply: &Bound<'_, PyAny>) -> String {
+    const MOST: usize = 200;
+    let text = reply.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string_lossy().into_owned());
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= MOST { line } else { line.chars().take(MOST).collect::<String>() + "..." }
+}
+
+/// As `str` gives it, with a replacement for what no file can hold: half of a surrogate pair.
+fn text_of(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(object.str()?.to_string_lossy().into_owned())
 }

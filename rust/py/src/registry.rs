@@ -9,12 +9,11 @@ use azpy_games::{
     Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe,
     Variant, WallGame, WallRules,
 };
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::hosted::{AnyState, Hosted, Typed};
-use crate::state::State;
+use crate::doors::{AnyState, Typed};
+use crate::hosted::Hosted;
 
 impl Hosted for Backgammon {}
 impl Hosted for Chess {}
@@ -270,33 +269,9 @@ pub(crate) fn list_games(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(games)
 }
 
-/// The start of a game. Parameters are given as keywords or in the name, as in "connect_four(width=5, height=4)".
-///
-/// Raises ValueError for a game or parameter that does not exist, or a board that the game refuses.
-///
-///     >>> import azpy
-///     >>> azpy.make_game("connect_four", width=5).num_actions
-///     5
-#[pyfunction]
-#[pyo3(signature = (name, **params))]
-pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyResult<State> {
-    let mut given = Vec::new();
-    if let Some(params) = params {
-        for (key, value) in params {
-            let key: String = key.extract()?;
-            // True is 1: a switch may be given as what it is.
-            let text = match value.extract::<bool>() {
-                Ok(switch) => u8::from(switch).to_string(),
-                Err(_) => value.str()?.to_string(),
-            };
-            given.push((key, text));
-        }
-    }
-    make(name, given).map_err(PyValueError::new_err)
-}
-
-/// The start of the game that a specification such as "connect_four(width=5)" means.
-pub(crate) fn make(spec: &str, mut given: Vec<(String, String)>) -> Result<State, String> {
+/// The start of the game that a specification such as "connect_four(width=5)" means, after the specification in its one
+/// spelling.
+pub(crate) fn make(spec: &str, mut given: Vec<(String, String)>) -> Result<(String, Box<dyn AnyState>), String> {
     let (name, inside) = match spec.split_once('(') {
         None => (spec.trim(), ""),
         Some((name, rest)) => {
@@ -340,7 +315,7 @@ pub(crate) fn make(spec: &str, mut given: Vec<(String, String)>) -> Result<State
     let plain = entry.params.iter().zip(&values).all(|((_, default), (_, value))| default == value);
     let listed: Vec<_> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let spec = if plain { name.to_string() } else { format!("{name}({})", listed.join(",")) };
-    Ok(State { spec, inner })
+    Ok((spec, inner))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `azpy.ReplayBuffer`: games in, training batches out.
 
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use azpy_core::batched::Workers;
 use azpy_core::process::Process;
@@ -10,19 +10,12 @@ use numpy::{PyArray1, PyArray2, PyArray4, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::doors::{AnyReplay, AnyState};
 use crate::errors::caught;
-use crate::hosted::{AnyState, Hosted};
+use crate::hosted::{Fault, Hosted};
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::any_game;
-
-/// A replay buffer of some game.
-pub(crate) trait AnyReplay: Send {
-    fn add(&mut self, record: CoreRecord) -> PyResult<()>;
-    fn num_games(&self) -> usize;
-    fn num_samples(&self) -> usize;
-    fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()>;
-}
 
 /// The one implementation of [`AnyReplay`].
 pub(crate) struct Replay<G>(CoreBuffer<G>);
@@ -33,16 +26,23 @@ impl<G: Hosted> Replay<G> {
     }
 
     fn check(&self) -> PyResult<()> {
-        self.0.start().fault().map_or(Ok(()), crate::hosted::Fault::check)
+        self.0.start().fault().map_or(Ok(()), Fault::check)
+    }
+
+    /// A game that can fail is a Python class, which one thread plays at a time.
+    fn workers<'a>(&self, workers: &'a Workers) -> &'a Workers {
+        if self.0.start().fault().is_some() { &Workers::Serial } else { workers }
     }
 }
 
 impl<G: Hosted> AnyReplay for Replay<G> {
-    fn add(&mut self, record: CoreRecord) -> PyResult<()> {
-        let game_id = record.game_id;
-        let outcome = self.0.add(record);
+    fn extend(&mut self, records: Vec<Arc<CoreRecord>>, workers: &Workers) -> PyResult<()> {
+        let outcome = self.0.extend(records, self.workers(workers));
         self.check()?;
-        outcome.map_err(|text| PyValueError::new_err(format!("game {game_id} is not a game by the rules: {text}")))
+        outcome.map_err(PyValueError::new_err)
+    }
+    fn resize(&mut self, max_samples: usize) {
+        self.0.resize(max_samples);
     }
     fn num_games(&self) -> usize {
         self.0.num_games()
@@ -51,9 +51,7 @@ impl<G: Hosted> AnyReplay for Replay<G> {
         self.0.num_samples()
     }
     fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()> {
-        let serial = Workers::Serial;
-        let workers = if self.0.start().fault().is_some() { &serial } else { workers };
-        self.0.sample(draw, samples, workers);
+        self.0.sample(draw, samples, self.workers(workers));
         self.check()
     }
 }
@@ -74,6 +72,14 @@ pub(crate) struct ReplayBuffer {
 }
 
 impl ReplayBuffer {
+    fn extend_by(&self, py: Python<'_>, records: Vec<Arc<CoreRecord>>) -> PyResult<()> {
+        if let Some(other) = records.iter().find(|record| record.game != self.spec) {
+            return Err(PyValueError::new_err(format!("a game of {} in a buffer of {}", other.game, self.spec)));
+        }
+        let workers = &self.workers;
+        self.locked(py, |inner| caught(|| inner.extend(records, workers)))?
+    }
+
     fn locked<T>(&self, py: Python<'_>, work: impl FnOnce(&mut dyn AnyReplay) -> T + Send) -> PyResult<T>
     where
         T: Send,
@@ -111,14 +117,23 @@ impl ReplayBuffer {
         Ok(Self { spec, workers, inner, start, process: Mutex::new(Process::current()) })
     }
 
-    /// Checks a game against the rules and keeps it. Raises ValueError for one that the rules do not bear out.
+    /// Checks a game against the rules and keeps it as the newest. Raises ValueError for a game that the rules do not
+    /// allow.
     fn add(&self, py: Python<'_>, record: &GameRecord) -> PyResult<()> {
-        if record.0.game != self.spec {
-            let game = &record.0.game;
-            return Err(PyValueError::new_err(format!("a game of {game} in a buffer of {}", self.spec)));
-        }
-        let record = CoreRecord::clone(&record.0);
-        self.locked(py, |inner| caught(|| inner.add(record)))?
+        self.extend_by(py, vec![record.0.clone()])
+    }
+
+    /// Checks games against the rules and keeps them, the last one as the newest. Raises ValueError for a game that the
+    /// rules do not allow; then the buffer is unchanged.
+    fn extend(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        let records = records.try_iter()?.map(|record| Ok(record?.cast::<GameRecord>()?.get().0.clone()));
+        self.extend_by(py, records.collect::<PyResult<_>>()?)
+    }
+
+    /// Keeps about `max_positions` positions from now on, and lets go of the oldest games beyond. One game stays.
+    fn resize(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] max_positions: i128) -> PyResult<()> {
+        let max_positions = within("max_positions", max_positions, 1, SIZE)?;
+        self.locked(py, |inner| inner.resize(max_positions))
     }
 
     /// Games held.

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::batch::AnyBatch;
+use crate::doors::AnyBatch;
 use crate::errors::caught;
 use crate::picture::drawn;
 use crate::settings::{SIZE, Whole, whole, within};
@@ -138,8 +138,8 @@ impl SearchResult {
         PyArray1::from_slice(py, &self.inner.target)
     }
 
-    /// Why the run ended: "simulations" (all are done), "evaluations", "decided" (early_stop), "proven", "seconds", or
-    /// "game over".
+    /// Why the run ended: "simulations" (all are done), "evaluations", "decided" (early_stop), "proven", "seconds",
+    /// "game over", or "visits" (the root has 2**32 - 2**18 visits, about the most that a tree can count).
     #[getter]
     fn stop(&self) -> &'static str {
         stop_name(self.inner.stop)
@@ -158,8 +158,8 @@ impl SearchResult {
         self.inner.principal_variation.clone()
     }
 
-    /// float32 [L]: the standard error of each `q`, from how the values of the action's simulations scatter; NaN below
-    /// 2 visits.
+    /// float32 [L]: the standard error of each `q`, from how the values of the action's simulations scatter. NaN below
+    /// 2 visits, and where `max_memory_mb` left no room for a node below the action that was evaluated several times.
     ///
     /// It takes the simulations for independent, which those of a search are not: a measure of scatter, no promise.
     #[getter]
@@ -258,6 +258,7 @@ pub(crate) fn stop_name(stop: Stop) -> &'static str {
         Stop::Proven => "proven",
         Stop::Interrupted => "seconds",
         Stop::GameOver => "game over",
+        Stop::Visits => "visits",
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use azpy_core::config::SearchConfig;
+use azpy_core::game::Turn;
 use azpy_core::search::SearchStats;
 use azpy_core::selfplay::choose;
 use numpy::ndarray::Array2;
@@ -11,14 +12,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::batch::check_draws;
+use crate::doors::{AnyState, BatchSettings};
 use crate::errors::caught;
 use crate::evaluators::AnyEvaluator;
-use crate::hosted::{AnyState, BatchSettings};
 use crate::result::{
     SearchResult, Session, SharedSession, check_temperature, exclusive, fill_policy, search_stats, stop_name,
 };
 use crate::settings::{self, U64, Whole, whole, within};
-use crate::state::{any_state, as_object};
+use crate::state::{State, any_state};
 
 /// Search of one position.
 ///
@@ -27,30 +29,12 @@ use crate::state::{any_state, as_object};
 ///     simulations: visits below the root that a run adds at most. None: 800, or no limit in a run with `seconds`.
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`.
 ///     seed: of the noise and the dice; run k of two searches with the same seed draws the same.
-///     eval_batch: leaves gathered before each call of the evaluator, at most (8). 1 is textbook PUCT.
-///     virtual_loss: losses that a descent in flight counts as (1); 0 counts it in the exploration term alone.
-///     max_collisions: descents a round that may meet a leaf in flight, by default eval_batch. Those are held to the
-///         round's end, so that others go elsewhere; with 1 the first of them ends the round.
-///     in_flight_share: a round's leaves are also at most this share of the visits the root has had (None: no cap).
-///     c_puct: exploration constant (1.5); with `c_puct_base` b it grows as c_puct + ln((1 + N + b) / b).
-///     c_puct_stdev: how much it grows with the spread of the values below a node (0; KataGo 0.85).
-///     fpu: value of an untried action: "zero", "parent", or a number r: the parent's Q - r sqrt(prior mass tried).
-///     root_noise: None, a fraction, or (alpha, fraction) of Dirichlet noise; alpha None is 10 / legal actions.
-///     noise_shaped: half of alpha goes to actions whose prior stands out (False; KataGo).
-///     root_temperature: the root's priors are raised to 1 / this (1; KataGo 1.1 to 1.25).
-///     forced_visits: k: a visited child of the root gets at least sqrt(k P n) of n visits, and `target` is rid of what
-///         only that brought (0; KataGo 2).
-///     gumbel_actions: actions that Gumbel's sequential halving begins with (Danihelka et al. 2022; 16 in mctx), in
-///         place of PUCT, FPU and noise; 0 for PUCT. With it gumbel_scale (1; 0 for no chance), value_scale (0.1) and
-///         maxvisit_init (50).
-///     lcb: `action` has the highest Q - lcb * standard error among the actions with a tenth of the most visits at least;
-///         None: the most visited.
-///     solver: proven wins, draws and losses are carried up; a proven action is not searched again (False).
-///     early_stop: a search ends as soon as the most visited action cannot be overtaken (False). Without effect where
-///         visits alone do not decide: with lcb, solver or gumbel_actions.
-///     evaluations: a search also ends when it has expanded so many leaves, its root included if that was new.
-///     max_memory_mb: of the tree; a full one is searched on without growing, and `stats["unexpanded"]` counts the
-///         leaves that found no room.
+///
+/// Options (keywords, each with its default):
+#[doc = azpy_core::search_options!()]
+///
+/// `gumbel_actions` above 0 takes the place of PUCT: options that only PUCT looks at are refused with it, and Gumbel's
+/// without it (`azpy._core.OPTIONS` has each option's rule, range and source).
 ///
 ///     >>> import azpy
 ///     >>> state = azpy.make_game("connect_four")
@@ -80,7 +64,7 @@ impl Search {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         AnyEvaluator::new(evaluator)?;
-        let config = settings::search_config::<Self>(evaluator.py(), options, 0.0)?;
+        let config = settings::search_config::<Self>(evaluator.py(), options)?;
         Ok(Self {
             evaluator: evaluator.clone().unbind(),
             simulations: simulations.map(|Whole(given)| settings::simulations(given)).transpose()?,
@@ -113,9 +97,18 @@ impl Search {
     ) -> PyResult<SearchResult> {
         let limit = settings::limit(seconds)?;
         let simulations = settings::simulations_within(simulations, limit, &self.config, self.simulations)?;
+        if gumbel.is_some() && self.config.gumbel().is_none() {
+            return Err(PyValueError::new_err(
+                "gumbel gives draws for a search with gumbel_actions, and this one has none",
+            ));
+        }
         let mut kept = exclusive(&self.session)?;
         if let Some(state) = state {
             let (spec, state) = any_state(state)?;
+            if let Some(draws) = &gumbel {
+                let legal = matches!(state.turn(), Turn::Player(_)).then(|| state.legal_actions().len());
+                check_draws(draws, legal.unwrap_or(0))?;
+            }
             let replaced = match kept.as_ref() {
                 Some(shared) => {
                     let mut session = exclusive(shared)?;
@@ -142,11 +135,6 @@ impl Search {
             ));
         };
         let mut session = exclusive(shared)?;
-        if gumbel.is_some() && self.config.gumbel.is_none() {
-            return Err(PyValueError::new_err(
-                "gumbel gives draws for a search with gumbel_actions, and this one has none",
-            ));
-        }
         if let Some(draws) = gumbel {
             session.batch.set_gumbel_draws(0, &draws)?;
         }
@@ -162,7 +150,7 @@ impl Search {
         let Some(shared) = kept.as_ref() else {
             return Err(PyValueError::new_err("pondering goes on with a search, and none has been run yet"));
         };
-        if self.config.gumbel.is_some() {
+        if self.config.gumbel().is_some() {
             return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
         }
         let mut session = exclusive(shared)?;
@@ -215,7 +203,7 @@ impl VectorSearch {
         threads: Option<Whole>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let config = settings::search_config::<Self>(evaluator.py(), options, 0.0)?;
+        let config = settings::search_config::<Self>(evaluator.py(), options)?;
         let evaluators: Vec<AnyEvaluator> = match evaluator.extract::<Vec<Bound<'_, PyAny>>>() {
             Ok(several) => several.iter().map(AnyEvaluator::new).collect::<PyResult<_>>()?,
             Err(_) => vec![AnyEvaluator::new(evaluator)?],
@@ -308,14 +296,10 @@ impl VectorSearch {
     }
 
     /// Copies of the positions, [B].
-    fn states(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+    fn states(&self) -> PyResult<Vec<State>> {
         let session = exclusive(&self.session)?;
-        (0..session.batch.len())
-            .map(|index| {
-                let inner = session.batch.state(index);
-                as_object(py, &session.spec, inner)
-            })
-            .collect()
+        let state = |index| Ok(State { spec: session.spec.clone(), inner: session.batch.state(index)? });
+        (0..session.batch.len()).map(state).collect()
     }
 
     /// Plays actions [B] (or chance outcomes) and keeps each tree below them; -1 leaves a tree as it is. Raises

@@ -6,41 +6,23 @@ use std::time::Duration;
 use azpy_core::batched::Workers;
 use azpy_core::process::Process;
 use azpy_core::record::GameRecord as CoreRecord;
-use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, SelfPlayStats};
 use azpy_core::timing::PipelineStats;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::doors::{AnySelfPlay, SelfPlaySettings};
 use crate::errors::{forked, no_stop_iteration, selfplay_error};
 use crate::evaluators::{AnyEvaluator, Turns, is_evaluating};
-use crate::hosted::{Fault, Hosted, SelfPlaySettings};
+use crate::hosted::{Fault, Hosted};
 use crate::record::GameRecord;
-use crate::settings::{self, SIZE, U32, U64, Whole, whole, within};
+use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::any_game;
 use crate::threads::{self, PATIENCE, Stop, attached_once, wait};
 
 /// More would exhaust a machine before the first game.
 const MOST_SLOTS: i128 = 1 << 20;
-
-/// Self-play of some game. Every method is called without the GIL.
-pub(crate) trait AnySelfPlay: Stop {
-    /// `Ok(None)`: nothing yet, or over.
-    fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>>;
-    fn take_finished(&self) -> PyResult<Vec<CoreRecord>>;
-    fn put_back(&self, game: CoreRecord);
-    fn is_over(&self) -> bool;
-    fn pause(&self, paused: bool);
-    fn is_paused(&self, patience: Duration) -> bool;
-    fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()>;
-    fn is_swapped(&self, patience: Duration) -> bool;
-    fn set_opponents(&self, opponents: Vec<Vec<AnyEvaluator>>) -> PyResult<()>;
-    fn set_resign_below(&self, below: f64);
-    fn stats(&self) -> SelfPlayStats;
-    fn pipeline_stats(&self) -> Vec<PipelineStats>;
-    fn is_stopped(&self) -> bool;
-}
 
 /// The one implementation of [`AnySelfPlay`].
 pub(crate) struct Playing<G: Hosted> {
@@ -71,13 +53,13 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
         self.fault.as_ref().map_or(Ok(()), Fault::check)?;
         record.map_err(selfplay_error)
     }
-    fn take_finished(&self) -> PyResult<Vec<CoreRecord>> {
-        let games = self.core.take_finished();
+    fn take_finished(&self, most: usize) -> PyResult<Vec<CoreRecord>> {
+        let games = self.core.take_finished(most);
         self.fault.as_ref().map_or(Ok(()), Fault::check)?;
         Ok(games)
     }
-    fn put_back(&self, game: CoreRecord) {
-        self.core.put_back(game);
+    fn put_back(&self, games: Vec<CoreRecord>) {
+        self.core.put_back(games);
     }
     fn is_over(&self) -> bool {
         self.core.is_over()
@@ -127,34 +109,19 @@ type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 ///         dealt out to them in turn.
 ///     slots: games at once, 2^20 at most.
 ///     pipelines: threads with a batch of their own, 256 at most: while one batch is evaluated the other trees grow.
-///     simulations: visits that a full search adds.
-///     temperature: actions are drawn in proportion to target^(1/temperature) in the first `temperature_plies` plies,
-///         and with `temperature_final` after; 0 takes the search's own choice. With `gumbel_actions` that is always
-///         taken: Gumbel's draws are chance enough.
-///     temperature_halflife: in place of that step, plies in which the temperature comes half of the way from the first
-///         to the final one (Wu 2019, KataGo).
-///     opening_plies: a game begins with 0 to this many random actions, not searched and not learned from.
-///     opening_policy_plies: then come 0 to this many actions drawn from the network's raw policy, not searched and
-///         not learned from either (Wu 2019).
 ///     opponents: evaluators of earlier networks. In a share of the games one player, drawn by game id, is one of them,
 ///         drawn likewise; what it searches is no sample, it gets no root noise, and it never resigns. Without any, all
 ///         games are the evaluator's against itself.
 ///     opponent_share: that share.
-///     resign_below: a player resigns when the value of the root and of the most visited action were below this in its
-///         last `resign_plies` searches; from -1 (nobody resigns) to 0, for the player to move.
-///     resign_control: share of games that are played to the end all the same and say whether a player would have
-///         resigned, and whether wrongly (Silver et al. 2017).
-///     full_search_share: probability that a move gets a full search, with root noise and learned from; drawn for each
-///         ply. The others get a fast one of `fast_simulations` (by default a quarter of `simulations`), without noise
-///         and no sample (playout cap randomization; Wu 2019, section 3.1).
-///     tree_reuse: whether a search begins with what the last one found below the action played.
-///     max_plies: a game this long is a draw, and marked as capped; by default the game's own bound.
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes 48 bytes,
 ///         and 4 for each legal action.
 ///     threads: grow the trees; by default one a core.
 ///     first_game, games: ids of the games to play, first_game on; games None plays for ever.
-///     Others as for `Search`; root_noise is 0.25 unless given. Answers of the cache count as `evaluations`, so that the
-///         cache changes no game; finished games and a reused tree are free.
+///
+/// Options of self-play (keywords, each with its default):
+#[doc = azpy_core::selfplay_options!()]
+///
+/// Options of its searches are those of `Search`; root_noise is 0.25 unless given.
 ///
 ///     >>> import azpy
 ///     >>> with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=4, simulations=20, games=10) as games:
@@ -215,11 +182,8 @@ fn check_resign_below(below: f64) -> PyResult<()> {
 impl SelfPlay {
     #[new]
     #[pyo3(signature = (
-        game, evaluator, *, slots = 256, pipelines = 2, simulations = 100, temperature = 1.0, temperature_plies = 30,
-        temperature_final = 0.0, temperature_halflife = None, opening_plies = 0, opening_policy_plies = 0,
-        tree_reuse = true, max_plies = None, resign_below = -1.0, resign_plies = 3, resign_control = 0.1,
-        cache_positions = 200_000, threads = None, seed = 0, first_game = 0, games = None, full_search_share = 1.0,
-        fast_simulations = None, opponents = Vec::new(), opponent_share = 0.0, **options
+        game, evaluator, *, slots = 256, pipelines = 2, cache_positions = 200_000, threads = None, seed = 0,
+        first_game = 0, games = None, opponents = Vec::new(), opponent_share = 0.0, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -228,33 +192,17 @@ impl SelfPlay {
         evaluator: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = whole)] slots: i128,
         #[pyo3(from_py_with = whole)] pipelines: i128,
-        #[pyo3(from_py_with = whole)] simulations: i128,
-        temperature: f64,
-        #[pyo3(from_py_with = whole)] temperature_plies: i128,
-        temperature_final: f64,
-        temperature_halflife: Option<f64>,
-        #[pyo3(from_py_with = whole)] opening_plies: i128,
-        #[pyo3(from_py_with = whole)] opening_policy_plies: i128,
-        tree_reuse: bool,
-        max_plies: Option<Whole>,
-        resign_below: f64,
-        #[pyo3(from_py_with = whole)] resign_plies: i128,
-        resign_control: f64,
         #[pyo3(from_py_with = whole)] cache_positions: i128,
         threads: Option<Whole>,
         #[pyo3(from_py_with = whole)] seed: i128,
         #[pyo3(from_py_with = whole)] first_game: i128,
         games: Option<Whole>,
-        full_search_share: f64,
-        fast_simulations: Option<Whole>,
         opponents: Vec<Bound<'_, PyAny>>,
         opponent_share: f64,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
-        // Noise is what self-play explores by, so it has some unless told otherwise.
-        let search = settings::search_config::<Self>(py, options, 0.25)?;
-        let simulations: u32 = within("simulations", simulations, 1, U32)?;
+        let options = settings::selfplay_config::<Self>(py, options)?;
         let slots = within("slots", slots, 1, MOST_SLOTS)?;
         let pipelines = within("pipelines", pipelines, 1, settings::MOST_PIPELINES as i128)?;
         if slots < pipelines {
@@ -262,60 +210,16 @@ impl SelfPlay {
                 "expected a slot for each pipeline, got {pipelines} pipelines and {slots} slots"
             )));
         }
-        let plies = |name: &str, given: i128| within(name, given, 0, SIZE);
-        let temperature_plies = plies("temperature_plies", temperature_plies)?;
-        let opening_plies = plies("opening_plies", opening_plies)?;
-        let opening_policy_plies = plies("opening_policy_plies", opening_policy_plies)?;
-        let max_plies = max_plies.map(|Whole(given)| within("max_plies", given, 1, SIZE)).transpose()?;
-        let resign_plies = within("resign_plies", resign_plies, 1, U32)?;
-        let fast_simulations = fast_simulations.map(|Whole(given)| within("fast_simulations", given, 1, U32));
-        let fast_simulations = fast_simulations.transpose()?.unwrap_or((simulations / 4).max(1));
         let cache_positions = settings::cache_positions(cache_positions)?;
         let threads = settings::threads(threads)?;
         let seed = within("seed", seed, 0, U64)?;
         let first_game: u64 = within("first_game", first_game, 0, U64)?;
         // The last one has an id too.
         let games = games.map(|Whole(given)| within("games", given, 0, U64 - i128::from(first_game))).transpose()?;
-        for (name, value) in [("temperature", temperature), ("temperature_final", temperature_final)] {
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(PyValueError::new_err(format!("{name} must be a number >= 0, got {value}")));
-            }
-        }
-        if let Some(plies) = temperature_halflife.filter(|&plies| !(plies.is_finite() && plies > 0.0)) {
-            return Err(PyValueError::new_err(format!(
-                "temperature_halflife must be a number > 0 or None, got {plies}"
-            )));
-        }
-        check_resign_below(resign_below)?;
-        if !(0.0..=1.0).contains(&resign_control) {
-            return Err(PyValueError::new_err(format!("resign_control must be in [0, 1], got {resign_control}")));
-        }
-        if !(full_search_share > 0.0 && full_search_share <= 1.0) {
-            return Err(PyValueError::new_err(format!(
-                "full_search_share must be more than 0, at most 1, got {full_search_share}"
-            )));
-        }
         if !(0.0..=1.0).contains(&opponent_share) {
             return Err(PyValueError::new_err(format!("opponent_share must be in [0, 1], got {opponent_share}")));
         }
-        let config = SelfPlayConfig {
-            search,
-            simulations,
-            full_search_share,
-            fast_simulations,
-            temperature,
-            temperature_plies,
-            temperature_final,
-            temperature_halflife,
-            opening_plies,
-            opening_policy_plies,
-            opponent_share,
-            resign: Resign { below: resign_below, plies: resign_plies, control: resign_control },
-            tree_reuse,
-            max_plies,
-            seed,
-            game: spec,
-        };
+        let config = SelfPlayConfig { opponent_share, seed, game: spec, ..options };
         let layout = Layout { slots, first_game, games, inside: attached_once };
         let turns: Vec<_> = (0..pipelines).map(|_| Arc::default()).collect();
         let networks: Vec<_> = std::iter::once(evaluator).chain(&opponents).collect();
@@ -346,16 +250,24 @@ impl SelfPlay {
         let record = record.ok_or_else(|| PyStopIteration::new_err(()))?;
         // After a Ctrl-C in the meantime Python would drop what this returns.
         if let Err(interrupt) = py.check_signals() {
-            playing.put_back(record);
+            playing.put_back(vec![record]);
             return Err(interrupt);
         }
         Ok(GameRecord(Arc::new(record)))
     }
 
-    /// The finished games that nobody has taken yet, without waiting for others. After `pause`: all there are.
-    fn take_finished(&self, py: Python<'_>) -> PyResult<Vec<GameRecord>> {
+    /// The finished games that nobody has taken yet, `most` at most, without waiting for others. After `pause` and
+    /// without `most`: all there are.
+    #[pyo3(signature = (most = None))]
+    fn take_finished(&self, py: Python<'_>, most: Option<Whole>) -> PyResult<Vec<GameRecord>> {
         let playing = self.open()?;
-        let games = py.detach(|| playing.take_finished())?;
+        let most = most.map_or(Ok(usize::MAX), |most| within("most", most.0, 0, SIZE))?;
+        let games = py.detach(|| playing.take_finished(most))?;
+        // After a Ctrl-C in the meantime Python would drop what this returns.
+        if let Err(interrupt) = py.check_signals() {
+            playing.put_back(games);
+            return Err(interrupt);
+        }
         Ok(games.into_iter().map(|record| GameRecord(Arc::new(record))).collect())
     }
 

@@ -1,15 +1,16 @@
-//! Settings of a search as Python gives them.
+//! Options of a search and of self-play as Python gives them, and the table of all options.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use azpy_core::cache::Cache;
-use azpy_core::config::{Fpu, Gumbel, RootNoise, SearchConfig};
-use pyo3::conversion::FromPyObjectOwned;
+use azpy_core::config::SearchConfig;
+use azpy_core::options::{Kind, OptionRow, OptionValue, Rule};
+use azpy_core::selfplay::SelfPlayConfig;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
 use pyo3::{Borrowed, PyTypeInfo};
 
 /// More threads would choke a machine.
@@ -44,11 +45,7 @@ impl<'py> FromPyObject<'_, 'py> for Whole {
 
 impl fmt::Display for Whole {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            i128::MIN => write!(out, "-2**127 or less"),
-            i128::MAX => write!(out, "2**127 or more"),
-            number => write!(out, "{number}"),
-        }
+        OptionValue::Whole(self.0).fmt(out)
     }
 }
 
@@ -66,147 +63,170 @@ pub(crate) fn within<T: TryFrom<i128>>(name: &str, given: i128, least: i128, mos
     })
 }
 
-/// "zero", "parent", or a reduction.
-#[derive(FromPyObject)]
-enum FpuSetting {
-    Name(String),
-    Reduction(f64),
+/// Options that came as keyword arguments, for class `C`, as those of a search and of self-play.
+///
+/// # Errors
+/// TypeError for an unknown option or a value of another type; ValueError for one out of range, or for two that do not go
+/// together.
+pub(crate) fn search_config<C: PyTypeInfo>(
+    py: Python<'_>,
+    given: Option<&Bound<'_, PyDict>>,
+) -> PyResult<SearchConfig> {
+    let given = given.map_or_else(|| Ok(PyDict::new(py)), |given| given.copy())?;
+    let mut config = SearchConfig::default();
+    take(&given, SearchConfig::OPTIONS, |name, value| config.set(name, value))?;
+    refuse_unknown::<C>(&given, SearchConfig::OPTIONS, &[])?;
+    config.check().map_err(PyValueError::new_err)?;
+    Ok(config)
 }
 
-/// A fraction, or (alpha, fraction).
-#[derive(FromPyObject)]
-enum NoiseSetting {
-    Fraction(f64),
-    Both(Option<f64>, f64),
+/// The same for self-play, whose search has some root noise unless told otherwise.
+pub(crate) fn selfplay_config<C: PyTypeInfo>(
+    py: Python<'_>,
+    given: Option<&Bound<'_, PyDict>>,
+) -> PyResult<SelfPlayConfig> {
+    let given = given.map_or_else(|| Ok(PyDict::new(py)), |given| given.copy())?;
+    let mut config = SelfPlayConfig::default();
+    for row in SearchConfig::OPTIONS {
+        row.in_self_play.map_or(Ok(()), |value| config.search.set(row.name, value)).map_err(PyValueError::new_err)?;
+    }
+    take(&given, SearchConfig::OPTIONS, |name, value| config.search.set(name, value))?;
+    take(&given, SelfPlayConfig::OPTIONS, |name, value| config.set(name, value))?;
+    refuse_unknown::<C>(&given, SearchConfig::OPTIONS, SelfPlayConfig::OPTIONS)?;
+    config.check().map_err(PyValueError::new_err)?;
+    Ok(config)
 }
 
-/// Keyword arguments that are taken out one by one; none may be left over.
-struct Options<'py> {
-    given: Bound<'py, PyDict>,
-    known: Vec<&'static str>,
-}
-
-impl<'py> Options<'py> {
-    /// The value given for `name`, or the default.
-    fn take<T: FromPyObjectOwned<'py>>(&mut self, name: &'static str, what: &str, default: T) -> PyResult<T> {
-        self.known.push(name);
-        let Some(value) = self.given.get_item(name)? else {
-            return Ok(default);
-        };
-        self.given.del_item(name)?;
-        value.extract().map_err(|_| PyTypeError::new_err(format!("{name} must be {what}, got {}", shown(&value))))
-    }
-
-    /// A whole number from `least` to `most`, or `default`.
-    fn whole<T: TryFrom<i128>>(&mut self, name: &'static str, default: T, least: i128, most: i128) -> PyResult<T> {
-        let given = self.take(name, "a whole number", None)?;
-        given.map_or(Ok(default), |Whole(number)| within(name, number, least, most))
-    }
-
-    /// The same, or None.
-    fn whole_or_none<T: TryFrom<i128>>(&mut self, name: &'static str, least: i128, most: i128) -> PyResult<Option<T>> {
-        let given = self.take(name, "a whole number or None", None)?;
-        given.map(|Whole(number)| within(name, number, least, most)).transpose()
-    }
-
-    /// Refuses what nobody took: neither the options of a search nor the other parameters of `class`.
-    fn finish(mut self, class: &Bound<'_, PyType>) -> PyResult<()> {
-        let Some((name, _)) = self.given.iter().next() else {
-            return Ok(());
-        };
-        let name: String = name.extract()?;
-        let py = self.given.py();
-        let own = py.import("inspect")?.call_method1("signature", (class,))?.getattr("parameters")?;
-        let mut known = Vec::new();
-        for parameter in own.call_method0("values")?.try_iter()? {
-            let parameter = parameter?;
-            if parameter.getattr("kind")?.eq(parameter.getattr("KEYWORD_ONLY")?)? {
-                known.push(parameter.getattr("name")?.extract::<String>()?);
-            }
+/// Takes the options of a table out of keyword arguments.
+fn take(
+    given: &Bound<'_, PyDict>,
+    rows: &[OptionRow],
+    mut set: impl FnMut(&str, OptionValue) -> Result<(), String>,
+) -> PyResult<()> {
+    for row in rows {
+        if let Some(value) = given.get_item(row.name)? {
+            given.del_item(row.name)?;
+            let value = option_value(row, &value)?;
+            row.check(value).and_then(|()| set(row.name, value)).map_err(PyValueError::new_err)?;
         }
-        known.extend(self.known.drain(..).map(str::to_owned));
-        let near = py.import("difflib")?.call_method1("get_close_matches", (&name, &known, 1))?;
-        Err(PyTypeError::new_err(match near.extract::<Vec<String>>()?.first() {
-            Some(near) => format!("unexpected keyword argument {name:?}; did you mean {near:?}?"),
-            None => format!("unexpected keyword argument {name:?}; there are: {}", known.join(", ")),
-        }))
     }
+    Ok(())
+}
+
+fn option_value(row: &OptionRow, given: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
+    if given.is_none() && row.optional {
+        return Ok(OptionValue::None);
+    }
+    let mut expected: Vec<String> = row.words.iter().map(|word| format!("{word:?}")).collect();
+    if let (Ok(text), false) = (given.extract::<String>(), row.words.is_empty()) {
+        let word = row.words.iter().find(|&&word| word == text);
+        let name = row.name;
+        return word.map(|word| OptionValue::Word(word)).ok_or_else(|| {
+            PyValueError::new_err(format!("{name} must be {} or a number, got {text:?}", expected.join(" or ")))
+        });
+    }
+    let number = || given.extract().map(OptionValue::Number);
+    let value = match row.kind {
+        Kind::Switch => given.extract().map(OptionValue::Switch),
+        Kind::Whole => given.extract().map(|Whole(number)| OptionValue::Whole(number)),
+        Kind::Number => number(),
+        Kind::Noise => number().or_else(|_| given.extract().map(|(alpha, share)| OptionValue::Noise(alpha, share))),
+    };
+    value.map_err(|_| {
+        let kind = match row.kind {
+            Kind::Switch => "True or False",
+            Kind::Whole => "a whole number",
+            Kind::Number => "a number",
+            Kind::Noise => "a fraction or (alpha, fraction)",
+        };
+        expected.push(kind.into());
+        expected.extend(row.optional.then(|| "None".into()));
+        let name = row.name;
+        PyTypeError::new_err(format!("{name} must be {}, got {}", expected.join(" or "), shown(given)))
+    })
+}
+
+/// Refuses keyword arguments that are neither options of the tables nor parameters of class `C`.
+fn refuse_unknown<C: PyTypeInfo>(given: &Bound<'_, PyDict>, rows: &[OptionRow], more: &[OptionRow]) -> PyResult<()> {
+    let Some((name, _)) = given.iter().next() else {
+        return Ok(());
+    };
+    let (py, name): (_, String) = (given.py(), name.extract()?);
+    let own = py.import("inspect")?.call_method1("signature", (py.get_type::<C>(),))?.getattr("parameters")?;
+    let mut known = Vec::new();
+    for parameter in own.call_method0("values")?.try_iter()? {
+        let parameter = parameter?;
+        if parameter.getattr("kind")?.eq(parameter.getattr("KEYWORD_ONLY")?)? {
+            known.push(parameter.getattr("name")?.extract::<String>()?);
+        }
+    }
+    known.extend(rows.iter().chain(more).map(|row| row.name.to_owned()));
+    let near = py.import("difflib")?.call_method1("get_close_matches", (&name, &known, 1))?;
+    Err(PyTypeError::new_err(match near.extract::<Vec<String>>()?.first() {
+        Some(near) => format!("unexpected keyword argument {name:?}; did you mean {near:?}?"),
+        None => format!("unexpected keyword argument {name:?}; there are: {}", known.join(", ")),
+    }))
 }
 
 fn shown(value: &Bound<'_, PyAny>) -> String {
     value.repr().map_or_else(|_| "something else".into(), |text| text.to_string())
 }
 
-/// Reads the settings of a search from the keyword arguments that class `C` has no parameters for, and checks them. `noise`
-/// is the fraction of root noise where nothing is said of it.
-pub(crate) fn search_config<C: PyTypeInfo>(
-    py: Python<'_>,
-    given: Option<&Bound<'_, PyDict>>,
-    noise: f64,
-) -> PyResult<SearchConfig> {
-    let given = given.map_or_else(|| Ok(PyDict::new(py)), |given| given.copy())?;
-    let mut options = Options { given, known: Vec::new() };
-    let default = SearchConfig::default();
-    let rule = Gumbel::default();
-    let number = "a number";
-    let or_none = "a number or None";
-
-    let eval_batch = options.whole("eval_batch", default.eval_batch, 1, 1 << 16)?;
-    let fpu = match options.take("fpu", "\"zero\", \"parent\" or a number", FpuSetting::Name("zero".into()))? {
-        FpuSetting::Reduction(reduction) => Fpu::Reduction(reduction),
-        FpuSetting::Name(name) if name == "zero" => Fpu::Zero,
-        FpuSetting::Name(name) if name == "parent" => Fpu::Parent,
-        FpuSetting::Name(name) => {
-            return Err(PyValueError::new_err(format!("fpu must be \"zero\", \"parent\" or a number, got {name:?}")));
-        }
-    };
-    let shaped = options.take("noise_shaped", "True or False", false)?;
-    let noise = (noise > 0.0).then_some(NoiseSetting::Fraction(noise));
-    let noise = options.take("root_noise", "None, a fraction, or (alpha, fraction)", noise)?;
-    let root_noise = noise.map(|noise| match noise {
-        NoiseSetting::Fraction(fraction) => RootNoise { alpha: None, fraction, shaped },
-        NoiseSetting::Both(alpha, fraction) => RootNoise { alpha, fraction, shaped },
-    });
-    let max_considered = options.whole("gumbel_actions", 0, 0, SIZE)?;
-    let gumbel = Gumbel {
-        max_considered,
-        scale: options.take("gumbel_scale", number, rule.scale)?,
-        value_scale: options.take("value_scale", number, rule.value_scale)?,
-        maxvisit_init: options.take("maxvisit_init", number, rule.maxvisit_init)?,
-    };
-    let memory = options.take("max_memory_mb", or_none, None::<f64>)?;
-    let c_puct_stdev = options.take("c_puct_stdev", number, default.c_puct_stdev)?;
-    let config = SearchConfig {
-        eval_batch,
-        c_puct: options.take("c_puct", number, default.c_puct)?,
-        c_puct_base: options.take("c_puct_base", or_none, None)?,
-        c_puct_stdev,
-        fpu,
-        virtual_loss: options.take("virtual_loss", number, default.virtual_loss)?,
-        max_collisions: options.whole_or_none("max_collisions", 0, 1 << 16)?.unwrap_or(eval_batch),
-        in_flight_share: options.take("in_flight_share", or_none, None)?,
-        root_noise,
-        root_temperature: options.take("root_temperature", number, default.root_temperature)?,
-        forced_visits: options.take("forced_visits", number, default.forced_visits)?,
-        gumbel: (max_considered > 0).then_some(gumbel),
-        lcb: options.take("lcb", or_none, None)?,
-        solver: options.take("solver", "True or False", false)?,
-        early_stop: options.take("early_stop", "True or False", false)?,
-        max_nodes: memory.map(|mb| nodes_in(mb, c_puct_stdev > 0.0)).transpose()?,
-        evaluations: options.whole_or_none("evaluations", 2, U32)?,
-    };
-    options.finish(&py.get_type::<C>())?;
-    config.check().map_err(PyValueError::new_err)?;
-    Ok(config)
+/// The table of options as Python sees it: name -> what there is to know of the option.
+pub(crate) fn option_table(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let (table, search, play) = (PyDict::new(py), SearchConfig::default(), SelfPlayConfig::default());
+    let rows = SearchConfig::OPTIONS.iter().map(|row| ("search", row, search.get(row.name)));
+    let more = SelfPlayConfig::OPTIONS.iter().map(|row| ("self-play", row, play.get(row.name)));
+    for (group, row, default) in rows.chain(more) {
+        let kind = match row.kind {
+            Kind::Switch => py.get_type::<PyBool>().into_any(),
+            Kind::Whole => py.get_type::<PyInt>().into_any(),
+            Kind::Number | Kind::Noise => py.get_type::<PyFloat>().into_any(),
+        };
+        let rule = match row.rule {
+            Rule::Any => "",
+            Rule::Puct => "PUCT",
+            Rule::Gumbel => "Gumbel",
+        };
+        let default = default.unwrap_or(OptionValue::None);
+        let entry = PyDict::new(py);
+        entry.set_item("group", group)?;
+        entry.set_item("help", row.help.trim())?;
+        entry.set_item("kind", kind)?;
+        entry.set_item("optional", row.optional)?;
+        entry.set_item("words", PyTuple::new(py, row.words)?)?;
+        entry.set_item("default", python(py, default)?)?;
+        entry.set_item("in_self_play", python(py, row.in_self_play.unwrap_or(default))?)?;
+        let numbers = row.kind != Kind::Switch;
+        entry.set_item("low", python(py, bound(if numbers { row.low } else { f64::NEG_INFINITY }))?)?;
+        entry.set_item("high", python(py, bound(if numbers { row.high } else { f64::INFINITY }))?)?;
+        entry.set_item("above", row.above)?;
+        entry.set_item("unit", row.unit)?;
+        entry.set_item("source", row.source)?;
+        entry.set_item("rule", rule)?;
+        table.set_item(row.name, entry)?;
+    }
+    Ok(table)
 }
 
-/// Nodes that a tree may have in so many MiB. A tree whose root moves along is copied, so there may be two of them.
-fn nodes_in(mb: f64, squares: bool) -> PyResult<usize> {
-    if mb.is_finite() && mb > 0.0 {
-        let bytes = size_of::<azpy_core::tree::Node>() + if squares { size_of::<f64>() } else { 0 };
-        return Ok(((mb * f64::from(1 << 20)) as usize / (2 * bytes)).max(1));
+/// A bound of a range, as whole as it is.
+fn bound(bound: f64) -> OptionValue {
+    if bound.fract() == 0.0 && bound.abs() < 1e15 {
+        OptionValue::Whole(bound as i128)
+    } else {
+        OptionValue::Number(bound)
     }
-    Err(PyValueError::new_err(format!("max_memory_mb must be a number > 0 or None, got {mb}")))
+}
+
+fn python(py: Python<'_>, value: OptionValue) -> PyResult<Bound<'_, PyAny>> {
+    Ok(match value {
+        OptionValue::None => py.None().into_bound(py),
+        OptionValue::Switch(value) => value.into_pyobject(py)?.to_owned().into_any(),
+        OptionValue::Whole(value) => value.into_pyobject(py)?.into_any(),
+        OptionValue::Number(value) => value.into_pyobject(py)?.into_any(),
+        OptionValue::Word(value) => value.into_pyobject(py)?.into_any(),
+        OptionValue::Noise(alpha, fraction) => (alpha, fraction).into_pyobject(py)?.into_any(),
+    })
 }
 
 /// A number of simulations.
@@ -227,7 +247,7 @@ pub(crate) fn simulations_within(
 ) -> PyResult<u32> {
     match given.map(|Whole(given)| simulations(given)).transpose()?.or(own) {
         Some(simulations) => Ok(simulations),
-        None if limit.is_some() && config.gumbel.is_some() => Err(PyValueError::new_err(
+        None if limit.is_some() && config.gumbel().is_some() => Err(PyValueError::new_err(
             "sequential halving needs to know how many simulations there will be: give simulations with seconds",
         )),
         None if limit.is_some() => Ok(u32::MAX),

@@ -1,4 +1,4 @@
-//! `azpy.State`: a position of a built-in game.
+//! `azpy.State`: a position of any game, written in Rust or in Python.
 
 use std::time::Instant;
 
@@ -7,19 +7,23 @@ use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::batch::{SIGNALS_EVERY, try_play};
+use crate::doors::{AnyState, Typed};
 use crate::errors::caught;
-use crate::hosted::{AnyState, Typed};
+use crate::hosted::turn_number;
 use crate::pygame::PyGame;
+use crate::registry::make;
 use crate::settings::{U64, Whole, whole, within};
 
-/// `turn` before a roll.
-pub(crate) const CHANCE: i32 = -1;
-/// `turn` after the end.
-pub(crate) const TERMINAL: i32 = -2;
-
-/// A position of a built-in game. `azpy.make_game` gives the first one.
+/// A position of any game. `azpy.make_game` gives the start of one that has a name.
+///
+/// An exception in a game written in Python reaches the caller as it is; a reply that breaks the contract of
+/// `azpy.Game` is a GameError.
+///
+/// Args:
+///     game: an instance of an azpy.Game, of which the State holds a clone; or a State, which is copied.
 ///
 ///     >>> import azpy
 ///     >>> state = azpy.make_game("tic_tac_toe")
@@ -32,14 +36,6 @@ pub(crate) struct State {
     pub(crate) inner: Box<dyn AnyState>,
 }
 
-pub(crate) fn turn_number(turn: Turn) -> i32 {
-    match turn {
-        Turn::Player(player) => player.index() as i32,
-        Turn::Chance => CHANCE,
-        Turn::Terminal => TERMINAL,
-    }
-}
-
 impl State {
     fn symmetry(&self, symmetry: Whole) -> PyResult<usize> {
         let count = self.inner.num_symmetries();
@@ -48,8 +44,16 @@ impl State {
         })
     }
 
+    /// Asks the position; an error of a game written in Python comes before what followed from it.
+    fn ask<T>(&self, question: impl FnOnce(&dyn AnyState) -> T) -> PyResult<T> {
+        let reply = question(&*self.inner);
+        self.inner.take_error().map(|()| reply)
+    }
+
     fn action(&self, action: Whole) -> PyResult<u32> {
-        let actions = self.inner.num_actions().max(self.inner.chance_outcomes().len());
+        let last_outcome =
+            self.ask(|state| state.chance_outcomes())?.last().map_or(0, |&(outcome, _)| outcome as usize);
+        let actions = self.inner.num_actions().max(last_outcome + 1);
         match u32::try_from(action.0) {
             Ok(number) if (number as usize) < actions => Ok(number),
             _ => Err(PyValueError::new_err(format!("action {action} does not exist; there are 0 to {}", actions - 1))),
@@ -59,22 +63,36 @@ impl State {
 
 #[pymethods]
 impl State {
-    /// The game and, where they are not the usual ones, its parameters: "connect_four(width=5,height=4,k=4)".
+    #[new]
+    #[pyo3(signature = (game, /))]
+    fn new(game: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (spec, inner) = any_state(game)?;
+        Ok(Self { spec, inner })
+    }
+
+    /// The game and, where they are not the usual ones, its parameters: "connect_four(width=5,height=4,k=4)". Of a game
+    /// written in Python its attribute `game`, or the name of its class.
     #[getter]
     fn game(&self) -> &str {
         &self.spec
     }
 
+    /// The azpy.Game that is this position, or None for a game written in Rust. Only look at it: play on a clone.
+    #[getter]
+    fn game_object(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.inner.object().map(|object| object.clone_ref(py))
+    }
+
     /// Whose turn it is: 0, 1, `azpy.CHANCE` or `azpy.TERMINAL`.
     #[getter]
-    fn turn(&self) -> i32 {
-        turn_number(self.inner.turn())
+    fn turn(&self) -> PyResult<i32> {
+        self.ask(|state| turn_number(state.turn()))
     }
 
     /// Whether the game is over.
     #[getter]
-    fn is_terminal(&self) -> bool {
-        self.inner.turn() == Turn::Terminal
+    fn is_terminal(&self) -> PyResult<bool> {
+        self.ask(|state| state.turn() == Turn::Terminal)
     }
 
     /// Size A of the policy.
@@ -123,60 +141,70 @@ impl State {
     }
 
     /// The legal actions, ascending; none unless it is a player's turn.
-    fn legal_actions(&self) -> Vec<u32> {
-        self.inner.legal_actions()
+    fn legal_actions(&self) -> PyResult<Vec<u32>> {
+        self.ask(|state| state.legal_actions())
     }
 
     /// (outcome, probability) of the roll, ascending; none unless `turn` is `azpy.CHANCE`.
-    fn chance_outcomes(&self) -> Vec<(u32, f32)> {
-        self.inner.chance_outcomes()
+    fn chance_outcomes(&self) -> PyResult<Vec<(u32, f32)>> {
+        self.ask(|state| state.chance_outcomes())
     }
 
     /// Plays an action, or takes a chance outcome. Raises ValueError, and changes nothing, if it is not legal here.
     fn play(&mut self, action: Whole) -> PyResult<()> {
-        try_play(action, |action| self.inner.try_play(action)).map(drop).map_err(|text| {
+        let played = try_play(action, |action| self.inner.try_play(action));
+        self.inner.take_error()?;
+        played.map(drop).map_err(|text| {
             PyValueError::new_err(format!("{text}, in this position of {}:\n{}", self.spec, self.inner.render()))
         })
     }
 
+    /// For az-check-game: plays an action that was on offer, without a question to the game.
+    fn _play(&mut self, action: u32) -> PyResult<()> {
+        self.inner.play(action);
+        self.inner.take_error()
+    }
+
     /// An independent copy.
     #[pyo3(name = "clone")]
-    pub(crate) fn copy(&self) -> Self {
-        Self { spec: self.spec.clone(), inner: self.inner.boxed() }
+    pub(crate) fn copy(&self) -> PyResult<Self> {
+        Ok(Self { spec: self.spec.clone(), inner: self.inner.boxed()? })
     }
 
     /// The result for player 0: 1 a win, -1 a loss. Raises ValueError before the end.
     fn outcome(&self) -> PyResult<f32> {
-        if self.is_terminal() {
-            return Ok(self.inner.outcome());
+        if self.is_terminal()? {
+            return self.ask(|state| state.outcome());
         }
         Err(PyValueError::new_err("the game is not over yet: outcome() needs is_terminal"))
     }
 
     /// float32 [C, H, W], seen by the player to move. Raises ValueError unless it is a player's turn.
     fn observation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<f32>>> {
-        if !matches!(self.inner.turn(), Turn::Player(_)) {
-            let turn = self.inner.turn();
+        let turn = self.ask(|state| state.turn())?;
+        if !matches!(turn, Turn::Player(_)) {
             return Err(PyValueError::new_err(format!("an observation is seen by the player to move; it is {turn}")));
         }
         let shape = self.inner.obs_shape();
-        let array = Array3::from_shape_vec(shape, self.inner.encode());
+        let array = Array3::from_shape_vec(shape, self.ask(|state| state.encode())?);
         Ok(array.map_err(|error| PyValueError::new_err(error.to_string()))?.into_pyarray(py))
     }
 
     /// The position's number, below 2**128: equal keys mean equal observations, legal actions and future.
-    fn key(&self) -> u128 {
-        self.inner.key()
+    fn key(&self) -> PyResult<u128> {
+        self.ask(|state| state.key())
     }
 
     /// What a person calls the action here.
     fn action_name(&self, action: Whole) -> PyResult<String> {
-        Ok(self.inner.action_name(self.action(action)?))
+        let action = self.action(action)?;
+        self.ask(|state| state.action_name(action))
     }
 
     /// The action as people of this game write it in short, SAN in chess; elsewhere as `action_name`.
     fn short_name(&self, action: Whole) -> PyResult<String> {
-        Ok(self.inner.short_name(self.action(action)?))
+        let action = self.action(action)?;
+        self.ask(|state| state.short_name(action))
     }
 
     /// The board as text.
@@ -186,7 +214,7 @@ impl State {
     ///         environment does not say otherwise (NO_COLOR, TERM=dumb). `str(state)` never has colours.
     #[pyo3(signature = (color = None))]
     fn render(&self, py: Python<'_>, color: Option<bool>) -> PyResult<String> {
-        let text = self.inner.render();
+        let text = self.__str__()?;
         let color = match color {
             Some(color) => color,
             None => terminal_shows_colors(py)?,
@@ -194,13 +222,14 @@ impl State {
         Ok(if color { colored(&*self.inner, &text) } else { text })
     }
 
-    /// A picture of the position: a whole SVG document.
-    fn to_svg(&self) -> String {
-        self.inner.to_svg()
+    /// A picture of the position: a whole SVG document. A game written in Python may have a method `to_svg` for it; the
+    /// picture of others is their text.
+    fn to_svg(&self) -> PyResult<String> {
+        self.ask(|state| state.to_svg())
     }
 
-    fn _repr_svg_(&self) -> String {
-        self.inner.to_svg()
+    fn _repr_svg_(&self) -> PyResult<String> {
+        self.to_svg()
     }
 
     /// The position in the game's notation (FEN, SGF, ...), as `azpy.parse_state` reads it. Raises ValueError for a
@@ -219,7 +248,21 @@ impl State {
     ///     >>> azpy.make_game("hex", size=5).parse_actions("a1 c3 b2")
     ///     [0, 12, 6]
     fn parse_actions(&self, text: &str) -> PyResult<Vec<u32>> {
-        caught(|| self.inner.parse_actions(text).map_err(PyValueError::new_err))
+        let read = caught(|| Ok(self.inner.parse_actions(text)));
+        self.inner.take_error()?;
+        read?.map_err(PyValueError::new_err)
+    }
+
+    /// Writes a line of play that begins here as text that `parse_actions` reads: names with blanks between; of the Wall
+    /// Game whole turns. Raises ValueError for an action that is not legal.
+    ///
+    ///     >>> import azpy
+    ///     >>> state = azpy.make_game("wall_game")
+    ///     >>> state.format_actions(state.parse_actions("Ca7 Cb7 Mg1 >e4"))
+    ///     'Cb7 Mg1.>e4'
+    fn format_actions(&self, actions: Vec<Whole>) -> PyResult<String> {
+        let actions = actions.iter().map(|action| u32::try_from(action.0).unwrap_or(u32::MAX)).collect::<Vec<_>>();
+        self.ask(|state| state.format_actions(&actions))?.map_err(PyValueError::new_err)
     }
 
     /// The action that corresponds to `action` after a symmetry.
@@ -245,21 +288,57 @@ impl State {
         Ok(array.map_err(|error| PyValueError::new_err(error.to_string()))?.into_pyarray(py))
     }
 
-    fn __copy__(&self) -> Self {
+    fn __copy__(&self) -> PyResult<Self> {
         self.copy()
     }
 
-    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
         self.copy()
     }
 
-    fn __str__(&self) -> String {
-        self.inner.render()
+    /// Pickles the `azpy.Game`, or the notation of the position; TypeError for a game in Rust that has none.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        if let Some(object) = self.inner.object() {
+            return Ok((py.get_type::<Self>().into_any(), (object,).into_pyobject(py)?));
+        }
+        let text =
+            self.to_text().map_err(|error| PyTypeError::new_err(format!("cannot pickle: {}", error.value(py))))?;
+        Ok((py.import("azpy")?.getattr("parse_state")?, (&self.spec, text).into_pyobject(py)?))
     }
 
-    fn __repr__(&self) -> String {
-        format!("<azpy.State {}, {} to move>\n{}", self.spec, self.inner.turn(), self.inner.render())
+    fn __str__(&self) -> PyResult<String> {
+        self.ask(|state| state.render())
     }
+
+    fn __repr__(&self) -> PyResult<String> {
+        self.ask(|state| format!("<azpy.State {}, {} to move>\n{}", self.spec, state.turn(), state.render()))
+    }
+}
+
+/// The start of a game. Parameters are given as keywords or in the name, as in "connect_four(width=5, height=4)".
+///
+/// Raises ValueError for a game or parameter that does not exist, or a board that the game refuses.
+///
+///     >>> import azpy
+///     >>> azpy.make_game("connect_four", width=5).num_actions
+///     5
+#[pyfunction]
+#[pyo3(signature = (name, **params))]
+pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyResult<State> {
+    let mut given = Vec::new();
+    if let Some(params) = params {
+        for (key, value) in params {
+            let key: String = key.extract()?;
+            // True is 1: a switch may be given as what it is.
+            let text = match value.extract::<bool>() {
+                Ok(switch) => u8::from(switch).to_string(),
+                Err(_) => value.str()?.to_string(),
+            };
+            given.push((key, text));
+        }
+    }
+    let (spec, inner) = make(name, given).map_err(PyValueError::new_err)?;
+    Ok(State { spec, inner })
 }
 
 /// Reads a position in its game's notation, or as the line of play that leads there.
@@ -272,7 +351,7 @@ impl State {
 ///         number. An empty text is the position where a line begins.
 ///
 /// Returns:
-///     A State; for a game written in Python a new instance.
+///     A State.
 ///
 /// Raises:
 ///     ValueError: text that cannot be read, or a position that cannot be; says what was expected.
@@ -287,21 +366,12 @@ impl State {
 ///      2 . x .
 ///       3 . . o
 #[pyfunction]
-pub(crate) fn parse_state(py: Python<'_>, game: &Bound<'_, PyAny>, text: &str) -> PyResult<Py<PyAny>> {
+pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str) -> PyResult<State> {
     let (spec, start) = any_game(game)?;
     let read = caught(|| Ok(start.parse(text)));
     // An error of a game in Python comes before what followed from it.
     start.check()?;
-    let inner = read?.map_err(PyValueError::new_err)?;
-    as_object(py, &spec, inner)
-}
-
-/// A position as Python holds it: a `State`, or the object of a game written in Python.
-pub(crate) fn as_object(py: Python<'_>, spec: &str, inner: Box<dyn AnyState>) -> PyResult<Py<PyAny>> {
-    match inner.to_python(py) {
-        Some(object) => object,
-        None => Ok(Py::new(py, State { spec: spec.to_string(), inner })?.into_any()),
-    }
+    Ok(State { spec, inner: read?.map_err(PyValueError::new_err)? })
 }
 
 fn terminal_shows_colors(py: Python<'_>) -> PyResult<bool> {
@@ -381,7 +451,7 @@ pub(crate) fn any_state(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn 
 fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<(String, Box<dyn AnyState>)> {
     if let Ok(state) = object.cast::<State>() {
         let state = state.borrow();
-        return Ok((state.spec.clone(), state.inner.boxed()));
+        return Ok((state.spec.clone(), state.inner.boxed()?));
     }
     if object.is_instance_of::<pyo3::types::PyType>() || !object.hasattr("legal_actions")? {
         let came: String = object.repr()?.to_cow()?.chars().take(200).collect();
@@ -394,10 +464,7 @@ fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<(String, Box<
 /// As [`any_state`], or the name of a built-in game.
 pub(crate) fn any_game(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
     match object.extract::<String>() {
-        Ok(spec) => {
-            let state = crate::registry::make(&spec, Vec::new()).map_err(PyValueError::new_err)?;
-            Ok((state.spec, state.inner))
-        }
+        Ok(spec) => make(&spec, Vec::new()).map_err(PyValueError::new_err),
         Err(_) => state_of(object, "a game's name, an azpy.State or an instance of an azpy.Game"),
     }
 }

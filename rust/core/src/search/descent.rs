@@ -2,10 +2,10 @@
 
 use super::Search;
 use crate::game::{Game, GameFault, Player, PovValue, Turn, Value, check_chance};
-use crate::gumbel;
-use crate::puct::select;
-use crate::solver;
-use crate::tree::{Kind, NodeId, ROOT};
+use crate::search::gumbel;
+use crate::search::puct::select;
+use crate::search::solver;
+use crate::search::tree::{Kind, NodeId, ROOT};
 
 /// Where a descent ended.
 pub(super) enum Descent {
@@ -21,14 +21,14 @@ impl<G: Game> Search<G> {
     ///
     /// `PLAIN`: see [`Search::is_plain`].
     pub(super) fn descend<const PLAIN: bool>(&mut self) -> Result<Descent, GameFault> {
-        let mut state = self.root.clone();
+        let mut state = self.position.clone();
         let max_plies = state.max_plies();
-        let start = self.paths.len();
+        let start = self.round.paths.len();
         let mut id = ROOT;
         // Whose view `value_sum` is in at this node.
         let mut chooser = Player::Zero;
         loop {
-            self.paths.push(id);
+            self.round.paths.push(id);
             let kind = self.tree.node(id).kind;
             if !PLAIN && let Some(proven) = solver::proven_value(self.tree.node(id)) {
                 self.tree.mark(id);
@@ -49,7 +49,7 @@ impl<G: Game> Search<G> {
                 Kind::Chance => {
                     chooser = Player::Zero;
                     let children = self.tree.children(id);
-                    let drawn = self.stream.weighted(children.iter().map(|child| f64::from(child.prior)));
+                    let drawn = self.run.stream.weighted(children.iter().map(|child| f64::from(child.prior)));
                     self.tree.node(id).first_child + drawn as NodeId
                 }
                 Kind::Terminal => return Ok(Descent::Terminal(state.outcome())),
@@ -62,29 +62,29 @@ impl<G: Game> Search<G> {
                         }
                         Turn::Player(player) => {
                             self.tree.set_kind(id, Kind::Pending);
-                            self.states.push(state);
+                            self.round.states.push(state);
                             return Ok(Descent::Leaf(player, true));
                         }
                         Turn::Chance => {}
                     }
-                    if self.paths.len() - start > max_plies + 1 {
+                    if self.round.paths.len() - start > max_plies + 1 {
                         return Err(GameFault::TooLong(max_plies));
                     }
                     // A roll needs no network: its children are made on the way.
-                    state.chance_outcomes(&mut self.scratch_outcomes);
-                    check_chance(&self.scratch_outcomes)?;
-                    if !self.tree.has_room(self.scratch_outcomes.len()) {
+                    state.chance_outcomes(&mut self.scratch.outcomes);
+                    check_chance(&self.scratch.outcomes)?;
+                    if !self.tree.has_room(self.scratch.outcomes.len()) {
                         return self.roll_unseen(id, state);
                     }
-                    self.scratch_actions.clear();
-                    self.scratch_priors.clear();
-                    for &(outcome, probability) in &self.scratch_outcomes {
-                        self.scratch_actions.push(outcome);
-                        self.scratch_priors.push(probability);
+                    self.scratch.actions.clear();
+                    self.scratch.priors.clear();
+                    for &(outcome, probability) in &self.scratch.outcomes {
+                        self.scratch.actions.push(outcome);
+                        self.scratch.priors.push(probability);
                     }
-                    self.tree.expand(id, Kind::Chance, &self.scratch_actions, &self.scratch_priors);
+                    self.tree.expand(id, Kind::Chance, &self.scratch.actions, &self.scratch.priors);
                     chooser = Player::Zero;
-                    let drawn = self.stream.weighted(self.scratch_priors.iter().map(|&p| f64::from(p)));
+                    let drawn = self.run.stream.weighted(self.scratch.priors.iter().map(|&p| f64::from(p)));
                     self.tree.node(id).first_child + drawn as NodeId
                 }
             };
@@ -96,22 +96,22 @@ impl<G: Game> Search<G> {
     /// Whether descents meet none of the options that most searches do without: they shall cost those nothing.
     pub(super) fn is_plain(&self) -> bool {
         let config = &self.config;
-        let forced = self.exploring && config.forced_visits > 0.0;
-        config.gumbel.is_none() && !config.solver && !forced && config.c_puct_stdev == 0.0
+        let forced = self.root.exploring && config.forced_visits > 0.0;
+        config.gumbel().is_none() && !config.solver && !forced && config.c_puct_stdev == 0.0
     }
 
     /// The child to go on to from a decision, whatever the options.
     fn choose(&mut self, id: NodeId, player: Player, chooser: Player) -> NodeId {
-        let Some(rule) = &self.config.gumbel else {
-            let forced = if id == ROOT && self.exploring { self.config.forced_visits } else { 0.0 };
+        let Some(rule) = self.config.gumbel() else {
+            let forced = if id == ROOT && self.root.exploring { self.config.forced_visits } else { 0.0 };
             return select::<false>(&self.tree, id, player, chooser, &self.config, forced);
         };
         let sign = if player == chooser { 1.0 } else { -1.0 };
-        let choice = gumbel::Choice::at(&self.tree, id, sign, self.root.num_actions());
+        let choice = gumbel::Choice::at(&self.tree, id, sign, self.position.num_actions());
         let chosen = if id == ROOT {
-            self.halving.select(&choice, rule, &mut self.scratch_scores)
+            self.root.halving.select(&choice, rule, &mut self.scratch.scores)
         } else {
-            choice.interior(rule, &mut self.scratch_scores)
+            choice.interior(rule, &mut self.scratch.scores)
         };
         self.tree.node(id).first_child + chosen as NodeId
     }
@@ -124,14 +124,14 @@ impl<G: Game> Search<G> {
                 Turn::Terminal => return Ok(Descent::Terminal(state.outcome())),
                 Turn::Player(player) => {
                     self.tree.set_kind(id, Kind::Pending);
-                    self.states.push(state);
+                    self.round.states.push(state);
                     return Ok(Descent::Leaf(player, false));
                 }
                 Turn::Chance => {
-                    state.chance_outcomes(&mut self.scratch_outcomes);
-                    check_chance(&self.scratch_outcomes)?;
-                    let drawn = self.stream.weighted(self.scratch_outcomes.iter().map(|&(_, p)| f64::from(p)));
-                    state.play(self.scratch_outcomes[drawn].0);
+                    state.chance_outcomes(&mut self.scratch.outcomes);
+                    check_chance(&self.scratch.outcomes)?;
+                    let drawn = self.run.stream.weighted(self.scratch.outcomes.iter().map(|&(_, p)| f64::from(p)));
+                    state.play(self.scratch.outcomes[drawn].0);
                 }
             }
         }

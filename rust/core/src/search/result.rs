@@ -2,11 +2,11 @@
 
 use super::{Search, Stop};
 use crate::game::{Action, Game, Player, Turn, Value};
-use crate::gumbel::Choice;
-use crate::puct::pruned_visits;
-use crate::solver::best_proven;
-use crate::spread::standard_error;
-use crate::tree::{Kind, Node, NodeId, ROOT, Tree};
+use crate::search::gumbel::Choice;
+use crate::search::puct::pruned_visits;
+use crate::search::solver::best_proven;
+use crate::search::spread::standard_error;
+use crate::search::tree::{Kind, Node, NodeId, ROOT, Tree};
 
 /// With `lcb`, actions with less than this share of the most visits are not played, however good they look.
 const LCB_SHARE: f64 = 0.1;
@@ -47,17 +47,17 @@ impl<G: Game> Search<G> {
     #[must_use]
     pub fn result(&self) -> SearchResult {
         let root = self.tree.node(ROOT);
-        let Turn::Player(player) = self.root.turn() else {
-            let over = self.root.turn() == Turn::Terminal;
-            let value = if over { self.root.outcome().0 } else { root.mean() as f32 };
-            return SearchResult { value, stop: self.stop, ..SearchResult::default() };
+        let Turn::Player(player) = self.position.turn() else {
+            let over = self.position.turn() == Turn::Terminal;
+            let value = if over { self.position.outcome().0 } else { root.mean() as f32 };
+            return SearchResult { value, stop: self.run.stop, ..SearchResult::default() };
         };
         let children = self.tree.children(ROOT);
         let chosen = self.chosen();
         SearchResult {
             actions: children.iter().map(|child| child.action).collect(),
             visits: children.iter().map(|child| child.visits).collect(),
-            priors: self.clean_priors.clone(),
+            priors: self.root.clean_priors.clone(),
             q: children.iter().map(|child| child.mean() as f32).collect(),
             proofs: children.iter().map(|child| child.proof).collect(),
             target: self.target(chosen),
@@ -65,7 +65,7 @@ impl<G: Game> Search<G> {
             proof: root.proof,
             action: chosen.map(|index| children[index].action),
             principal_variation: chosen.map_or_else(Vec::new, |chosen| self.principal_variation(chosen)),
-            stop: self.stop,
+            stop: self.run.stop,
         }
     }
 
@@ -81,9 +81,9 @@ impl<G: Game> Search<G> {
     /// The index of the action to play.
     fn chosen(&self) -> Option<usize> {
         let children = self.tree.children(ROOT);
-        match (&self.config.gumbel, self.config.lcb) {
+        match (self.config.gumbel(), self.config.lcb) {
             (Some(rule), _) => {
-                let chosen = self.halving.choose(&self.choice(), rule, &mut Vec::new());
+                let chosen = self.root.halving.choose(&self.choice(), rule, &mut Vec::new());
                 with_proofs(children, chosen, true)
             }
             (None, Some(deviations)) => with_proofs(children, highest_bound(&self.tree, deviations), true),
@@ -94,14 +94,14 @@ impl<G: Game> Search<G> {
     /// The root's children as Gumbel's rule wants them.
     fn choice(&self) -> Choice<'_> {
         // The root's own sum is in player 0's view.
-        let sign = if self.root.turn() == Turn::Player(Player::Zero) { 1.0 } else { -1.0 };
-        Choice::at(&self.tree, ROOT, sign, self.root.num_actions())
+        let sign = if self.position.turn() == Turn::Player(Player::Zero) { 1.0 } else { -1.0 };
+        Choice::at(&self.tree, ROOT, sign, self.position.num_actions())
     }
 
     fn target(&self, chosen: Option<usize>) -> Vec<f32> {
         let children = self.tree.children(ROOT);
         let mut weights = Vec::new();
-        if let Some(rule) = &self.config.gumbel {
+        if let Some(rule) = self.config.gumbel() {
             if self.tree.node(ROOT).proof != 0 {
                 // Its sum is no longer that of its own evaluation and its children's.
                 return (0..children.len()).map(|index| f32::from(u8::from(Some(index) == chosen))).collect();
@@ -109,7 +109,7 @@ impl<G: Game> Search<G> {
             self.choice().improved_policy(rule, &mut weights);
             return weights.into_iter().map(|weight| weight as f32).collect();
         }
-        if self.exploring && self.config.forced_visits > 0.0 {
+        if self.root.exploring && self.config.forced_visits > 0.0 {
             weights =
                 most_visited(children).map_or_else(Vec::new, |best| pruned_visits(&self.tree, best, &self.config));
         } else {
@@ -119,7 +119,7 @@ impl<G: Game> Search<G> {
         if total > 0.0 {
             weights.into_iter().map(|weight| (weight / total) as f32).collect()
         } else {
-            self.clean_priors.clone()
+            self.root.clean_priors.clone()
         }
     }
 }
@@ -171,20 +171,24 @@ fn with_proofs(children: &[Node], chosen: Option<usize>, by_value: bool) -> Opti
     }
 }
 
-/// The highest `Q - deviations * standard error` among those with enough visits.
+/// The highest `Q - deviations * standard error` among those with enough visits. The most visited, where no child has
+/// enough visits or one of those has no standard error: its bound cannot be compared with the others.
 fn highest_bound(tree: &Tree, deviations: f64) -> Option<usize> {
     let (root, children) = (tree.node(ROOT), tree.children(ROOT));
     let most = children.iter().map(|child| child.visits).max()?;
-    let bound = |index: usize| {
-        let child = &children[index];
+    let mut best: Option<(usize, f64)> = None;
+    for (index, child) in children.iter().enumerate() {
         if child.visits < 2 || f64::from(child.visits) < LCB_SHARE * f64::from(most) {
-            return None;
+            continue;
         }
         let error = standard_error(tree, root.first_child + index as NodeId, root.kind.view());
-        // Without a number for the scatter there is no bound.
-        (!error.is_nan()).then(|| child.mean() - deviations * error)
-    };
-    let bounds = (0..children.len()).filter_map(|index| Some((index, bound(index)?)));
-    let best = bounds.reduce(|best, next| if next.1 > best.1 { next } else { best });
+        if error.is_nan() {
+            return most_visited(children);
+        }
+        let bound = child.mean() - deviations * error;
+        if best.is_none_or(|(_, highest)| bound > highest) {
+            best = Some((index, bound));
+        }
+    }
     best.map_or_else(|| most_visited(children), |(index, _)| Some(index))
 }

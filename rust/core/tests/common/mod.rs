@@ -50,7 +50,7 @@ pub fn run<G: Game>(
     search.begin(simulations, Stream::keyed(&[seed])).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
     while rounds.run(std::slice::from_mut(&mut search), std::slice::from_mut(evaluator)).unwrap() {}
-    if config.max_nodes.is_none() {
+    if config.max_memory_mb.is_none() {
         check_tree(&search);
     }
     search

@@ -68,25 +68,24 @@ pub fn toy() -> Toy {
 }
 
 pub fn config() -> SelfPlayConfig {
-    let root_noise = Some(RootNoise { alpha: None, fraction: 0.25, shaped: false });
+    let root_noise = Some(RootNoise { alpha: None, fraction: 0.25 });
     SelfPlayConfig {
         search: SearchConfig { root_noise, eval_batch: 4, ..SearchConfig::default() },
         simulations: 30,
-        full_search_share: 1.0,
-        fast_simulations: 7,
-        opponent_share: 0.0,
-        temperature: 1.0,
+        fast_simulations: Some(7),
         temperature_plies: 4,
         temperature_final: 0.3,
-        temperature_halflife: None,
         opening_plies: 2,
-        opening_policy_plies: 0,
-        resign: Resign::NEVER,
-        tree_reuse: true,
-        max_plies: None,
         seed: 7,
         game: "toy".into(),
+        ..SelfPlayConfig::default()
     }
+}
+
+/// With another rule of resignation.
+pub fn resigning(rule: Resign, config: SelfPlayConfig) -> SelfPlayConfig {
+    let Resign { below: resign_below, plies: resign_plies, control: resign_control } = rule;
+    SelfPlayConfig { resign_below, resign_plies, resign_control, ..config }
 }
 
 pub fn start(

@@ -28,7 +28,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::shown;
+use azpy_core::text::{Notation, shown};
 use cozy_chess::{BitBoard, Board, Color, File, Piece, Rank, Square, get_pawn_attacks};
 
 use crate::key::{Tag, digest};
@@ -106,6 +106,7 @@ struct Rules {
 ///
 /// ```
 /// use azpy_core::game::{Game, Player, Turn};
+/// use azpy_core::text::Notation;
 /// use azpy_games::Chess;
 ///
 /// let start = Chess::default();
@@ -353,6 +354,13 @@ impl Game for Chess {
         digest(Tag::Chess, &long)
     }
 
+    /// The board from White's side, White's men in capitals; then the FEN, and how the game ended.
+    fn render(&self) -> String {
+        self.drawing()
+    }
+}
+
+impl Notation for Chess {
     /// As UCI writes it: e2e4, e7e8n; castling is e1g1, in Chess960 the king's square and the rook's.
     fn action_name(&self, action: Action) -> String {
         self.uci(action).unwrap_or_else(|| action.to_string())
@@ -361,11 +369,6 @@ impl Game for Chess {
     /// SAN, of a legal action.
     fn short_name(&self, action: Action) -> String {
         self.san(action).unwrap_or_else(|| self.action_name(action))
-    }
-
-    /// The board from White's side, White's men in capitals; then the FEN, and how the game ended.
-    fn render(&self) -> String {
-        self.drawing()
     }
 
     fn owner(&self, line: usize, glyph: char) -> Option<Player> {
@@ -381,7 +384,7 @@ impl Game for Chess {
         self.svg()
     }
 
-    /// Moves in UCI, SAN or PGN; see [`Chess::parse`](Game::parse).
+    /// Moves in UCI, SAN or PGN; see [`Chess::parse`](Notation::parse).
     fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
         self.read_actions(text)
     }

@@ -1,7 +1,7 @@
 //! Moves as SAN and UCI, and positions as text: "FEN moves ...".
 
 use azpy_core::game::{Action, Game, Turn};
-use azpy_core::text::shown;
+use azpy_core::text::{Notation, shown};
 use cozy_chess::util::display_san_move;
 use cozy_chess::{File, Move, Piece, Rank, Square};
 
@@ -194,7 +194,7 @@ impl Chess {
         Ok((Self::from_fen(&words[..end], self.rules)?, &words[end..]))
     }
 
-    /// See [`Game::to_text`]. The past that matters begins where the oldest position that can come again was, or for
+    /// See [`Notation::to_text`]. The past that matters begins where the oldest position that can come again was, or for
     /// az119, which shows repetitions of earlier boards, the oldest that any of those could have been.
     pub(super) fn text_with_past(&self) -> String {
         let (start, actions) = self.history.record();

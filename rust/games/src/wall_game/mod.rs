@@ -31,7 +31,7 @@
 use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::shown;
+use azpy_core::text::{Notation, shown};
 
 use crate::key::{Tag, digest};
 use board::{Board, FAR, MAX_CELLS, MAX_SIDE, Slots, image_of_direction, opposite};
@@ -106,6 +106,7 @@ enum Status {
 ///
 /// ```
 /// use azpy_core::game::{Game, Player, Turn, Value};
+/// use azpy_core::text::Notation;
 /// use azpy_games::{WallGame, WallRules};
 ///
 /// let start = WallGame::new(3, 3, WallRules::default())?;
@@ -461,12 +462,14 @@ impl Game for WallGame {
         }
     }
 
-    fn action_name(&self, action: Action) -> String {
-        self.name(action as usize)
-    }
-
     fn render(&self) -> String {
         self.drawn_as_text()
+    }
+}
+
+impl Notation for WallGame {
+    fn action_name(&self, action: Action) -> String {
+        self.name(action as usize)
     }
 
     /// Capitals are Red's pieces, small letters Blue's, but for the letters of the columns.
@@ -488,7 +491,11 @@ impl Game for WallGame {
         self.read_actions(text)
     }
 
-    /// The notation of [`Game::to_text`], or actions and turns as in [`Game::parse_actions`], among which `end_turn` ends
+    fn format_actions(&self, actions: &[Action]) -> Result<String, String> {
+        self.write_actions(actions)
+    }
+
+    /// The notation of [`Notation::to_text`], or actions and turns as in [`Notation::parse_actions`], among which `end_turn` ends
     /// a turn early.
     fn parse(&self, text: &str) -> Result<Self, String> {
         self.read(text)

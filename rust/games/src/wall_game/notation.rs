@@ -89,25 +89,18 @@ impl WallGame {
         (column < self.columns() && row < self.rows()).then_some(column * self.rows() + row)
     }
 
-    /// The turn that begins here and has these actions, such as `Cb7.>e4`.
-    ///
-    /// # Errors
-    /// If they are not one or two legal actions of one turn, from its first on.
-    pub fn turn_name(&self, actions: &[Action]) -> Result<String, String> {
-        if self.second {
-            return Err("a turn is written from its first action on, which is played already".to_owned());
-        }
-        let mut state = *self;
+    /// Whole turns such as `Cb7.>e4`; the first action of a turn by itself only at the end, the second only at the start.
+    pub(super) fn write_actions(&self, actions: &[Action]) -> Result<String, String> {
+        let (mut turn, mut state, mut words) = (*self, *self, Vec::new());
+        let mut first = 0;
         for (index, &action) in actions.iter().enumerate() {
-            if index > 0 && !state.second {
-                return Err(format!("a turn has no more than two actions, got {actions:?}"));
-            }
-            if state.turn() == Turn::Chance {
-                return Err("the start is not drawn yet: there is no turn to write".to_owned());
-            }
             state.try_play(action).map_err(|error| error.to_string())?;
+            if !state.second || index + 1 == actions.len() {
+                words.push(turn.parts(&actions[first..=index]).join("."));
+                (turn, first) = (state, index + 1);
+            }
         }
-        if actions.is_empty() { Ok(END_TURN.to_owned()) } else { Ok(self.parts(actions).join(".")) }
+        Ok(words.join(" "))
     }
 
     /// The parts of a turn's name, in order; actions are legal one after the other.

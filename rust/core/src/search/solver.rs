@@ -7,7 +7,7 @@
 //! corrected by as much (as lc0 does).
 
 use crate::game::{Player, PovValue, Value};
-use crate::tree::{Kind, LONGEST_PROOF, Node, NodeId, Tree};
+use crate::search::tree::{Kind, LONGEST_PROOF, Node, NodeId, Tree};
 
 /// A whole win for whoever it belongs to; nothing is better.
 const WIN: f32 = 1.0;

@@ -2,7 +2,7 @@
 
 use crate::config::{Fpu, SearchConfig};
 use crate::game::Player;
-use crate::tree::{Node, NodeId, ROOT, Tree};
+use crate::search::tree::{Node, NodeId, ROOT, Tree};
 
 /// The child that maximises `Q + U`; ties go to the lowest action.
 ///

@@ -2,14 +2,16 @@
 //!
 //! A sample is one ply searched in full. A draw takes a game in proportion to its samples, then one of them: each alike,
 //! or rather those that surprised the network. Draws are with replacement; row i of a batch depends on (seed, i) alone.
-//! The oldest games make room, whole games at a time.
+//! The oldest games make room, whole games at a time. A batch depends on the games held and their order, and on nothing
+//! that was held before.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::batched::Workers;
 use crate::game::{Game, Player, Value};
-use crate::record::{GameRecord, SEARCHED};
 use crate::rng::Stream;
+use crate::selfplay::record::{GameRecord, SEARCHED};
 
 /// Where one training batch goes; all row-major, all overwritten.
 pub struct Samples<'a> {
@@ -42,7 +44,7 @@ pub struct Draw {
 struct Held {
     /// Number of samples ever added before it.
     first: u64,
-    record: GameRecord,
+    record: Arc<GameRecord>,
     /// For each of its samples, `surprise`.
     surprises: Vec<f64>,
 }
@@ -67,22 +69,40 @@ impl<G: Game> ReplayBuffer<G> {
         &self.start
     }
 
-    /// Checks a game against the rules and keeps it.
+    /// Checks games against the rules and keeps them, the last one as the newest.
     ///
     /// # Errors
-    /// What is wrong with it; the buffer is unchanged.
-    pub fn add(&mut self, record: GameRecord) -> Result<(), String> {
-        record.check(&self.start)?;
-        let surprises: Vec<f64> = samples_of(&record).map(|ply| surprise(&record, ply)).collect();
-        let samples = surprises.len() as u64;
-        if samples > 0 {
-            self.games.push_back(Held { first: self.added, record, surprises });
-            self.added += samples;
+    /// The first game that the rules do not allow, and why; the buffer is unchanged.
+    pub fn extend(
+        &mut self,
+        records: impl IntoIterator<Item = Arc<GameRecord>>,
+        workers: &Workers,
+    ) -> Result<(), String> {
+        let mut checked: Vec<_> = records.into_iter().map(|record| (record, Ok(Vec::new()))).collect();
+        workers.for_each(&mut checked, |(record, surprises)| {
+            *surprises = record
+                .check(&self.start)
+                .map(|()| samples_of(record).map(|ply| surprise(record, ply)).collect())
+                .map_err(|text| format!("game {} is not a game by the rules: {text}", record.game_id));
+        });
+        let checked = checked.into_iter().map(|(record, surprises)| surprises.map(|surprises| (record, surprises)));
+        for (record, surprises) in checked.collect::<Result<Vec<(_, Vec<f64>)>, _>>()? {
+            let samples = surprises.len() as u64;
+            if samples > 0 {
+                self.games.push_back(Held { first: self.added, record, surprises });
+                self.added += samples;
+            }
         }
-        while self.games.len() > 1 && self.added - self.games[1].first >= self.max_samples as u64 {
+        self.resize(self.max_samples);
+        Ok(())
+    }
+
+    /// Keeps at most about `max_samples` samples from now on, and lets go of the oldest games beyond.
+    pub fn resize(&mut self, max_samples: usize) {
+        self.max_samples = max_samples;
+        while self.games.len() > 1 && self.added - self.games[1].first >= max_samples as u64 {
             self.games.pop_front();
         }
-        Ok(())
     }
 
     /// Games held.

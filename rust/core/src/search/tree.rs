@@ -9,10 +9,13 @@
 //! A node is an action that could be taken together with the position it leads to. It exists, with its prior, from
 //! the moment its parent is expanded; its own children exist from the moment it is expanded itself.
 //!
-//! Invariants, at any time: a node's `in_flight` is the number of descents that passed through it and have neither
-//! gone up (`ascend`) nor been taken back (`release`). With nothing in flight, an evaluated decision node has
-//! 1 + the sum of its children's visits, a chance node the sum. A node with a proof is the exception: dice can lead to it
-//! again without anything below being visited, and its `value_sum / visits` is as proven, whatever its children say.
+//! A node's `in_flight` is, at any time, the number of descents that passed through it and have neither gone up
+//! (`ascend`) nor been taken back (`release`). With nothing in flight, an evaluated decision node has 1 + the sum of its
+//! children's visits, and a chance node has the sum. There are two exceptions:
+//!
+//! - A proven node may have more: dice can lead to it again without a visit below. Its `value_sum / visits` is as proven.
+//! - A node that found no room for its children in a full tree is evaluated anew at each visit. It keeps these visits if
+//!   it gets children later, when the root has moved on and there is room.
 //!
 //! The tree does not know the rules, the formula that chooses, or where values come from.
 
@@ -23,6 +26,10 @@ pub type NodeId = u32;
 
 /// The root's index.
 pub const ROOT: NodeId = 0;
+
+/// Visits that a node may have. Below the 2^32 that `Node::visits` can count by more than a search has in flight (at
+/// most 65,536 leaves and 65,536 collisions), so that `visits + in_flight` does not overflow either.
+pub const MOST_VISITS: u32 = u32::MAX - (1 << 18);
 
 /// What is known of the position at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +54,7 @@ pub struct Node {
     pub value_sum: f64,
     /// Prior P of the action, or the probability of the outcome.
     pub prior: f32,
-    /// Finished simulations through here. The node's own evaluation counts.
+    /// Finished simulations through here, at most [`MOST_VISITS`]. The node's own evaluation counts.
     pub visits: u32,
     /// Unfinished descents through here. Kept apart from the statistics, so undoing one leaves no trace.
     pub in_flight: u32,
@@ -263,6 +270,14 @@ impl Tree {
             let visits = f64::from(self.node(last).visits);
             let change = f64::from(value.0) * f64::from(value.0) * visits - self.squares[last as usize];
             path.iter().for_each(|&id| self.squares[id as usize] += change);
+        }
+    }
+
+    /// Gives the root and one of its children more visits, without values.
+    #[cfg(test)]
+    pub(crate) fn add_visits(&mut self, child: NodeId, visits: u32) {
+        for id in [ROOT, child] {
+            self.nodes[id as usize].visits += visits;
         }
     }
 

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,12 @@ import azpy
 from azpy.cli.progress import Display
 from azpy.errors import DeviceError, ModelError
 from azpy.evaluators.onnx import network_id
+from azpy.learning.export import to_onnx
 from azpy.runs.folder import RunFolder, read_checkpoint
 from azpy.settings import Settings
 from azpy.settings.toml import read_config
-from azpy.training.building import Building
 from azpy.training.events import BeingBuilt, Built, Event, Finished, Played, Saved, Started
+from azpy.training.generations import Generations
 from azpy.training.trainer import Trainer
 from oracles import Batch
 
@@ -85,7 +85,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
 
 def games_of(path: Path, iteration: int) -> list[azpy.GameRecord]:
     with RunFolder(path, read_config(path / "config.toml")) as run:
-        return run.sealed_games(iteration)
+        return run.sealed.read(iteration)
 
 
 def rows_of(path: Path, kind: str) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ def rows_of(path: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def no_builder_is_left() -> bool:
-    return not [thread for thread in threading.enumerate() if thread.name == "azpy-building"]
+    return not [thread for thread in threading.enumerate() if thread.name.startswith("azpy-engine")]
 
 
 def test_the_old_network_plays_on_until_the_new_one_is_ready(tmp_path: Path, engines: Engines) -> None:
@@ -123,7 +123,7 @@ def test_the_old_network_plays_on_until_the_new_one_is_ready(tmp_path: Path, eng
     assert sum(set(networks) == {first} for networks in games) >= 10
     assert second in {network for game in games_of(tmp_path, 3) for network in game.networks.tolist()}
     assert engines.builders[0] == threading.current_thread().name
-    assert engines.builders[1] == "azpy-building"
+    assert engines.builders[1].startswith("azpy-engine")
     assert not any("parity" in row for row in rows_of(tmp_path, "iteration"))
     rows = rows_of(tmp_path, "built")  # each network's, the last one's too
     assert [row["iteration"] for row in rows] == [1, 2, 3]
@@ -243,7 +243,7 @@ def test_an_engine_that_says_something_else_ends_the_run(
     exported: list[bytes] = []
 
     def stale(network: Any) -> bytes:
-        exported.append(azpy.learning.network.to_onnx(network))
+        exported.append(to_onnx(network))
         return exported[0]
 
     monkeypatch.setattr("azpy.training.generations._TENSORRT_TOLERANCE", 1e-4)
@@ -256,13 +256,13 @@ def test_an_engine_that_says_something_else_ends_the_run(
 def test_a_run_that_ends_in_the_midst_of_a_build_leaves_nothing_behind(
     tmp_path: Path, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wait = Building.wait
+    close = Generations.close
 
-    def wait_for_what_can_end_now(building: Building[Any]) -> None:
+    def wait_for_what_can_end_now(generations: Generations) -> None:
         engines.may_open.set()
-        wait(building)
+        close(generations)
 
-    monkeypatch.setattr(Building, "wait", wait_for_what_can_end_now)
+    monkeypatch.setattr(Generations, "close", wait_for_what_can_end_now)
     engines.may_open.clear()
     try:
         with Trainer(Settings(**SMALL), tmp_path) as trainer:
@@ -286,23 +286,17 @@ def test_other_devices_wait_for_their_model(tmp_path: Path, engines: Engines) ->
     assert set(engines.builders) == {threading.current_thread().name}
 
 
-def test_what_is_being_made_is_waited_for_or_looked_at() -> None:
-    gate = threading.Event()
-    building = Building(7, lambda: gate.wait(60) and "made")
-    done = [building.is_done]
-    time.sleep(0.01)
-    assert 0 < building.seconds < 60
-    gate.set()
-    assert building.take() == "made"
-    assert [*done, building.is_done] == [False, True]
-    took = building.seconds
-    time.sleep(0.01)
-    assert building.seconds == took
+def test_no_other_thread_writes_what_generations_hold(
+    tmp_path: Path, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writers = set[str]()
+    plain = Generations.__setattr__
 
-    def fails() -> None:
-        raise KeyError("on purpose")
+    def noted(self: Generations, name: str, value: Any) -> None:
+        writers.add(threading.current_thread().name)
+        plain(self, name, value)
 
-    failed = Building(8, fails)
-    failed.wait()
-    with pytest.raises(KeyError, match="on purpose"):
-        failed.take()
+    monkeypatch.setattr(Generations, "__setattr__", noted)
+    with Trainer(Settings(**SMALL | {"iterations": 2}), tmp_path) as trainer:
+        list(trainer.run())
+    assert writers == {threading.current_thread().name}

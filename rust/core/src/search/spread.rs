@@ -1,11 +1,11 @@
 //! How the values of a search scatter, read from its tree. Nothing may be in flight.
 
 use crate::game::Player;
-use crate::tree::{Kind, Node, NodeId, ROOT, Tree};
+use crate::search::tree::{Kind, Node, NodeId, ROOT, Tree};
 
-/// `[L]`: the standard error of the mean value of each of the root's actions, NaN below 2 visits, and where a full tree
-/// had no room for a leaf that was met again: its values are not told apart. Empty unless the root is an evaluated
-/// position at a player's turn.
+/// `[L]`: the standard error of the mean value of each of the root's actions. NaN below 2 visits. NaN too where a full
+/// tree had no room for a node below the action, and the node was evaluated several times: the tree has only the sum of
+/// those values. Empty unless the root is an evaluated position at a player's turn.
 ///
 /// For the values v that n simulations took up through an action, with mean m, it is
 /// `sqrt(sum (v - m)^2 / (n (n - 1)))`, as for n independent values. Those of a search are not independent: it goes
@@ -31,10 +31,10 @@ pub(crate) fn standard_error(tree: &Tree, id: NodeId, chooser: Player) -> f64 {
 /// The sum of `(v - m)^2` over the values v that were taken up through a visited node, m being their mean. `chooser` is
 /// the player in whose view the node's value sum is.
 ///
-/// No value is stored, and all can be found again. What was taken up through a node and through none of its children
-/// is its own: one evaluation at a decision node, the same value at each visit of a finished game, nothing at a roll. So
-/// its own visits are its visits less those of its children, and their value follows from the value sums in the same
-/// way, once all are in one player's view. NaN where a leaf without room was visited again.
+/// No value is stored; all values follow from the tree. A node's own visits are its visits less those of its children:
+/// the one evaluation of a decision node, every visit of a finished game, none of a roll. Their sum is the node's value
+/// sum less those of its children, once all are in one player's view. NaN where the own visits had several values: a full
+/// tree had no room for the node's children, and may have it now.
 fn squared_deviations(tree: &Tree, id: NodeId, chooser: Player) -> f64 {
     let mean = for_player_zero(tree.node(id), chooser) / f64::from(tree.node(id).visits);
     let mut sum = 0.0;
@@ -42,9 +42,6 @@ fn squared_deviations(tree: &Tree, id: NodeId, chooser: Player) -> f64 {
     let mut waiting = vec![(id, chooser)];
     while let Some((id, chooser)) = waiting.pop() {
         let node = tree.node(id);
-        if node.kind == Kind::New && node.visits > 1 {
-            return f64::NAN;
-        }
         let below = node.kind.view();
         let (mut own_visits, mut own_sum) = (node.visits, for_player_zero(node, chooser));
         // The visits of a proven node are taken to have found its value, whatever is below it.
@@ -53,6 +50,9 @@ fn squared_deviations(tree: &Tree, id: NodeId, chooser: Player) -> f64 {
             own_visits -= child.visits;
             own_sum -= for_player_zero(child, below);
             waiting.push((id, below));
+        }
+        if own_visits > 1 && node.proof == 0 && node.kind != Kind::Terminal {
+            return f64::NAN;
         }
         if own_visits > 0 {
             let deviation = own_sum / f64::from(own_visits) - mean;

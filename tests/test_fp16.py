@@ -1,4 +1,4 @@
-"""Half precision on CUDA: the converted model is one that ONNX takes, near the model, in float32 where it matters."""
+"""fp16 on CUDA: the converted model is one that ONNX takes, near the model, in float32 where it matters."""
 
 import sys
 from functools import cache
@@ -9,20 +9,18 @@ import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 import azpy
 from azpy.errors import MissingPackageError, ModelError
 from azpy.evaluators.drift import drift
-from azpy.evaluators.half import _bfloat16, to_half
+from azpy.evaluators.fp16 import to_fp16
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
-from azpy.learning.network import Network, to_onnx
-from azpy.probe_model import probe_model
+from azpy.learning.export import to_onnx
+from azpy.learning.network import Network
 from fake_onnxruntime import CUDA, gpu_on_the_cpu
+from models import probe_model
 from test_form import positions
 from test_onnx import make_priors_model
-
-ELEMENT = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 
 
 @cache
@@ -50,25 +48,29 @@ def types_by_operator(model: bytes) -> dict[str, set[int]]:
     return found
 
 
-@pytest.mark.parametrize("precision", ["fp16", "bf16"])
-@pytest.mark.parametrize("game", ["connect_four", "pig"])
-def test_products_are_in_half_precision_and_ends_are_not(game: str, precision: str) -> None:
-    model = to_half(network(game), precision)
-    onnx.checker.check_model(onnx.load_from_string(model), full_check=True)
-    found = types_by_operator(model)
-    half = ELEMENT[precision]
-    assert found["Gemm"] == found["Relu"] == {half}
-    assert found["Tanh"] == {TensorProto.FLOAT}  # the value's
-    assert "BatchNormalization" not in found  # folded, in float32
-    if game == "connect_four":
-        assert found["Conv"] == found["Add"] == {half}
+@pytest.mark.parametrize("game", ["connect_four", "chess", "pig"])
+def test_the_trunk_is_in_fp16_and_the_last_layers_are_not(game: str) -> None:
+    model = to_fp16(network(game))
+    proto = onnx.load_from_string(model)
+    onnx.checker.check_model(proto, full_check=True)
+    assert model == to_fp16(network(game))
     types = types_of(model)
     assert {types[name] for name in ("observations", "logits", "values")} == {TensorProto.FLOAT}
-    weights = {each.data_type for each in onnx.load_from_string(model).graph.initializer if len(each.dims) > 1}
-    assert weights == {half}
-    # One cast where the graph begins, one for each of its two ends.
-    assert [node.op_type for node in onnx.load_from_string(model).graph.node].count("Cast") == 3
-    assert model == to_half(network(game), precision)
+    found = types_by_operator(model)
+    assert found["Relu"] == {TensorProto.FLOAT16}
+    assert found["Tanh"] == {TensorProto.FLOAT}  # the value's
+    assert "BatchNormalization" not in found  # folded, in float32
+    weights = {each.name: each.data_type for each in proto.graph.initializer}
+    layers = [node for node in proto.graph.node if node.op_type in {"Conv", "Gemm", "MatMul"}]
+    exact = [node for node in layers if weights[node.input[1]] == TensorProto.FLOAT]
+    assert len(exact) == 2
+    assert {types[node.output[0]] for node in exact} == {TensorProto.FLOAT}
+
+
+def test_no_answer_is_rounded_to_fp16() -> None:
+    rows = np.random.default_rng(0).random((64, *azpy.make_game("connect_four").obs_shape), np.float32)
+    for answer in OnnxEvaluator(to_fp16(network("connect_four"))).evaluate_batch(rows):
+        assert (answer != answer.astype(np.float16)).mean() > 0.9
 
 
 @pytest.mark.parametrize("spec", ["2x16", "4x48"])
@@ -79,37 +81,22 @@ def test_fp16_is_near_fp32(spec: str) -> None:
     for row, state in zip(legal, states, strict=True):
         row[state.legal_actions()] = True
     model = network("connect_four", spec)
-    plain, half = OnnxEvaluator(model), OnnxEvaluator(to_half(model, "fp16"))
+    plain, half = OnnxEvaluator(model), OnnxEvaluator(to_fp16(model))
     found = drift(plain, half, observations, legal)
     assert not found.too_far
     assert 0 < found.value < 2e-3
     assert 0 < found.policy < 1e-4
 
 
-def test_bf16_is_near_fp32() -> None:
-    """No CPU provider runs it; ONNX's own reference does."""
-    model = probe_model((2, 4, 5), 7, layers=3, channels=8)
-    rows = np.random.default_rng(0).integers(0, 2, (6, 2, 4, 5)).astype(np.float32)
-    logits, values = OnnxEvaluator(model).evaluate_batch(rows)
-    half = onnx.load_from_string(to_half(model, "bf16"))
-    assert next(each.version for each in half.opset_import if not each.domain) >= 22
-    found: Any = ReferenceEvaluator(half).run(["logits", "values"], {"observations": rows})
-    assert found[0].dtype == found[1].dtype == np.float32
-    assert 0 < np.abs(found[0] - logits).max() / np.abs(logits).max() < 3e-2
-    assert 0 < np.abs(found[1] - values).max() < 5e-2
-
-
-@pytest.mark.parametrize("precision", ["fp16", "bf16"])
-def test_models_of_others_are_taken(precision: str) -> None:
+def test_models_of_others_are_taken() -> None:
     for model in (make_priors_model(), make_priors_model(batch=4), probe_model((2, 3, 3), 9)):
-        half = to_half(model, precision)
+        half = to_fp16(model)
         assert onnx.load_from_string(half).graph.input[0].type.tensor_type.elem_type == TensorProto.FLOAT
-        if precision == "fp16":
-            rows = np.random.default_rng(0).random((9, 2, 3, 3), np.float32)
-            for found, expected in zip(
-                OnnxEvaluator(half).evaluate_batch(rows), OnnxEvaluator(model).evaluate_batch(rows), strict=True
-            ):
-                np.testing.assert_allclose(found, expected, atol=3e-2, rtol=3e-2)
+        rows = np.random.default_rng(0).random((9, 2, 3, 3), np.float32)
+        for found, expected in zip(
+            OnnxEvaluator(half).evaluate_batch(rows), OnnxEvaluator(model).evaluate_batch(rows), strict=True
+        ):
+            np.testing.assert_allclose(found, expected, atol=3e-2, rtol=3e-2)
 
 
 def strange_model() -> bytes:
@@ -155,35 +142,23 @@ def strange_model() -> bytes:
     return data
 
 
-@pytest.mark.parametrize("precision", ["fp16", "bf16"])
-def test_branches_shapes_and_inner_outputs_are_kept(precision: str) -> None:
+def test_branches_shapes_and_inner_outputs_are_kept() -> None:
     model = strange_model()
-    half = to_half(model, precision)
-    assert types_by_operator(half)["Softmax"] == {TensorProto.FLOAT}
-    assert types_by_operator(half)["MatMul"] == {ELEMENT[precision]}
-    if precision == "fp16":
-        rows = np.random.default_rng(0).random((9, 2, 3, 3), np.float32)
-        plain, other = OnnxEvaluator(model).evaluate_batch(rows), OnnxEvaluator(half).evaluate_batch(rows)
-        np.testing.assert_allclose(other[0], plain[0], atol=1e-2)
-        np.testing.assert_allclose(other[1], plain[1], atol=1e-2)
-
-
-def test_bfloat16_is_rounded_to_the_nearest() -> None:
-    numbers = np.random.default_rng(0).normal(size=10_000).astype(np.float32)
-    numbers[:6] = 0.0, -0.0, np.inf, -np.inf, 1.0, 3.0e38
-    expected = torch.from_numpy(numbers).bfloat16().view(torch.int16).numpy().view(np.uint16)
-    np.testing.assert_array_equal(_bfloat16(numbers), expected)
-    assert np.isnan(
-        torch.from_numpy(_bfloat16(np.array([np.nan], np.float32)).view(np.int16)).view(torch.bfloat16).item()
-    )
+    half = to_fp16(model)
+    assert types_by_operator(half)["MatMul"] == {TensorProto.FLOAT}  # the last layers
+    assert types_by_operator(half)["Conv"] == {TensorProto.FLOAT16}
+    rows = np.random.default_rng(0).random((9, 2, 3, 3), np.float32)
+    plain, other = OnnxEvaluator(model).evaluate_batch(rows), OnnxEvaluator(half).evaluate_batch(rows)
+    np.testing.assert_allclose(other[0], plain[0], atol=1e-2)
+    np.testing.assert_allclose(other[1], plain[1], atol=1e-2)
 
 
 def test_a_model_that_is_none_and_a_missing_package_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelError, match="cannot be converted to fp16"):
-        to_half(b"nonsense", "fp16")
+        to_fp16(b"nonsense")
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(MissingPackageError, match="bf16 needs onnx: pip install onnx"):
-        to_half(network("pig"), "bf16")
+    with pytest.raises(MissingPackageError, match="fp16 needs onnx: pip install onnx"):
+        to_fp16(network("pig"))
 
 
 def test_on_cuda_the_converted_model_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,8 @@
 //! for visit: tests compare the two. Priors stand for logits, as `ln P` differs from them by a constant that every use
 //! here cancels. Descents in flight count as visits where visits say whose turn it is, and nowhere else.
 
-use crate::config::Gumbel;
-use crate::tree::{Node, NodeId, Tree};
+use crate::config::SearchConfig;
+use crate::search::tree::{Node, NodeId, Tree};
 
 /// One node's children as the player who chooses there sees them.
 pub(crate) struct Choice<'a> {
@@ -28,7 +28,7 @@ impl<'a> Choice<'a> {
     /// `ln P + sigma(completed Q)` for every child into `out` (sections 4 and 5; equations 8, 10 and 11 and appendix D).
     /// Q of a child without visits is the mixed value: the node's own evaluation, and the visited children's Q weighted
     /// by their priors. Q is scaled to [0, 1] within the node.
-    fn improved_logits(&self, rule: &Gumbel, out: &mut Vec<f64>) {
+    fn improved_logits(&self, rule: &SearchConfig, out: &mut Vec<f64>) {
         let (mut tried_prior, mut weighted_q, mut tried_sum, mut simulations, mut most) = (0.0, 0.0, 0.0, 0, 0);
         let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
         let mut tried = 0;
@@ -63,7 +63,7 @@ impl<'a> Choice<'a> {
     }
 
     /// The improved policy, softmax(ln P + sigma(completed Q)), into `out`.
-    pub(crate) fn improved_policy(&self, rule: &Gumbel, out: &mut Vec<f64>) {
+    pub(crate) fn improved_policy(&self, rule: &SearchConfig, out: &mut Vec<f64>) {
         self.improved_logits(rule, out);
         let highest = out.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         out.iter_mut().for_each(|logit| *logit = (*logit - highest).exp());
@@ -73,7 +73,7 @@ impl<'a> Choice<'a> {
 
     /// Below the root: the child whose visits fall behind the improved policy the most (equation 14). Proven children
     /// are passed over.
-    pub(crate) fn interior(&self, rule: &Gumbel, scratch: &mut Vec<f64>) -> usize {
+    pub(crate) fn interior(&self, rule: &SearchConfig, scratch: &mut Vec<f64>) -> usize {
         self.improved_policy(rule, scratch);
         let total: u32 = self.children.iter().map(begun).sum();
         let share = 1.0 / (1.0 + f64::from(total));
@@ -84,7 +84,7 @@ impl<'a> Choice<'a> {
 
 /// The root's own rule: its Gumbel draws, and what it had when the search began.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Root {
+pub(crate) struct Halving {
     /// `[L]` draws from the Gumbel distribution, times its scale.
     pub(crate) draws: Vec<f64>,
     /// `[L]` visits inherited from an earlier search: sequential halving counts its own.
@@ -93,14 +93,14 @@ pub(crate) struct Root {
     pub(crate) simulations: u32,
 }
 
-impl Root {
+impl Halving {
     /// Sequential halving: among the children with as many visits as it is the turn of, the one with the highest
     /// `g + ln P + sigma(Q)`.
-    pub(crate) fn select(&self, choice: &Choice<'_>, rule: &Gumbel, scratch: &mut Vec<f64>) -> usize {
+    pub(crate) fn select(&self, choice: &Choice<'_>, rule: &SearchConfig, scratch: &mut Vec<f64>) -> usize {
         choice.improved_logits(rule, scratch);
         let own = |index: usize| begun(&choice.children[index]) - self.inherited[index];
         let index: u32 = (0..choice.children.len()).map(own).sum();
-        let considered = rule.max_considered.min(choice.children.len());
+        let considered = rule.gumbel_actions.min(choice.children.len());
         let turn = visits_considered(considered, self.simulations, index);
         let open = |index: usize| choice.children[index].proof == 0;
         let score = |index: usize| scratch[index] + self.draws[index];
@@ -117,7 +117,7 @@ impl Root {
     }
 
     /// The action to play: the highest `g + ln P + sigma(Q)` among the most visited.
-    pub(crate) fn choose(&self, choice: &Choice<'_>, rule: &Gumbel, scratch: &mut Vec<f64>) -> Option<usize> {
+    pub(crate) fn choose(&self, choice: &Choice<'_>, rule: &SearchConfig, scratch: &mut Vec<f64>) -> Option<usize> {
         choice.improved_logits(rule, scratch);
         let own = |index: usize| choice.children[index].visits - self.inherited[index];
         let most = (0..choice.children.len()).map(own).max()?;

@@ -5,10 +5,11 @@
 
 use crate::config::SearchConfig;
 use crate::game::{Action, Game, GameFault, Player, PovValue, Turn, check_chance};
-use crate::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, OPPONENT, Ply, SEARCHED};
-use crate::resign::{Resign, Streaks};
+use crate::options::{MOST, OptionValue, Rule, options};
 use crate::rng::Stream;
 use crate::search::{Search, SearchResult, stream_for};
+use crate::selfplay::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, OPPONENT, Ply, SEARCHED};
+use crate::selfplay::resign::{Resign, Streaks};
 
 /// A game's draws come from streams of (seed, game id, word). The word of a ply's own draws (a random action, dice, its
 /// search) is its number, and these set its other draws apart.
@@ -17,50 +18,80 @@ const SEARCH_KIND: u64 = 1 << 62;
 /// The words of a game's openings and of its opponent; `resign` has the one between.
 const OPENINGS: u64 = u64::MAX;
 const OPPONENT_DRAW: u64 = u64::MAX - 2;
+const ZERO: &str = "AlphaGo Zero, Silver et al. 2017";
+const KATAGO: &str = "KataGo, Wu 2019";
 
-/// How games are played.
-#[derive(Clone, Debug)]
-pub struct SelfPlayConfig {
-    /// How each move is searched.
-    pub search: SearchConfig,
-    /// Simulations a move, on top of what a reused tree has.
-    pub simulations: u32,
-    /// Probability that a move gets a full search, one to learn from. The others get a fast one, without noise: more
-    /// games for the same work (playout cap randomization; Wu 2019, section 3.1).
-    pub full_search_share: f64,
-    /// Simulations of a fast search, on top of what a reused tree has.
-    pub fast_simulations: u32,
-    /// Actions are drawn with probability proportional to target^(1/temperature), by default a power of the visits,
-    /// in the first plies ...
-    pub temperature: f64,
-    /// ... this many of them (chance turns count) ...
-    pub temperature_plies: usize,
-    /// ... and with this temperature after; 0 is the most visited action.
-    pub temperature_final: f64,
-    /// In place of that step: plies in which the temperature comes half of the way from the first to the final one.
-    pub temperature_halflife: Option<f64>,
-    /// Each game begins with 0 to this many random actions, not searched and not learned from.
-    pub opening_plies: usize,
-    /// Then come 0 to this many actions drawn from the network's raw policy, not searched and not learned from (the
-    /// initialisation of games in KataGo; Wu 2019).
-    pub opening_policy_plies: usize,
-    /// Share of games in which one player, drawn by game id, is one of the opponents given: a network of an earlier
-    /// checkpoint, drawn likewise. Without opponents there are none.
-    pub opponent_share: f64,
-    /// When a player gives up.
-    pub resign: Resign,
-    /// Whether a move's search begins with what the last one found below the action played.
-    pub tree_reuse: bool,
-    /// A game still going on after this many plies is a draw and marked as capped. Without a cap a game that goes on
-    /// for longer than it promised is an error.
-    pub max_plies: Option<usize>,
-    /// Of the run.
-    pub seed: u64,
-    /// What records say the game is.
-    pub game: String,
+options! {
+    help = selfplay_options;
+    /// How games are played.
+    #[derive(Clone, Debug)]
+    pub struct SelfPlayConfig {
+        /// simulations a move, on top of those of a reused tree
+        simulations: u32 = 100, unit = "simulations", low = 1.0;
+        /// probability that a move gets a full search and is learned from; the others get a fast one without noise
+        full_search_share: f64 = 1.0, unit = "share", source = KATAGO, above = true, high = 1.0;
+        /// simulations of a fast search; if not given, a quarter of simulations
+        fast_simulations: Option<u32> = None, unit = "simulations", low = 1.0;
+        /// in the first plies an action is drawn in proportion to target^(1 / this); 0 takes the search's choice
+        temperature: f64 = 1.0, source = ZERO, high = MOST, rule = Rule::Puct;
+        /// plies at the start of a game whose action is drawn by visits
+        temperature_plies: usize = 30, unit = "plies", source = ZERO, rule = Rule::Puct;
+        /// the temperature of the later plies
+        temperature_final: f64 = 0.0, high = MOST, rule = Rule::Puct;
+        /// plies in which the temperature comes half of the way to the final one, in place of temperature_plies
+        temperature_halflife: Option<f64> = None, unit = "plies", source = KATAGO, above = true, high = MOST,
+            rule = Rule::Puct;
+        /// random plies before a game, drawn from 0 up to this; nothing is learned from them
+        opening_plies: usize = 0, unit = "plies";
+        /// plies drawn from the raw policy after the random ones, drawn from 0 up to this; nothing is learned from them
+        opening_policy_plies: usize = 0, unit = "plies", source = KATAGO;
+        /// a player resigns when root and best action are worth less than this; -1: nobody resigns
+        resign_below: f64 = -1.0, unit = "value", source = ZERO, low = -1.0, high = 0.0;
+        /// own searches in a row that must say so
+        resign_plies: u32 = 3, unit = "searches", source = "KataGo's resignConsecTurns", low = 1.0;
+        /// share of games played to the end all the same, to see which resignations would be wrong
+        resign_control: f64 = 0.1, unit = "share", source = ZERO, high = 1.0;
+        /// whether a search begins with what the last one found below the action played
+        tree_reuse: bool = true;
+        /// a game of so many plies is a draw, and marked as capped; none: a longer game than the rules allow is an error
+        max_plies: Option<usize> = None, unit = "plies", low = 1.0;
+        with
+        /// How each move is searched.
+        search: SearchConfig;
+        /// Share of games in which one player, drawn by game id, is one of the opponents given: a network of an earlier
+        /// checkpoint, drawn likewise. Without opponents there are none.
+        opponent_share: f64;
+        /// Of the run.
+        seed: u64;
+        /// What records say the game is.
+        game: String;
+    }
 }
 
 impl SelfPlayConfig {
+    /// When a player gives up.
+    #[must_use]
+    pub fn resign(&self) -> Resign {
+        Resign { below: self.resign_below, plies: self.resign_plies, control: self.resign_control }
+    }
+
+    /// Simulations of a fast search, on top of those of a reused tree.
+    #[must_use]
+    pub fn fast_simulations(&self) -> u32 {
+        self.fast_simulations.unwrap_or((self.simulations / 4).max(1))
+    }
+
+    /// Refuses what games cannot be played with; see [`SearchConfig::check`].
+    ///
+    /// # Errors
+    /// A sentence that names the option.
+    pub fn check(&self) -> Result<(), String> {
+        let (rows, default) = (Self::OPTIONS, Self::default());
+        rows.iter().try_for_each(|row| row.check(self.get(row.name).unwrap_or(OptionValue::None)))?;
+        self.search.check()?;
+        self.search.check_rule(rows, |name| (self.get(name), default.get(name)))
+    }
+
     /// The temperature at which a ply's action is drawn. The decay is KataGo's (Wu 2019; `chosenMoveTemperatureHalflife`).
     #[must_use]
     pub fn temperature_at(&self, ply: usize) -> f64 {
@@ -132,7 +163,7 @@ impl GameInPlay {
                 game: config.game.clone(),
                 game_id,
                 seed: config.seed,
-                control: config.resign.is_control(config.seed, game_id),
+                control: config.resign().is_control(config.seed, game_id),
                 offsets: vec![0],
                 ..GameRecord::default()
             },
@@ -172,7 +203,7 @@ pub(crate) fn finish_move<G: Game>(
     let (network, is_opponent) = (networks[search.network], search.network > 0);
     // The threshold is held where few of the newest network's resignations are wrong: it says nothing of another's.
     let may_resign = !drawn_from_policy && !is_opponent && record.resign_ply.is_none();
-    if may_resign && game.streaks.note(&config.resign, player, &result) {
+    if may_resign && game.streaks.note(&config.resign(), player, &result) {
         record.resign_ply = Some(ply as u32);
         if !record.control {
             record.resigned = true;
@@ -186,7 +217,7 @@ pub(crate) fn finish_move<G: Game>(
     let temperature = match drawn_from_policy {
         true => 1.0, // without a simulation the target is the priors
         // Gumbel's draws are chance enough, and a game whose outcome is proven shall have that outcome.
-        false if config.search.gumbel.is_some() || result.proof != 0 => 0.0,
+        false if config.search.gumbel().is_some() || result.proof != 0 => 0.0,
         false => config.temperature_at(ply),
     };
     let Some(chosen) = choose(&result, temperature, &mut stream) else {
@@ -264,13 +295,13 @@ pub(crate) fn begin_move<G: Game>(
                 let simulations = if drawn_from_policy {
                     0 // the root's own evaluation is all that such a draw needs
                 } else if game.fast {
-                    config.fast_simulations
+                    config.fast_simulations()
                 } else {
                     config.simulations
                 };
                 // Noise is for what is learned from.
                 search.set_exploring(!game.fast && mover == 0);
-                search.begin(simulations, stream).expect("it is a player's turn");
+                game.fault = search.begin(simulations, stream).err();
                 return;
             }
             Turn::Chance => {

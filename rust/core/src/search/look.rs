@@ -8,8 +8,8 @@ use std::collections::BinaryHeap;
 
 use crate::game::{Action, Game, Player, Turn, Value};
 use crate::search::line;
-pub use crate::spread::standard_errors;
-use crate::tree::{Kind, Node, NodeId, ROOT, Tree};
+pub use crate::search::spread::standard_errors;
+use crate::search::tree::{Kind, Node, NodeId, ROOT, Tree};
 
 /// One of the root's actions and the line that it leads to.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,148 @@
+"""What a game must keep, by name: what must hold, and what to do where it does not."""
+
+from dataclasses import dataclass
+
+__all__ = ["RULES", "Rule"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Something that a game must keep: what it is, and what to do where it is broken."""
+
+    holds: str
+    advice: str
+
+
+RULES = {
+    "attributes": Rule(
+        "num_actions, obs_shape and max_plies are whole numbers above 0 and stay as they are",
+        "set the three on the class, or in __init__ from the size of the board, and never change them",
+    ),
+    "exception": Rule("no method raises an exception", "put right the line of your file that is named above"),
+    "turn": Rule(
+        "turn is 0, 1, azpy.CHANCE or azpy.TERMINAL",
+        "return the number of the player to move, azpy.CHANCE before a roll, azpy.TERMINAL when the game is over",
+    ),
+    "legal-type": Rule(
+        "legal actions are a list of whole numbers", "return a list; array.tolist() makes one of an array"
+    ),
+    "legal-none": Rule(
+        "there is a legal action at every player's turn",
+        "end the game there (azpy.TERMINAL), give the turn to the other player, or add an action that passes",
+    ),
+    "legal-range": Rule(
+        "legal actions are from 0 to num_actions - 1", "give num_actions the number of all actions there can be"
+    ),
+    "legal-order": Rule("legal actions ascend", "return sorted(actions)"),
+    "legal-twice": Rule(
+        "no legal action is there twice",
+        "find out why two ways lead to one number: if they are different actions, they need different numbers",
+    ),
+    "chance-type": Rule(
+        "chance outcomes are pairs (outcome, probability), the outcomes ascending whole numbers, the "
+        "probabilities from 0 to 1",
+        "return a list such as [(0, 0.5), (1, 0.5)], sorted by outcome, each outcome once",
+    ),
+    "chance-sum": Rule(
+        "the probabilities of a roll sum to 1", "divide each by their sum, or look for an outcome that is missing"
+    ),
+    "outcome": Rule(
+        "the outcome is a number in [-1, 1]", "return 1.0, 0.0 or -1.0, or the points divided by the most there can be"
+    ),
+    "encode-type": Rule(
+        "an observation is a numpy array of float32 with the shape obs_shape",
+        "make it with np.zeros(self.obs_shape, np.float32), or end with .astype(np.float32).reshape(self.obs_shape)",
+    ),
+    "encode-finite": Rule("observations are finite", "look for a division by 0"),
+    "encode-own": Rule(
+        "every observation is an array of its own",
+        "make a new array in encode, or return a .copy() of the one that is kept",
+    ),
+    "key-range": Rule(
+        "key is a whole number in [0, 2**128)",
+        "build it from the parts of the position; hash() can be negative and is no key",
+    ),
+    "asking": Rule(
+        "asking a position changes nothing: the same question has the same answer",
+        "only play may change the position; what happens by chance belongs in chance_outcomes",
+    ),
+    "clone": Rule(
+        "a clone is the same position, and lives its own life",
+        "copy every list, set, dict and array in clone, and keep nothing that changes on the class",
+    ),
+    "replay": Rule(
+        "the same actions lead to the same position, whoever was asked on the way",
+        "make anew in play what is kept from earlier questions (a list of legal actions); use no random "
+        "numbers in play",
+    ),
+    "start": Rule(
+        "every game begins with the same position", "keep nothing that changes on the class or in the module"
+    ),
+    "length": Rule(
+        "every game ends within max_plies, rolls counted",
+        "raise max_plies to the longest game there can be; if there is none, count plies, end the game at a "
+        "limit, and make "
+        "the count part of key",
+    ),
+    "repeat": Rule(
+        "no key comes twice in one game",
+        "if positions can come again, the game need not end: count plies or repetitions, end the game at a "
+        "limit, and make "
+        "the count part of key",
+    ),
+    "key": Rule(
+        "equal keys mean equal positions, and equal futures",
+        "key must tell apart all that turn, legal_actions, encode, outcome and the plies to come depend on: "
+        "every part of the "
+        "board, whose turn it is, counters, history",
+    ),
+    "perspective": Rule(
+        "what looks the same to both players is worth the same to both",
+        "outcome is for player 0, whoever moves; encode is seen by the player to move. If both are so, "
+        "encode leaves out "
+        "something that decides the game",
+    ),
+    "refusal": Rule("illegal actions are refused, and change nothing", "see Game::try_play in azpy-core"),
+    "symmetry": Rule(
+        "each symmetry permutes actions and planes alike, and another one undoes it",
+        "see num_symmetries, symmetric_action and symmetric_observation; num_symmetries 1 has none",
+    ),
+    "planes": Rule(
+        "planes and legal actions are as the game says they are",
+        "see Game::plane_divisors, most_legal_actions and action_cells; without them nothing is assumed",
+    ),
+    "text": Rule("a position that is written as text is read back the same", "see Game::to_text and Game::parse"),
+    "process": Rule(
+        "the game is the same in another process",
+        "leave out hash(), id() and the order of sets: they differ from process to process",
+    ),
+    "core": Rule(
+        "a search with a cache is the same as without, visit for visit",
+        "equal keys must mean equal positions: look at key",
+    ),
+    # Signs of a mistake that can also be right: warnings.
+    "names": Rule(
+        "the legal actions of a position have different names",
+        "let action_name tell them apart: people type these names",
+    ),
+    "one-sided": Rule(
+        "either player wins now and then, whoever plays last",
+        "outcome is for player 0, not for the player who moves or has moved; if one player really cannot "
+        "win, all is well",
+    ),
+    "sides": Rule(
+        "what is good for player 0 is good for it whoever moves last",
+        "outcome is for player 0, not for the player who moves or has moved; if the rules give the game to the one or "
+        "the other by who moves last, all is well",
+    ),
+    "one-view": Rule(
+        "an observation shows whose turn it is, or is seen by that player",
+        "give encode the planes of the player to move first, then those of the opponent; or a plane that "
+        "says whose turn it is",
+    ),
+    "hidden": Rule(
+        "an observation shows what can be won at once",
+        "outcome is for player 0 and encode is seen by the player to move; or encode leaves out something that matters",
+    ),
+    "unfinished": Rule("random games end in good time", "give it more --seconds, or look whether the game ends at all"),
+}

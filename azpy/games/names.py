@@ -1,0 +1,138 @@
+"""Games by name.
+
+A *spec* is what a user types: `connect_four`, `connect_four(width=5,height=4)`, `module:Class` for a game written in
+Python as an `azpy.Game`, or `open_spiel:quoridor(board_size=5)` for a game of OpenSpiel. Knows nothing of search,
+networks or files.
+"""
+
+import importlib
+import re
+
+from azpy import _core
+from azpy._core import State
+from azpy.errors import SettingsError, did_you_mean
+from azpy.game import Game
+from azpy.games.openspiel import PREFIX, open_spiel
+
+__all__ = ["is_python_class", "make_game", "make_position", "must_be_typed", "python_game", "refuse_untyped"]
+
+# In a spec of OpenSpiel: games that are read from a file, and parameters that are paths.
+_NAMES_FILES = "[en]fg_game|file|path|root"
+
+
+def make_position(spec: str) -> State:
+    """The start position of the game that `spec` names.
+
+    Args:
+        spec: `NAME`, `NAME(key=value,...)`, `module:Class` (imported as Python imports it), or `open_spiel:`
+            and a game of OpenSpiel.
+
+    Raises:
+        SettingsError: no such game or parameter, a class that cannot be imported or made, or a game of OpenSpiel that
+            azpy cannot search.
+        MissingPackageError: a game of OpenSpiel where that is not installed.
+    """
+    if spec.startswith(PREFIX):
+        try:
+            return open_spiel(spec.removeprefix(PREFIX))
+        except SettingsError as error:
+            raise SettingsError(f"game {spec!r}: {error}") from error
+    if is_python_class(spec):
+        game = python_game(spec)
+        try:
+            return State(game)
+        except Exception as error:  # also what its `clone` raises
+            raise SettingsError(f"game {spec!r} is no azpy.Game: {type(error).__name__}: {error}") from error
+    try:
+        return _core.make_game(spec)
+    except ValueError as error:
+        known = _core.list_games()
+        name = spec.partition("(")[0].strip()
+        near = "" if name in known else did_you_mean(name, known)
+        raise SettingsError(f"game {spec!r}: {error}{near}") from error
+
+
+def make_game(name: str, **parameters: int | float | str) -> State:
+    """The start of a game.
+
+    Args:
+        name: of a game in Rust, with parameters in it or without, as in "connect_four(width=5, height=4)"; or
+            "module:Class", a game in Python (imported as Python imports it); or "open_spiel:" and a game of
+            OpenSpiel.
+        parameters: of a game in Rust, in place of those in the name.
+
+    Returns:
+        A `State`.
+
+    Raises:
+        ValueError: a game or parameter that does not exist, a board that the game refuses, or a class that cannot be
+            imported or made, or does not derive from `azpy.Game`.
+        MissingPackageError: a game of OpenSpiel where that is not installed.
+
+    Example:
+        >>> make_game("connect_four", width=5).num_actions
+        5
+    """
+    if ":" not in name:
+        return _core.make_game(name, **parameters)
+    if parameters:
+        raise SettingsError(f"game {name!r} takes no parameters beside its name, got {', '.join(parameters)}")
+    return make_position(name)
+
+
+def is_python_class(spec: str) -> bool:
+    """Whether a spec names a class written in Python, which takes an import, and so runs code, to make."""
+    return ":" in spec and not spec.startswith(PREFIX)
+
+
+def must_be_typed(spec: str) -> bool:
+    """Whether making the game runs code or opens files that the spec names, so that a user has to type it."""
+    return is_python_class(spec) or (spec.startswith(PREFIX) and re.search(_NAMES_FILES, spec) is not None)
+
+
+def refuse_untyped(spec: str, typed: str | None, source: object, doing: str, how: str) -> None:
+    """Refuses a game that names code or files, if a file gives it and the user did not type it.
+
+    The file may come from a stranger.
+
+    Args:
+        spec: the game that the file names.
+        typed: the game that the user typed; None for none.
+        source: the file or folder, for the error.
+        doing: what would make the game, for the error.
+        how: what the user gives to allow it, for the error.
+
+    Raises:
+        SettingsError: a game that must be typed and was not.
+    """
+    if must_be_typed(spec) and spec != typed:
+        shown = spec if spec.isprintable() else ascii(spec)
+        kind, would = "", "open the files that it names"
+        if is_python_class(spec):
+            kind, would = "the Python class ", f"import module {shown.partition(':')[0]}"
+        raise SettingsError(
+            f"{source}'s game is {kind}{shown}, and {doing} would {would}: give {how.format(shown)} if you trust it"
+        )
+
+
+def python_game(spec: str) -> Game:
+    """An instance of the class that `module:Class` names, not looked at any further.
+
+    The module is imported, which runs its code. Only a class that derives from `azpy.Game` is called.
+
+    Raises:
+        SettingsError: a class that cannot be imported or made, or one that does not derive from `azpy.Game`.
+    """
+    module_name, _, class_name = spec.partition(":")
+    if not module_name or not class_name:
+        raise SettingsError(f"game {spec!r}: expected module:Class, such as mygame:MyGame")
+    try:
+        named = getattr(importlib.import_module(module_name), class_name)
+        if isinstance(named, type) and issubclass(named, Game):
+            return named()
+    except Exception as error:  # the user's own module: whatever it raises is about that file
+        raise SettingsError(f"game {spec!r} cannot be made: {type(error).__name__}: {error}") from error
+    what = "a class" if isinstance(named, type) else f"a {type(named).__name__}"
+    raise SettingsError(
+        f"game {spec!r} is no azpy.Game: {class_name} is {what}, expected a class that derives from azpy.Game"
+    )

@@ -1,0 +1,323 @@
+//! One search: descend to leaves, and ascend with their values.
+//!
+//! A search gathers up to `eval_batch` leaves (`gather`), someone else finds their values, and `apply` takes them up.
+//! It names no evaluator, no thread, no clock. With `eval_batch` 1 the visit counts are those of textbook PUCT, to the
+//! last visit; `n` simulations are exactly `n` visits below the root, or fewer where `evaluations` ran out first.
+
+use crate::config::SearchConfig;
+use crate::game::{Action, Game, GameFault, Turn};
+use crate::rng::{Stream, mix};
+use crate::search::root::Root;
+use crate::search::round::Round;
+use crate::search::tree::{Kind, MOST_VISITS, ROOT, Tree};
+
+mod descent;
+mod gumbel;
+pub mod look;
+mod puct;
+mod result;
+mod root;
+mod round;
+mod solver;
+mod spread;
+mod stats;
+pub mod tree;
+
+pub use result::SearchResult;
+pub(crate) use result::line;
+pub(crate) use round::{Answer, GATHER_AT_MOST, Replies};
+pub use stats::{SearchStats, Stop};
+
+/// A search in progress over the tree of one position.
+#[derive(Clone, Debug)]
+pub struct Search<G> {
+    /// Which of the owner's networks answers for it.
+    pub network: usize,
+    position: G,
+    config: SearchConfig,
+    tree: Tree,
+    root: Root,
+    run: Run,
+    pub(crate) round: Round<G>,
+    scratch: Scratch,
+}
+
+/// What `begin` asked for, and what came of it so far.
+#[derive(Clone, Debug)]
+struct Run {
+    /// Simulations still to finish.
+    remaining: u32,
+    stream: Stream,
+    /// Leaves get streams of their own from here, not from `stream`: dice must roll the same whether or not a cache
+    /// answers for some leaves.
+    leaf_streams: u64,
+    /// Leaves since `begin`, whoever answered for them.
+    leaves_met: u64,
+    stats: SearchStats,
+    stop: Stop,
+    fault: Option<GameFault>,
+}
+
+impl Run {
+    fn new(mut stream: Stream) -> Self {
+        let leaf_streams = stream.bits();
+        Self {
+            remaining: 0,
+            stream,
+            leaf_streams,
+            leaves_met: 0,
+            stats: SearchStats::default(),
+            stop: Stop::default(),
+            fault: None,
+        }
+    }
+}
+
+/// Memory that descents use again and again.
+#[derive(Clone, Debug, Default)]
+struct Scratch {
+    actions: Vec<Action>,
+    priors: Vec<f32>,
+    outcomes: Vec<(Action, f32)>,
+    scores: Vec<f64>,
+}
+
+impl<G: Game> Search<G> {
+    /// A search of `root` that has not begun. `network` says which of the owner's networks answers for it.
+    pub fn new(root: G, config: SearchConfig, network: usize) -> Self {
+        Self {
+            network,
+            position: root,
+            tree: Tree::new(config.max_nodes(), config.c_puct_stdev > 0.0),
+            config,
+            root: Root::default(),
+            run: Run::new(Stream::keyed(&[])),
+            round: Round::default(),
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Asks for `simulations` more, with draws (noise, dice) from `stream`. A root not yet evaluated is evaluated
+    /// first; that is no simulation. At a finished game there is nothing to do. The search gets fewer simulations, and
+    /// ends with [`Stop::Visits`], where the root's visits would pass [`tree::MOST_VISITS`].
+    ///
+    /// # Errors
+    /// A root at a chance turn is refused.
+    pub fn begin(&mut self, simulations: u32, stream: Stream) -> Result<(), GameFault> {
+        self.run = Run::new(stream);
+        self.round.paused = None;
+        match self.position.turn() {
+            Turn::Chance => return Err(GameFault::ChanceRoot),
+            Turn::Terminal => self.end(Stop::GameOver),
+            Turn::Player(_) => {
+                // The evaluation of a new root is a visit too. No node has more visits than the root.
+                let room = MOST_VISITS.saturating_sub(self.tree.node(ROOT).visits + u32::from(self.root_is_due()));
+                if simulations > room {
+                    self.run.stop = Stop::Visits;
+                }
+                self.run.remaining = simulations.min(room);
+                self.root.halving.simulations = self.run.remaining;
+                self.root.start(&mut self.tree, &self.config, &mut self.run.stream);
+                self.end_early();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the searches to come explore their root for training: noise, temperature, and forced visits.
+    /// They do unless told otherwise.
+    pub fn set_exploring(&mut self, exploring: bool) {
+        self.root.exploring = exploring;
+    }
+
+    /// Gumbel draws for the root's legal actions, to use in place of random ones until the root changes.
+    pub fn set_gumbel_draws(&mut self, draws: &[f64]) {
+        self.root.set_draws(draws);
+    }
+
+    /// Ends the search where it is, between rounds. A root that was never evaluated still will be.
+    pub fn interrupt(&mut self) {
+        if !self.is_done() {
+            self.end(Stop::Interrupted);
+        }
+    }
+
+    /// As [`Search::interrupt`], but in the middle of a round: what is in flight is taken back.
+    pub(crate) fn cut_short(&mut self) {
+        if self.is_done() {
+            return;
+        }
+        // But for the root itself, which is evaluated in any case: it would be gathered anew, and counted again.
+        let at_root = self.round.leaves.first().is_some_and(|leaf| leaf.path.len() == 1);
+        if !at_root {
+            self.abandon();
+        }
+        self.end(Stop::Interrupted);
+    }
+
+    fn end(&mut self, why: Stop) {
+        self.run.remaining = 0;
+        self.run.stop = why;
+    }
+
+    /// Searches another position from nothing; memory is kept.
+    pub fn reset(&mut self, root: G) {
+        self.abandon();
+        self.position = root;
+        self.tree.clear();
+        self.root.forget();
+    }
+
+    /// Moves the root along an action or a chance outcome, and keeps what the tree knows of it.
+    pub fn advance(&mut self, action: Action) {
+        self.abandon();
+        self.position.play(action);
+        self.tree.keep_subtree(action);
+        self.root.forget();
+        self.root.inherit(self.tree.children(ROOT));
+    }
+
+    /// The position searched.
+    #[must_use]
+    pub fn root(&self) -> &G {
+        &self.position
+    }
+
+    /// The tree, to look at.
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Whether everything asked for is done.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.round.leaves.is_empty() && self.run.remaining == 0 && !self.root_is_due()
+    }
+
+    /// Counts since `begin`.
+    #[must_use]
+    pub fn stats(&self) -> &SearchStats {
+        &self.run.stats
+    }
+
+    /// Why the last search ended (or, while it goes on, would).
+    #[must_use]
+    pub fn stop(&self) -> Stop {
+        self.run.stop
+    }
+
+    /// A broken game rule met by the last `gather`, if any; the search cannot go on.
+    #[must_use]
+    pub fn fault(&self) -> Option<&GameFault> {
+        self.run.fault.as_ref()
+    }
+
+    /// Leaves it may gather in a round.
+    pub(crate) fn eval_batch(&self) -> usize {
+        self.config.eval_batch
+    }
+
+    /// Whether leaves wait for their answers.
+    pub(crate) fn has_leaves(&self) -> bool {
+        !self.round.leaves.is_empty()
+    }
+
+    /// How many of them the cache did not answer: the rows they need at most.
+    pub(crate) fn rows(&self) -> usize {
+        self.round.states.len()
+    }
+
+    /// Whether the leaves met so far are all that may be evaluated.
+    fn evaluations_are_spent(&self) -> bool {
+        self.config.evaluations.is_some_and(|evaluations| self.run.leaves_met >= u64::from(evaluations))
+    }
+
+    fn root_is_due(&self) -> bool {
+        self.tree.node(ROOT).kind == Kind::New && matches!(self.position.turn(), Turn::Player(_))
+    }
+
+    /// Ends a search that has nothing left to find out. Nothing may be in flight.
+    fn end_early(&mut self) {
+        if self.tree.node(ROOT).proof != 0 {
+            self.end(Stop::Proven);
+        } else if self.run.remaining == 0 {
+            // It did what it was asked for.
+        } else if self.evaluations_are_spent() {
+            self.end(Stop::Evaluations);
+        } else if self.config.early_stop && self.is_decided() {
+            self.end(Stop::Decided);
+        }
+    }
+
+    /// Whether the most visited action will be so whatever the simulations left find.
+    fn is_decided(&self) -> bool {
+        if self.config.lcb.is_some() || self.config.solver || self.config.gumbel().is_some() {
+            return false;
+        }
+        let children = self.tree.children(ROOT);
+        let Some(best) = result::most_visited(children) else {
+            return false;
+        };
+        let rivals = children.iter().enumerate().filter(|&(index, _)| index != best);
+        // Not before it was tried, even if it is the only one: a search leaves visits.
+        children[best].visits > 0
+            && rivals
+                .map(|(_, child)| child.visits.saturating_add(self.run.remaining))
+                .all(|n| n < children[best].visits)
+    }
+}
+
+/// The seed of a search that belongs to a game's ply, or to a tree of a batch.
+#[must_use]
+pub fn stream_for(seed: u64, game: u64, ply: u64) -> Stream {
+    Stream::keyed(&[mix(seed), game, ply])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batched::{Rounds, Workers};
+    use crate::evaluator::Uniform;
+    use crate::toy::Toy;
+
+    #[test]
+    fn pauses_between_known_simulations_change_nothing() {
+        for (seed, in_flight_share) in [(1, None), (2, Some(0.01)), (3, Some(0.1)), (4, Some(0.5))] {
+            let found = [1, 2, 7, 100, GATHER_AT_MOST].map(|known| {
+                let config = SearchConfig { in_flight_share, ..SearchConfig::default() };
+                let mut search = [Search::new(Toy::random(seed, 5, true), config, 0)];
+                search[0].begin(10_000, Stream::keyed(&[seed])).unwrap();
+                let mut rounds = Rounds::new(Workers::Serial, None);
+                while !search[0].is_done() {
+                    rounds.gather(&mut search, &[Uniform], known);
+                    rounds.answer(&mut search, &mut [Uniform]).unwrap();
+                }
+                let bits = |node: &tree::Node| (node.visits, node.value_sum.to_bits());
+                let nodes: Vec<_> = search[0].tree.nodes().iter().map(bits).collect();
+                (nodes, search[0].run.stats)
+            });
+            assert!(found[4].1.terminals > 2 * GATHER_AT_MOST);
+            assert!(found.iter().all(|other| *other == found[4]), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_search_stops_before_a_nodes_visits_overflow_and_says_so() {
+        let run = |search: &mut Search<Toy>, simulations| {
+            search.begin(simulations, Stream::keyed(&[1])).unwrap();
+            let mut rounds = Rounds::new(Workers::Serial, None);
+            while rounds.run(std::slice::from_mut(search), &mut [Uniform]).unwrap() {}
+            let root = search.tree.node(ROOT);
+            assert_eq!(root.visits, 1 + search.tree.children(ROOT).iter().map(|child| child.visits).sum::<u32>());
+            (search.result().stop, search.stats().simulations, root.visits)
+        };
+        let mut search = Search::new(Toy::random(3, 5, false), SearchConfig::default(), 0);
+        assert_eq!(run(&mut search, 100), (Stop::Simulations, 100, 101));
+        search.tree.add_visits(1, MOST_VISITS - 101 - 60);
+        assert_eq!(run(&mut search, 50), (Stop::Simulations, 50, MOST_VISITS - 10));
+        assert_eq!(run(&mut search, u32::MAX), (Stop::Visits, 10, MOST_VISITS));
+        assert_eq!(run(&mut search, u32::MAX), (Stop::Visits, 0, MOST_VISITS));
+        assert_eq!(run(&mut search, 0), (Stop::Simulations, 0, MOST_VISITS));
+    }
+}

@@ -1,0 +1,166 @@
+//! What a search knows of its root besides the tree, and what it does to the root's priors: temperature and noise.
+
+use crate::config::{RootNoise, SearchConfig};
+use crate::rng::Stream;
+use crate::search::gumbel::Halving;
+use crate::search::tree::{Node, ROOT, Tree};
+
+/// What a search knows of its root besides the tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Root {
+    /// `[L]` priors before noise; empty until the root is expanded.
+    pub(crate) clean_priors: Vec<f32>,
+    /// Whether the root is explored for training: noise, temperature, forced visits and Gumbel draws.
+    pub(crate) exploring: bool,
+    pub(crate) halving: Halving,
+    /// Whether the root's own draws have been made.
+    noised: bool,
+    /// Gumbel draws to use in place of random ones.
+    given_draws: Vec<f64>,
+}
+
+impl Default for Root {
+    fn default() -> Self {
+        Self {
+            clean_priors: Vec::new(),
+            exploring: true,
+            halving: Halving::default(),
+            noised: false,
+            given_draws: Vec::new(),
+        }
+    }
+}
+
+impl Root {
+    /// Another position is the root.
+    pub(crate) fn forget(&mut self) {
+        self.clean_priors.clear();
+        self.noised = false;
+        self.halving = Halving::default();
+        self.given_draws.clear();
+    }
+
+    /// A position of the tree is the root: these are its children.
+    pub(crate) fn inherit(&mut self, children: &[Node]) {
+        // Noise was on the old root's children only: these are clean.
+        self.clean_priors.extend(children.iter().map(|child| child.prior));
+        // A look before the next search sees a root without draws.
+        self.halving.inherited.extend(children.iter().map(|child| child.visits));
+        self.halving.draws.resize(self.clean_priors.len(), 0.0);
+    }
+
+    /// Gumbel draws to use in place of random ones.
+    pub(crate) fn set_draws(&mut self, draws: &[f64]) {
+        self.given_draws.clear();
+        self.given_draws.extend_from_slice(draws);
+        self.noised = false;
+    }
+
+    /// As soon as the root has children: once a move remembers its clean priors and makes the draws of a search that
+    /// explores; once a search notes what the children have already.
+    pub(crate) fn start(&mut self, tree: &mut Tree, config: &SearchConfig, stream: &mut Stream) {
+        let children = tree.children(ROOT);
+        if children.is_empty() {
+            return;
+        }
+        self.halving.inherited.clear();
+        self.halving.inherited.extend(children.iter().map(|child| child.visits));
+        if self.noised {
+            return;
+        }
+        self.noised = true;
+        self.clean_priors.clear();
+        self.clean_priors.extend(children.iter().map(|child| child.prior));
+        let actions = self.clean_priors.len();
+        if let Some(rule) = config.gumbel() {
+            // The draws vary the games, as temperature does with PUCT: searches that do not explore have them too.
+            let scale = rule.gumbel_scale;
+            self.halving.draws.clear();
+            if self.given_draws.len() == actions {
+                self.halving.draws.extend_from_slice(&self.given_draws);
+            } else if scale == 0.0 {
+                self.halving.draws.resize(actions, 0.0);
+            } else {
+                self.halving.draws.extend((0..actions).map(|_| scale * stream.gumbel()));
+            }
+        } else if self.exploring {
+            let priors = explored_priors(&self.clean_priors, config, stream);
+            for (index, &prior) in priors.iter().enumerate() {
+                tree.set_root_prior(index, prior);
+            }
+        }
+    }
+}
+
+/// The root's priors as an exploring search uses them, `[L]`, from those of the network.
+pub(crate) fn explored_priors(clean: &[f32], config: &SearchConfig, stream: &mut Stream) -> Vec<f32> {
+    let mut priors: Vec<f64> = clean.iter().map(|&prior| f64::from(prior)).collect();
+    if config.root_temperature != 1.0 {
+        // Relative to the largest: no power of all of them can vanish.
+        let (power, largest) = (1.0 / config.root_temperature, priors.iter().copied().fold(0.0, f64::max));
+        priors.iter_mut().for_each(|prior| *prior = (*prior / largest).powf(power));
+        let sum: f64 = priors.iter().sum();
+        priors.iter_mut().for_each(|prior| *prior /= sum);
+    }
+    if let Some(noise) = config.root_noise {
+        let drawn = stream.dirichlet(&alphas(&noise, config.noise_shaped, clean));
+        for (prior, extra) in priors.iter_mut().zip(drawn) {
+            *prior = (1.0 - noise.fraction) * *prior + noise.fraction * extra;
+        }
+    }
+    priors.into_iter().map(|prior| prior as f32).collect()
+}
+
+/// The parameters of the Dirichlet distribution, `[L]`. Shaped ones have the same sum: half of it is spread evenly, half
+/// in proportion to how far `ln min(P, 0.01)` is above its mean (KataGo's methods, "shaped Dirichlet noise").
+fn alphas(noise: &RootNoise, shaped: bool, clean: &[f32]) -> Vec<f64> {
+    let actions = clean.len() as f64;
+    let even = noise.alpha.unwrap_or(10.0 / actions);
+    if !shaped {
+        return vec![even; clean.len()];
+    }
+    let logs: Vec<f64> = clean.iter().map(|&prior| (f64::from(prior).min(0.01) + 1e-20).ln()).collect();
+    let mean = logs.iter().sum::<f64>() / actions;
+    let above: Vec<f64> = logs.iter().map(|log| (log - mean).max(0.0)).collect();
+    let sum: f64 = above.iter().sum();
+    if sum <= 0.0 {
+        return vec![even; clean.len()];
+    }
+    above.iter().map(|above| even * 0.5 * (1.0 + actions * above / sum)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shaped_noise_has_the_same_sum_and_favours_what_stands_out() {
+        let noise = RootNoise { alpha: Some(0.3), fraction: 0.25 };
+        let clean = [0.9, 0.05, 0.008, 0.0001, 0.00001];
+        let alphas = alphas(&noise, true, &clean);
+        assert!((alphas.iter().sum::<f64>() - 5.0 * 0.3).abs() < 1e-12);
+        // Past one in a hundred a prior makes no more difference, and nobody has less than half of an even share.
+        assert_eq!(alphas[0], alphas[1]);
+        assert!(alphas[1] > alphas[2] && alphas[2] > alphas[3]);
+        assert!((alphas[4] - 0.15).abs() < 1e-12);
+        let even = super::alphas(&noise, true, &[0.25; 4]);
+        assert_eq!(even, [0.3; 4]);
+    }
+
+    #[test]
+    fn a_root_temperature_flattens_or_sharpens_and_keeps_the_sum() {
+        let clean = [0.7, 0.2, 0.1];
+        let at = |root_temperature| {
+            let config = SearchConfig { root_temperature, ..SearchConfig::default() };
+            explored_priors(&clean, &config, &mut Stream::keyed(&[1]))
+        };
+        assert_eq!(at(1.0), clean);
+        assert_eq!(at(0.001), [1.0, 0.0, 0.0]);
+        for temperature in [0.5, 1.25, 4.0] {
+            let priors = at(temperature);
+            assert!((priors.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+            let expected = (0.7_f64 / 0.2).powf(1.0 / temperature);
+            assert!((f64::from(priors[0] / priors[1]) - expected).abs() < 1e-4);
+        }
+    }
+}

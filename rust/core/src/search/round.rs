@@ -1,0 +1,291 @@
+//! One round of a search: its leaves are gathered, and their answers are taken up.
+
+use std::ops::Range;
+
+use super::Search;
+use super::descent::Descent;
+use crate::cache::Cache;
+use crate::game::{Action, Game, GameFault, Player, PovValue, Value};
+use crate::rng::mix;
+use crate::search::puct::softmax;
+use crate::search::solver;
+use crate::search::tree::{Kind, NodeId, ROOT};
+
+/// A round without a leaf ends after so many simulations that end in known positions.
+pub(crate) const GATHER_AT_MOST: u64 = 4096;
+
+/// Where a leaf's answer is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answer {
+    /// In this row of the batch; `u32::MAX` until the batch is made.
+    Row(u32),
+    /// Found in the cache: priors from here in `hit_priors`.
+    Cached { priors: u32, value: PovValue },
+}
+
+/// A leaf that waits for its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Leaf {
+    pub(super) path: Range<u32>,
+    pub(crate) legal: Range<u32>,
+    player: Player,
+    pub(crate) key: u128,
+    pub(crate) stream: u64,
+    pub(crate) answer: Answer,
+    /// Whether its node is this position. Where a full tree could not take a roll, it is one behind that roll.
+    at_node: bool,
+}
+
+/// The answers to one batch, as an evaluator leaves them.
+#[derive(Clone, Copy)]
+pub(crate) struct Replies<'a> {
+    /// Where the logits of a row begin.
+    pub(crate) offsets: &'a [u32],
+    pub(crate) logits: &'a [f32],
+    pub(crate) values: &'a [PovValue],
+}
+
+/// One round's leaves, in gathering order. All of it keeps its memory from round to round.
+#[derive(Clone, Debug)]
+pub(crate) struct Round<G> {
+    pub(crate) leaves: Vec<Leaf>,
+    /// Positions of the leaves that the cache did not answer.
+    pub(crate) states: Vec<G>,
+    pub(crate) legal: Vec<Action>,
+    hit_priors: Vec<f32>,
+    pub(super) paths: Vec<NodeId>,
+    collided: Vec<Range<u32>>,
+    /// A round that has no leaf yet and was left in the middle: its number of leaves, and where it ends without one.
+    pub(super) paused: Option<(usize, u64)>,
+}
+
+impl<G> Default for Round<G> {
+    fn default() -> Self {
+        Self {
+            leaves: Vec::new(),
+            states: Vec::new(),
+            legal: Vec::new(),
+            hit_priors: Vec::new(),
+            paths: Vec::new(),
+            collided: Vec::new(),
+            paused: None,
+        }
+    }
+}
+
+impl<G: Game> Search<G> {
+    /// Gathers one round's leaves. Finished games go up at once. Where the cache answers every leaf the answers go up too
+    /// and another round begins: such a search does not wait for the evaluator. It returns without leaves after `known`
+    /// such simulations, and the next call goes on as if there had been no pause.
+    pub(crate) fn gather(&mut self, cache: Option<(&Cache, u64)>, known: u64) {
+        let until = self.run.stats.simulations + known;
+        while !self.is_done() && self.run.fault.is_none() && self.run.stats.simulations < until {
+            self.gather_round(cache, until);
+            if !self.round.states.is_empty() {
+                return;
+            }
+            self.apply(Replies { offsets: &[], logits: &[], values: &[] }, None);
+        }
+    }
+
+    /// Leaves that a new round may have.
+    fn wanted(&self) -> usize {
+        match self.config.in_flight_share {
+            // A root without children can give one leaf, itself.
+            _ if self.root_is_due() => 1,
+            Some(share) => {
+                let visits = f64::from(self.tree.node(ROOT).visits);
+                self.config.eval_batch.min((share * visits) as usize).max(1)
+            }
+            None => self.config.eval_batch,
+        }
+    }
+
+    fn gather_round(&mut self, cache: Option<(&Cache, u64)>, pause: u64) {
+        let (wanted, end) = self.round.paused.take().unwrap_or_else(|| {
+            self.run.stats.rounds += 1;
+            (self.wanted(), self.run.stats.simulations + GATHER_AT_MOST)
+        });
+        let root_is_due = self.root_is_due();
+        let plain = self.is_plain();
+        // While a leaf waits, other descents shun it. Endgames can have thousands of finished games to visit: were they
+        // free, they would take the visits that the waiting leaf deserves, so they count once a leaf waits.
+        let mut terminals = 0;
+        let until = end.min(pause);
+        while self.round.leaves.len() + terminals < wanted
+            && (root_is_due || (self.round.leaves.len() as u64) < u64::from(self.run.remaining))
+            && !self.evaluations_are_spent()
+            && self.tree.node(ROOT).proof == 0
+            && !(self.config.early_stop && self.is_decided())
+            && self.round.collided.len() < self.config.max_collisions.unwrap_or(self.config.eval_batch).max(1)
+            && (!self.round.leaves.is_empty() || self.run.stats.simulations < until)
+        {
+            let start = self.round.paths.len() as u32;
+            match if plain { self.descend::<true>() } else { self.descend::<false>() } {
+                Err(fault) => {
+                    // The whole round is taken back: nothing stays in flight.
+                    self.tree.release(&self.round.paths[start as usize..]);
+                    self.abandon();
+                    self.run.fault = Some(fault);
+                    return;
+                }
+                Ok(Descent::Terminal(value)) => {
+                    self.ascend(start as usize..self.round.paths.len(), value);
+                    self.round.paths.truncate(start as usize);
+                    self.run.remaining -= 1;
+                    self.run.stats.simulations += 1;
+                    self.run.stats.terminals += 1;
+                    terminals += usize::from(!self.round.leaves.is_empty());
+                }
+                Ok(Descent::Collision) => {
+                    self.round.collided.push(start..self.round.paths.len() as u32);
+                    self.run.stats.collisions += 1;
+                }
+                Ok(Descent::Leaf(player, at_node)) => {
+                    let path = start..self.round.paths.len() as u32;
+                    if let Err(fault) = self.add_leaf(path, player, at_node, cache) {
+                        self.abandon();
+                        self.run.fault = Some(fault);
+                        return;
+                    }
+                }
+            }
+        }
+        // A round is paused between two simulations with nothing in flight, so the pause changes no result.
+        self.round.paused = (self.round.leaves.is_empty() && self.run.stats.simulations < end).then_some((wanted, end));
+    }
+
+    /// Ends a simulation, and with a solver draws the conclusions of a finished game at its end.
+    #[inline]
+    fn ascend(&mut self, path: Range<usize>, value: Value) {
+        if self.config.solver {
+            self.ascend_and_prove(path, value);
+        } else {
+            self.tree.ascend(&self.round.paths[path], value);
+        }
+    }
+
+    fn ascend_and_prove(&mut self, path: Range<usize>, value: Value) {
+        let path = &self.round.paths[path];
+        solver::ascend(&mut self.tree, path, value);
+        let last = self.tree.node(path[path.len() - 1]);
+        if last.kind == Kind::Terminal && last.proof == 0 {
+            solver::prove(&mut self.tree, path, value);
+        }
+    }
+
+    /// Notes the leaf that a descent ended in. Its position is the last of `states`; it stays there unless the cache
+    /// has the answer.
+    fn add_leaf(
+        &mut self,
+        path: Range<u32>,
+        player: Player,
+        at_node: bool,
+        cache: Option<(&Cache, u64)>,
+    ) -> Result<(), GameFault> {
+        let state = self.round.states.last().expect("a leaf leaves its position");
+        let legal_start = self.round.legal.len() as u32;
+        state.legal_actions(&mut self.scratch.actions);
+        self.round.legal.extend_from_slice(&self.scratch.actions);
+        let legal = &self.scratch.actions;
+        debug_assert!(legal.windows(2).all(|pair| pair[0] < pair[1]), "legal actions must ascend: {legal:?}");
+        let num_actions = state.num_actions();
+        let fault = match legal.last() {
+            None => Some(GameFault::NoLegalActions(state.render())),
+            Some(_) if legal.len() > usize::from(u16::MAX) => Some(GameFault::TooManyLegalActions(legal.len())),
+            Some(&action) if action as usize >= num_actions => Some(GameFault::OutsidePolicy { action, num_actions }),
+            Some(_) if path.len() > state.max_plies() + 1 => Some(GameFault::TooLong(state.max_plies())),
+            Some(_) => None,
+        };
+        let mut leaf = Leaf {
+            path,
+            legal: legal_start..self.round.legal.len() as u32,
+            player,
+            key: 0,
+            stream: mix(self.run.leaf_streams.wrapping_add(self.run.leaves_met)),
+            answer: Answer::Row(u32::MAX),
+            at_node,
+        };
+        self.run.leaves_met += 1;
+        if let Some(fault) = fault {
+            // Noted all the same, so that `abandon` takes it back with the others.
+            self.round.leaves.push(leaf);
+            return Err(fault);
+        }
+        if let Some((cache, network)) = cache {
+            leaf.key = state.key();
+            let priors = self.round.hit_priors.len() as u32;
+            if let Some(value) = cache.get(network, leaf.key, legal.len(), &mut self.round.hit_priors) {
+                leaf.answer = Answer::Cached { priors, value };
+                self.round.states.pop();
+            }
+        }
+        self.round.leaves.push(leaf);
+        Ok(())
+    }
+
+    /// Takes the round's leaves up, in the order they were gathered, and then releases the collisions.
+    pub(crate) fn apply(&mut self, replies: Replies<'_>, cache: Option<(&Cache, u64)>) {
+        for index in 0..self.round.leaves.len() {
+            let leaf = self.round.leaves[index].clone();
+            let legal = leaf.legal.start as usize..leaf.legal.end as usize;
+            let path = leaf.path.start as usize..leaf.path.end as usize;
+            let id = *self.round.paths[path.clone()].last().expect("a path has its root");
+            let value = match leaf.answer {
+                Answer::Row(row) => {
+                    let first = replies.offsets[row as usize] as usize;
+                    softmax(&replies.logits[first..first + legal.len()], &mut self.scratch.priors);
+                    let value = replies.values[row as usize];
+                    if let Some((cache, network)) = cache {
+                        cache.put(network, leaf.key, &self.scratch.priors, value);
+                    }
+                    self.run.stats.evaluations += 1;
+                    value
+                }
+                Answer::Cached { priors, value } => {
+                    let first = priors as usize;
+                    self.scratch.priors.clear();
+                    self.scratch.priors.extend_from_slice(&self.round.hit_priors[first..first + legal.len()]);
+                    self.run.stats.cache_hits += 1;
+                    value
+                }
+            };
+            if path.len() == 1 || (leaf.at_node && self.tree.has_room(legal.len())) {
+                self.tree.expand(id, Kind::Decision(leaf.player), &self.round.legal[legal], &self.scratch.priors);
+            } else {
+                self.tree.set_kind(id, Kind::New);
+                self.run.stats.unexpanded += 1;
+            }
+            if path.len() > 1 {
+                self.run.remaining -= 1;
+                self.run.stats.simulations += 1;
+            } else {
+                self.root.start(&mut self.tree, &self.config, &mut self.run.stream);
+            }
+            self.ascend(path, value.absolute(leaf.player));
+        }
+        self.round.leaves.clear();
+        self.forget_round();
+        self.end_early();
+    }
+
+    /// Takes back everything in flight.
+    pub(crate) fn abandon(&mut self) {
+        for leaf in self.round.leaves.drain(..) {
+            self.tree.release(&self.round.paths[leaf.path.start as usize..leaf.path.end as usize]);
+        }
+        self.forget_round();
+        self.round.paused = None;
+        self.run.remaining = 0;
+    }
+
+    fn forget_round(&mut self) {
+        for path in self.round.collided.drain(..) {
+            self.tree.release(&self.round.paths[path.start as usize..path.end as usize]);
+        }
+        self.round.paths.clear();
+        self.round.legal.clear();
+        self.round.hit_priors.clear();
+        self.round.states.clear();
+    }
+}

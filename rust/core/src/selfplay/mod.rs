@@ -1,0 +1,260 @@
+//! Games played by a network against itself, and some against an earlier one, in pipelines of slots.
+//!
+//! A pipeline is a thread with its own slots and evaluators: the newest network's, which plays both sides of most
+//! games, and any number of opponents, each of which plays one side of some. It plays rounds: all its slots' trees grow,
+//! one batch a network goes to the device, and while it is there another pipeline's trees grow. A slot whose game ends
+//! hands the record over and begins the next game.
+//!
+//! What a game is depends on (seed, game id), the list of opponents and the networks' answers alone: each draw comes
+//! from a stream keyed by (seed, game id) and the ply, so the number of pipelines, slots and threads changes nothing but
+//! the speed.
+//!
+//! Pipelines and their owner share one small state under one lock: who may run, which evaluators are next, and the
+//! finished games. Nobody holds it while growing trees or evaluating.
+
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::batched::{Rounds, Workers};
+use crate::cache::Cache;
+use crate::evaluator::Evaluator;
+use crate::game::Game;
+use crate::process::Process;
+use crate::selfplay::pipeline::Pipeline;
+use crate::selfplay::record::GameRecord;
+use crate::selfplay::shared::{Shared, State};
+use crate::selfplay::timing::PipelineStats;
+
+mod pipeline;
+mod play;
+pub mod record;
+pub mod replay;
+pub mod resign;
+mod shared;
+pub mod timing;
+
+pub use play::{SelfPlayConfig, choose, sharpen};
+pub use shared::{Inside, Layout, SelfPlayError, SelfPlayStats};
+
+/// Self-play going on in its own threads.
+pub struct SelfPlay<E: Evaluator<G> + 'static, G: Game>
+where
+    E::Error: 'static,
+{
+    shared: Arc<Shared<E, G>>,
+    threads: Vec<JoinHandle<()>>,
+    process: Process,
+}
+
+impl<E: Evaluator<G> + 'static, G: Game> SelfPlay<E, G>
+where
+    E::Error: 'static,
+{
+    /// Starts playing from `start`. For each pipeline there is a list of evaluators, of the same networks in the same
+    /// order: first that of the newest network, then those of its opponents, if any.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    ///
+    /// # Panics
+    /// When a pipeline has no evaluator.
+    pub fn start(
+        start: &G,
+        config: SelfPlayConfig,
+        layout: &Layout,
+        networks: Vec<Vec<E>>,
+        workers: &Workers,
+        cache: Option<Arc<Cache>>,
+    ) -> Result<Self, String> {
+        let pipelines = networks.len();
+        let shared = Arc::new(Shared::new(layout, pipelines, config.resign_below));
+        let mut selfplay = Self { shared, threads: Vec::new(), process: Process::current() };
+        for (index, evaluators) in networks.into_iter().enumerate() {
+            assert!(!evaluators.is_empty(), "pipeline {index} has no evaluator");
+            // The first pipelines have one slot more where they do not divide evenly.
+            let slots = layout.slots / pipelines + usize::from(index < layout.slots % pipelines);
+            let rounds = Rounds::new(workers.clone(), cache.clone());
+            let pipeline = Pipeline::new(index, config.clone(), start.clone(), rounds, evaluators);
+            let shared = selfplay.shared.clone();
+            let inside = (layout.inside)();
+            let thread = std::thread::Builder::new()
+                .name(format!("azpy-pipeline-{index}"))
+                .spawn(move || {
+                    let mut pipeline = Some(pipeline);
+                    inside(&mut || pipeline.take().into_iter().for_each(|pipeline| pipeline.run(&shared, slots)));
+                })
+                .map_err(|error| format!("cannot start a pipeline thread: {error}"))?;
+            selfplay.threads.push(thread);
+        }
+        Ok(selfplay)
+    }
+
+    /// Waits at most `patience` for a finished game. `Ok(None)` is a time-out or the end; see [`SelfPlay::is_over`].
+    ///
+    /// # Errors
+    /// What stopped the pipelines, once.
+    pub fn next(&self, patience: Duration) -> Result<Option<GameRecord>, SelfPlayError<E::Error>> {
+        let until = Instant::now() + patience;
+        let mut state = self.shared.lock();
+        loop {
+            // An error first: games of a broken run are no use to anyone who was not told of it.
+            if let Some(error) = state.error.take() {
+                return Err(error);
+            }
+            if let Some(record) = state.finished.pop_front() {
+                self.shared.changed.notify_all();
+                return Ok(Some(record));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if state.running == 0 || left.is_zero() {
+                return Ok(None);
+            }
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Takes the finished games that are there, `most` at most, without waiting for others.
+    #[must_use]
+    pub fn take_finished(&self, most: usize) -> Vec<GameRecord> {
+        let mut state = self.shared.lock();
+        let count = most.min(state.finished.len());
+        let games = state.finished.drain(..count).collect();
+        drop(state);
+        self.shared.changed.notify_all();
+        games
+    }
+
+    /// Puts games back that were taken: they are the next ones again, in their order.
+    pub fn put_back(&self, games: Vec<GameRecord>) {
+        let mut state = self.shared.lock();
+        games.into_iter().rev().for_each(|game| state.finished.push_front(game));
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// Whether all games asked for have been handed over (or an error ended them).
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let state = self.shared.lock();
+        state.running == 0 && state.finished.is_empty() && state.error.is_none()
+    }
+
+    /// Holds the pipelines at the end of their rounds, or lets them go on.
+    pub fn pause(&self, paused: bool) {
+        self.shared.lock().paused = paused;
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits at most `patience` until no pipeline is in a round (after `pause(true)`).
+    #[must_use]
+    pub fn is_paused(&self, patience: Duration) -> bool {
+        self.wait_until(patience, |state| state.waiting == state.running)
+    }
+
+    /// Leaves evaluators of a new newest network for the pipelines, one each, to be taken between rounds.
+    ///
+    /// # Errors
+    /// When their number is not that of the pipelines.
+    pub fn swap(&self, evaluators: Vec<E>) -> Result<(), SelfPlayError<E::Error>> {
+        let mut state = self.shared.lock();
+        if evaluators.len() != state.next.len() {
+            let (given, pipelines) = (evaluators.len(), state.next.len());
+            return Err(SelfPlayError::Swap(format!("{given} evaluators for {pipelines} pipelines")));
+        }
+        state.next = evaluators.into_iter().map(Some).collect();
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// Leaves new opponents for the pipelines, a list for each, to be taken between rounds. Games that have begun go on
+    /// with the opponents that they have.
+    ///
+    /// # Errors
+    /// When their number is not that of the pipelines.
+    pub fn set_opponents(&self, opponents: Vec<Vec<E>>) -> Result<(), SelfPlayError<E::Error>> {
+        let mut state = self.shared.lock();
+        if opponents.len() != state.next_opponents.len() {
+            let (given, pipelines) = (opponents.len(), state.next_opponents.len());
+            return Err(SelfPlayError::Swap(format!("{given} lists of opponents for {pipelines} pipelines")));
+        }
+        state.next_opponents = opponents.into_iter().map(Some).collect();
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// Waits at most `patience` until every pipeline has taken the evaluator of the last `swap`.
+    #[must_use]
+    pub fn is_swapped(&self, patience: Duration) -> bool {
+        self.wait_until(patience, |state| {
+            let mut pipelines = state.next.iter().zip(&state.ended);
+            pipelines.all(|(next, ended)| next.is_none() || *ended)
+        })
+    }
+
+    /// Changes `Resign::below` from each pipeline's next round on.
+    pub fn set_resign_below(&self, below: f64) {
+        self.shared.lock().resign_below = below;
+    }
+
+    /// Waits at most `patience` for something that the pipelines do; true at once when none is left to do it.
+    fn wait_until(&self, patience: Duration, done: impl Fn(&State<E::Error, E>) -> bool) -> bool {
+        let until = Instant::now() + patience;
+        let mut state = self.shared.lock();
+        loop {
+            if state.running == 0 || done(&state) {
+                return true;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Totals so far.
+    #[must_use]
+    pub fn stats(&self) -> SelfPlayStats {
+        self.shared.lock().stats
+    }
+
+    /// Where the time of each pipeline went so far, rounds under way not included.
+    #[must_use]
+    pub fn pipeline_stats(&self) -> Vec<PipelineStats> {
+        let mut state = self.shared.lock();
+        for index in 0..state.pipelines.len() {
+            let standing = state.standing[index];
+            state.count_standing(index);
+            state.standing[index] = standing.map(|(_, paused)| (Instant::now(), paused));
+        }
+        state.pipelines.clone()
+    }
+
+    /// Asks the pipelines to stop after the round they are in.
+    pub fn stop(&self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_all();
+    }
+
+    /// Whether every pipeline has ended.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+}
+
+impl<E: Evaluator<G> + 'static, G: Game> Drop for SelfPlay<E, G>
+where
+    E::Error: 'static,
+{
+    /// Tells the pipelines to stop and does not wait: this may be one of their own threads, or hold what they need.
+    fn drop(&mut self) {
+        if self.process.is_current() {
+            self.stop();
+        } else {
+            // A fork has no pipelines. The state may be locked for ever, and the handles are of threads that are not there.
+            std::mem::forget(std::mem::take(&mut self.threads));
+        }
+    }
+}

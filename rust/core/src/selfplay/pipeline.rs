@@ -1,0 +1,216 @@
+//! One thread of self-play: rounds over its slots, and what it hands over between them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use crate::batched::{Rounds, SearchError};
+use crate::evaluator::Evaluator;
+use crate::game::Game;
+use crate::search::Search;
+use crate::selfplay::play::{GameInPlay, SelfPlayConfig, begin_move, finish_move};
+use crate::selfplay::record::{FAST_SEARCH, GameRecord, Ply};
+use crate::selfplay::shared::{SelfPlayError, Shared};
+use crate::selfplay::timing::{Clocked, PipelineStats};
+
+/// A thread's games and evaluators.
+pub(crate) struct Pipeline<E, G: Game> {
+    index: usize,
+    config: SelfPlayConfig,
+    start: G,
+    rounds: Rounds<G>,
+    /// The newest network's, those of the opponents that new games may have, and those that only games in play have.
+    evaluators: Vec<E>,
+    /// How many opponents new games may have.
+    opponents: usize,
+    /// The slots: their searches and their games, in step.
+    searches: Vec<Search<G>>,
+    games: Vec<GameInPlay>,
+    /// What is not handed over yet, and since when.
+    spent: PipelineStats,
+    began: Instant,
+}
+
+impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
+    /// A pipeline without games. `evaluators` are the newest network's and those of its opponents.
+    pub(crate) fn new(index: usize, config: SelfPlayConfig, start: G, rounds: Rounds<G>, evaluators: Vec<E>) -> Self {
+        Self {
+            index,
+            config,
+            start,
+            rounds,
+            opponents: evaluators.len() - 1,
+            evaluators,
+            searches: Vec::new(),
+            games: Vec::new(),
+            spent: PipelineStats::default(),
+            began: Instant::now(),
+        }
+    }
+
+    /// Plays until it is told to stop, or no game is left to begin.
+    pub(crate) fn run(mut self, shared: &Shared<E, G>, slots: usize) {
+        let index = self.index;
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.play(shared, slots)));
+        let error = match outcome {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(SelfPlayError::Search(error)),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+                Some(SelfPlayError::Panic(text.unwrap_or_else(|| "a panic without a text".into())))
+            }
+        };
+        let mut state = shared.lock();
+        state.running -= 1;
+        state.ended[index] = true;
+        if let Some(error) = error {
+            state.stop = true;
+            state.error.get_or_insert(error);
+        }
+        shared.changed.notify_all();
+    }
+
+    fn play(&mut self, shared: &Shared<E, G>, slots: usize) -> Result<(), SearchError<E::Error>> {
+        self.began = Instant::now();
+        self.refill(shared, slots);
+        while !self.searches.is_empty() {
+            self.check()?;
+            let clocked = |inner| Clocked { inner, evaluating: Duration::ZERO };
+            let mut evaluators: Vec<_> = self.evaluators.iter_mut().map(clocked).collect();
+            self.rounds.run(&mut self.searches, &mut evaluators)?;
+            self.spent.evaluating += evaluators.iter().map(|clocked| clocked.evaluating).sum::<Duration>();
+            self.spent.rounds += 1;
+            let networks = self.networks();
+            let config = &self.config;
+            let mut slots_in_play: Vec<_> = self.searches.iter_mut().zip(&mut self.games).collect();
+            self.rounds.workers().for_each(&mut slots_in_play, |(search, game)| {
+                // Games end and begin here; a search that is not done has nothing to be told.
+                if search.is_done() {
+                    finish_move(search, game, config, &networks);
+                    begin_move(search, game, config, &networks);
+                }
+            });
+            self.check()?;
+            let mut over = Vec::new();
+            for index in (0..self.games.len()).rev().filter(|&index| self.games[index].over).collect::<Vec<_>>() {
+                self.searches.swap_remove(index);
+                over.push(self.games.swap_remove(index).into_record());
+            }
+            if !self.hand_over(shared, over) {
+                return Ok(());
+            }
+            self.refill(shared, slots);
+        }
+        Ok(())
+    }
+
+    /// What records call the networks.
+    fn networks(&self) -> Vec<u64> {
+        self.evaluators.iter().map(|evaluator| evaluator.network().unwrap_or(0)).collect()
+    }
+
+    /// Has new games draw from these opponents, and keeps the old ones that games in play still have.
+    fn take_opponents(&mut self, fresh: Vec<E>) {
+        let mut old: Vec<_> = self.evaluators.drain(1..).map(Some).collect();
+        self.opponents = fresh.len();
+        self.evaluators.extend(fresh);
+        let mut places = vec![0; old.len()];
+        for (search, game) in self.searches.iter_mut().zip(&mut self.games) {
+            let Some(opponent) = &mut game.opponent else {
+                continue;
+            };
+            let place = opponent.network - 1;
+            if let Some(evaluator) = old[place].take() {
+                places[place] = self.evaluators.len();
+                self.evaluators.push(evaluator);
+            }
+            opponent.network = places[place];
+            if search.network > 0 {
+                search.network = places[place];
+            }
+        }
+    }
+
+    /// Whether every game keeps its promises.
+    fn check(&self) -> Result<(), SearchError<E::Error>> {
+        let fault = self.games.iter().enumerate().find_map(|(slot, game)| Some((slot, game.fault.clone()?)));
+        fault.map_or(Ok(()), |(search, fault)| Err(SearchError::Game { search, fault }))
+    }
+
+    /// Begins games until every slot has one or none is left to begin.
+    fn refill(&mut self, shared: &Shared<E, G>, slots: usize) {
+        while self.searches.len() < slots {
+            let game_id = {
+                let mut state = shared.lock();
+                if state.stop || state.end.is_some_and(|end| state.next_game >= end) {
+                    return;
+                }
+                state.next_game += 1;
+                state.next_game - 1
+            };
+            let mut game = GameInPlay::new(&self.config, game_id, self.opponents);
+            let mut search = Search::new(self.start.clone(), self.config.search, 0);
+            begin_move(&mut search, &mut game, &self.config, &self.networks());
+            // A game without a single search (over at once, or all opening) still counts.
+            if game.over {
+                self.hand_over(shared, vec![game.into_record()]);
+            } else {
+                self.searches.push(search);
+                self.games.push(game);
+            }
+        }
+    }
+
+    /// Hands finished games over, waits where it has to, takes a new evaluator. Says whether to go on.
+    fn hand_over(&mut self, shared: &Shared<E, G>, over: Vec<GameRecord>) -> bool {
+        let mut state = shared.lock();
+        let rounds = std::mem::take(&mut self.rounds.stats);
+        let stats = &mut state.stats;
+        stats.games += over.len() as u64;
+        for record in &over {
+            stats.positions += record.samples() as u64;
+            let count = |is: fn(&&Ply) -> bool| record.plies.iter().filter(is).count() as u64;
+            stats.searches += count(|ply| ply.is_searched());
+            stats.fast_searches += count(|ply| ply.flags & FAST_SEARCH != 0);
+            stats.opponent_games += u64::from(record.has_opponent());
+            stats.resigned += u64::from(record.resigned);
+            stats.controls += u64::from(record.control && record.resign_ply.is_some());
+            stats.false_resignations += u64::from(record.false_resignation());
+        }
+        stats.rounds.add(&rounds);
+        let mut spent = std::mem::take(&mut self.spent);
+        spent.growing = self.began.elapsed().saturating_sub(spent.evaluating);
+        state.pipelines[self.index].add(&spent);
+        if !over.is_empty() {
+            state.finished.extend(over);
+            shared.changed.notify_all();
+        }
+        let mut waiting = false;
+        loop {
+            if let Some(evaluator) = state.next[self.index].take() {
+                self.evaluators[0] = evaluator;
+                shared.changed.notify_all();
+            }
+            if let Some(opponents) = state.next_opponents[self.index].take() {
+                self.take_opponents(opponents);
+            }
+            self.config.resign_below = state.resign_below;
+            let go_on = !state.paused && state.finished.len() < state.room;
+            state.count_standing(self.index);
+            if state.stop || go_on {
+                self.began = Instant::now();
+                state.waiting -= usize::from(waiting);
+                return !state.stop;
+            }
+            // Said once: two pipelines that told each other of every wake-up would never sleep.
+            if !waiting {
+                waiting = true;
+                state.waiting += 1;
+                shared.changed.notify_all();
+            }
+            state.standing[self.index] = Some((Instant::now(), state.paused));
+            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

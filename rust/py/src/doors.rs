@@ -1,0 +1,191 @@
+//! What Python holds without knowing which game it is: five small object-safe traits, and the settings of the sessions.
+//!
+//! The traits mention each other, so they stand in one file, below everything that implements or uses one. `sessions.rs`
+//! implements [`AnyState`]; each kind of session has a file of its own.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use azpy_core::batched::{RoundStats, Workers};
+use azpy_core::cache::Cache;
+use azpy_core::config::SearchConfig;
+use azpy_core::game::{Action, PlayError, Player, Turn};
+use azpy_core::look::Shown;
+use azpy_core::record::GameRecord as CoreRecord;
+use azpy_core::replay::{Draw, Samples};
+use azpy_core::search::{SearchResult, SearchStats, Stop as Reason};
+use azpy_core::selfplay::{Layout, SelfPlayConfig, SelfPlayStats};
+use azpy_core::timing::PipelineStats;
+use azpy_core::tree::Tree;
+use pyo3::prelude::*;
+
+use crate::evaluators::AnyEvaluator;
+use crate::hosted::Hosted;
+use crate::serving_stats::Stats;
+use crate::settings::Whole;
+use crate::threads::Stop;
+
+/// A position of some game.
+pub(crate) trait AnyState: Send + Sync {
+    fn boxed(&self) -> PyResult<Box<dyn AnyState>>;
+    fn as_any(&self) -> &dyn Any;
+    fn num_actions(&self) -> usize;
+    fn obs_shape(&self) -> [usize; 3];
+    fn max_plies(&self) -> usize;
+    fn plane_divisors(&self) -> Option<Vec<u16>>;
+    fn most_legal_actions(&self) -> usize;
+    fn action_cells(&self) -> Option<Vec<u16>>;
+    fn turn(&self) -> Turn;
+    fn legal_actions(&self) -> Vec<Action>;
+    fn chance_outcomes(&self) -> Vec<(Action, f32)>;
+    fn try_play(&mut self, action: Action) -> Result<(), PlayError>;
+    /// Plays an action that is known to be on offer, without a question to the game.
+    fn play(&mut self, action: Action);
+    fn outcome(&self) -> f32;
+    fn encode(&self) -> Vec<f32>;
+    fn key(&self) -> u128;
+    fn num_symmetries(&self) -> usize;
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action;
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32]) -> Vec<f32>;
+    fn action_name(&self, action: Action) -> String;
+    fn short_name(&self, action: Action) -> String;
+    fn render(&self) -> String;
+    fn owner(&self, line: usize, glyph: char) -> Option<Player>;
+    fn to_svg(&self) -> String;
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String>;
+    fn format_actions(&self, actions: &[Action]) -> Result<String, String>;
+    fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String>;
+    fn to_text(&self) -> Option<String>;
+    fn object(&self) -> Option<&Py<PyAny>>;
+    /// The error that its game has met, if any.
+    fn check(&self) -> PyResult<()>;
+    /// As `check`, and forgets the error.
+    fn take_error(&self) -> PyResult<()>;
+
+    /// A batch of searches of these states, all of this state's game.
+    fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>>;
+    fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
+    fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay>;
+    /// A session for requests about this state's game.
+    fn serve(&self, settings: ServingSettings, evaluator: AnyEvaluator) -> PyResult<Arc<dyn AnyServing>>;
+
+    /// Plays the first random games of `games` from here, until they are done or it is `until`: how many games, and
+    /// their plies.
+    fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)>;
+}
+
+/// A position of game `G`: what stands behind [`AnyState`].
+#[derive(Clone)]
+pub(crate) struct Typed<G>(pub(crate) G);
+
+/// The position inside, if it is of game `G`.
+pub(crate) fn downcast<G: Hosted>(state: &dyn AnyState) -> Option<&G> {
+    state.as_any().downcast_ref::<Typed<G>>().map(|typed| &typed.0)
+}
+
+/// Settings of a batch of searches.
+pub(crate) struct BatchSettings {
+    pub(crate) config: SearchConfig,
+    /// Which evaluator answers for each tree.
+    pub(crate) networks: Vec<usize>,
+    pub(crate) evaluators: Vec<AnyEvaluator>,
+    pub(crate) cache: Option<Arc<Cache>>,
+    pub(crate) threads: usize,
+    pub(crate) seed: u64,
+}
+
+/// Settings of self-play.
+pub(crate) struct SelfPlaySettings {
+    pub(crate) config: SelfPlayConfig,
+    pub(crate) layout: Layout,
+    /// For each pipeline, see `SelfPlay::start`.
+    pub(crate) networks: Vec<Vec<AnyEvaluator>>,
+    pub(crate) cache: Option<Arc<Cache>>,
+    pub(crate) threads: usize,
+}
+
+/// Searches of one game, whatever it is.
+pub(crate) trait AnyBatch: Send {
+    fn len(&self) -> usize;
+    fn num_actions(&self) -> usize;
+    fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()>;
+    /// With a limit the run also ends after so long.
+    fn run(&mut self, py: Python<'_>, simulations: u32, limit: Option<Duration>) -> PyResult<()>;
+    fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()>;
+    /// Why the last run of a search ended.
+    fn stop(&self, index: usize) -> Reason;
+    fn advance(&mut self, index: usize, action: Whole) -> PyResult<()>;
+    fn result(&self, index: usize) -> SearchResult;
+    /// Counts, nodes of the tree, and its bytes.
+    fn stats(&self, index: usize) -> (SearchStats, usize, usize);
+    fn rounds(&self) -> RoundStats;
+    fn key(&self, index: usize) -> u128;
+    fn state(&self, index: usize) -> PyResult<Box<dyn AnyState>>;
+    /// How often the tree was run, advanced or replaced.
+    fn changes(&self, index: usize) -> u64;
+    fn tree(&self, index: usize) -> &Tree;
+    /// The part of the tree worth drawing; `best` is its principal variation.
+    fn picture(&self, index: usize, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>>;
+    /// The first error that a game met. To be asked after whatever asks a game something.
+    fn check(&self) -> PyResult<()>;
+}
+
+/// Self-play of some game. Every method is called without the GIL.
+pub(crate) trait AnySelfPlay: Stop {
+    /// `Ok(None)`: nothing yet, or over.
+    fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>>;
+    fn take_finished(&self, most: usize) -> PyResult<Vec<CoreRecord>>;
+    fn put_back(&self, games: Vec<CoreRecord>);
+    fn is_over(&self) -> bool;
+    fn pause(&self, paused: bool);
+    fn is_paused(&self, patience: Duration) -> bool;
+    fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()>;
+    fn is_swapped(&self, patience: Duration) -> bool;
+    fn set_opponents(&self, opponents: Vec<Vec<AnyEvaluator>>) -> PyResult<()>;
+    fn set_resign_below(&self, below: f64);
+    fn stats(&self) -> SelfPlayStats;
+    fn pipeline_stats(&self) -> Vec<PipelineStats>;
+    fn is_stopped(&self) -> bool;
+}
+
+/// A replay buffer of some game.
+pub(crate) trait AnyReplay: Send {
+    fn extend(&mut self, records: Vec<Arc<CoreRecord>>, workers: &Workers) -> PyResult<()>;
+    fn resize(&mut self, max_samples: usize);
+    fn num_games(&self) -> usize;
+    fn num_samples(&self) -> usize;
+    fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()>;
+}
+
+/// Settings of a session.
+pub(crate) struct ServingSettings {
+    pub(crate) config: SearchConfig,
+    pub(crate) spec: String,
+    pub(crate) max_batch: usize,
+    pub(crate) max_requests: usize,
+    pub(crate) cache: Option<Arc<Cache>>,
+    pub(crate) threads: usize,
+}
+
+/// How a position is to be searched.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) simulations: u32,
+    pub(crate) limit: Option<Duration>,
+    pub(crate) seed: u64,
+}
+
+/// A session of some game.
+pub(crate) trait AnyServing: Stop {
+    /// A `concurrent.futures.Future` of what will be found.
+    fn submit(&self, py: Python<'_>, spec: &str, state: &dyn AnyState, asked: Asked) -> PyResult<Py<PyAny>>;
+    fn stats(&self) -> PyResult<Stats>;
+    /// Takes no more requests, and ends with the last of those there are.
+    fn close(&self);
+    fn is_over(&self) -> bool;
+    /// Whether this process is a copy of the one that has the thread. The copy may not even lock the inbox: the thread
+    /// may have held the lock in that moment.
+    fn is_forked(&self) -> bool;
+}

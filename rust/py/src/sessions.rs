@@ -1,0 +1,159 @@
+//! A position of a game behind [`AnyState`], and the sessions that begin there.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use azpy_core::evaluator::RandomGames;
+use azpy_core::game::{Action, PlayError, Player, Turn};
+use azpy_core::rng::Stream;
+use pyo3::prelude::*;
+
+use crate::batch::Batch;
+use crate::doors::{
+    AnyBatch, AnyReplay, AnySelfPlay, AnyServing, AnyState, BatchSettings, SelfPlaySettings, ServingSettings, Typed,
+};
+use crate::errors::GameError;
+use crate::evaluators::AnyEvaluator;
+use crate::hosted::{Fault, Hosted};
+use crate::replay::Replay;
+use crate::selfplay::Playing;
+use crate::serving::Server;
+
+impl<G: Hosted> AnyState for Typed<G> {
+    fn boxed(&self) -> PyResult<Box<dyn AnyState>> {
+        Ok(Box::new(Self(self.0.copied()?)))
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn num_actions(&self) -> usize {
+        self.0.num_actions()
+    }
+    fn obs_shape(&self) -> [usize; 3] {
+        self.0.obs_shape()
+    }
+    fn max_plies(&self) -> usize {
+        self.0.max_plies()
+    }
+    fn plane_divisors(&self) -> Option<Vec<u16>> {
+        self.0.plane_divisors()
+    }
+    fn most_legal_actions(&self) -> usize {
+        self.0.most_legal_actions()
+    }
+    fn action_cells(&self) -> Option<Vec<u16>> {
+        self.0.action_cells()
+    }
+    fn turn(&self) -> Turn {
+        self.0.turn()
+    }
+    fn legal_actions(&self) -> Vec<Action> {
+        let mut out = Vec::new();
+        if matches!(self.0.turn(), Turn::Player(_)) {
+            self.0.legal_actions(&mut out);
+        }
+        out
+    }
+    fn chance_outcomes(&self) -> Vec<(Action, f32)> {
+        let mut out = Vec::new();
+        if self.0.turn() == Turn::Chance {
+            self.0.chance_outcomes(&mut out);
+        }
+        out
+    }
+    fn try_play(&mut self, action: Action) -> Result<(), PlayError> {
+        self.0.try_play(action)
+    }
+    fn play(&mut self, action: Action) {
+        self.0.play(action);
+    }
+    fn outcome(&self) -> f32 {
+        self.0.outcome().0
+    }
+    fn encode(&self) -> Vec<f32> {
+        let mut row = vec![0.0; self.0.obs_shape().iter().product()];
+        self.0.encode(&mut row);
+        row
+    }
+    fn key(&self) -> u128 {
+        self.0.key()
+    }
+    fn num_symmetries(&self) -> usize {
+        self.0.num_symmetries()
+    }
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
+        self.0.symmetric_action(symmetry, action)
+    }
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32]) -> Vec<f32> {
+        let mut out = vec![0.0; row.len()];
+        self.0.symmetric_observation(symmetry, row, &mut out);
+        out
+    }
+    fn action_name(&self, action: Action) -> String {
+        self.0.action_name(action)
+    }
+    fn short_name(&self, action: Action) -> String {
+        self.0.short_name(action)
+    }
+    fn render(&self) -> String {
+        self.0.render()
+    }
+    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
+        self.0.owner(line, glyph)
+    }
+    fn to_svg(&self) -> String {
+        self.0.to_svg()
+    }
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+        self.0.parse_actions(text)
+    }
+    fn format_actions(&self, actions: &[Action]) -> Result<String, String> {
+        self.0.format_actions(actions)
+    }
+    fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String> {
+        Ok(Box::new(Typed(self.0.parse(text)?)))
+    }
+    fn to_text(&self) -> Option<String> {
+        self.0.to_text()
+    }
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.0.object()
+    }
+    fn check(&self) -> PyResult<()> {
+        self.0.fault().map_or(Ok(()), Fault::check)
+    }
+    fn take_error(&self) -> PyResult<()> {
+        self.0.fault().map_or(Ok(()), Fault::take)
+    }
+    fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>> {
+        Ok(Box::new(Batch::<G>::new(states, settings)?))
+    }
+    fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>> {
+        Ok(Box::new(Playing::start(&self.0, settings)?))
+    }
+    fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay> {
+        Box::new(Replay::new(self.0.clone(), max_positions))
+    }
+    fn serve(&self, settings: ServingSettings, evaluator: AnyEvaluator) -> PyResult<Arc<dyn AnyServing>> {
+        Ok(Server::start(&self.0, settings, evaluator)?)
+    }
+    fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
+        let mut random = RandomGames::default();
+        let (mut done, mut plies) = (0, 0);
+        for game in games {
+            let mut state = self.0.clone();
+            let played = random.play(&mut state, &mut Stream::keyed(&[seed, game]));
+            // An error of a game in Python comes before what followed from it.
+            self.check()?;
+            plies += played.ok_or_else(|| GameError::new_err("a random game found no action, or did not end"))? as u64;
+            done += 1;
+            // A reading of the clock takes as long as a ply or two.
+            if done % 16 == 0 && Instant::now() > until {
+                break;
+            }
+        }
+        Ok((done, plies))
+    }
+}
