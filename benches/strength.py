@@ -20,7 +20,7 @@ import pyspiel
 
 import azpy
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.matches.arena import MatchResult
+from azpy.matches.arena import MatchResult, Pair
 from azpy.settings.run import ABOUT, Settings, match_search
 from azpy.settings.toml import read_config
 
@@ -87,11 +87,8 @@ def play(
                 ours.play(action)
         live = [board for board in live if not board[1].is_terminal()]
 
-    def counts(seats: tuple[int, ...]) -> tuple[int, int, int]:
-        results = [theirs.returns()[seat] for _, theirs, seat, _ in boards if seat in seats]
-        return results.count(1.0), results.count(0.0), results.count(-1.0)
-
-    return MatchResult(*counts((0, 1)), first=counts((0,)))
+    points = [(1 + theirs.returns()[seat]) / 2 for _, theirs, seat, _ in boards]
+    return MatchResult.of([Pair(pair, ((), ())) for pair in zip(points[::2], points[1::2], strict=True)])
 
 
 def main() -> None:
@@ -99,7 +96,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("--game", default="connect_four", choices=["connect_four", "tic_tac_toe"])
-    parser.add_argument("--games", type=int, default=200)
+    parser.add_argument("--games", type=int, default=200, help="an even number")
     parser.add_argument("--simulations", type=int, default=100)
     parser.add_argument("--rollouts", type=int, default=1000)
     parser.add_argument("--search", action="append", default=[], help="NAME=VALUE, an option of azpy.Search")

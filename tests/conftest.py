@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,8 @@ from starts import Starts
 
 # Threads of OpenMP that wait for work sleep. By default they spin, and take the cores from other tests.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# JAX compiles for longer than the compiled program runs.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 # A shell that starts this in the background has Ctrl-C ignored, here and in every program that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -29,3 +32,10 @@ def undrawn(request: pytest.FixtureRequest) -> Iterator[None]:
         if request.module.__name__ != "test_report":
             patched.setattr("azpy.reports.report._charts", lambda rows, positions: [])
         yield
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Torch begins every test with one thread: several take ten times the processor time for networks this small."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)

@@ -106,18 +106,18 @@ def muzero_visits(positions: list[Position], answers: Answers, simulations: int)
         q = jnp.where(tree.children_visits[node] > 0, tree.qvalues(node), 0.0) / tree.embeddings["sum"][node]
         return jnp.where(tree.children_prior_logits[node] > -1e20, SCALE * q, -1e9 * SCALE)
 
-    output = mctx.muzero_policy(
+    search = functools.partial(
+        mctx.muzero_policy,
         params=(),
         rng_key=jax.random.PRNGKey(0),
-        root=root,
         recurrent_fn=recurrent,
         num_simulations=simulations,
-        invalid_actions=illegal,
         qtransform=raw_q,
         dirichlet_fraction=0.0,
         pb_c_init=1.5 * SCALE,
         pb_c_base=1e12,
     )
+    output = jax.jit(search)(root=root, invalid_actions=illegal)
     return np.asarray(output.search_tree.summary().visit_counts).astype(np.int64)
 
 
@@ -133,15 +133,15 @@ def gumbel_search(
     random_draws = jax.random.gumbel
     jax.random.gumbel = lambda *_, **__: jax.numpy.asarray(draws)
     try:
-        output = mctx.gumbel_muzero_policy(
+        search = functools.partial(
+            mctx.gumbel_muzero_policy,
             params=(),
             rng_key=jax.random.PRNGKey(0),
-            root=root,
             recurrent_fn=recurrent,
             num_simulations=simulations,
-            invalid_actions=illegal,
             max_num_considered_actions=considered,
         )
+        output = jax.jit(search)(root=root, invalid_actions=illegal)
     finally:
         jax.random.gumbel = random_draws
     visits = np.asarray(output.search_tree.summary().visit_counts).astype(np.int64)

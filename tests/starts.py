@@ -1,6 +1,7 @@
 """Starts `az-train` many times over: torch is loaded once, in a process that forks for every start.
 
-`python starts.py` is that process. It reads one request a line and answers twice: the pid, and then how it ended.
+`python starts.py MODULE...` is that process, with these modules loaded. It reads one request a line and answers twice:
+the pid, and then how it ended.
 """
 
 import contextlib
@@ -20,6 +21,8 @@ TINY = [
     *("--network", "1x8", "--simulations", "4", "--eval-batch", "2", "--slots", "4", "--games-per-iteration", "6"),
     *("--batch-size", "16", "--passes", "1", "--match-every", "1000", "--match-games", "2", "--final-match-games", "2"),
 ]
+# Each start would import torch._dynamo otherwise, with its first optimizer: more than a second.
+MODULES = ("torch._dynamo", "azpy.reports.report", "azpy.training.trainer")
 GAMES = ("tic_tac_toe", "pig(target=15)", "dice_nim")
 
 
@@ -41,16 +44,21 @@ class End:
 
 
 class Starts:
-    """The process that forks; every start is `az-train ARGUMENTS`."""
+    """The process that forks, with `modules` loaded; every start is `az-train ARGUMENTS`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, modules: tuple[str, ...] = MODULES) -> None:
+        self._modules = modules
         self._files = [folder / "stdout", folder / "stderr"]
 
     def __enter__(self) -> Self:
         # A library's threads do not survive a fork: this one must have none.
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            [sys.executable, __file__, *self._modules],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
         assert self._answer() == "ready"
         return self
@@ -69,7 +77,10 @@ class Starts:
     def run(
         self,
         *arguments: str,
+        folder: Path | None = None,
+        before: str = "",
         kill_after: float | None = None,
+        kill_when: str | None = None,
         kill_at: int | None = None,
         largest_file: int | None = None,
         one_core: bool = False,
@@ -78,7 +89,10 @@ class Starts:
 
         Args:
             arguments: of az-train.
+            folder: the current folder of the start.
+            before: code that the start executes first.
             kill_after: seconds until it is killed with SIGKILL.
+            kill_when: it is killed with SIGKILL once it has printed this, and `kill_after` seconds more.
             kill_at: it kills itself at this step of writing files: halfway through a write, before a file is opened,
                 synced, renamed or deleted.
             largest_file: bytes; the system lets it write no file that is larger.
@@ -86,25 +100,32 @@ class Starts:
         """
         request = {
             "arguments": arguments,
+            "folder": str(folder or Path.cwd()),
+            "before": before,
             "files": [str(path) for path in self._files],
             "kill_at": kill_at,
             "largest_file": largest_file,
             "one_core": one_core,
         }
+        for path in self._files:
+            path.write_text("")  # the start before wrote there
         assert self._process.stdin is not None
         print(json.dumps(request), file=self._process.stdin, flush=True)
         pid, begin = self._answer(), time.monotonic()
-        if kill_after is not None:
-            time.sleep(kill_after)
+        while kill_when is not None and kill_when not in self._files[0].read_text():
+            os.kill(pid, 0)  # an error if it has ended
+            time.sleep(0.002)
+        if kill_after is not None or kill_when is not None:
+            time.sleep(kill_after or 0)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         code = self._answer()
         output, errors = (path.read_text() for path in self._files)
         return End(code, output, errors, time.monotonic() - begin)
 
-    def finish(self, *arguments: str, one_core: bool = False) -> End:
+    def finish(self, *arguments: str, folder: Path | None = None, one_core: bool = False) -> End:
         """Starts, and sees to it that the run completes."""
-        end = self.run(*arguments, one_core=one_core)
+        end = self.run(*arguments, folder=folder, one_core=one_core)
         assert end.code == 0, end.errors
         assert "done: " in end.output
         return end
@@ -114,10 +135,10 @@ def _serve() -> None:
     """Forks for every request."""
     import torch
 
-    from azpy.reports import report
-
-    importlib.import_module("azpy.training.trainer")
-    vars(report)["_charts"] = lambda rows, positions: []  # the page is written; drawing takes a second
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
+    if "azpy.reports.report" in sys.modules:  # the page is written; drawing takes a second
+        vars(sys.modules["azpy.reports.report"])["_charts"] = lambda rows, positions: []
     torch.set_num_threads(1)
     tasks = Path("/proc/self/task")
     assert not tasks.exists() or len(list(tasks.iterdir())) == 1
@@ -134,10 +155,12 @@ def _serve() -> None:
 
 
 def _child(request: dict[str, Any]) -> int:
-    from azpy.cli.train import main
-
     for number, path in enumerate(request["files"], start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    os.chdir(request["folder"])
+    exec(request["before"], {})
+    from azpy.cli.train import main
+
     if request["kill_at"] is not None:
         _kill_at(request["kill_at"])
     if request["largest_file"] is not None:

@@ -10,7 +10,7 @@ import pytest
 import azpy
 from azpy.errors import SettingsError
 from azpy.games.names import make_position
-from azpy.matches.arena import MatchResult, RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
+from azpy.matches.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.ratings import elo
 from oracles import Countdown, whole_match
@@ -61,21 +61,23 @@ def _solve(board: Board) -> int:
     return max((-_solve(_after(board, cell)) for cell in empty), default=0)
 
 
-def test_the_score_and_its_interval_are_wilson_s() -> None:
-    result = MatchResult(wins=90, draws=0, losses=10, first=(50, 0, 0))
-    assert (result.games, result.score) == (100, 0.9)
-    # Wilson, 90 of 100: 0.8256 to 0.9448 (statsmodels.stats.proportion.proportion_confint).
-    assert result.interval == pytest.approx((0.82563, 0.94478), abs=1e-5)
-    assert MatchResult(200, 0, 0, (100, 0, 0)).interval == pytest.approx((0.98115, 1.0), abs=1e-5)
-    assert MatchResult(1, 2, 1, (0, 1, 0)).score == 0.5
+def result_of(*points: tuple[float, float]) -> MatchResult:
+    return MatchResult.of([Pair(each, ((), ())) for each in points])
+
+
+def test_the_score_is_the_share_of_the_points() -> None:
+    result = result_of(*[(1.0, 1.0)] * 40, *[(1.0, 0.0)] * 10)
+    assert (result.games, result.wins, result.losses, result.score) == (100, 90, 10, 0.9)
+    assert (result.first, result.second) == ((50, 0, 0), (40, 0, 10))
+    assert result_of((1.0, 0.5), (0.5, 0.0)).score == 0.5
 
 
 def test_elo_is_the_logistic_model_s_and_stays_finite() -> None:
     assert elo(0.5) == 0
     assert elo(10 / 11) == pytest.approx(400)
-    assert MatchResult(3, 0, 1, (2, 0, 0)).elo == pytest.approx(elo(0.75))
-    assert math.isfinite(MatchResult(10, 0, 0, (5, 0, 0)).elo)
-    assert MatchResult(0, 0, 10, (0, 0, 5)).elo == pytest.approx(-MatchResult(10, 0, 0, (5, 0, 0)).elo)
+    assert result_of((1.0, 1.0), (1.0, 0.0)).elo == pytest.approx(elo(0.75))
+    assert math.isfinite(result_of(*[(1.0, 1.0)] * 5).elo)
+    assert result_of(*[(0.0, 0.0)] * 5).elo == pytest.approx(-result_of(*[(1.0, 1.0)] * 5).elo)
 
 
 def test_a_player_scores_exactly_half_against_itself() -> None:

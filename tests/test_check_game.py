@@ -4,7 +4,6 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 import azpy
 import planted_games
 from azpy.checks.check_game import check_game
-from azpy.checks.game_checks import Broken, Mirrors, check_refusals, check_text, facts_of
 from azpy.checks.perspective import Sides, Warned
 from azpy.checks.rules import RULES
 from azpy.cli.check_game import main
@@ -63,7 +61,8 @@ def test_sound_games_in_python_pass(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", azpy.list_games())
-def test_every_game_that_ships_with_azpy_passes(name: str) -> None:
+def test_every_game_that_ships_with_azpy_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.checks.check_game._MOST_LINES", 200)  # not all there is time for
     report = check_game(SMALL.get(name, name), games=10, seconds=5)
     assert report.failure is None, report.failure
     assert report.warnings == []
@@ -163,6 +162,21 @@ def test_the_start_is_looked_at_in_no_time() -> None:
     assert (report.failure, report.lines, report.positions) == (None, 1, 1)
 
 
+def test_ctrl_c_in_a_game_ends_the_check_and_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(game: planted_games.Nim) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(planted_games.Nim, "key", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check_game("planted_games:Nim", games=0, seconds=20)
+
+
+def test_an_error_of_a_game_names_the_method_and_the_line_of_the_file() -> None:
+    failure = check_game("planted_games:ForgottenCase", games=0, seconds=20).failure
+    assert failure is not None
+    assert re.search(r"encode\(\) raised IndexError: .* \(planted_games.py, line \d+\)", failure.got)
+
+
 def test_games_of_openspiel_are_checked(capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspiel")
     report = check_game("open_spiel:tic_tac_toe", games=5, seconds=5)
@@ -172,68 +186,9 @@ def test_games_of_openspiel_are_checked(capfd: pytest.CaptureFixture[str]) -> No
 
 
 def test_every_rule_has_a_game_that_breaks_it() -> None:
-    # The other tests have those of games in Rust, and `unfinished`; `core` is for what all others have missed.
+    # rust/core/src/conformance.rs has games in Rust that break rules. `core` is for what all others have missed.
     planted = {*planted_games.PLANTED.values(), *planted_games.WARNED.values()}
     assert planted | {"planes", "refusal", "symmetry", "text", "unfinished", "core"} == set(RULES)
-
-
-class Bent:
-    """A game in Rust, some of whose methods answer wrongly."""
-
-    def __init__(self, state: azpy.State, **bent: Any) -> None:
-        self.state, self.bent = state, bent
-
-    def __getattr__(self, name: str) -> Any:
-        return self.bent[name] if name in self.bent else getattr(self.state, name)
-
-    def clone(self) -> "Bent":
-        return Bent(self.state.clone(), **self.bent)
-
-    def encode(self) -> Any:
-        return self.state.observation()
-
-    def play(self, action: int) -> None:
-        if self.bent.get("plays_on") is None or action in self.state.legal_actions():
-            self.state.play(action)
-
-
-def broken_by(check: Callable[..., object], *arguments: Any) -> str:
-    with pytest.raises(Broken) as caught:
-        check(*arguments)
-    return f"{caught.value.rule}: {caught.value.got}"
-
-
-def test_a_refusal_that_does_not_come_is_found() -> None:
-    state = azpy.make_game("tic_tac_toe")
-    check_refusals(state, facts_of(state), 0)
-    bent: Any = Bent(state, plays_on=True)
-    assert broken_by(check_refusals, bent, facts_of(bent), 0).startswith("refusal: the illegal action")
-
-
-def test_a_notation_that_reads_another_position_is_found() -> None:
-    start = azpy.make_game("hex", size=3)
-    state = start.clone()
-    state.play(4)
-    check_text(state, start)
-    bent: Any = Bent(state, to_text=lambda: "a1")
-    assert broken_by(check_text, bent, start).startswith("text: ")
-    assert "which is refused" in broken_by(check_text, Bent(state, to_text=lambda: "nonsense"), start)
-
-
-def test_symmetries_that_do_not_fit_are_found() -> None:
-    state = azpy.make_game("tic_tac_toe")
-    assert Mirrors(state).symmetries == [1, 2, 3, 4, 5, 6, 7]
-
-    def shifted(symmetry: int, action: int) -> int:
-        return (state.symmetric_action(symmetry, action) + (symmetry > 0)) % 9
-
-    assert "no symmetry undoes" in broken_by(Mirrors, Bent(state, symmetric_action=shifted))
-    assert "two actions to one" in broken_by(Mirrors, Bent(state, symmetric_action=lambda symmetry, action: 0))
-    still: Any = Bent(state, symmetric_observation=lambda symmetry, planes: planes)
-    mirrors = Mirrors(still)
-    mirrors.play(still, 0)
-    still.play(0)
-    assert broken_by(mirrors.check, still, facts_of(still)).startswith("symmetry: symmetry 1: another observation")
 
 
 def line_of(name: str, **given: float) -> tuple[int, ...] | None:

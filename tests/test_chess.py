@@ -16,7 +16,6 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy.checks.game_checks import array_of
 from azpy.runs import exports
 
 pytest.importorskip("chess")
@@ -218,7 +217,7 @@ def test_actions_belong_to_the_cell_where_their_piece_is_seen() -> None:
         for _ in range(60):
             if state.is_terminal:
                 break
-            planes = array_of(state)
+            planes = state.observation()
             own = planes[:6] if encoding == "az119" or state.turn == 0 else planes[6:12]
             for action in state.legal_actions():
                 cell = cells[action // 73]

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,27 +21,22 @@ from azpy.cli.common import run_command
 from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
 from azpy.errors import SettingsError, pip_install
-from azpy.matches.arena import MatchResult
+from azpy.matches.arena import MatchResult, Pair
 from azpy.settings.run import Settings, combine
 from azpy.training.events import Finished, Matched, Played, Saved
 from azpy.training.timing import STAGES
+from starts import Starts
 
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 TINY = [
     *("--network", "1x8", "--simulations", "8", "--slots", "8", "--eval-batch", "2"),
-    *("--games-per-iteration", "10", "--match-games", "2"),
+    *("--games-per-iteration", "10", "--match-games", "2", "--final-match-games", "2"),
 ]
 
 
-def az_train(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "azpy.cli.train", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-
-
-def test_a_small_run_prints_what_a_user_needs(tmp_path: Path) -> None:
-    done = az_train("tic_tac_toe", *TINY, "--iterations", "2", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) -> None:
+    done = starts.finish("tic_tac_toe", *TINY, "--iterations", "2", folder=tmp_path)
+    assert done.errors == ""
     for text in (
         "run folder runs/tic_tac_toe",
         "eval batch 2 x 4 slots per pipeline = device batch 8 (2 pipelines), 8 simulations a move",
@@ -59,16 +55,16 @@ def test_a_small_run_prints_what_a_user_needs(tmp_path: Path) -> None:
         "against mcts-1000",
         "done: 2 iterations",
     ):
-        assert text in done.stdout
-    assert re.sub(r"(az-replay \S+) \d+", r"\1 N", done.stdout).splitlines()[-5:] == [
+        assert text in done.output
+    assert re.sub(r"(az-replay \S+) \d+", r"\1 N", done.output).splitlines()[-5:] == [
         "report: runs/tic_tac_toe/report.html",
         "to train longer: az-train tic_tac_toe --out runs/tic_tac_toe --iterations=4",
         "to look at a game: az-replay runs/tic_tac_toe N",
         "to play a match: az-match runs/tic_tac_toe mcts:1000",
         "to export the model: az-export runs/tic_tac_toe --onnx tic_tac_toe.onnx",
     ]
-    assert "once more" not in done.stdout + (tmp_path / "runs/tic_tac_toe/config.toml").read_text()
-    assert "\x1b" not in done.stdout
+    assert "once more" not in done.output + (tmp_path / "runs/tic_tac_toe/config.toml").read_text()
+    assert "\x1b" not in done.output
 
 
 def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +97,7 @@ def test_a_narrow_terminal_keeps_label_and_bar(width: int, figures: str) -> None
     display._live, display._games = live_bar(console), 512
     metrics = {"simulations_per_second": 41234.0, "evaluations_per_second": 31234.0, "batch_fill": 0.98}
     metrics |= {"cache_hits": 0.16} | {f"share_{name}": 0.1 for name in STAGES}
-    display.show(Matched(10, "mcts-1000", MatchResult(3, 0, 1, (2, 0, 0))))
+    display.show(Matched(10, "mcts-1000", MatchResult.of([Pair((1.0, 1.0), ((), ())), Pair((1.0, 0.0), ((), ()))])))
     display.show(Played(12, 100, metrics))
     with console.capture() as shown:
         console.print(display._live.get_renderable())
@@ -126,7 +122,8 @@ def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None
     from test_positions import HEAP
 
     (tmp_path / "heap_game.py").write_text(HEAP)
-    done = az_train("heap_game:Heap", "--collect-only", *TINY, "--iterations", "1", cwd=tmp_path)
+    command = [sys.executable, "-m", "azpy.cli.train", "heap_game:Heap", "--collect-only", *TINY, "--iterations", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs/heap_game-Heap/games/000001.npz").exists()
 
@@ -196,7 +193,7 @@ def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(
     assert after == before
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_saves_and_says_how_to_go_on(starts: Starts, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", *TINY]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     assert process.stdout is not None
@@ -207,19 +204,26 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert errors == ""
     assert f"Go on with: az-train tic_tac_toe {' '.join(TINY)}" in output
-    again = az_train("tic_tac_toe", *TINY, "--iterations", "3", cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
-    assert "going on after iteration" in again.stdout
+    again = starts.finish("tic_tac_toe", *TINY, "--iterations", "3", folder=tmp_path)
+    assert "going on after iteration" in again.output
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starts]:
+    """Starts of az-train that have torch loaded, and nothing else."""
+    with Starts(tmp_path_factory.mktemp("bare"), modules=()) as started:
+        yield started
 
 
 @pytest.mark.parametrize("package", ["torch", "onnx", "onnxruntime", "safetensors"])
-def test_without_a_package_it_says_what_to_install_and_makes_nothing(package: str, tmp_path: Path) -> None:
-    script = f"import sys; sys.modules[{package!r}] = None; from azpy.cli.train import main; main(['tic_tac_toe'])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+def test_without_a_package_it_says_what_to_install_and_makes_nothing(
+    package: str, bare: Starts, tmp_path: Path
+) -> None:
+    done = bare.run("tic_tac_toe", folder=tmp_path, before=f"import sys; sys.modules[{package!r}] = None")
     # Beside an ONNX Runtime, which may be one for a GPU, the one for the CPU must not be installed.
     first = "onnxruntime " if package == "onnxruntime" else ""
     packages = f"{first}torch safetensors onnx matplotlib"
-    assert done.stderr == f"az-train: {package} is not installed: pip install {packages}\n"
+    assert done.errors == f"az-train: {package} is not installed: pip install {packages}\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -230,32 +234,30 @@ def test_without_a_package_it_says_what_to_install_and_makes_nothing(package: st
         ("raise ImportError('libnothing.so: cannot open')", "onnxruntime does not load: libnothing.so: cannot open; "),
     ],
 )
-def test_a_damaged_onnx_runtime_is_one_line_and_makes_nothing(module: str, text: str, tmp_path: Path) -> None:
+def test_a_damaged_onnx_runtime_is_one_line_and_makes_nothing(
+    module: str, text: str, bare: Starts, tmp_path: Path
+) -> None:
     (tmp_path / "packages/onnxruntime").mkdir(parents=True)
     (tmp_path / "packages/onnxruntime/__init__.py").write_text(module)
-    script = (
-        f"import sys; sys.path.insert(0, {str(tmp_path / 'packages')!r}); from azpy.cli.train import main\n"
-        "sys.exit(main(['tic_tac_toe']))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"az-train: {text}")
-    assert done.stderr.count("\n") == 1
+    path = str(tmp_path / "packages")
+    done = bare.run("tic_tac_toe", folder=tmp_path, before=f"import sys; sys.path.insert(0, {path!r})")
+    assert done.code == 2
+    assert done.errors.startswith(f"az-train: {text}")
+    assert done.errors.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["packages"]
 
 
-def test_a_folder_that_onnx_runtime_left_behind_is_one_line(tmp_path: Path) -> None:
+def test_a_folder_that_onnx_runtime_left_behind_is_one_line(bare: Starts, tmp_path: Path) -> None:
     # What such a folder is when it is imported: a module without anything in it.
-    script = (
+    empty = (
         "import sys, types, importlib.machinery\n"
         "module = sys.modules['onnxruntime'] = types.ModuleType('onnxruntime')\n"
-        "module.__spec__ = importlib.machinery.ModuleSpec('onnxruntime', None)\n"
-        "from azpy.cli.train import main; sys.exit(main(['tic_tac_toe']))"
+        "module.__spec__ = importlib.machinery.ModuleSpec('onnxruntime', None)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("az-train: onnxruntime is damaged: ")
-    assert done.stderr.count("\n") == 1
+    done = bare.run("tic_tac_toe", folder=tmp_path, before=empty)
+    assert done.code == 2
+    assert done.errors.startswith("az-train: onnxruntime is damaged: ")
+    assert done.errors.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -469,7 +471,7 @@ def test_no_space_for_what_it_prints_is_one_line() -> None:
 
 
 def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    starts: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["tic_tac_toe", *TINY, "--deterministic", "--iterations", "1", "--out", "my run"]) == 0
@@ -479,9 +481,8 @@ def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
     assert said.splitlines()[-1] == f"the same run once more: {command}"
     config = (tmp_path / "my run/config.toml").read_text()
     assert f"#   {command}\n" in config
-    again = az_train(*shlex.split(command)[1:], cwd=tmp_path)  # another process
-    assert again.returncode == 0, again.stderr
-    assert "preset" not in again.stdout
+    again = starts.finish(*shlex.split(command)[1:], folder=tmp_path)  # another process
+    assert "preset" not in again.output
     assert (tmp_path / "my run-again/config.toml").read_text() == config.replace("my run", "my run-again")
     for name in ("games/000001.npz", "checkpoints/000001/model.safetensors"):
         assert (tmp_path / "my run-again" / name).read_bytes() == (tmp_path / "my run" / name).read_bytes()

@@ -17,7 +17,7 @@ from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun, check_rules
 from azpy.settings import Settings
 from azpy.training.collector import Collector
-from azpy.training.events import CollectFinished, CollectStarted, Played, Saved, Sealed, Started
+from azpy.training.events import Finished, Played, Saved, Started
 from azpy.training.trainer import Trainer
 from test_onnx import make_model
 
@@ -56,10 +56,10 @@ def id_of(model: Path) -> int:
 
 def test_iterations_are_sealed_with_a_row_of_metrics_each(tmp_path: Path, model: Path) -> None:
     events = collect(tmp_path / "run", model)
-    assert isinstance(events[0], CollectStarted)
-    assert [event.iteration for event in events if isinstance(event, Sealed)] == [1, 2]
-    assert isinstance(events[-1], CollectFinished)
-    assert events[-1].games == 30
+    assert isinstance(events[0], Started)
+    assert [event.iteration for event in events if isinstance(event, Saved)] == [1, 2]
+    assert isinstance(events[-1], Finished)
+    assert events[-1].collected == 30
     run, games = StoredRun(tmp_path / "run"), sealed(tmp_path / "run")
     check_rules(run.start, (record for _, record in games))
     assert [iteration for iteration, _ in games] == [1] * 15 + [2] * 15
@@ -106,15 +106,15 @@ def test_the_same_command_goes_on_and_plays_no_game_twice(tmp_path: Path) -> Non
     path = tmp_path / "run"
     for stop_after in (1, 3, 5):
         with Collector(settings(iterations=4), path) as collector:
-            for count, _ in enumerate(event for event in collector.run() if isinstance(event, Played | Sealed)):
+            for count, _ in enumerate(event for event in collector.run() if isinstance(event, Played | Saved)):
                 if count == stop_after:
                     break
     events = collect(path, iterations=6)
-    assert [event.iteration for event in events if isinstance(event, Sealed)][-1] == 6
+    assert [event.iteration for event in events if isinstance(event, Saved)][-1] == 6
     games = sealed(path)
     # At least: an interruption keeps all games that are finished, those beyond the iteration's included.
-    assert len({record.game_id for _, record in games}) == len(games) == events[-1].games >= 90
-    assert [type(event) for event in collect(path, iterations=6)] == [CollectStarted, CollectFinished]
+    assert len({record.game_id for _, record in games}) == len(games) == events[-1].collected >= 90
+    assert [type(event) for event in collect(path, iterations=6)] == [Started, Finished]
 
 
 def test_ids_go_on_above_every_sealed_iteration(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_the_next_iteration_is_played_by_the_model_that_the_file_holds_then(
     chosen = settings(iterations=3, games_per_iteration=100, deterministic=deterministic)
     with Collector(chosen, tmp_path / "run", model) as collector:
         for event in collector.run():
-            if isinstance(event, Sealed) and event.iteration == 1:
+            if isinstance(event, Saved) and event.iteration == 1:
                 (tmp_path / "new").write_bytes(new)
                 (tmp_path / "new").rename(model)
     networks = {
@@ -182,7 +182,7 @@ def test_a_model_that_cannot_play_ends_it_in_one_line_and_a_good_one_goes_on(tmp
     def run_and_damage(data: bytes) -> None:
         with Collector(settings(iterations=9), path, model) as collector:
             for event in collector.run():
-                if isinstance(event, Sealed):
+                if isinstance(event, Saved):
                     model.write_bytes(data)
 
     with pytest.raises(ModelError, match="is no usable ONNX model"):
@@ -191,7 +191,7 @@ def test_a_model_that_cannot_play_ends_it_in_one_line_and_a_good_one_goes_on(tmp
     with pytest.raises(ModelError, match="does not fit the game"):
         run_and_damage(make_model(shape=("batch", 2, 3, 4)))
     model.write_bytes(good)
-    assert collect(path, model, iterations=3)[-1].games >= 45
+    assert collect(path, model, iterations=3)[-1].collected >= 45
 
 
 def test_a_model_is_opened_once_for_all_devices_whatever_becomes_of_its_file(
@@ -212,7 +212,7 @@ def test_a_model_is_opened_once_for_all_devices_whatever_becomes_of_its_file(
     with Collector(settings(device="cuda", devices="0,1"), tmp_path / "run", model) as collector:
         assert opened == [first, first]
         started = next(collector.run())
-    assert isinstance(started, CollectStarted)
+    assert isinstance(started, Started)
     assert started.notices == ("CUDA cannot be used: no driver",)
     opened[:] = [0] * 9
     collect(tmp_path / "other", model, iterations=3)
@@ -221,14 +221,14 @@ def test_a_model_is_opened_once_for_all_devices_whatever_becomes_of_its_file(
 
 def test_a_timed_collection_seals_what_it_has(tmp_path: Path) -> None:
     events = collect(tmp_path / "run", iterations=None, minutes=0.005, games_per_iteration=10**9)
-    assert [event.iteration for event in events if isinstance(event, Sealed)] == [1]
-    assert events[-1].games == len(sealed(tmp_path / "run")) > 0
+    assert [event.iteration for event in events if isinstance(event, Saved)] == [1]
+    assert events[-1].collected == len(sealed(tmp_path / "run")) > 0
 
 
 def test_a_collection_ends_after_so_many_evaluations(tmp_path: Path) -> None:
     def counts(**length: Any) -> list[float]:
         events = collect(tmp_path / "run", **length)
-        return [event.metrics["evaluations"] for event in events if isinstance(event, Sealed)]
+        return [event.metrics["evaluations"] for event in events if isinstance(event, Saved)]
 
     first = counts(iterations=9, total_evaluations=1)
     assert len(first) == 1
@@ -307,7 +307,7 @@ def test_a_changed_setting_is_said_and_stays_in_the_metrics(tmp_path: Path) -> N
         collect(tmp_path / "run", simulations=16, slots=4)
     with Collector(settings(simulations=20), tmp_path / "run") as collector:
         started = next(collector.run())
-    assert isinstance(started, CollectStarted)
+    assert isinstance(started, Started)
     assert "simulations was 16, is now 20 from iteration 3 on" in started.notices
     rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     changes = [(row["iteration"], row["changed"]) for row in rows if row["kind"] == "settings"]

@@ -154,7 +154,7 @@ def test_a_name_of_many_settings_fits_a_folder(tmp_path: Path) -> None:
 def test_a_comparison_trains_and_plays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """For real, as small as it can be."""
     pytest.importorskip("torch")
-    common = "network=1x8&games_per_iteration=8&simulations=4&match_games=2"
+    common = "network=1x8&games_per_iteration=8&simulations=4&match_games=2&final_match_games=2"
     command = [*COMMAND, "--seeds", "1", "--common", common, "--out", str(tmp_path / "out")]
     command[4] = "100"
     assert main(command) == 0

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy import EvaluatorError
-from azpy.checks.game_checks import Broken, check_planes
 from azpy.errors import MissingPackageError, ModelError
 from azpy.evaluators.compact import Compact, compact_of
 from azpy.evaluators.onnx import OnnxEvaluator
@@ -409,45 +408,3 @@ def test_without_onnx_batches_travel_as_before_and_it_is_said(monkeypatch: pytes
     assert "bytes" not in evaluator.description
     with pytest.raises(MissingPackageError, match="planes as bytes need onnx"):
         OnnxEvaluator(model, "cuda", game=game, compact=True)
-
-
-# What az-check-game says of it
-
-
-class Claims:
-    """A position with one plane, and what its game says of it."""
-
-    def __init__(self, plane: list[float], divisors: list[int] | None, most: int = 2) -> None:
-        self._plane = np.array(plane, np.float32)[None, None]
-        self.obs_shape, self.turn = self._plane.shape, 0
-        self.plane_divisors, self.most_legal_actions = divisors, most
-
-    def legal_actions(self) -> list[int]:
-        return [0, 1]
-
-    def observation(self) -> NDArray[np.float32]:
-        return self._plane
-
-
-@pytest.mark.parametrize(
-    ("claims", "said"),
-    [
-        (Claims([0.5, 1.5, 127.5], [2]), None),
-        (Claims([1 / 300, 65535 / 300], [300]), None),
-        (Claims([0.3], None), None),
-        (Claims([0.0, 0.3], [2]), "at row 0, column 1 of plane 0"),
-        (Claims([128.0], [2]), "128.0 at row 0"),
-        (Claims([-1.0], [1]), "-1.0 at row 0"),
-        (Claims([0.0], [0]), "plane_divisors [0]"),
-        (Claims([0.0], [1, 1]), "plane_divisors [1, 1]"),
-        (Claims([0.0], [1], most=1), "2 legal actions"),
-    ],
-)
-def test_false_claims_of_a_game_are_found(claims: Any, said: str | None) -> None:
-    if said is None:
-        check_planes(claims)
-        return
-    with pytest.raises(Broken) as caught:
-        check_planes(claims)
-    assert caught.value.rule == "planes"
-    assert said in caught.value.got

@@ -13,6 +13,7 @@ from hexapawn import Hexapawn
 import azpy
 from azpy.checks.check_game import check_game
 from oracles import Solver
+from starts import Starts
 
 REPOSITORY = Path(__file__).parent.parent
 PAGE, EXAMPLE = REPOSITORY / "docs" / "own_game.md", REPOSITORY / "examples" / "hexapawn"
@@ -73,9 +74,10 @@ def test_the_page_shows_what_a_mistake_looks_like(folder: Path) -> None:
     assert "\n".join(f"    {line}" for line in shown.splitlines()) in PAGE.read_text()
 
 
-def test_the_example_is_trained_and_played(folder: Path) -> None:
+def test_the_example_is_trained_and_played(starts: Starts, folder: Path) -> None:
     pytest.importorskip("torch")
-    assert "done: 1 iterations" in run(folder, "train", "hexapawn:Hexapawn", *TINY, "--deterministic")
+    done = starts.finish("hexapawn:Hexapawn", *TINY, "--deterministic", folder=folder)
+    assert "done: 1 iterations" in done.output
     path, game = "runs/hexapawn-Hexapawn", ["--game", "hexapawn:Hexapawn"]
     assert "Elo" in run(folder, "match", path, "mcts:20", "--games", "4", "--opening-plies", "2", *game)
     assert "ply 0, player 0 to move" in run(folder, "replay", path, "3", *game)

@@ -62,7 +62,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 def test_each_generation_that_passes_plays_in_it(precision: str, tmp_path: Path) -> None:
     with Trainer(Settings(**(SMALL | {"precision": precision})), tmp_path) as trainer:
         events = list(trainer.run())
-        plays = [evaluator.network_id for evaluator in trainer._generations.evaluators]
+        plays = [evaluator.network_id for evaluator in trainer._generations.ready.evaluators]
     started = next(event for event in events if isinstance(event, Started))
     assert f"fp32, batches of 4, 16 rows, planes as bytes ({precision} once it passes its check)" in (started.evaluator)
     first = read_checkpoint(tmp_path / "checkpoints/000001")

@@ -21,10 +21,10 @@ from azpy.playing.replay_check import repeat_game
 from azpy.playing.selfplay import repeat
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
-from azpy.runs.storage import pack_games
+from azpy.runs.storage import SealedGames
 from azpy.settings import Settings
 from azpy.training.collector import Collector
-from azpy.training.events import Sealed
+from azpy.training.events import Saved
 from azpy.training.trainer import Trainer
 from test_onnx import make_model
 from test_positions import HEAP
@@ -179,7 +179,7 @@ def test_a_game_with_two_networks_is_repeated_up_to_the_exchange(tmp_path: Path)
     settings = Settings("tic_tac_toe", iterations=2, **(SMALL | {"games_per_iteration": 100}))
     with Collector(settings, tmp_path / "run", model) as collector:
         for event in collector.run():
-            if isinstance(event, Sealed) and event.iteration == 1:
+            if isinstance(event, Saved) and event.iteration == 1:
                 model.write_bytes(make_model(weight=1.5))
     run = StoredRun(tmp_path / "run")
     mixed = [record for record in games(run.path) if old in networks_of(record) and len(networks_of(record)) == 2]
@@ -377,7 +377,7 @@ def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
     data = bytearray(records[lost].to_bytes())
     data[OUTCOME_BYTE + 3] ^= 0x80  # the sign
     records[lost] = azpy.GameRecord.from_bytes(bytes(data))
-    sealed.write_bytes(pack_games(records, {"iteration": 1}))
+    SealedGames(sealed.parent, {}).write(1, records)
     game = str(records[lost].game_id)
     assert main([str(run), game]) == 0
     assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().out

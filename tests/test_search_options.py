@@ -251,6 +251,8 @@ def whole_numbers() -> list[tuple[str, str]]:
     options: list[tuple[str, str]] = []
     stub = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text())
     for outer in stub.body:
+        if isinstance(outer, ast.ClassDef) and outer.name == "Walk":  # az-check-game's own
+            continue
         for inner in [outer, *(outer.body if isinstance(outer, ast.ClassDef) else [])]:
             if isinstance(inner, ast.FunctionDef) and inner.name != "_play":  # az-check-game's own
                 place = [outer.name] if isinstance(outer, ast.ClassDef) else []
@@ -415,11 +417,11 @@ OPTIONS = _core.OPTIONS
 SEARCH = [name for name in OPTIONS if OPTIONS[name]["group"] == "search"]
 # Code that reads an option by its name. Names that are also the names of other things are left out.
 READERS = {
-    "eval_batch": "checks/check_game cli/bench cli/progress matches/arena matches/openings playing/benchmarks "
+    "eval_batch": "checks/searches cli/bench cli/progress matches/arena matches/openings playing/benchmarks "
     "playing/tuning settings/run training/comparison",
     "c_puct": "cli/match matches/arena matches/players settings/run",
     "fpu": "settings/run",
-    "gumbel_actions": "cli/train matches/players settings/presets settings/run",
+    "gumbel_actions": "cli/train matches/players matches/query settings/presets settings/run",
     "gumbel_scale": "matches/players",
     "lcb": "matches/players settings/run",
     "solver": "settings/run",

@@ -3,8 +3,6 @@
 import contextlib
 import json
 import shutil
-import subprocess
-import sys
 import time
 import tomllib
 from pathlib import Path
@@ -29,6 +27,7 @@ from azpy.training.events import Finished, Fitted, Matched, Played, Saved, Start
 from azpy.training.generations import Generations
 from azpy.training.timing import STAGES
 from azpy.training.trainer import Trainer, window_size
+from starts import Starts
 
 SMALL: dict[str, Any] = {
     "game": "tic_tac_toe",
@@ -308,31 +307,22 @@ def test_finished_games_of_an_interrupted_iteration_are_kept(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_a_killed_run_goes_on(tmp_path: Path, deterministic: bool) -> None:
-    changes = {"iterations": 5, "deterministic": deterministic}
-    script = (
-        "import json, sys\nfrom azpy.settings.run import Settings\nfrom azpy.training.trainer import Trainer\n"
-        f"with Trainer(Settings(**{SMALL | changes!r}), {str(tmp_path / 'run')!r}) as trainer:\n"
-        "    for event in trainer.run():\n        print(type(event).__name__, flush=True)\n"
-    )
+def test_a_killed_run_goes_on(starts: Starts, tmp_path: Path, deterministic: bool) -> None:
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items() if name != "game"]
+    flags += ["--iterations=5", f"--out={tmp_path / 'run'}", *(["--deterministic"] if deterministic else [])]
     for kills in range(2):
-        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        for _ in iter(process.stdout.readline, "Saved\n"):
-            assert process.poll() is None
-        time.sleep(0.05 * kills)
-        process.kill()
-        process.wait()
-        process.stdout.close()
+        end = starts.run(SMALL["game"], *flags, kill_when="policy loss", kill_after=0.05 * kills)
+        assert end.code in (-9, 0), end.errors
     saved = max(int(path.name) for path in (tmp_path / "run/checkpoints").iterdir() if path.name.isdigit())
     assert saved >= 2
-    events = run(tmp_path / "run", **changes)
+    chosen = read_config(tmp_path / "run/config.toml")  # with the game's preset
+    events = run(tmp_path / "run", **chosen)
     assert events[0].iteration >= 2
     assert events[-1].iteration == 5
     ids = game_ids(tmp_path / "run")
     assert len(ids) == len(set(ids)) == 100
     if deterministic:
-        run(tmp_path / "straight", **changes)
+        run(tmp_path / "straight", **chosen)
         assert same_weights(tmp_path / "straight", tmp_path / "run", 5)
 
 

@@ -1,19 +1,34 @@
-"""Lines of play that a game fails at, and how a shorter one is found. Knows nothing of what fails."""
+"""Lines of play at which a game fails, and the search for shorter ones."""
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from azpy.checks.game_checks import Broken
-from azpy.checks.perspective import Line
 
-__all__ = ["Failed", "NoLine", "shrink"]
+__all__ = ["Failed", "Line", "NoLine", "Path", "shrink"]
 
 _SHRINK_SECONDS = 5.0
 
+Line = tuple[int, ...]
 
-class Failed(Exception):  # noqa: N818  what is wrong is the game
-    """A broken promise and where; `other` is the second line of a pair."""
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The first plies of a game. Positions of one game share the list of actions, which may grow."""
+
+    actions: Sequence[int]
+    plies: int
+
+    @property
+    def line(self) -> Line:
+        """The actions that lead to the position."""
+        return tuple(self.actions[: self.plies])
+
+
+class Failed(Exception):  # noqa: N818  the game is wrong, not azpy
+    """A broken rule and its line. `other` is the second line, if two lines contradict each other."""
 
     def __init__(self, line: Line, broken: Broken, other: Line | None = None) -> None:
         super().__init__(str(broken))
@@ -23,8 +38,8 @@ class Failed(Exception):  # noqa: N818  what is wrong is the game
         broken.action = None
 
 
-class NoLine(Exception):  # noqa: N818  nothing is wrong, but where the line was legal before
-    """Actions that cannot be played one after the other: the one at `ply` is not offered."""
+class NoLine(Exception):  # noqa: N818  only wrong if the line was legal before
+    """A line whose action at `ply` is not legal."""
 
     def __init__(self, ply: int) -> None:
         super().__init__(ply)
@@ -32,26 +47,26 @@ class NoLine(Exception):  # noqa: N818  nothing is wrong, but where the line was
 
 
 def shrink(failed: Failed, fails: Callable[[tuple[Line, ...]], Failed | None]) -> Failed:
-    """Leaves out ever smaller parts of a line, as long as it still fails: Zeller's delta debugging (2002).
+    """Leaves out ever smaller parts of a line while it still fails (delta debugging, Zeller and Hildebrandt 2002).
 
-    Of a pair of lines it leaves out the same part of both, or a part of one.
+    Of two lines it leaves out the same part of both, or a part of one. `fails` says how shorter lines fail.
     """
     until = time.monotonic() + _SHRINK_SECONDS
     size = max(1, len(failed.line) // 2)
     while size:
         begin, shorter = 0, False
         while begin < max(len(failed.line), len(failed.other or ())):
-            lines: tuple[Line, ...] = (failed.line, *(() if failed.other is None else (failed.other,)))
+            lines = (failed.line,) if failed.other is None else (failed.line, failed.other)
             cut = tuple(line[:begin] + line[begin + size :] for line in lines)
-            tries = [cut] if failed.other is None else [cut, (cut[0], lines[1]), (lines[0], cut[-1])]
-            if time.monotonic() > until:
-                return failed
             found = None
-            for attempt in tries:
+            # dict.fromkeys: one attempt for equal lines.
+            for attempt in dict.fromkeys([cut, (cut[0], *lines[1:]), (*lines[:-1], cut[-1])]):
+                if time.monotonic() > until:
+                    return failed
                 if attempt != lines and found is None:
                     with contextlib.suppress(NoLine):
                         found = fails(attempt)
-            if found is None or found.plies >= failed.plies:  # a fault of a follower has one more
+            if found is None or found.plies >= failed.plies:  # a fault after one more action is no shorter
                 begin += 1
             else:
                 failed, shorter = found, True

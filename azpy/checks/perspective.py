@@ -5,20 +5,19 @@ another game. What can be said for certain is in `Perspective.meet`: two positio
 in which the same action wins for one player and loses for the other. The rest are warnings: each can also be right.
 """
 
-import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.checks.game_checks import Broken, Look
+from azpy._core import Look
+from azpy.checks.failing_lines import Failed, Line, Path
+from azpy.checks.game_checks import Broken, observed
 
-__all__ = ["Clash", "Line", "Path", "Perspective", "Sides", "Warned", "opposed"]
-
-Line = tuple[int, ...]
+__all__ = ["Perspective", "Sides", "Warned", "opposed"]
 
 _ENDS = 10  # games that either player has ended by a win before they are judged
 _CHANGES, _CELLS = 50, 4  # changes of turn that are looked at, and values in which the board must differ from the first
@@ -29,32 +28,6 @@ _SWAPPED = 0.5  # of how far two features are from themselves when the turn chan
 _SURE, _STRONG = 4.0, 0.4
 _LEAST_GAMES = 20  # that either player is last in
 _IN_PLACE = 0.9  # of the values of a board that is shown from one side, so many stay as they are when the turn changes
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """The first plies of a game: positions of one game share its actions, to which more may be added."""
-
-    actions: Sequence[int]
-    plies: int
-
-    @property
-    def line(self) -> Line:
-        """The actions that lead to the position."""
-        return tuple(self.actions[: self.plies])
-
-
-class Clash(Exception):  # noqa: N818  what is wrong is the game
-    """Two lines of play that do not go together.
-
-    Attributes:
-        broken: what is wrong with them.
-        other: the line that was there before.
-    """
-
-    def __init__(self, broken: Broken, other: Line) -> None:
-        super().__init__(str(broken))
-        self.broken, self.other = broken, other
 
 
 @dataclass(frozen=True)
@@ -206,32 +179,31 @@ class Perspective:
     _in_place: list[float] = field(default_factory=list)
     _sides: Sides = field(default_factory=Sides)
 
-    def meet(self, path: Path, look: Look) -> None:
+    def meet(self, path: Path, look: Look) -> Failed | None:
         """Compares a position with those that look the same at the other player's turn.
 
-        Raises:
-            Clash: the same action wins in one and loses in the other.
+        Gives the fault if the same action wins in one position and loses in the other.
         """
         facts = look.facts
         if facts.turn < 0:
-            return
-        mark = hashlib.blake2b(facts.observation + repr(facts.actions).encode(), digest_size=16).digest()
-        seen = self._seen.setdefault(mark, {})
+            return None
+        seen = self._seen.setdefault(observed(facts), {})
         seen.setdefault(facts.turn, (path, look.ends))
         if len(seen) < 2:
-            return
+            return None
         self._shared = True
         other, theirs = seen[1 - facts.turn]
+        got = "two positions of one observation and one list of legal actions"
         action = opposed(look.ends, theirs)
         if action is not None:
-            got = f"two positions of one observation and one list of legal actions, where action {action} "
-            got += "wins at once for one player and loses at once for the other"
-            raise Clash(Broken("perspective", got, "the same result for whoever is to move"), other.line)
+            got += f", where action {action} wins at once for one player and loses at once for the other"
+            broken = Broken("perspective", got, "the same result for whoever is to move")
+            return Failed(path.line, broken, other.line)
         won, lost = ({action for action, result in ends.items() if result > 0} for ends in (look.ends, theirs))
         if won != lost and self._hidden is None:
-            got = "two positions of one observation and one list of legal actions: "
-            got += f"action {min(won ^ lost)} wins at once in one of them only"
+            got += f": action {min(won ^ lost)} wins at once in one of them only"
             self._hidden = Warned("hidden", got, "another observation", path.line, other.line)
+        return None
 
     def watch(self, turn: int, array: NDArray[np.float32]) -> None:
         """Takes the observation of the next player's turn in a game."""

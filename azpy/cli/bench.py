@@ -6,28 +6,23 @@
   selfplay   positions a second of the model alone, of azpy's evaluator over it, and of self-play over the evaluator,
              in batches of one size
 
-Medians of --repeats turns of --seconds each, what is compared taking turns; in brackets the least and the most.
-
-Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 interrupted, 141 nobody reads the
-output any more.
+The figures are medians of --repeats turns of --seconds each, with the least and the most in brackets. The things to
+compare take turns.
 """
 
 import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.cli.common import Parser, command, not_empty
 from azpy.errors import MissingPackageError, SettingsError
 from azpy.games.names import make_position, refuse_untyped
 from azpy.playing import benchmarks
-from azpy.playing.benchmarks import Figure
 from azpy.runs import storage
 from azpy.settings.run import combine, default_of, parse
 from azpy.settings.toml import read_config
@@ -65,9 +60,9 @@ def _bench(arguments: Sequence[str]) -> int:
     if given.json in (None, "-"):
         text = _measured(given)
         print(text if given.json else "", end="", flush=True)
-        return 0
-    with storage.output(given.json) as file:  # a path that cannot be written is refused before minutes of measuring
-        file.write(_measured(given).encode())
+    else:
+        with storage.output(given.json) as file:  # fails before minutes of measuring if the path cannot be written
+            file.write(_measured(given).encode())
     return 0
 
 
@@ -91,43 +86,35 @@ def _measured(given: argparse.Namespace) -> str:
     else:
         del chosen["network"]
     turns = {"seconds": given.seconds, "repeats": given.repeats}
-    report: dict[str, Any] = {"machine": benchmarks.machine(), "settings": {"game": settings.game} | chosen | turns}
-    quiet = given.json == "-"  # stdout is for programs
-    if not quiet:
-        print(_heading(report), flush=True)
-    names = [given.game] if given.game else _core.list_games()
-    measure: dict[str, Callable[[], list[Figure]]] = {
-        "search": lambda: benchmarks.measure_search(start, **turns),
-        "games": lambda: benchmarks.measure_games({name: make_position(name) for name in names}, **turns),
-        "evaluator": lambda: benchmarks.measure_evaluator(evaluator, start.obs_shape, **turns),
-        "selfplay": lambda: benchmarks.measure_self_play(start, evaluator, settings, bare=bare, **turns),
-    }
-    report["figures"] = []
+    machine, used = benchmarks.machine(), {"game": settings.game} | chosen | turns
+
+    def say(text: str) -> None:
+        if given.json != "-":  # then stdout is for programs
+            print(text, flush=True)
+
+    versions = [f"{name} {text}" for name, text in machine.items() if name not in ("cpu", "cores", "system") and text]
+    say(f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}\n{', '.join(versions)}")
+    say(", ".join(f"{name} {value}" for name, value in used.items()))
+    figures = []
     for what in dict.fromkeys(given.what):
-        rows = [figure.row() for figure in measure[what]()]
-        report["figures"] += [{"benchmark": what} | row for row in rows]
-        if not quiet:
-            print(_table(what, rows), flush=True)
-    return json.dumps(report, indent=2) + "\n"
+        match what:
+            case "search":
+                found = benchmarks.measure_search(start, **turns)
+            case "games":
+                names = [given.game] if given.game else _core.list_games()
+                found = benchmarks.measure_games({name: make_position(name) for name in names}, **turns)
+            case "evaluator":
+                found = benchmarks.measure_evaluator(evaluator, start.obs_shape, **turns)
+            case _:
+                found = benchmarks.measure_self_play(start, evaluator, settings, bare=bare, **turns)
+        rows = [figure.row() for figure in found]
+        figures += [{"benchmark": what} | row for row in rows]
+        say(_table(what, rows))
+    return json.dumps({"machine": machine, "settings": used, "figures": figures}, indent=2) + "\n"
 
 
-class _Bare:
-    """A model as ONNX Runtime runs it, one core a call, with nothing of azpy's around it."""
-
-    def __init__(self, model: str | bytes, input_name: str) -> None:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        self._input = input_name
-
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> Any:
-        return self._session.run(None, {self._input: observations})
-
-
-def _evaluators(start: _core.State, model: str | None, network: str) -> tuple[Any, _Bare | None]:
-    """The model, or a random network; and the same bare, where it takes batches of any size."""
+def _evaluators(start: _core.State, model: str | None, network: str) -> tuple[Any, Any]:
+    """The model or a random network, and its bare ONNX Runtime session on one core if it takes batches of any size."""
     from azpy.evaluators.onnx import OnnxEvaluator  # loads ONNX Runtime
 
     data: str | bytes | None = model
@@ -139,17 +126,15 @@ def _evaluators(start: _core.State, model: str | None, network: str) -> tuple[An
             raise MissingPackageError(f"{error}; or give a model with --model FILE") from None
         data = to_onnx(Network.of(start, network))
     evaluator = OnnxEvaluator(data, game=start)
-    bare = _Bare(data, evaluator.signature.input) if evaluator.signature.batch is None else None
-    return evaluator, bare
+    if evaluator.signature.batch is not None:
+        return evaluator, None
+    import onnxruntime
 
-
-def _heading(report: dict[str, Any]) -> str:
-    machine, settings = report["machine"], report["settings"]
-    versions = ", ".join(
-        f"{name} {version}" for name, version in machine.items() if name not in ("cpu", "cores", "system") and version
-    )
-    chosen = ", ".join(f"{name} {value}" for name, value in settings.items())
-    return f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}\n{versions}\n{chosen}"
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    name = evaluator.signature.input
+    return evaluator, SimpleNamespace(evaluate_batch=lambda observations: session.run(None, {name: observations}))
 
 
 def _table(what: str, rows: Sequence[dict[str, Any]]) -> str:

@@ -1,14 +1,12 @@
 """`az-check-game GAME`: plays a game and proves what it must keep, or shows a short line of play where it does not.
 
-All lines of play from the start come first, shortest first, then games at random; what fails there is shortened. What
-it proves holds for the positions that it has seen: it says whether these are all. Warnings are signs of a mistake
-that can also be right. An illegal action is tried in games in Rust only: a game in Python need not refuse it.
+It plays all lines of play from the start first, the shortest first, then random games. It shortens a line that fails.
+The proof holds for the positions seen; the report says whether these are all. Warnings are signs of a mistake that can
+also be right. Illegal actions are tried only in games in Rust: a game in Python need not refuse them.
 
-Exit codes: 0 nothing wrong (there may be warnings), 1 the game breaks a promise, 2 something else the user can put
-right (one line on stderr), 130 interrupted.
+Exit code 1: the game breaks a promise. Warnings leave it at 0.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 
@@ -20,7 +18,7 @@ from azpy.errors import SettingsError
 _PLAIN_SECONDS = 10.0  # how often it says where it is, without a terminal
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser = Parser("az-check-game", __doc__)
     add = parser.add_argument
     add("game", type=not_empty, metavar="GAME", help="NAME, 'NAME(key=1,key=2)', or module:Class")
@@ -53,10 +51,8 @@ def _text(report: Report) -> list[str]:
     if failure is not None:
         lines = [f"{report.game} is broken: it must hold that {failure.holds} ({failure.rule})", *_finding(failure)]
         return [*lines, "", f"Found after {report.seconds:.1f} s and {report.positions:,} positions that were right."]
-    lines = [
-        f"{report.game} keeps what a game must keep, as far as was seen:",
-        *(f"  - {line}" for line in _proved(report)),
-    ]
+    lines = [f"{report.game} keeps what a game must keep, as far as was seen:"]
+    lines += [f"  - {line}" for line in _proved(report)]
     for warning in report.warnings:
         lines += ["", f"Warning: it is usual that {warning.holds} ({warning.rule})", *_finding(warning)]
     return lines
@@ -64,29 +60,21 @@ def _text(report: Report) -> list[str]:
 
 def _finding(finding: Finding) -> list[str]:
     lines = []
-    if finding.line is not None:
-        lines += [_line("after", finding.names), *_board(finding.board)]
-    if finding.other is not None:
-        lines += [_line("and after", finding.other), *_board(finding.other_board)]
+    for begin, line, names, board in (
+        ("", finding.line, finding.names, finding.board),
+        ("and ", finding.other, finding.other, finding.other_board),
+    ):
+        if line is not None:
+            after = f"after {_plies(len(names))}: {', '.join(names)}" if names else "at the start"
+            lines += [f"  {begin}{after}", *(f"    {row}" for row in board.splitlines())]
     return [*lines, f"  got:      {finding.got}", f"  expected: {finding.expected}", f"  to do:    {finding.advice}"]
-
-
-def _line(begin: str, names: tuple[str, ...]) -> str:
-    if not names:
-        return f"  {begin.removesuffix('after')}at the start"
-    return f"  {begin} {_plies(len(names))}: {', '.join(names)}"
 
 
 def _plies(number: int) -> str:
     return f"{number} {'ply' if number == 1 else 'plies'}"
 
 
-def _board(board: str) -> list[str]:
-    return [f"    {line}" for line in board.splitlines()]
-
-
 def _proved(report: Report) -> list[str]:
-    """What was seen, one line a kind."""
     reach = "which are all there is to see" if report.complete else f"every one of up to {_plies(report.depth)}"
     lines = [f"{report.positions:,} positions by key; {report.lines:,} lines of play from the start, {reach}"]
     if report.games:
@@ -94,11 +82,11 @@ def _proved(report: Report) -> list[str]:
         results = ", ".join(f"{value:+g} in {count}" for value, count in sorted(report.results.items(), reverse=True))
         lines.append(f"{report.games:,} random games to the end; outcomes for player 0: {results}")
         lines.append(f"games of {shortest} to {_plies(longest)}, of at most {report.max_plies} (max_plies)")
-    lines.append(
+    lines += [
         "each position: legal actions, observation and key as they must be, the same however it was reached, "
-        "and clones that live their own lives"
-    )
-    lines.append(f"keys: {report.met_again:,} positions met again, and equal in all there is and in all that follows")
+        "and clones that live their own lives",
+        f"keys: {report.met_again:,} positions met again, and equal in all there is and in all that follows",
+    ]
     if report.symmetries:
         lines.append(f"symmetries: {report.symmetries} with their inverses, {report.mirrored} of them played alongside")
     if report.elsewhere:

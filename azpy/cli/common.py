@@ -1,8 +1,4 @@
-"""What all commands share: one clear line for what is wrong, and exit codes that mean the same everywhere.
-
-Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 interrupted, 141 nobody reads the
-output any more.
-"""
+"""What all commands share: an error is one clear line, and exit codes mean the same everywhere."""
 
 import argparse
 import contextlib
@@ -28,18 +24,19 @@ GAME_OF_RUN = "the run's game, needed if that is a Python class: reading the run
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line."""
+    """An argument parser whose errors are one line; its description is `text` and the exit codes."""
 
-    def __init__(self, prog: str, description: str | None) -> None:
-        super().__init__(prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    def __init__(self, prog: str, text: str | None) -> None:
+        form = argparse.RawDescriptionHelpFormatter
+        super().__init__(prog=prog, description=f"{text}{_EXIT_CODES}", formatter_class=form)
         self.add_argument("--version", action="version", version=f"{prog} {__version__} (azpy)")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Help and version; argparse itself would be silent about a pipe that nobody reads."""
+        """Prints help and version; argparse itself would ignore a closed pipe."""
         print(message, end="", file=file)
 
     def error(self, message: str) -> NoReturn:
-        """One line instead of the usage; a flag that is unknown comes with the nearest one."""
+        """One line instead of the usage; an unknown flag comes with the nearest known one."""
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message and unknown.startswith("-"):
             flag = unknown.partition(" ")[0].partition("=")[0]
@@ -49,8 +46,12 @@ class Parser(argparse.ArgumentParser):
         raise SettingsError(f"{message} (see {self.prog} --help)")
 
 
+_EXIT_CODES = """
+Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 interrupted, 141 nobody reads the
+output any more.
+"""
 _LONGEST = 2_000  # characters of an error
-# What argparse says, in words that also say what was expected.
+# The messages of argparse, and plainer ones that say what was expected.
 _PLAIN_WORDS = {
     r"^unrecognized arguments: (.*)$": r"\1: one argument too many",
     r"^argument (\S+): invalid int value: (.*)$": r"\1 must be a whole number, got \2",
@@ -64,14 +65,14 @@ _PLAIN_WORDS = {
 
 
 def not_empty(text: str) -> str:
-    """The text of an argument, for `type`: an empty one, as of a variable that is not set, is a path to nowhere."""
+    """The type of an argument that may not be empty, as an unset variable of the shell is."""
     if not text:
         raise argparse.ArgumentTypeError("an empty text, expected a name")
     return text
 
 
 def command(prog: str, function: Callable[[Sequence[str]], int], stopped: str = "stopped") -> partial[int]:
-    """The `main` of a command: it takes the arguments, or those of the command line, and returns the exit code."""
+    """The `main` of a command, see `run_command`."""
     return partial(run_command, prog, function, stopped=stopped)
 
 
@@ -82,26 +83,26 @@ def run_command(
 
     Args:
         prog: the command's name.
-        command: given the arguments, does the work and returns its exit code.
+        command: takes the arguments and returns the exit code.
         arguments: those of the command line if not given.
-        stopped: what to print after Ctrl-C, `{command}` standing for the command line.
+        stopped: printed after Ctrl-C, with the command line in place of `{command}`.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:
         print(f"{prog}: stdout is closed: let it go to a file, or to {os.devnull}", file=sys.stderr)
         return 2
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold what it has no letters for
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold any bytes
     _import_games_from_here(given)
     try:
         code = _run(prog, command, given, stopped)
-        sys.stdout.flush()  # here, where it is known what to do if it cannot be
+        sys.stdout.flush()
         return code
     except BrokenPipeError:  # such as `| head`
         _drop_output()
         return 141
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):  # files of a run are not meant: they fail as a `RunError`
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):  # files of a run raise `RunError`
             raise
         _drop_output()
         with contextlib.suppress(OSError):
@@ -118,7 +119,7 @@ def _import_games_from_here(given: Sequence[str]) -> None:
 
 
 def _drop_output() -> None:
-    """What Python still holds must not be written at exit."""
+    """Keeps Python from writing the rest of its buffer at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -147,7 +148,7 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
 
 
 def one_line(what: object) -> str:
-    """One line of a length that people read, without what a stranger's file would tell the terminal to do."""
+    """The text as one line of limited length, without control characters for the terminal."""
     text = " ".join(str(what).split())
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
     return "".join(character if character.isprintable() else "?" for character in text)
@@ -160,7 +161,7 @@ def _complain(prog: str, what: object) -> None:
 def _show_warning(
     prog: str, otherwise: Callable[..., object], message: Warning | str, category: type[Warning], *rest: Any
 ) -> None:
-    """A warning of azpy's own in one line, others as ever."""
+    """Shows azpy's own warnings in one line, others as usual."""
     if issubclass(category, SettingsWarning):
         _complain(prog, message)
     else:
@@ -168,7 +169,7 @@ def _show_warning(
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is at the root of an error: torch's exporter turns it into one of its own."""
+    """Whether Ctrl-C is the cause of an error: torch's exporter raises an error of its own."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -2,15 +2,13 @@
 
     az-compare connect_four "passes=2" "passes=4&batch_size=256" --seeds 5 --total-evaluations 2000000
 
-A and B are settings of az-train as `key=value&key=value`, quoted for the shell; "" is the game's preset as it is. Each
-seed trains A and B, in a run folder each. Then their last networks play paired games from the same openings. The table
-has the score of A for each seed, their mean, and its 95 % interval over the seeds (Student's t). The interval is
-unknown while the scores of all seeds are equal.
+A and B are settings of az-train as `key=value&key=value`, quoted for the shell; "" is the game's preset. Each seed
+trains A and B, in a run folder each. Then their last networks play paired games from the same openings. The table has
+the score of A for each seed, their mean, and its 95 % interval over the seeds (Student's t). The interval is unknown
+while the scores of all seeds are equal.
 
-Evaluations are equal, fitting is not: the table says how many rows both were fitted to. The same command goes on where
+Evaluations are equal, fitting is not: the table has the rows that both were fitted to. The same command goes on where
 it was stopped; with more --seeds it adds seeds.
-
-Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 interrupted.
 """
 
 import json
@@ -66,28 +64,22 @@ def _compare(arguments: Sequence[str]) -> int:
         for seed in range(given.seeds):
             rows.append(comparison.run(a, b, seed, display.show))
             display.line(f"seed {seed}: A scores {rows[-1]['score']:.3f}")
-    summary = _summary(rows)
+    scores = [row["score"] for row in rows]
+    low, high = mean_interval(scores) or (None, None)
+    summary = {"n": len(scores), "score": sum(scores) / len(scores), "low": low, "high": high}
     text = json.dumps(summary | {"seeds": rows}) if given.json else "\n".join([said, *_table(rows, summary)])
     print(text, flush=True)
     return 0
 
 
 def _settings(text: str) -> dict[str, Any]:
+    def value(name: str, text: str) -> Any:
+        return parse(name, text) if name in ABOUT else checked(name, text)  # raises for an unknown name
+
     try:
-        return parse_query(text, _value) if text else {}
+        return parse_query(text, value) if text else {}
     except SettingsError as error:
         raise SettingsError(f"settings {text!r}: {error}") from None
-
-
-def _value(name: str, text: str) -> Any:
-    return parse(name, text) if name in ABOUT else checked(name, text)  # which refuses an unknown name
-
-
-def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The mean score of A over the seeds and its interval, None where it is unknown."""
-    scores = [row["score"] for row in rows]
-    low, high = mean_interval(scores) or (None, None)
-    return {"n": len(scores), "score": sum(scores) / len(scores), "low": low, "high": high}
 
 
 def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> list[str]:

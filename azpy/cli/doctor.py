@@ -1,6 +1,6 @@
 """`az-doctor`: what is installed, what works, how fast this machine is, and what to do next.
 
-Exit codes: 0 what is installed works, 2 it does not (the last lines say what to do), or a wrong argument.
+Exit code 2: an installed part does not work (the last lines say what to do).
 """
 
 import json

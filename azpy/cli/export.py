@@ -1,4 +1,4 @@
-"""Writes what a run has found in forms that other programs read: its games, and its model.
+"""Writes a run's games and its model in forms that other programs read.
 
 --npz: one row a searched position, for training elsewhere. observations float32 [N, C, H, W], legal bool [N, A],
 policy_targets float32 [N, A] (shares of the visits), value_targets float32 [N] (the outcome) and root_values
@@ -7,11 +7,10 @@ float32 [N], both for the player to move, game_id int64 [N], ply int32 [N].
 --pgn: standard PGN, for runs of chess.
 --sgf: a folder of SGF files, one a game, for runs of Go.
 --onnx: the model, compared with its checkpoint's manifest first.
---onnx-int8: its int8 model for CPUs, made with positions of the newest games, if it says nearly the same.
+--onnx-int8: its int8 model for CPUs, calibrated on the newest games, if its answers are close enough.
 
-Only sealed games are written, each checked against the rules first; the run may be in use. A file is replaced once
-it is whole; a device or a pipe is written into, and standard output (/dev/stdout) then holds nothing else.
-Exit codes: 0 done, 2 something the user can put right (one line on stderr).
+Only sealed games are written, each checked against the rules first; the run may be in use. A whole file replaces an
+old one. A device or a pipe is written directly, and standard output (/dev/stdout) then holds nothing else.
 """
 
 import os
@@ -28,7 +27,8 @@ from azpy.runs import exports, storage
 from azpy.runs.reader import StoredRun, check_rules
 
 _TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8")
-_CALIBRATION_POSITIONS = 10_000  # to draw from, at least, where there are as many
+_CALIBRATION_POSITIONS = 10_000  # at least, if there are as many
+_OF_MODELS = {"onnx", "onnx_int8"}
 
 
 def _parser() -> Parser:
@@ -50,8 +50,7 @@ def _parser() -> Parser:
 def _export(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     targets = {name: target for name in _TARGETS if (target := getattr(options, name)) is not None}
-    wants_model = bool(targets.keys() & {"onnx", "onnx_int8"})
-    wants_games = bool(targets.keys() - {"onnx", "onnx_int8"})
+    wants_model, wants_games = bool(targets.keys() & _OF_MODELS), bool(targets.keys() - _OF_MODELS)
     if not targets:
         raise SettingsError("nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx or --onnx-int8 FILE")
     if options.iterations is not None and not wants_games:
@@ -67,32 +66,31 @@ def _export(arguments: Sequence[str]) -> int:
         if name in targets and game.partition("(")[0].strip() != only:
             raise SettingsError(f"--{name} is for games of {only}; these are of {game}")
     if wants_games:
-        games, name = _games(run, options.iterations), str(run.path)
-        if options.npz is not None:
-            rows = exports.to_npz(options.npz, run.start, games)
-            said(f"{rows:,} positions of {len(games):,} games in {options.npz}")
-        pgn, sgf = partial(exports.to_pgn, event=name), partial(exports.to_sgf, event=name)
-        writers: dict[str, Callable[..., int]] = {"jsonl": exports.to_jsonl, "pgn": pgn, "sgf": sgf}
-        for target, write in writers.items():
-            if target in targets:
-                said(f"{write(targets[target], run.start, games):,} games in {targets[target]}")
+        games, event = _games(run, options.iterations), str(run.path)
+        writers: dict[str, Callable[..., int]] = {
+            "npz": exports.to_npz,
+            "jsonl": exports.to_jsonl,
+            "pgn": partial(exports.to_pgn, event=event),
+            "sgf": partial(exports.to_sgf, event=event),
+        }
+        for name in [name for name in writers if name in targets]:
+            count = f"{writers[name](targets[name], run.start, games):,}"
+            what = f"{count} positions of {len(games):,} games" if name == "npz" else f"{count} games"
+            said(f"{what} in {targets[name]}")
     if wants_model:
         iteration = run.iteration if options.checkpoint is None else options.checkpoint
         model = run.model(iteration)
-        if options.onnx is not None:
-            with storage.output(options.onnx) as file:
-                file.write(model)
-            said(f"the model of checkpoint {iteration} in {options.onnx}")
-        if options.onnx_int8 is not None:
-            int8, drift = _int8_model(run, model, iteration)
-            with storage.output(options.onnx_int8) as file:
-                file.write(int8)
-            said(f"the int8 model of checkpoint {iteration} in {options.onnx_int8}; against fp32 {drift}")
+        for name in [name for name in ("onnx", "onnx_int8") if name in targets]:
+            data, drift = _int8_model(run, model, iteration) if name == "onnx_int8" else (model, "")
+            with storage.output(targets[name]) as file:
+                file.write(data)
+            kind, against = ("int8 model", f"; against fp32 {drift}") if drift else ("model", "")
+            said(f"the {kind} of checkpoint {iteration} in {targets[name]}{against}")
     return 0
 
 
 def _check_apart(run: str, targets: Mapping[str, str]) -> None:
-    """Refuses targets that would replace the run's own files or, however they are spelled, each other."""
+    """Refuses targets that are files of the run, or that two flags name."""
     flags: dict[Path, str] = {}
     at = Path(os.path.realpath(run))
     folders, files = [at / "games", at / "checkpoints"], [at / "config.toml", at / "metrics.jsonl"]
@@ -111,7 +109,7 @@ def _int8_model(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, st
     from azpy.evaluators.int8 import int8_of  # loads ONNX Runtime
 
     buffer = ReplayBuffer(run.start, max_positions=1_000_000)
-    for played in [number for number in reversed(run.iterations()) if number <= iteration]:
+    for played in sorted((number for number in run.iterations() if number <= iteration), reverse=True):
         for _, record in run.games([played]):
             buffer.add(record)
         if buffer.num_positions >= _CALIBRATION_POSITIONS:

@@ -16,10 +16,7 @@ given. A player's own settings go before --simulations and --c-puct.
 
 Games are played as pairs: the same opening from both seats, with the same dice. Score, Elo and their 95 %
 intervals are computed from the pairs (the pentanomial model: azpy/matches/ratings.py names
-the formulas and their sources).
-
-Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 interrupted: the result so far is
-printed.
+the formulas and their sources). Ctrl-C prints the result so far.
 """
 
 import argparse
@@ -40,7 +37,7 @@ from azpy.devices import parse_devices
 from azpy.errors import SettingsError
 from azpy.games.names import make_position, refuse_untyped
 from azpy.matches.arena import MatchResult, Pair, play_pairs
-from azpy.matches.openings import Book, Draw, draw_at_random, draw_from
+from azpy.matches.openings import Book, draw_at_random, draw_from
 from azpy.matches.players import Entrant, Spec, checkpoints_of, load_players, parse_player, settings_of
 from azpy.matches.query import SEARCH_KEYS
 from azpy.matches.ratings import PAIR_SCORES, Rating, Sprt, bradley_terry
@@ -88,7 +85,7 @@ def _match(arguments: Sequence[str]) -> int:
 
 
 class _Table:
-    """What all matches of a command share: the game, the openings and the players."""
+    """The game, the openings and the players that all matches of a command share."""
 
     def __init__(self, given: argparse.Namespace, specs: Sequence[Spec], games: int) -> None:
         self.games = given.games if given.games is not None else games
@@ -110,32 +107,24 @@ class _Table:
         self.entrants = load_players(specs, start, given.simulations, c_puct, given.device)
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
         self.seed, self.openings = given.seed, given.openings
-        draw: Draw = draw_at_random
-        if given.openings == "policy":
-            if not self.networks:
-                raise SettingsError("openings by policy need a player with a model: use --openings random")
-            draw = draw_from(self.networks[0])
+        if given.openings == "policy" and not self.networks:
+            raise SettingsError("openings by policy need a player with a model: use --openings random")
+        draw = draw_from(self.networks[0]) if given.openings == "policy" else draw_at_random
         self.book = Book(lambda: make_position(self.game), plies, self.seed, draw)
 
-    def about(self, pairs: int) -> str:
-        """The openings of so many pairs, in words."""
-        count = self.facts(pairs)["distinct_openings"]
-        plies = f"{self.book.plies} {self.openings} {'ply' if self.book.plies == 1 else 'plies'}"
-        return f"{count} distinct opening{'s' * (count != 1)} of {plies}"
-
     def facts(self, pairs: int) -> dict[str, Any]:
-        """What readers of a result of so many pairs need to play it again."""
+        """The facts that readers need to play a result of so many pairs again."""
         facts = {"game": self.game, "opening_plies": self.book.plies, "openings": self.openings, "seed": self.seed}
         facts["device"] = self.networks[0].device if self.networks else None
         # The book holds more openings than pairs if a match was stopped early.
         return facts | {"distinct_openings": min(len(self.book), pairs)}
 
     def begin(self, said: str, display: "_Display") -> None:
-        """Prints the first lines; they tell where models run unless it is simply the CPU."""
-        network = next(iter(self.networks), None)
+        """Prints the first lines; they say where models run unless it is the CPU."""
         lines = [f"{self.game}: {said}"]
-        if network is not None and (network.device != "cpu" or network.notes):
-            lines += [f"models run on: {network.description}", *network.notes]
+        for network in self.networks[:1]:
+            if network.device != "cpu" or network.notes:
+                lines += [f"models run on: {network.description}", *network.notes]
         display.line("\n".join(lines))
 
 
@@ -161,22 +150,23 @@ def _one_match(given: argparse.Namespace) -> int:
 
 
 def _sprt(given: argparse.Namespace) -> Sprt | None:
-    if given.elo0 is None and given.elo1 is None:
-        if given.alpha is not None or given.beta is not None:
-            raise SettingsError("--alpha and --beta belong to a sequential test: give --elo0 and --elo1")
+    numbers = {name: getattr(given, name) for name in ("elo0", "elo1", "alpha", "beta")}
+    numbers = {name: value for name, value in numbers.items() if value is not None}
+    if not numbers:
         return None
-    if given.elo0 is None or given.elo1 is None:
+    if not {"elo0", "elo1"} & numbers.keys():
+        raise SettingsError("--alpha and --beta belong to a sequential test: give --elo0 and --elo1")
+    if not {"elo0", "elo1"} <= numbers.keys():
         raise SettingsError("a sequential test needs both --elo0 and --elo1")
     if given.round_robin:
         raise SettingsError("a round robin has no sequential test: --elo0 and --elo1 are for two players")
-    rates = {name: value for name in ("alpha", "beta") if (value := getattr(given, name)) is not None}
-    return Sprt(given.elo0, given.elo1, **rates)
+    return Sprt(**numbers)
 
 
 def _play(
     table: _Table, a: Entrant, b: Entrant, sprt: Sprt | None, display: "_Display", prefix: str = ""
 ) -> tuple[list[Pair], bool]:
-    """The pairs that were played, and whether Ctrl-C ended them."""
+    """The played pairs, and whether Ctrl-C ended the match."""
     pairs: list[Pair] = []
     counts = [0] * len(PAIR_SCORES)
     try:
@@ -194,31 +184,29 @@ def _play(
 def _report(result: MatchResult | None, table: _Table, sprt: Sprt | None, stopped: bool) -> list[str]:
     if result is None:
         return ["stopped before the first pair of games was over"]
-    low, high = result.interval
-    return [
-        *(["stopped; the result so far:"] if stopped else []),
+    pairs, (low, high) = result.games // 2, result.interval
+    openings, plies = table.facts(pairs)["distinct_openings"], table.book.plies
+    lines = ["stopped; the result so far:"] if stopped else []
+    lines += [
         f"score of A: {result.score:.3f} [{low:.3f}, {high:.3f}], Elo {_elo_text(result)} "
         "(95 % intervals, from the pairs)",
         f"{result.games} games: won {result.wins}, drew {result.draws}, lost {result.losses}; "
         f"as seat 0 {_seat(result.first)}, as seat 1 {_seat(result.second)}",
-        f"pairs in which A scored 0, 1/2, 1, 3/2, 2 points: {', '.join(map(str, result.pairs or ()))}",
-        f"{result.distinct} distinct games from {table.about(result.games // 2)}",
-        *([_REPEATED.format(result.repeated, result.games // 2)] if result.repeated else []),
-        *([_verdict(sprt, result)] if sprt is not None else []),
+        f"pairs in which A scored 0, 1/2, 1, 3/2, 2 points: {', '.join(map(str, result.pairs))}",
+        f"{result.distinct} distinct games from {openings} distinct opening{'s' * (openings != 1)} "
+        f"of {plies} {table.openings} {'ply' if plies == 1 else 'plies'}",
     ]
-
-
-def _verdict(sprt: Sprt, result: MatchResult) -> str:
-    counts = result.pairs or ()
-    llr, (low, high) = sprt.llr(counts), sprt.bounds
-    match sprt.accepts(counts):
-        case "H1":
-            said = f"accepts H1: A is {_stronger(sprt.elo1)} rather than {_stronger(sprt.elo0)}"
-        case "H0":
-            said = f"accepts H0: A is {_stronger(sprt.elo0)} rather than {_stronger(sprt.elo1)}"
-        case _:
-            said = f"is undecided whether A is {_stronger(sprt.elo0)} or {_stronger(sprt.elo1)}: play more games"
-    return f"SPRT {said} (log likelihood ratio {llr:.2f}, bounds {low:.2f} and {high:.2f})"
+    lines += [_REPEATED.format(result.repeated, pairs)] if result.repeated else []
+    if sprt is None:
+        return lines
+    (low, high), zero, one = sprt.bounds, _stronger(sprt.elo0), _stronger(sprt.elo1)
+    said = {
+        "H1": f"accepts H1: A is {one} rather than {zero}",
+        "H0": f"accepts H0: A is {zero} rather than {one}",
+        None: f"is undecided whether A is {zero} or {one}: play more games",
+    }[sprt.accepts(result.pairs)]
+    llr = sprt.llr(result.pairs)
+    return [*lines, f"SPRT {said} (log likelihood ratio {llr:.2f}, bounds {low:.2f} and {high:.2f})"]
 
 
 def _stronger(difference: float) -> str:
@@ -228,7 +216,7 @@ def _stronger(difference: float) -> str:
 
 
 def _facts_of(result: MatchResult, sprt: Sprt | None = None) -> dict[str, Any]:
-    """A result as JSON has it: Elo that no games bound is null."""
+    """A result for JSON; an infinite end of the Elo interval is null."""
     names = ("games", "wins", "draws", "losses", "score", "elo", "pairs")
     facts: dict[str, Any] = {name: getattr(result, name) for name in names}
     facts["low"], facts["high"] = result.interval
@@ -236,8 +224,7 @@ def _facts_of(result: MatchResult, sprt: Sprt | None = None) -> dict[str, Any]:
     facts |= {"as_seat_0": result.first, "as_seat_1": result.second}
     facts |= {"distinct_games": result.distinct, "repeated_pairs": result.repeated}
     if sprt is not None:
-        counts = result.pairs or ()
-        found = {"llr": sprt.llr(counts), "bounds": sprt.bounds, "accepted": sprt.accepts(counts)}
+        found = {"llr": sprt.llr(result.pairs), "bounds": sprt.bounds, "accepted": sprt.accepts(result.pairs)}
         facts["sprt"] = asdict(sprt) | found
     return facts
 
@@ -259,7 +246,7 @@ def _round_robin(given: argparse.Namespace) -> int:
     table = _Table(given, specs, _PAIRING_GAMES)
     names = [str(entrant) for entrant in table.entrants]
     results: list[tuple[int, int, MatchResult]] = []
-    # Neighbours first: whatever has been played when Ctrl-C comes connects the players that have met anybody.
+    # Neighbours first: after Ctrl-C the matches so far connect all players that have played.
     order = sorted(combinations(range(len(names)), 2), key=lambda pairing: (pairing[1] - pairing[0], pairing))
     with _Display(given.json) as display:
         table.begin(f"{len(names)} players, {len(order)} pairings of {table.games} games", display)
@@ -271,35 +258,30 @@ def _round_robin(given: argparse.Namespace) -> int:
             results.append((i, j, MatchResult.of(pairs)))
             display.line(f"{prefix}{results[-1][2]}")
     met = 1 + max((j for _, j, _ in results), default=0)
-    ratings = bradley_terry(met, [(i, j, result.pairs or ()) for i, j, result in results])
+    ratings = bradley_terry(met, [(i, j, result.pairs) for i, j, result in results])
     curve = _curve(table, specs, results, ratings)
-    if given.json:
-        print(json.dumps(curve | {"interrupted": stopped}), flush=True)
-    else:
-        print("\n".join(_ratings_table(curve["ratings"])), flush=True)
-    if stopped:
-        ending = "stopped: these are the ratings so far, and elo.json was not written"
-    else:
+    repeated, played = sum(result.repeated for *_, result in results), len(results) * table.games // 2
+    lines = [*_ratings_table(curve["ratings"]), *([_REPEATED.format(repeated, played)] if repeated else [])]
+    print(json.dumps(curve | {"interrupted": stopped}) if given.json else "\n".join(lines), flush=True)
+    ending = "stopped: these are the ratings so far, and elo.json was not written"
+    if not stopped:
         path = Path(runs[0]) / "elo.json"
         with storage.disk_errors(path):
             storage.write_atomically(path, (json.dumps(curve, indent=1) + "\n").encode())
         ending = f"Elo curve in {path}"
-    if not given.json:
-        repeated, played = sum(result.repeated for *_, result in results), len(results) * table.games // 2
-        print("\n".join([*([_REPEATED.format(repeated, played)] if repeated else []), ending]), flush=True)
+    print("" if given.json else f"{ending}\n", end="", flush=True)
     return 130 if stopped else 0
 
 
 def _curve(
     table: _Table, specs: Sequence[Spec], results: Sequence[tuple[int, int, MatchResult]], ratings: Sequence[Rating]
 ) -> dict[str, Any]:
-    """What elo.json holds."""
+    """The content of elo.json."""
     names = [str(entrant) for entrant in table.entrants]
     rows = []
     for index, rating in enumerate(ratings):
         own = [r.score if i == index else 1 - r.score for i, j, r in results if index in (i, j)]
-        model = specs[index].model
-        folder = "" if model is None else model.parent.name
+        folder = (specs[index].model or Path()).parent.name
         iteration = int(folder) if folder.isdigit() else None
         score = {"score": sum(own) / len(own) if own else None, "games": len(own) * table.games}
         rows.append({"player": names[index], "iteration": iteration} | asdict(rating) | score)
@@ -318,8 +300,7 @@ def _ratings_table(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _elo_text(result: MatchResult) -> str:
-    low, high = result.elo_interval
-    return f"{result.elo:+.0f} [{low:+.0f}, {high:+.0f}]"
+    return "{:+.0f} [{:+.0f}, {:+.0f}]".format(result.elo, *result.elo_interval)
 
 
 def _seat(counts: Sequence[int]) -> str:
@@ -336,9 +317,9 @@ class _Display(Screen):
             return
         result = MatchResult.of(pairs)
         figures = [f"{result.games}/{2 * of} games"]
-        if sprt is not None:  # before what a narrow terminal has no room for
+        if sprt is not None:  # first: a narrow terminal has no room for all figures
             low, high = sprt.bounds
-            figures.append(f"LLR {sprt.llr(result.pairs or ()):.2f} ({low:.2f} to {high:.2f})")
+            figures.append(f"LLR {sprt.llr(result.pairs):.2f} ({low:.2f} to {high:.2f})")
         figures += [str(result), f"Elo {_elo_text(result)}"]
         if self._live is None:
             self.line(prefix + ", ".join(figures))

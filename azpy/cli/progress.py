@@ -3,24 +3,10 @@
 import sys
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from azpy.settings import Settings
-from azpy.training.events import (
-    BeingBuilt,
-    Built,
-    CollectFinished,
-    CollectStarted,
-    Event,
-    Finished,
-    Fitted,
-    Matched,
-    Played,
-    Saved,
-    Sealed,
-    Started,
-)
+from azpy.training import events
 from azpy.training.timing import STAGES
 
 _BAR_WIDTH = 12
@@ -41,9 +27,7 @@ class Screen:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.stop()
 
@@ -56,12 +40,12 @@ class Screen:
             print(text, flush=True)
 
     def status(self, label: str, figures: Sequence[str], done: float) -> None:
-        """Updates the live line: the label, the bar, and as many of the figures as the terminal has room for.
+        """Updates the live line: the label, the bar, and as many of the figures as fit.
 
         Args:
-            label: what goes on.
+            label: the name of the work.
             figures: the most important one first.
-            done: the share of it that is done.
+            done: the share of the work, in [0, 1].
         """
         if self._live is None:
             return
@@ -89,48 +73,48 @@ class Display(Screen):
         self._strength = list[str]()
         self._advice: str | None = None
 
-    def show(self, event: Event) -> None:
+    def show(self, event: events.Event) -> None:
         """Shows one event."""
         match event:
-            case Started():
-                settings = event.settings
-                network = f"network {settings.network} ({event.parameters:,} parameters)"
-                self.line(f"{settings.game}: {network}, run folder {event.path}, {_budget(settings)}")
-                notices = (f"the network plays on {event.evaluator}", *event.notices)
-                self._begin(settings, notices, event.iteration, event.seconds)
-            case Played():
+            case events.Started():
+                player, notices = f"played by {event.evaluator}", event.notices
+                if event.parameters is not None:
+                    player = f"network {event.settings.network} ({event.parameters:,} parameters)"
+                    notices = (f"the network plays on {event.evaluator}", *notices)
+                self._begin(event, player, *notices)
+            case events.Played():
                 text = f"{event.games}/{self._games} games{_rates(event.metrics)}{_shares(event.metrics)}"
                 self._status(f"iteration {event.iteration} self-play", text, event.games / self._games)
-            case Fitted():
+            case events.Fitted():
                 losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
                 text = f"{event.taken}/{event.steps} steps, {losses}"
                 self._status(f"iteration {event.iteration} fit", text, event.taken / event.steps)
-            case BeingBuilt(seconds=0.0, waited_for=True):
+            case events.BeingBuilt(seconds=0.0, waited_for=True):
                 self.line("an engine for the network is being built, which takes from seconds to minutes")
-            case BeingBuilt():
+            case events.BeingBuilt():
                 since = f"an engine is being built since {event.seconds:.0f} s"
                 meanwhile = "waiting for it" if event.waited_for else "the network before plays on"
                 self._status(f"network of iteration {event.iteration}", f"{since}, {meanwhile}", 0.0)
-            case Built(problem=None):
-                self.line(
-                    f"  the network of iteration {event.iteration} plays from here on: its engine took "
-                    f"{event.seconds:.0f} s, in which the one before played on"
-                )
-            case Built():
-                self.line(
-                    f"  warning: no engine for the network of iteration {event.iteration} after {event.seconds:.0f} s, "
-                    f"the one before plays on: {event.problem}"
-                )
-            case Saved():
+            case events.Built(problem=None):
+                took = f"its engine took {event.seconds:.0f} s, in which the one before played on"
+                self.line(f"  the network of iteration {event.iteration} plays from here on: {took}")
+            case events.Built():
+                failed = f"no engine for the network of iteration {event.iteration} after {event.seconds:.0f} s"
+                self.line(f"  warning: {failed}, the one before plays on: {event.problem}")
+            case events.Saved() if "policy_loss" not in event.metrics:
+                self.line(f"{_played(event)}, sealed in {event.path}")
+            case events.Saved():
                 losses = "policy loss {policy_loss:.3f}, value loss {value_loss:.3f}".format(**event.metrics)
                 self.line(f"{_played(event)}, {losses}{_shares(event.metrics)}")
                 if event.advice and event.advice != self._advice:
                     self.line(f"  advice: {event.advice}")
                 self._advice = event.advice
-            case Matched():
+            case events.Matched():
                 self.line(f"  strength after iteration {event.iteration}: {event.result} against {event.opponent}")
                 self._strength = [f"{event.result.score:.2f} against {event.opponent}"]
-            case Finished():
+            case events.Finished(collected=int()):
+                self.line(f"done: {event.collected:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
+            case events.Finished():
                 done = f"{event.iteration} iterations in {_clock(event.seconds)}"
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
                 none = "no model yet: the run ends before an iteration is done, give it more"
@@ -138,27 +122,21 @@ class Display(Screen):
                 if event.games_hash and event.weights_hash:
                     games, weights = event.games_hash[:16], event.weights_hash[:16]
                     self.line(f"equal for equal runs: hash of the games {games}, of the weights {weights}")
-            case CollectStarted():
-                settings = event.settings
-                self.line(f"{settings.game}: played by {event.player}, run folder {event.path}, {_budget(settings)}")
-                self._begin(settings, event.notices, event.iteration, event.seconds)
-            case Sealed():
-                self.line(f"{_played(event)}, sealed in {event.path}")
-            case CollectFinished():
-                self.line(f"done: {event.games:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
 
-    def _begin(self, settings: Settings, notices: tuple[str, ...], iteration: int, seconds: float) -> None:
+    def _begin(self, event: events.Started, player: str, *notices: str) -> None:
+        settings = event.settings
         self._games = settings.games_per_iteration
         slots = settings.device_batch // settings.eval_batch
         each = f" on each of GPUs {settings.devices}" if settings.devices else ""
+        self.line(f"{settings.game}: {player}, run folder {event.path}, {_budget(settings)}")
         self.line(
             f"eval batch {settings.eval_batch} x {slots} slots per pipeline = device batch {settings.device_batch} "
             f"({settings.pipelines} pipelines{each}), {settings.simulations} simulations a move"
         )
         for notice in notices:
             self.line(notice)
-        if iteration:
-            self.line(f"going on after iteration {iteration}, {_clock(seconds)} done")
+        if event.iteration:
+            self.line(f"going on after iteration {event.iteration}, {_clock(event.seconds)} done")
 
     def _status(self, stage: str, text: str, done: float) -> None:
         first, *others = text.split(", ")
@@ -166,7 +144,7 @@ class Display(Screen):
 
 
 def live_bar(console: Any = None) -> Any:
-    """A one-line bar that rich redraws in place, or None without rich; see `Screen.status`."""
+    """A bar in one line that rich redraws in place; None without rich. See `Screen.status`."""
     try:
         from rich.progress import BarColumn, Progress, TextColumn
     except ImportError:
@@ -179,18 +157,17 @@ def live_bar(console: Any = None) -> Any:
     return live
 
 
-def _played(event: Saved | Sealed) -> str:
+def _played(event: events.Saved) -> str:
     row = event.metrics
     games = f"{row['games']} games, {row['positions']:,} positions"
     return f"[{_clock(row['seconds'])}] iteration {event.iteration}: {games}{_rates(row)}"
 
 
 def _shares(row: dict[str, float]) -> str:
-    """What took a hundredth of the time or more, see `TimeShares`; nothing where only games are collected."""
+    """The stages that took a hundredth of the time or more, see `TimeShares`; empty where only games are collected."""
     parts = [(_STAGE_NAMES.get(name, name), row.get(f"share_{name}", 0.0)) for name in (*STAGES, "other")]
-    if not any(share for _, share in parts):
-        return ""
-    return ", time: " + ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.01)
+    text = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.01)
+    return f", time: {text}" if text else ""
 
 
 def _rates(row: dict[str, float]) -> str:
@@ -204,10 +181,11 @@ def _rates(row: dict[str, float]) -> str:
 
 
 def _budget(settings: Settings) -> str:
-    parts = [f"{settings.minutes:g} minutes"] if settings.minutes is not None else []
-    parts += [f"{settings.iterations} iterations"] if settings.iterations is not None else []
-    parts += [f"{settings.total_evaluations:,} evaluations"] if settings.total_evaluations is not None else []
-    return " or ".join(parts) or "until interrupted"
+    lengths = {"{:g} minutes": settings.minutes, "{} iterations": settings.iterations}
+    lengths |= {"{:,} evaluations": settings.total_evaluations}
+    return (
+        " or ".join(form.format(value) for form, value in lengths.items() if value is not None) or "until interrupted"
+    )
 
 
 def _clock(seconds: float) -> str:

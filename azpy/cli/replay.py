@@ -1,4 +1,4 @@
-"""Shows a stored game of a run, position by position, with what search thought; or repeats its searches.
+"""Shows a stored game of a run, position by position, with its searches; or repeats its searches.
 
 Of each action of a full search: prior is the network's policy without noise, visits are those of the search, and target
 is the share that a network learns from this position.
@@ -6,11 +6,10 @@ is the share that a network learns from this position.
 In a terminal the pieces of boards have colors, unless NO_COLOR is set; in a pipe or a file they are plain text.
 
 --check plays the game again with the settings in config.toml and the model that played it, and says whether every
-visit, prior and value has the same bits. Models of old checkpoints are deleted as a run goes on (the newest three and
-every tenth are kept): --model gives one that you have kept.
+visit, prior and value has the same bits. A run deletes old models (it keeps the newest three and every tenth
+checkpoint): --model gives one that you have kept.
 
-Exit codes: 0 shown, or the same; 1 --check found a difference; 2 something the user can put right (one line on
-stderr).
+Exit code 1: --check found a difference.
 """
 
 import json
@@ -31,14 +30,15 @@ _LEGEND = "prior: the network's policy; visits: of the search; target: the share
 
 def _parser() -> Parser:
     parser = Parser("az-replay", __doc__)
-    parser.add_argument("run", type=not_empty, metavar="RUN", help="the run folder; it may be in use")
-    parser.add_argument("game_id", metavar="GAME_ID", type=int, help="number of the game in its run, from 0")
-    parser.add_argument("--game", metavar="module:Class", help=GAME_OF_RUN)
-    parser.add_argument("--ply", type=int, metavar="N", help="one position only: that before ply N, from 0")
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
-    parser.add_argument("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
+    add = parser.add_argument
+    add("run", type=not_empty, metavar="RUN", help="the run folder; it may be in use")
+    add("game_id", metavar="GAME_ID", type=int, help="number of the game in its run, from 0")
+    add("--game", metavar="module:Class", help=GAME_OF_RUN)
+    add("--ply", type=int, metavar="N", help="one position only: that before ply N, from 0")
+    add("--json", action="store_true", help="one JSON object instead of text")
+    add("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
     text = "with --check: a model, where the run no longer has it; may be given again for that of the opponent"
-    parser.add_argument("--model", type=not_empty, metavar="FILE", action="append", default=[], help=text)
+    add("--model", type=not_empty, metavar="FILE", action="append", default=[], help=text)
     return parser
 
 
@@ -63,8 +63,7 @@ def _replay(arguments: Sequence[str]) -> int:
         if rules is not None:
             raise RunError(rules)
         comparison = repeat_game(run, record, *options.model)
-        found["plies"] = []
-        found["check"] = vars(comparison)
+        found |= {"plies": [], "check": vars(comparison)}
     if options.ply is not None:
         found["plies"] = found["plies"][options.ply : options.ply + 1]
     print(json.dumps(found) if options.json else _text(found, comparison))
@@ -74,7 +73,7 @@ def _replay(arguments: Sequence[str]) -> int:
 def _game(
     run: StoredRun, record: GameRecord, iteration: int | None, rules: str | None, color: bool | None
 ) -> dict[str, Any]:
-    """All that is shown, as plain values; boards in color as `board_of` says."""
+    """Everything to show, as plain values; `color` as for `State.render`."""
     found: dict[str, Any] = {"run": str(run.path), "iteration": iteration, "rules": rules or "the same outcome"}
     if rules is not None:  # it may not even be possible to play it
         return found | {"game_id": record.game_id, "outcome": record.outcome, "plies": []}
@@ -89,7 +88,9 @@ def _game(
 def _text(found: dict[str, Any], comparison: Comparison | None) -> str:
     where = "in play" if found["iteration"] is None else str(found["iteration"])
     outcome = found["outcome"]
-    lines = [f"game {found['game_id']} of {found['run']}, iteration {where}: {_result(outcome)}"]
+    result = f"player {0 if outcome > 0 else 1} wins" if outcome else "a draw"
+    points = f" {abs(outcome):g}" if abs(outcome) not in (0, 1) else ""
+    lines = [f"game {found['game_id']} of {found['run']}, iteration {where}: {result}{points}"]
     if found["rules"] != "the same outcome":
         return "\n".join([*lines, f"the stored game is wrong: {found['rules']}"])
     ended = " where a player resigns" if found["resigned"] else " of a game cut short"
@@ -105,16 +106,7 @@ def _text(found: dict[str, Any], comparison: Comparison | None) -> str:
     return "\n".join(lines)
 
 
-def _result(outcome: float) -> str:
-    """An outcome for player 0 in words."""
-    if outcome == 0:
-        return "a draw"
-    text = f"player {0 if outcome > 0 else 1} wins"
-    return text if abs(outcome) == 1 else f"{text} {abs(outcome):g}"
-
-
 def _position(row: dict[str, Any]) -> list[str]:
-    """A position: the board, what search thought, and what was played."""
     if row["player"] == CHANCE:
         return [f"ply {row['ply']}, dice:", row["board"], f"rolled {row['name']}"]
     head = f"ply {row['ply']}, player {row['player']} to move:"

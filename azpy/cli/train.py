@@ -1,12 +1,8 @@
 """Trains a player from zero knowledge; the same command goes on where it stopped.
 
-A setting is what the command line says, else what the file given as --config says. A new run takes the rest from what
-suits the game (--list-games), else the defaults; a run that goes on keeps what it used so far. A run's folder holds
-all that it used in config.toml, which can be given as --config. A game that is a Python class is imported only if GAME
-is typed.
-
-Exit codes: 0 the run is done, 2 something the user can put right (one line on stderr), 130 interrupted,
-141 nobody reads the output any more.
+A setting comes from the command line, else from the file given as --config. A new run takes the rest from the game's
+preset (--list-games), else the defaults; a run that goes on keeps its settings. A run's folder holds all settings in
+config.toml, which can be given as --config. A game that is a Python class is imported only if GAME is typed.
 """
 
 import argparse
@@ -30,7 +26,7 @@ from azpy.playing.tuning import TUNED, tune
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse, unused
 from azpy.settings.toml import path_argument, read_config, repeat_command
-from azpy.training.events import CollectFinished, Finished
+from azpy.training.events import Finished
 
 _NOISE_ROWS = 64
 _MOST_KEPT = 8  # settings that one line names
@@ -59,24 +55,18 @@ def _parser() -> Parser:
                 if KIND[name] is bool:
                     section.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
                 else:
-                    section.add_argument(flag, metavar=_metavar(name, about), help=text)
+                    unit = about.unit.upper() or {int: "N", float: "X", str: "TEXT"}[KIND[name]]
+                    section.add_argument(flag, metavar=f"{unit}|auto" if about.auto else unit, help=text)
     return parser
 
 
 def _help(name: str, about: About) -> str:
-    """What, range, default and where that comes from, in one line."""
+    """Meaning, range, default and the source of the default, in one line."""
     default, source = default_of(name), "" if about.source == "our choice" else about.source
     said = "" if default is None or default is False else f"default {default}"
     brackets = "; ".join(filter(None, (said, source)))
     text = "; ".join(filter(None, (about.help, about.range)))
-    text += f" ({brackets})" if brackets else ""
-    return text.replace("%", "%%")
-
-
-def _metavar(name: str, about: About) -> str:
-    """The unit, or what kind of value it is."""
-    kind = {int: "N", float: "X", str: "TEXT"}[KIND[name]]
-    return (about.unit.upper() or kind) + ("|auto" if about.auto else "")
+    return (f"{text} ({brackets})" if brackets else text).replace("%", "%%")
 
 
 def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
@@ -85,12 +75,11 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
     Raises:
         SettingsError: a flag that is unknown or out of range.
     """
-    settings, out, _ = _choose(_parser().parse_args(arguments))
-    return settings, out
+    return _choose(_parser().parse_args(arguments))[:2]
 
 
 def _choose(options: argparse.Namespace) -> tuple[Settings, str, str]:
-    """The settings, the run folder, and a line on the settings that nobody gave now; empty if all are the defaults."""
+    """The settings, the run folder, and a line on the settings from elsewhere; empty if all others are the defaults."""
     texts = {name: value for name, value in vars(options).items() if name in ABOUT and value is not None}
     typed = {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
     in_file = read_config(options.config) if options.config is not None else {}
@@ -100,30 +89,29 @@ def _choose(options: argparse.Namespace) -> tuple[Settings, str, str]:
     out = options.out if options.out is not None or game is None else "runs/" + re.sub(r"\W+", "-", game).strip("-")
     so_far = _settings_so_far(Path(out)) if out is not None else {}
     now = in_file | typed
-    given = so_far | now
-    preset = preset_of(given.get("game", ""), now)
-    settings = combine({} if so_far else preset, given)
+    preset = preset_of((so_far | now).get("game", ""), now)
+    settings = combine(so_far or preset, now)
     source = options.config if "game" in in_file else out
     refuse_untyped(settings.game, options.game, source, "training", "GAME {} on the command line")
     if so_far:
         usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}
         kept = {name: value for name, value in so_far.items() if name not in usual}
-        plain = {name: (preset.get(name), default_of(name)) for name in kept}
-        said = _listed({name: value for name, value in kept.items() if value not in plain[name]}, _MOST_KEPT)
+        said = _listed(
+            {name: value for name, value in kept.items() if value not in (preset.get(name), default_of(name))},
+            _MOST_KEPT,
+        )
         return settings, str(out), said and f"kept from {out}/config.toml: {said}"
     said = _listed({name: value for name, value in preset.items() if name not in now})
     said = said and f"preset for {settings.game.partition('(')[0]}: {said}"
     gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
     if gone:
-        causes = ", ".join(
-            name for name in now if name == "gumbel_actions" or unused({"gumbel_actions": 1, name: now[name]})
-        )
-        said += f"; it leaves out {_listed(gone)} because of {causes}"
+        causes = [name for name in now if name == "gumbel_actions" or unused({"gumbel_actions": 1, name: now[name]})]
+        said += f"; it leaves out {_listed(gone)} because of {', '.join(causes)}"
     return settings, str(out), said
 
 
 def _settings_so_far(folder: Path) -> dict[str, Any]:
-    """Those of the run that is gone on with; none where there is no run yet."""
+    """The settings of the run in the folder; empty if there is none."""
     config = folder / "config.toml"
     if config.exists() and not config.is_file():
         raise RunError(f"{config} is not a regular file: put a good copy in its place")
@@ -134,7 +122,6 @@ def _settings_so_far(folder: Path) -> dict[str, Any]:
 
 
 def _games() -> str:
-    """The games that can be trained, one a paragraph."""
     lines = []
     for name, parameters in sorted(list_games().items()):
         values = ",".join(f"{key}={value}" for key, value in parameters.items())
@@ -167,7 +154,7 @@ def _train(arguments: Sequence[str]) -> int:
         with Collector(settings, out, options.model) as collector, display:
             for collected in collector.run():
                 display.show(collected)
-        if isinstance(collected, CollectFinished):
+        if isinstance(collected, Finished):
             flags = ["--collect-only", *([] if options.model is None else ["--model", path_argument(options.model)])]
             _say_next(settings, collected, flags)
         return 0
@@ -185,14 +172,8 @@ def _train(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _say_next(settings: Settings, done: Finished | CollectFinished, flags: Sequence[str] = ()) -> None:
-    """Says what can be done now, as commands that can be typed.
-
-    Args:
-        settings: of the run.
-        done: its last event.
-        flags: that made the run and are no settings.
-    """
+def _say_next(settings: Settings, done: Finished, flags: Sequence[str] = ()) -> None:
+    """Prints commands for the next steps; `flags` of the run are no settings."""
     run = path_argument(done.path)
     file = path_argument(Path(done.path).resolve().name or "model")
     on = ["az-train", settings.game, "--out", run]
@@ -204,20 +185,16 @@ def _say_next(settings: Settings, done: Finished | CollectFinished, flags: Seque
         for name, so_far in lengths.items()
         if (length := getattr(settings, name)) is not None
     ]
-    steps = {}
-    if isinstance(done, Finished):
-        if (Path(done.path) / "report.html").is_file():
-            print(f"report: {shlex.quote(run)}/report.html")
-        steps["train longer"] = [*on, *longer]
-    else:
-        steps["collect more"] = [*on, *flags, *longer]
+    collected = done.collected is not None
+    if not collected and (Path(done.path) / "report.html").is_file():
+        print(f"report: {shlex.quote(run)}/report.html")
+    steps = {"collect more" if collected else "train longer": [*on, *flags, *longer]}
     if done.game is not None:
         steps["look at a game"] = ["az-replay", run, str(done.game), *typed]
-    if isinstance(done, CollectFinished):
-        if done.games:
-            steps["get training arrays"] = ["az-export", run, "--npz", f"{file}.npz", *typed]
-            steps["train on these games"] = on
-    elif done.iteration:
+    if done.collected:
+        steps["get training arrays"] = ["az-export", run, "--npz", f"{file}.npz", *typed]
+        steps["train on these games"] = on
+    elif not collected and done.iteration:
         steps["play a match"] = ["az-match", run, "mcts:1000", *typed]
         steps["export the model"] = ["az-export", run, "--onnx", f"{file}.onnx"]
     for what, line in steps.items():
@@ -228,7 +205,7 @@ def _say_next(settings: Settings, done: Finished | CollectFinished, flags: Seque
 
 
 def _tuned(settings: Settings, given: set[str]) -> Settings:
-    """The settings with what is fastest here, found with a network of random weights in the run's precision."""
+    """The settings with the fastest layout here, found with a random network in the run's precision."""
     from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, times_as_fast, to_int8
     from azpy.evaluators.onnx import OnnxEvaluator
     from azpy.learning.export import to_onnx
@@ -245,14 +222,12 @@ def _tuned(settings: Settings, given: set[str]) -> Settings:
         if precision == "int8" or times_as_fast(evaluators[0], int8, noise) >= LEAST_TIMES_AS_FAST:
             evaluators = [int8]
     print(f"tuning for a minute: {on_devices(evaluators)}, positions/s answered in self-play", flush=True)
-    trials = tune(start, evaluators, settings, given)
-    for best in trials:
-        layout = ", ".join(f"{name} {value}" for name, value in best.settings().items())
-        print(f"  {best.rate:9,.0f}  {layout}", flush=True)
-    flags = " ".join(f"--{name} {value}" for name, value in best.settings().items()).replace("_", "-")
+    for best in tune(start, evaluators, settings, given):
+        layout: dict[str, Any] = best.settings()
+        print(f"  {best.rate:9,.0f}  {', '.join(f'{name} {value}' for name, value in layout.items())}", flush=True)
+    flags = " ".join(f"--{name} {value}" for name, value in layout.items()).replace("_", "-")
     print(f"taken: {flags}", flush=True)
-    found: dict[str, Any] = best.settings()
-    return replace(settings, **found)
+    return replace(settings, **layout)
 
 
 main = command("az-train", _train, stopped="stopped; every finished game is saved. Go on with: {command}")

@@ -1,8 +1,7 @@
 """Matches between players: paired openings, both colours, many games in lock-step.
 
-Each opening is played twice, with the players' seats exchanged and the same dice, so neither the opening nor the
-luck of the first move favours anyone. Searches start from a fresh tree at every move; where both players search alike,
-all their trees share the rounds of one search. Knows nothing of training.
+Each opening is played twice, with the players' seats exchanged and the same dice, so neither player is favoured. Every
+move is searched with a fresh tree. Where both players search alike, all their trees share the rounds of one search.
 """
 
 import math
@@ -19,7 +18,7 @@ from azpy.errors import SettingsError
 from azpy.game import Game
 from azpy.games.lines import roll
 from azpy.matches.openings import Book, Opening, draw_at_random, mix
-from azpy.matches.ratings import PAIR_SCORES, elo, pair_interval, wilson_interval
+from azpy.matches.ratings import PAIR_SCORES, elo, pair_interval
 
 __all__ = ["MatchResult", "Pair", "Player", "RandomPlayer", "SearchPlayer", "mcts", "play_match", "play_pairs"]
 
@@ -50,21 +49,17 @@ class SearchPlayer:
     """Searches every position and plays the most visited action, without noise.
 
     Args:
-        evaluator: anything with `evaluate_batch`, or one of azpy's own evaluators.
+        evaluator: anything with `evaluate_batch`, or one of azpy's own evaluators; None: one random rollout a leaf.
         simulations: a move.
-        eval_batch: leaves of one tree in a call; with many games in lock-step, 1 fills a batch and plays best.
-        threads: of the search; all cores if not given.
-        options: others of `Search`.
+        options: of `Search`. `eval_batch` is 1 by default: many games in lock-step fill a batch, and 1 plays best.
     """
 
-    def __init__(
-        self, evaluator: Any, simulations: int, *, eval_batch: int = 1, threads: int | None = None, **options: Any
-    ) -> None:
+    def __init__(self, evaluator: Any, simulations: int, **options: Any) -> None:
         if not 1 <= simulations <= _MAX_SIMULATIONS:
             raise SettingsError(f"simulations must be at least 1, at most {_MAX_SIMULATIONS}; got {simulations}")
         self._evaluator = evaluator
         self._simulations = simulations
-        self._options: dict[str, Any] = options | {"eval_batch": eval_batch, "threads": threads}
+        self._options: dict[str, Any] = {"eval_batch": 1, "threads": None} | options
 
     def select_actions(self, states: Sequence[_core.State], seed: int) -> NDArray[np.int64]:
         """See `Player`."""
@@ -82,27 +77,21 @@ class SearchPlayer:
         Args:
             other: a player that searches alike.
             states: positions [B], each at a player's turn.
-            movers: who is asked, [B]: 0 for this player, 1 for the other.
+            movers: which player moves, [B]: 0 for this one, 1 for the other.
             seed: fixes the draws.
         """
-        evaluators = [player._evaluator_for(mix(seed, index)) for index, player in enumerate((self, other))]
+        evaluators = [player._evaluator for player in (self, other)]
+        for index, evaluator in enumerate(evaluators):
+            if evaluator is None:
+                evaluators[index] = _core.RolloutEvaluator(mix(seed, index))
         search = _core.VectorSearch(states, evaluators, networks=movers, seed=seed, **self._options)
         search.run(self._simulations)
         return search.select_actions(0.0)
 
-    def _evaluator_for(self, seed: int) -> Any:
-        """What answers a move's leaves; players whose evaluator is random make a new one."""
-        return self._evaluator
 
-
-class _RolloutPlayer(SearchPlayer):
-    def _evaluator_for(self, seed: int) -> Any:
-        return _core.RolloutEvaluator(seed)
-
-
-def mcts(simulations: int, c_puct: float = 1.5, threads: int | None = None, **options: Any) -> SearchPlayer:
+def mcts(simulations: int, c_puct: float = 1.5, **options: Any) -> SearchPlayer:
     """Plain Monte Carlo tree search: even priors, and one random rollout for a leaf's value; options as of `Search`."""
-    return _RolloutPlayer(None, simulations, c_puct=c_puct, threads=threads, **options)
+    return SearchPlayer(None, simulations, c_puct=c_puct, **options)
 
 
 @dataclass(frozen=True)
@@ -110,7 +99,7 @@ class Pair:
     """Two games of one opening.
 
     Attributes:
-        points: player A's: of the game in which it had seat 0, and of that in which it had seat 1; 1, 0.5 or 0.
+        points: of player A in seat 0, and in seat 1; each 1, 0.5 or 0.
         actions: of each game, the opening and the dice included.
     """
 
@@ -132,29 +121,26 @@ class MatchResult:
         draws: games drawn.
         losses: games A lost.
         first: (wins, draws, losses) of the games in which A had seat 0.
-        pairs: how many pairs had each of `ratings.PAIR_SCORES`; None where games were not played as pairs.
-        distinct: how many different games there were, by their actions; None where nobody looked.
-        repeated: pairs whose games were those of an earlier pair, action for action. Players without chance repeat
-            themselves where openings do: such pairs say nothing new, and the interval is narrower than it should be.
+        pairs: how many pairs had each of `ratings.PAIR_SCORES`.
+        distinct: number of different games, by their actions.
+        repeated: pairs that repeat an earlier pair, action for action. Such pairs say nothing new, and the interval is
+            narrower than it should be.
     """
 
     wins: int
     draws: int
     losses: int
     first: tuple[int, int, int]
-    pairs: tuple[int, ...] | None = None
-    distinct: int | None = None
-    repeated: int = 0
+    pairs: tuple[int, ...]
+    distinct: int
+    repeated: int
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> "MatchResult":
         """The result of one pair at least."""
-        wins, draws, losses = _count([points for pair in pairs for points in pair.points])
         scores = [pair.score for pair in pairs]
         return cls(
-            wins,
-            draws,
-            losses,
+            *_count([points for pair in pairs for points in pair.points]),
             first=_count([pair.points[0] for pair in pairs]),
             pairs=tuple(scores.count(score) for score in PAIR_SCORES),
             distinct=len({actions for pair in pairs for actions in pair.actions}),
@@ -179,8 +165,8 @@ class MatchResult:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % interval of the score: from the pairs, or Wilson's where games were not played as pairs."""
-        return wilson_interval(self.score, self.games) if self.pairs is None else pair_interval(self.pairs)
+        """95 % interval of the score, from the pairs."""
+        return pair_interval(self.pairs)
 
     @property
     def elo(self) -> float:
@@ -207,11 +193,10 @@ def play_match(
     opening_plies: int = 4,
     seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> MatchResult | None:
-    """Plays `games` games, half with A in seat 0, from random openings; fewer where time runs out.
+    """Plays `games` games, half with A in seat 0, from random openings; fewer if time runs out.
 
-    Where the time has an end, groups of pairs follow each other, and the time that one group took says how large the
-    next one can be. A group that time cuts off does not count at all: to count its finished games would prefer short
-    games. What is left of this is small: a group of long games is cut off more often.
+    Where time is limited, pairs are played in groups. The time of one group decides the size of the next one. A group
+    that time cuts off does not count at all: counting its finished games alone would favour short games.
 
     Args:
         game_factory: makes a start position.
@@ -220,11 +205,10 @@ def play_match(
         games: an even number, at most.
         seed: fixes openings, dice and players.
         opening_plies: random actions at the start of each pair of games, see `Book`.
-        seconds_left: the time that the match still has; 0 or less ends it, infinity is no limit. Asked before every
-            ply.
+        seconds_left: time left for the match, asked before every ply; 0 or less ends the match.
 
     Returns:
-        The result of the games that count; None where there is none.
+        The result of the games that count; None if there are none.
 
     Raises:
         SettingsError: an odd number of games, or a game that is over before it begins.
@@ -235,17 +219,9 @@ def play_match(
     pairs = list[Pair]()
     group = games // 2 if math.isinf(seconds_left()) else _FIRST_PAIRS
     while (begin := seconds_left()) > 0 and (group := min(group, games // 2 - len(pairs))) > 0:
-        played = list(
-            play_pairs(
-                book,
-                player_a,
-                player_b,
-                group,
-                mix(seed, len(pairs)) if pairs else seed,
-                first=len(pairs),
-                may_go_on=lambda: seconds_left() > 0,
-            )
-        )
+        options: dict[str, Any] = {"first": len(pairs), "may_go_on": lambda: seconds_left() > 0}
+        group_seed = mix(seed, len(pairs)) if pairs else seed
+        played = list(play_pairs(book, player_a, player_b, group, group_seed, **options))
         if len(played) < group:
             break
         pairs += played
@@ -273,12 +249,12 @@ def play_pairs(
         player_b: the opponent.
         pairs: how many.
         seed: fixes dice and players.
-        slots: games in play at a time. What is played depends on it only where a player is random.
+        slots: games in play at a time. The games depend on it only where a player is random.
         first: the number of the first opening.
-        may_go_on: asked before every ply; a no ends the match at once.
+        may_go_on: asked before every ply; False ends the match at once.
 
     Yields:
-        Pairs in the order of their openings, not in that in which they end: stopping early favours no short games.
+        Pairs in the order of their openings, so stopping early does not favour short games.
     """
     players = (player_a, player_b)
     waiting: deque[tuple[_Board, _Board]] = deque()

@@ -1,7 +1,4 @@
-"""Openings of a match: positions drawn by chance or from a policy, no two alike as long as the game has others.
-
-Knows nothing of players and of how a match is played.
-"""
+"""Openings of a match: positions drawn by chance or from a policy, no two alike as long as the game has others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,9 +51,8 @@ class Opening:
 class Book:
     """Openings by number: `book[n]` is always the same one, made when it is first asked for.
 
-    Openings differ in the position they lead to. Once `_TRIES` draws in a row bring no new one, those found are handed
-    out again in the same order. Where no opening of so many plies leaves anything to play, those of half as many are
-    taken.
+    Openings lead to different positions. Once `_TRIES` draws in a row bring no new opening, the openings repeat in the
+    same order. If all games end within `plies`, the book halves `plies`.
 
     Args:
         start: makes a start position.
@@ -65,7 +61,7 @@ class Book:
         draw: picks a legal action.
 
     Attributes:
-        plies: of these openings; fewer than asked for where the game is shorter.
+        plies: of these openings; fewer than given if the game is shorter.
 
     Example:
         >>> from azpy.games.names import make_position
@@ -80,9 +76,7 @@ class Book:
         if plies < 0:
             raise SettingsError(f"opening_plies must be at least 0, got {plies}")
         self.plies = plies
-        self._start = start
-        self._seed = seed
-        self._draw = draw
+        self._start, self._seed, self._draw = start, seed, draw
         self._keys: set[int] = set()
         self._openings: list[Opening] = []
         self._drawn = 0

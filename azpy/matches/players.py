@@ -1,9 +1,8 @@
 """Players by name: what a user types for each side of a match.
 
-A *spec* is `random`, `mcts:1000` (plain Monte Carlo tree search with that many simulations a move), `uniform:800`
-(search that knows no values and finds every action alike), or the path of a model file, a checkpoint folder or a run
-folder, which stands for its newest checkpoint. `PATH@200` searches with 200 simulations. Run folders are only read:
-they may be in use.
+A *spec* is `random`, `mcts:1000` (plain Monte Carlo tree search with 1000 simulations a move), `uniform:800` (search
+without a network), or the path of a model file, a checkpoint folder or a run folder (its newest checkpoint). `PATH@200`
+searches with 200 simulations. Run folders are only read: they may be in use.
 """
 
 import re
@@ -31,14 +30,14 @@ _FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint folder or a run 
 
 @dataclass(frozen=True)
 class Spec:
-    """Which player was asked for; nothing of it is loaded yet.
+    """A player as the user named it; nothing is loaded yet.
 
     Attributes:
         kind: "random", "mcts", "uniform" or "model".
-        simulations: a move, if the spec says.
+        simulations: a move, if given.
         model: path of the model file, for a model.
-        run: the run folder that it is in, if it is in one.
-        search: options of its search that the spec says, as of `Search`.
+        run: the run folder that holds the model, if any.
+        search: the given options of `Search`.
     """
 
     kind: str
@@ -53,10 +52,10 @@ class Entrant:
     """One side of a match.
 
     Attributes:
-        name: for people: the kind, or the checkpoint's or model's path, and the search options that its spec says.
+        name: the kind or the path of the checkpoint or model, and the given search options.
         simulations: a move; None for a player that does not search.
         player: picks the actions.
-        network: answers for a model's positions; None without a model.
+        network: evaluates the model; None without a model.
     """
 
     name: str
@@ -72,7 +71,7 @@ def parse_player(text: str) -> Spec:
     """The player that `text` names.
 
     Raises:
-        SettingsError: no form of a player, no such path, or a setting that its search cannot have.
+        SettingsError: an unknown kind of player, no such path, or a wrong search option.
         RunError: a folder without a model.
     """
     name, mark, query = text.rpartition("?")
@@ -92,7 +91,6 @@ def parse_player(text: str) -> Spec:
 
 
 def _named(text: str) -> Spec:
-    """The player that `text` names, which has no settings behind it."""
     if text == "random":
         return Spec("random")
     if match := re.fullmatch(r"(mcts|uniform)(?::(.*))?", text):
@@ -116,7 +114,7 @@ def checkpoints_of(run: Path, most: int | None = None) -> list[Spec]:
     Raises:
         RunError: it is no run folder, or has no checkpoint yet.
     """
-    checkpoint_at(run)  # one at least
+    checkpoint_at(run)  # raises if there is none
     there = StoredRun(run).checkpoints()
     if most is not None and most < len(there):
         there = [there[int(i)] for i in np.linspace(0, len(there) - 1, most).round()]
@@ -149,16 +147,14 @@ def load_players(
     Args:
         specs: from `parse_player` or `checkpoints_of`.
         start: a position of the game, which a model must fit.
-        simulations: a move, where a spec does not say.
-        c_puct: weight of a model's prior, in place of the match_c_puct of its run; the spec's own goes before it. A
-            model searches as the settings of its run say for matches, or their defaults. Players without a model are
-            the same in every match.
+        simulations: a move, for specs without them.
+        c_puct: weight of a model's prior, in place of match_c_puct of its run. The spec's own option goes first.
         device: where models run, as for `OnnxEvaluator`.
 
     Raises:
-        DeviceError: the device was asked for by name and cannot be used.
-        ModelError: a model that cannot be read or does not fit the game.
-        RunError: a checkpoint whose model is damaged, or a config.toml that cannot be read.
+        DeviceError: the named device cannot be used.
+        ModelError: a model cannot be read or does not fit the game.
+        RunError: a checkpoint's model is damaged, or a config.toml cannot be read.
         MissingPackageError: onnxruntime is not installed.
     """
 
@@ -172,23 +168,26 @@ def load_players(
 def _load(spec: Spec, simulations: int, c_puct: float | None, open_model: Callable[[Path], OnnxEvaluator]) -> Entrant:
     if spec.kind == "random":
         return Entrant("random", None, RandomPlayer())
-    count, query = simulations if spec.simulations is None else spec.simulations, query_text(spec.search)
-    if spec.kind == "mcts":
-        return Entrant(f"mcts{query}", count, mcts(count, **_combined({}, spec)))
-    if spec.model is None:
-        return Entrant(f"uniform{query}", count, SearchPlayer(_core.UniformEvaluator(), count, **_combined({}, spec)))
-    name = spec.model
-    if spec.model.name == "model.onnx" and (spec.model.parent / "manifest.json").exists():
-        read_model(spec.model.parent)  # a checkpoint's model must be the one that was saved
-        name = spec.model.parent
+    count = simulations if spec.simulations is None else spec.simulations
     settings: Settings | type[Settings] = StoredRun(spec.run).settings if spec.run is not None else Settings
-    network = open_model(spec.model.resolve())
-    search = _combined(match_search(settings) | ({} if c_puct is None else {"c_puct": c_puct}), spec)
-    return Entrant(f"{name}{query}", count, SearchPlayer(network, count, **search), network)
+    name, network, search = spec.kind, None, dict[str, Any]()
+    if spec.model is not None:
+        name, folder = str(spec.model), spec.model.parent
+        if spec.model.name == "model.onnx" and (folder / "manifest.json").exists():
+            read_model(folder)  # a checkpoint's model must be the one that was saved
+            name = str(folder)
+        network = open_model(spec.model.resolve())
+        search = match_search(settings) | ({} if c_puct is None else {"c_puct": c_puct})
+    search = _combined(search, spec)
+    if spec.kind == "mcts":
+        player = mcts(count, **search)
+    else:
+        player = SearchPlayer(network or _core.UniformEvaluator(), count, **search)
+    return Entrant(f"{name}{query_text(spec.search)}", count, player, network)
 
 
 def _combined(search: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
-    """The options of a search where the spec's go before others."""
+    """The options of a search; those of the spec go first."""
     options = {**search, **spec.search}
     if options.get("gumbel_actions"):
         # The player plays to win: the draws of training would only weaken it.

@@ -15,14 +15,10 @@ SEARCH_KEYS = ("simulations", *(name for name, row in _core.OPTIONS.items() if r
 
 
 def parse_query(text: str, parse: Callable[[str, str], Any]) -> dict[str, Any]:
-    """The values of `key=value&key=value`.
-
-    Args:
-        text: the query.
-        parse: gives the value of a key and a text.
+    """The values of `key=value&key=value`; `parse` gives the value of a key and a text.
 
     Raises:
-        SettingsError: a part without `=`, a key that comes twice, or what `parse` refuses.
+        SettingsError: a part without `=`, a key that comes twice, or a value that `parse` refuses.
     """
     found: dict[str, Any] = {}
     for part in text.split("&"):
@@ -43,9 +39,8 @@ def parse_search(text: str) -> dict[str, Any]:
     """
     found = parse_query(text, _search_value)
     if wrong := unused(found):
-        raise SettingsError(
-            f"{wrong[0]} does not go with gumbel_actions {found.get('gumbel_actions', 0)}: leave one out"
-        )
+        actions = found.get("gumbel_actions", 0)
+        raise SettingsError(f"{wrong[0]} does not go with gumbel_actions {actions}: leave one out")
     return found
 
 

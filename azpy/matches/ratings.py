@@ -1,7 +1,7 @@
 """What a match says about strength: scores, Elo, intervals, a sequential test, and ratings of many players.
 
-The two games of a pair share an opening and its dice, so they are not independent: everything here counts pairs, by
-the five scores a pair can have (the pentanomial model). Numbers in, numbers out: knows nothing of games or players.
+The two games of a pair share an opening and its dice, so they are not independent. All functions count pairs, by the
+five scores that a pair can have (the pentanomial model).
 
 Sources: the multinomial likelihood under a given mean is that of M. Van den Bergh, "Comments on the MLE of a
 multinomial distribution with given expectation value" (Fishtest's mathematics, and Owen's empirical likelihood); the
@@ -10,7 +10,7 @@ separate families of hypotheses" (2014), over pairs as Fishtest has it; ratings 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,6 @@ __all__ = [
     "mean_interval",
     "pair_interval",
     "pair_score",
-    "wilson_interval",
 ]
 
 PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)  # a pair's share of its two points, and the order of all counts of pairs
@@ -60,14 +59,6 @@ def expected_score(difference: float) -> float:
     return 1.0 / (1.0 + math.exp(-difference / _ELO_PER_NAT))
 
 
-def wilson_interval(score: float, games: int) -> tuple[float, float]:
-    """95 % interval of the score of independent games: Wilson's, which treats a draw as half a win (a little wide)."""
-    n, p = games, score
-    centre = (p + _Z95**2 / (2 * n)) / (1 + _Z95**2 / n)
-    half = _Z95 / (1 + _Z95**2 / n) * math.sqrt(p * (1 - p) / n + _Z95**2 / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
 def mean_interval(scores: Sequence[float]) -> tuple[float, float] | None:
     """95 % interval of the mean of independent scores in [0, 1]: Student's t, cut off at 0 and 1.
 
@@ -94,9 +85,8 @@ def pair_score(counts: Sequence[int]) -> float:
 def pair_interval(counts: Sequence[int]) -> tuple[float, float]:
     """95 % interval of the mean score of pairs: all means that a likelihood ratio test does not refuse.
 
-    With many pairs it is mean ± 1.96 standard errors, the standard deviation being that of the pairs' scores; with
-    few, or with a clean sweep, it stays inside [0, 1] and keeps its width. The test's threshold is widened as
-    Student's t is against the normal distribution, with as many degrees of freedom as pairs less one.
+    With many pairs it is mean ± 1.96 standard errors of the pairs' scores. With few pairs or a clean sweep it stays
+    inside [0, 1] and keeps its width. Student's t with one degree of freedom less than pairs widens the threshold.
 
     Args:
         counts: pairs with each of `PAIR_SCORES`; one pair at least.
@@ -105,37 +95,39 @@ def pair_interval(counts: Sequence[int]) -> tuple[float, float]:
     threshold = _t95(pairs - 1) ** 2 / 2
 
     def bound(end: float) -> float:
-        refused, kept = end, mean
-        for _ in range(_HALVINGS):
-            middle = (refused + kept) / 2
-            if _likelihood_ratio(counts, middle) > threshold:
-                refused = middle
-            else:
-                kept = middle
-        return kept
+        return _boundary(lambda middle: _likelihood_ratio(counts, middle) <= threshold, mean, end)
 
     return bound(0.0) if mean > 0 else 0.0, bound(1.0) if mean < 1 else 1.0
 
 
-def _likelihood_ratio(counts: Sequence[int], mean: float) -> float:
-    """Log likelihood of the observed frequencies, less the most it can be if a pair's mean score is `mean`.
+def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """The last point from `inside` towards `outside` at which `holds` is true."""
+    for _ in range(_HALVINGS):
+        middle = (inside + outside) / 2
+        if holds(middle):
+            inside = middle
+        else:
+            outside = middle
+    return inside
 
-    With n_i pairs of score a_i that maximum has p_i = n_i / n / (1 + t (a_i - mean)), and the difference is the
-    maximum over t of the sum of n_i log(1 + t (a_i - mean)), t between -1 / (1 - mean) and 1 / mean. At an end of that
-    range a score that was never seen (0 or 1) gets the rest of the probability.
+
+def _likelihood_ratio(counts: Sequence[int], mean: float) -> float:
+    """Log likelihood of the observed frequencies, less its maximum under the condition that the mean score is `mean`.
+
+    With n_i pairs of score a_i that maximum has p_i = n_i / n / (1 + t (a_i - mean)). The difference is the maximum
+    over t of the sum of n_i log(1 + t (a_i - mean)), t between -1 / (1 - mean) and 1 / mean. At an end of that range
+    an unseen score (0 or 1) gets the rest of the probability.
 
     Args:
         counts: pairs with each of `PAIR_SCORES`.
         mean: in (0, 1).
     """
     seen = [(n, a - mean) for n, a in zip(counts, PAIR_SCORES, strict=True) if n]
-    low, high = -1.0 / (1.0 - mean), 1.0 / mean
-    for _ in range(_HALVINGS):
-        t = (low + high) / 2
-        if sum(n * d / (1.0 + t * d) for n, d in seen) > 0:
-            low = t
-        else:
-            high = t
+
+    def rises(t: float) -> bool:
+        return sum(n * d / (1.0 + t * d) for n, d in seen) > 0
+
+    t = _boundary(rises, -1.0 / (1.0 - mean), 1.0 / mean)
     return sum(n * math.log1p(t * d) for n, d in seen)
 
 
@@ -155,8 +147,8 @@ def _t95(freedom: int) -> float:
 class Sprt:
     """A sequential test of "A is `elo0` stronger than B" (H0) against "A is `elo1` stronger" (H1).
 
-    It may be asked after every pair. The log likelihood ratio is that of the pairs' scores under the best fit to each
-    hypothesis; Wald's bounds end it. The score of a match that it ended is a little too far on the side it ended on.
+    It may be asked after every pair. The log likelihood ratio compares the best fits of the pairs' scores to each
+    hypothesis, and Wald's bounds end the test. The score of a match that it ends is a little too far to that side.
 
     Args:
         elo0: of H0, logistic Elo.
@@ -211,12 +203,12 @@ class Rating:
 def bradley_terry(players: int, matches: Sequence[tuple[int, int, Sequence[int]]]) -> list[Rating]:
     """Maximum-likelihood Elo of players from their matches.
 
-    A match in which one side scored every point counts half a point less, so that ratings stay finite. Intervals are
-    for the difference from the first player; they come from the spread of the pairs' scores in each match (a sandwich
-    estimate), with one pair a quarter of its points off added, so that a few equal pairs claim no certainty.
+    A clean sweep counts half a point less, so that ratings stay finite. Intervals are for the difference from the first
+    player. They come from the spread of the pairs' scores in each match (a sandwich estimate). One more pair, a quarter
+    of its points off, keeps a few equal pairs from claiming certainty.
 
     Args:
-        players: how many, 0 being the one that all are compared with.
+        players: how many; all are compared with player 0.
         matches: (i, j, counts of i's pairs with each of `PAIR_SCORES`); they must connect all players.
 
     Returns:

@@ -1,8 +1,9 @@
 """How fast the parts of azpy are on this machine: search, rules, an evaluator, and self-play against its ceiling.
 
-Each function returns figures. What is compared is measured in turn, in one process and one sitting: the first turn
-warms up and is not counted, the others give a median and its range. Prints nothing and knows nothing of models; what
-evaluates is handed in.
+Each function returns figures. Things to compare are measured in turn, in one process. The first turn is a warm-up, the
+others give a median and its range.
+
+All functions take `seconds`, the length of each turn, and `repeats`, the number of turns that count.
 """
 
 import contextlib
@@ -49,11 +50,11 @@ class Figure:
     """One thing measured a few times.
 
     Attributes:
-        name: what, in a few words.
+        name: what was measured.
         unit: of `runs`.
         runs: one number a turn.
-        of: what `ratios` compare with, if anything.
-        ratios: one a turn, to what was measured in the same turn.
+        of: the name of the reference of `ratios`, if any.
+        ratios: one a turn, to the reference in the same turn.
     """
 
     name: str
@@ -77,24 +78,18 @@ def machine() -> dict[str, Any]:
     for package in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
-    found["azpy"] = _core.__version__
-    system = {"system": platform.platform(), "python": platform.python_version()}
-    return {"cpu": cpu_name(), "cores": usable_cores()} | system | found
+    about = {"cpu": cpu_name(), "cores": usable_cores(), "system": platform.platform()}
+    return about | {"python": platform.python_version()} | found | {"azpy": _core.__version__}
 
 
 def _in_turn(jobs: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, tuple[float, ...]]:
     """Each job once to warm up, then `repeats` times, one after the other."""
-    runs: dict[str, list[float]] = {name: [] for name in jobs}
-    for repeat in range(repeats + 1):
-        for name, job in jobs.items():
-            found = job()
-            if repeat:
-                runs[name].append(found)
-    return {name: tuple(found) for name, found in runs.items()}
+    turns = [[job() for job in jobs.values()] for _ in range(repeats + 1)]
+    return dict(zip(jobs, zip(*turns[1:], strict=True), strict=True))
 
 
 def _rate(step: Callable[[], float], seconds: float) -> float:
-    """What `step` counts, a second: called until the time is over, once at least."""
+    """Sum of the results of `step` a second: calls it until the time is over, once at least."""
     done, begin = 0.0, time.perf_counter()
     while True:
         done += step()
@@ -104,28 +99,26 @@ def _rate(step: Callable[[], float], seconds: float) -> float:
 
 
 class _Zeros:
-    """Answers without looking, so that what is measured is the host."""
+    """Answers zeros at once, so that only the host is measured."""
 
     def __init__(self, num_actions: int, rows: int) -> None:
         self._logits, self._values = np.zeros((rows, num_actions), np.float32), np.zeros(rows, np.float32)
 
     def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        rows = len(observations)
-        return self._logits[:rows], self._values[:rows]
+        return self._logits[: len(observations)], self._values[: len(observations)]
 
 
 def measure_search(start: _core.State, *, seconds: float = 2.0, repeats: int = 5) -> list[Figure]:
     """Searches of 800 simulations from `start`: one tree alone, and the batched path.
 
     Args:
-        start: the position; the dice that are due there are rolled first, always alike.
+        start: the position; dice that are due are rolled first, always alike.
         seconds: of each turn.
         repeats: turns that count.
 
     Returns:
-        Simulations a second of one tree with the uniform evaluator in Rust, one leaf at a time, on one thread; leaves
-        a second of 64 trees x 8 leaves, all cores, with an evaluator in Python that answers zeros (so descending,
-        encoding, one Python call a batch, expanding and ascending); and the memory of the tree, a simulation.
+        Simulations a second of one tree on one thread, one leaf at a time, with the uniform evaluator in Rust. Leaves a
+        second of 64 trees x 8 leaves on all cores, with an evaluator in Python that answers zeros. Bytes a simulation.
     """
     start = start.clone()
     roll(start, np.random.default_rng(0))
@@ -159,7 +152,7 @@ def measure_games(games: Mapping[str, _core.State], *, seconds: float = 2.0, rep
     """Random games from each start to their ends, one thread, the loop in Rust.
 
     Args:
-        games: name -> start. A game written in Python costs its own calls.
+        games: name -> start. Calls into a game written in Python count too.
         seconds: of each turn.
         repeats: turns that count.
 
@@ -178,38 +171,31 @@ def measure_games(games: Mapping[str, _core.State], *, seconds: float = 2.0, rep
             if now - begin >= seconds:
                 lengths[name].append(plies / played)
                 return plies / (now - begin)
-            if now - called < 0.01:  # longer calls, so that calling is no part of what is measured
+            if now - called < 0.01:  # longer calls, so that the cost of a call does not count
                 chunk *= 2
 
     runs = _in_turn({name: partial(turn, name, start) for name, start in games.items()}, repeats)
     figures = []
     for name, plies in runs.items():
-        ended = _ratios(plies, lengths[name][1:])
-        figures += [
-            Figure(f"{name}, random games", unit, rate) for unit, rate in (("games/s", ended), ("plies/s", plies))
-        ]
+        games_a_second = _ratios(plies, lengths[name][1:])
+        figures.append(Figure(f"{name}, random games", "games/s", games_a_second))
+        figures.append(Figure(f"{name}, random games", "plies/s", plies))
     return figures
 
 
 def measure_evaluator(
-    evaluator: Evaluator,
-    obs_shape: Sequence[int],
-    *,
-    rows: Sequence[int] = EVALUATOR_ROWS,
-    seconds: float = 2.0,
-    repeats: int = 5,
+    evaluator: Evaluator, obs_shape: Sequence[int], *, seconds: float = 2.0, repeats: int = 5
 ) -> list[Figure]:
-    """One caller that does nothing but evaluate batches of one size after another.
+    """One caller that evaluates batches of one size after another.
 
     Args:
         evaluator: to measure.
         obs_shape: (C, H, W) of its observations.
-        rows: batch sizes.
         seconds: of each turn.
         repeats: turns that count.
 
     Returns:
-        Positions a second for each batch size, with the ratio to the best of the same turn.
+        Positions a second for each of `EVALUATOR_ROWS` as batch size, with the ratio to the best of the same turn.
     """
 
     def job(size: int) -> Callable[[], float]:
@@ -221,7 +207,7 @@ def measure_evaluator(
 
         return lambda: _rate(step, seconds)
 
-    runs = _in_turn({f"batch {size}": job(size) for size in rows}, repeats)
+    runs = _in_turn({f"batch {size}": job(size) for size in EVALUATOR_ROWS}, repeats)
     best = [max(turn) for turn in zip(*runs.values(), strict=True)]
     return [Figure(name, "positions/s", found, "the best batch", _ratios(found, best)) for name, found in runs.items()]
 
@@ -235,26 +221,23 @@ def measure_self_play(
     seconds: float = 2.0,
     repeats: int = 5,
 ) -> list[Figure]:
-    """Positions that self-play has evaluated a second, over what the evaluator reaches with nothing else to do.
+    """Positions that self-play evaluates a second, compared with the evaluator alone.
 
-    The ceiling: as many threads as pipelines that do nothing but evaluate, each with a `fork` of the evaluator where
-    there is one, in batches of the size that self-play had with the cache off.
+    The ceiling is as many threads as pipelines that only evaluate, each with a `fork` of the evaluator if it has one,
+    in batches of the size that self-play had with the cache off.
 
     Args:
         start: of the games.
         evaluator: may be called from several threads, or has `fork`; with a `network_id` its answers are cached.
         settings: slots, pipelines, threads and all options of self-play.
-        bare: the model with nothing of azpy's around it, as a ceiling of the ceiling; may be called from several
-            threads, and what it answers is not looked at.
+        bare: the model without azpy's evaluator, a ceiling of the ceiling; may be called from several threads.
         seconds: of each turn.
         repeats: turns that count.
 
     Returns:
-        Positions a second of the model alone, if there is one; of the ceiling; and of self-play with the cache off and
-        on, each with the ratio to what stands before it in the same turn (with the cache on there may be too few
-        positions to ask for). Simulations a second; how full batches are (leaves of a tree over eval_batch); and the
-        pipelines' time in the network, its turn included: in the rest of it the network waits for their trees, unless
-        another pipeline's batch is there.
+        Positions a second of the model alone, if given; of the ceiling; and of self-play with the cache off and on.
+        Each has the ratio to the figure before it in the same turn. For self-play also simulations a second, how full
+        batches are (rows over their capacity), and the share of the pipelines' time in the network, queueing included.
     """
     options: dict[str, Any] = settings.search_options()
     options |= {name: getattr(settings, name) for name in ("slots", "pipelines")}
@@ -281,25 +264,26 @@ def measure_self_play(
     for cache in ("off", "on"):
         name, found = f"self-play, cache {cache}", [turn[cache] for turn in turns]
         rates = tuple(one["rows"] / one["seconds"] for one in found)
-        figures.append(Figure(name, "positions/s", rates, "the evaluator alone", _ratios(rates, ceilings)))
-        figures.append(Figure(name, "simulations/s", tuple(one["simulations"] / one["seconds"] for one in found)))
+        simulations = tuple(one["simulations"] / one["seconds"] for one in found)
         full = tuple(100 * one["rows"] / one["rows_capacity"] for one in found)
-        figures.append(Figure(f"{name}, batches full", "%", full))
         spent = [(one["seconds_evaluating"], one["seconds_growing"]) for one in found]
         network = tuple(100 * evaluating / (evaluating + growing) for evaluating, growing in spent)
-        figures.append(Figure(f"{name}, pipelines in the network", "%", network))
+        figures += [
+            Figure(name, "positions/s", rates, "the evaluator alone", _ratios(rates, ceilings)),
+            Figure(name, "simulations/s", simulations),
+            Figure(f"{name}, batches full", "%", full),
+            Figure(f"{name}, pipelines in the network", "%", network),
+        ]
     return figures
 
 
 class Play:
-    """Self-play that runs for some time now and then, to be measured; finished games are thrown away.
+    """Self-play that runs for some time now and then, to be measured in a `with` block; finished games are dropped.
 
     Args:
         start: of the games.
         evaluator: as for `SelfPlay`.
         options: its keywords.
-
-    To be used in a `with` block.
     """
 
     def __init__(self, start: _core.State, evaluator: Evaluator | Sequence[Evaluator], **options: Any) -> None:
@@ -317,11 +301,11 @@ class Play:
             self._error = error
 
     def run(self, seconds: float) -> dict[str, float]:
-        """What was done in about `seconds`, one round at least.
+        """Plays for about `seconds`, one round at least.
 
         Returns:
-            The changes of `SelfPlay.stats` and of the sums over `SelfPlay.pipeline_stats`, and `seconds`: until the
-            last pipeline stood still, so that those that wait for it are not counted as faster than they are.
+            The changes of `SelfPlay.stats` and of the sums over `SelfPlay.pipeline_stats`, and `seconds` until the last
+            pipeline stopped.
         """
         before, begin = self._totals(), time.perf_counter()
         self._play.resume()
@@ -348,7 +332,7 @@ class Play:
 
 
 def measure_alone(evaluators: Sequence[Evaluator], rows: int, obs_shape: Sequence[int], seconds: float) -> float:
-    """Positions a second of as many threads as evaluators, which do nothing but evaluate batches of `rows`."""
+    """Positions a second of as many threads as evaluators, which only evaluate batches of `rows`."""
     batches = [_observations(rows, obs_shape, seed=index) for index in range(len(evaluators))]
     begin = time.perf_counter()
 
@@ -357,7 +341,7 @@ def measure_alone(evaluators: Sequence[Evaluator], rows: int, obs_shape: Sequenc
         while not done or time.perf_counter() - begin < seconds:
             mine.evaluate_batch(observations)
             done += rows
-        return done / (time.perf_counter() - begin)  # by itself: who is done first must not count as slow
+        return done / (time.perf_counter() - begin)  # by itself: the first to end must not count as slow
 
     with ThreadPoolExecutor(len(evaluators)) as pool:
         return sum(pool.map(loop, evaluators, batches))

@@ -1,8 +1,7 @@
 """A stored game's searches once more, compared with what was stored.
 
-A game depends on its seed, its id and its networks' answers alone, so it can be played again by itself. A network is
-found by its id among the run's checkpoints; that of the first iteration, which never was in a checkpoint, is made again
-from the seed.
+A game depends on its seed, its id and its networks' answers alone, so it can be played again by itself. The run's
+checkpoints hold the networks, by their ids. The network of the first iteration is made again from the seed.
 """
 
 import os
@@ -24,7 +23,7 @@ from azpy.runs.storage import INT8_MODEL
 __all__ = ["Comparison", "repeat_game"]
 
 _PLY_FIELDS = ("players", "flags", "networks", "root_values", "actions")
-_PRECISIONS = ("fp32", "fp16", "bf16", "tf32")  # that a model may have played in, whatever is set by now
+_PRECISIONS = ("fp32", "fp16", "bf16", "tf32")  # in which a model may have played, whatever the setting is now
 _SEARCH_FIELDS = ("legal", "priors", "visits", "targets")
 
 
@@ -33,9 +32,9 @@ class Comparison:
     """A stored game beside its repeat.
 
     Attributes:
-        plies: how many, from the game's start, were compared.
-        whole: whether these are all: a game in which the network was exchanged is repeated up to there.
-        model: what answered, in words.
+        plies: the number of compared plies, from the game's start.
+        whole: whether these are all: a game is repeated up to an exchange of the network.
+        model: the evaluators, in words.
         difference: the first ply and field that differ, in words; None if every bit is the same.
     """
 
@@ -51,18 +50,17 @@ def repeat_game(run: StoredRun, record: GameRecord, *models: str | os.PathLike[s
     Args:
         run: the run.
         record: a game of it.
-        models: files of the networks that are not to be looked for in the run; of a game with an opponent there are
-            two.
+        models: files of networks that the run no longer has; two at most for a game with an opponent.
 
     Raises:
-        ModelError: a network is gone, a file given is another one, or the network was exchanged during the game's
+        ModelError: a network is gone, a given file is another network, or the network was exchanged during the game's
             first search.
         MissingPackageError: onnxruntime is not installed.
     """
     flags, networks = record.flags.tolist(), record.networks.tolist()
     theirs = [ply for ply in range(len(record)) if flags[ply] & OPPONENT]
-    own = [ply for ply in range(len(record)) if flags[ply] & (SEARCHED | FAST_SEARCH) or networks[ply]]
-    own = [ply for ply in own if ply not in theirs]
+    asked = [ply for ply in range(len(record)) if flags[ply] & (SEARCHED | FAST_SEARCH) or networks[ply]]
+    own = [ply for ply in asked if not flags[ply] & OPPONENT]
     network = networks[own[0]] if own else 0
     opponents = sorted({networks[ply] for ply in theirs})  # one, if any
     exchanged = [ply for ply in own if networks[ply] != network or flags[ply] & MIXED_NETWORKS]
@@ -75,17 +73,22 @@ def repeat_game(run: StoredRun, record: GameRecord, *models: str | os.PathLike[s
     found = [_find_model(run, one, given) for one in (network, *opponents)]
     name = ", against ".join(name for _, name in found)
     evaluators = [evaluator for evaluator, _ in found]
-    if not all(getattr(evaluator, "row_exact", True) for evaluator in evaluators):  # as on a GPU: other batches
+    if not all(getattr(evaluator, "row_exact", True) for evaluator in evaluators):  # as on a GPU
         name += ", whose answers here depend on what else is in a batch"
     again = repeat(run.settings, run.start, evaluators[0], record.game_id, evaluators[1:])
     difference = _first_difference(record, again, plies)
     if difference is None and not exchanged:
-        difference = _different_end(run, record, again)
+        *_, last = replayed(run.start, record.actions.tolist())
+        # A game that was resigned or cut short goes on in its repeat.
+        for field in ("outcome", "capped") if last.is_terminal else ():
+            old, new = getattr(record, field), getattr(again, field)
+            if difference is None and np.float32(old).tobytes() != np.float32(new).tobytes():
+                difference = f"the end: {field} was {old}, repeated {new}"
     return Comparison(plies, not exchanged, name, difference)
 
 
 def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[str], OnnxEvaluator]) -> tuple[Any, str]:
-    """The evaluator with that network id, and what it is in words."""
+    """The evaluator with that network id, and its name."""
     if network == 0:
         return UniformEvaluator(), "no network: even priors and value 0"
     for model, evaluator in given.items():
@@ -98,9 +101,16 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
             if precision is not None:
                 in_it = "" if precision == "fp32" else f" in {precision}"
                 return _open(run, data, precision), f"the {words} of checkpoint {iteration}{in_it}"
-    untrained, why_not = _untrained_model(run)
-    if network_id(untrained) == network:
-        return _open(run, untrained, "fp32"), "the untrained network"
+    why_not = ""
+    try:
+        from azpy.learning.export import to_onnx
+        from azpy.learning.learner import Learner
+
+        untrained = to_onnx(Learner.of(run.start, run.settings.network, seed=run.settings.seed).averaged)
+        if network_id(untrained) == network:
+            return _open(run, untrained, "fp32"), "the untrained network"
+    except MissingPackageError as error:
+        why_not = f" (the untrained network cannot be tried: {error})"
     remain = ", ".join(map(str, run.checkpoints()))
     raise ModelError(
         f"the model that played the game, network {network:#018x}, is gone: {run.path} has "
@@ -122,7 +132,7 @@ def _open_given(run: StoredRun, model: str | os.PathLike[str], played: Collectio
 
 
 def _precision_of(model: bytes, played: Collection[int]) -> str | None:
-    """The precision in which a model is one of these networks."""
+    """The precision in which a model is one of these networks, if any."""
     return next((precision for precision in _PRECISIONS if network_id(model, precision) in played), None)
 
 
@@ -132,24 +142,11 @@ def _open(run: StoredRun, model: bytes, precision: str) -> OnnxEvaluator:
 
 
 def _read(path: Path) -> bytes:
-    """The file, or nothing where it was deleted meanwhile, as old checkpoints are."""
+    """The file; empty if the run has deleted it."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
         return b""
-
-
-def _untrained_model(run: StoredRun) -> tuple[bytes, str]:
-    """The model that a run begins with, as its trainer makes it; or nothing, and why."""
-    try:
-        from azpy.learning.export import to_onnx
-        from azpy.learning.learner import Learner
-
-        settings, start = run.settings, run.start
-        learner = Learner.of(start, settings.network, seed=settings.seed)
-        return to_onnx(learner.averaged), ""
-    except MissingPackageError as error:
-        return b"", f" (the untrained network cannot be tried: {error})"
 
 
 def _first_difference(record: GameRecord, again: GameRecord, plies: int) -> str | None:
@@ -164,16 +161,4 @@ def _first_difference(record: GameRecord, again: GameRecord, plies: int) -> str 
             old, new = (game[field][begin:end] for game, (begin, end) in zip(arrays, ends, strict=True))
             if old.tobytes() != new.tobytes():
                 return f"ply {ply}: {field} were {old.tolist()}, repeated {new.tolist()}"
-    return None
-
-
-def _different_end(run: StoredRun, record: GameRecord, again: GameRecord) -> str | None:
-    """How the games end; one that a player gave up, or that was cut short, is compared up to there."""
-    *_, last = replayed(run.start, record.actions.tolist())
-    if not last.is_terminal:
-        return None
-    for field in ("outcome", "capped"):
-        old, new = getattr(record, field), getattr(again, field)
-        if np.float32(old).tobytes() != np.float32(new).tobytes():
-            return f"the end: {field} was {old}, repeated {new}"
     return None

@@ -1,7 +1,7 @@
 """The value below which players resign, held where few resignations are wrong.
 
-Control games are played to the end although a player would have resigned; how many of those players did not lose is
-the rate of wrong resignations. Decides by finished games alone, never by the clock. Knows nothing of files.
+Control games are played to the end although a player would have resigned. The share of these players that did not
+lose is the rate of wrong resignations. The threshold depends on finished games alone, never on the clock.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ class Resignation:
     """The threshold of one run.
 
     Args:
-        below: what the run begins with, and the most it comes back to; -1: nobody resigns.
+        below: the first threshold, and the highest one; -1: no player resigns.
 
     Attributes:
         below: see `SelfPlay`.
@@ -31,13 +31,13 @@ class Resignation:
         self._controls = self._false = 0
 
     def note(self, games: Iterable[GameRecord]) -> dict[str, float]:
-        """Takes an iteration's games in, and moves the threshold when enough is known.
+        """Counts an iteration's games, and moves the threshold when enough is known.
 
-        Too many wrong resignations halve its distance to -1; none among many control games double it again.
+        Too many wrong resignations halve its distance to -1. None among many control games double it again.
 
         Returns:
-            The iteration's row of metrics: `resign_below` (as it was), `resigned` (share of the games) and, where
-            control games tell, `resign_false_rate`. Nothing where nobody resigns.
+            The iteration's metrics: `resign_below` (before the move), `resigned` (share of the games) and, if there are
+            control games, `resign_false_rate`. Empty if no player resigns.
         """
         if self._most <= -1:
             return {}
@@ -60,11 +60,11 @@ class Resignation:
         self._controls = self._false = 0
 
     def state(self) -> dict[str, Any]:
-        """What `load` needs to go on."""
+        """The argument of `load`."""
         return {"below": self.below, "controls": self._controls, "false": self._false}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Goes on from `state`; a run that was told another threshold does not go past that."""
+        """Goes on from `state`, limited by the run's highest threshold."""
         if self._most > -1:
             self.below = min(self._most, float(state["below"])) if float(state["below"]) > -1 else self._most
             self._controls, self._false = int(state["controls"]), int(state["false"])

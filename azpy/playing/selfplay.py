@@ -1,7 +1,4 @@
-"""Self-play as a run's settings say: of an iteration's games, or of one game once more.
-
-What decides a game's bits stands in one place, so that games are repeated as they were played. Knows nothing of files.
-"""
+"""Self-play with a run's settings: of an iteration's games, or of one game again with the same bits."""
 
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -30,23 +27,23 @@ EVENT_SECONDS = 0.2  # how often a long stage reports
 
 
 def ids_of_iteration(settings: Settings, next_game: int) -> range | None:
-    """The ids that an iteration's games have in a deterministic run, from `next_game` on; None: any others."""
+    """The ids of an iteration's games in a deterministic run, from `next_game` on; None in other runs."""
     return range(next_game, next_game + settings.games_per_iteration) if settings.deterministic else None
 
 
 def known_ids(settings: Settings, next_game: int, journal: Iterable[_core.GameRecord]) -> set[int]:
-    """The ids of those finished games that are of the iteration whose first id is `next_game`."""
+    """The ids of the finished games of the iteration whose first id is `next_game`."""
     ids = ids_of_iteration(settings, next_game)
     return {record.game_id for record in journal if ids is None or record.game_id in ids}
 
 
 def player_of(evaluators: Sequence[Any]) -> Any:
-    """What `SelfPlay` is given: the one evaluator, or a list with one for each device."""
+    """The argument of `SelfPlay`: the one evaluator, or a list with one for each device."""
     return evaluators[0] if len(evaluators) == 1 else list(evaluators)
 
 
 def on_devices(evaluators: Sequence[Any]) -> str:
-    """What plays, in words: the first evaluator's description, and the devices of the others."""
+    """The first evaluator's description, and the devices of the others."""
     first, *others = evaluators
     more = f", and likewise on {', '.join(other.device for other in others)}" if others else ""
     return f"{first.description}{more}"
@@ -62,16 +59,16 @@ def open_self_play(
     resign_below: float,
     opponents: Sequence[Any] = (),
 ) -> _core.SelfPlay:
-    """Self-play without end, or, in a deterministic run, that of exactly one iteration's games.
+    """Self-play without end, or of exactly one iteration's games in a deterministic run.
 
     Args:
         settings: of the run.
         start: where its games begin.
         evaluator: see `SelfPlay` and `player_of`.
         next_game: id of the iteration's first game.
-        known: ids of its games that are finished already. A deterministic run plays from the first missing one on.
-        resign_below: the threshold by now, see `Resignation`.
-        opponents: evaluators of earlier networks, each of which plays one side of some games.
+        known: ids of the iteration's finished games. A deterministic run plays from the first missing one on.
+        resign_below: the present threshold, see `Resignation`.
+        opponents: evaluators of earlier networks; each plays one side of some games.
 
     Raises:
         SettingsError: settings that self-play refuses.
@@ -80,28 +77,20 @@ def open_self_play(
     if (ids := ids_of_iteration(settings, next_game)) is not None:
         first = next(game for game in ids if game not in known)
         games = ids.stop - first
+    layout = {"first_game": first, "games": games, "slots": settings.slots, "pipelines": settings.all_pipelines}
+    layout |= {"threads": threads_of_trees(settings, evaluator), "cache_positions": settings.cache_positions}
+    share = settings.historical_share
     return _open(
-        settings,
-        start,
-        evaluator,
-        resign_below=resign_below,
-        opponents=opponents,
-        opponent_share=settings.historical_share,
-        first_game=first,
-        games=games,
-        slots=settings.slots,
-        pipelines=settings.all_pipelines,
-        threads=threads_of_trees(settings, evaluator),
-        cache_positions=settings.cache_positions,
+        settings, start, evaluator, resign_below=resign_below, opponents=opponents, opponent_share=share, **layout
     )
 
 
 def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:
-    """Threads that grow the trees: as the settings say, else one a core (None).
+    """Threads that grow the trees: the setting, else one a core (None).
 
-    Where each core has a pipeline whose network runs on it, each pipeline grows its own trees: threads beside it would
-    take the core from another pipeline's network and give it back when the system likes. With 256 slots and a 4x32
-    network on 2 cores that made 25,300 evaluations/s of 23,500, and the network alone 25,200 (November 2026).
+    Where each core has a pipeline whose network runs on it, each pipeline grows its own trees: other threads would take
+    the core from another pipeline's network. With 256 slots and a 4x32 network on 2 cores, this raised 23,500
+    evaluations/s to 25,300 (November 2026).
     """
     first = evaluator[0] if isinstance(evaluator, Sequence) else evaluator
     own_core = getattr(first, "device", None) == "cpu" and settings.pipelines >= usable_cores()
@@ -111,9 +100,9 @@ def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:
 def repeat(
     settings: Settings, start: _core.State, evaluator: Any, game_id: int, opponents: Sequence[Any] = ()
 ) -> _core.GameRecord:
-    """One game of a run once more, by itself; nobody resigns, so that it is at least as long as it was.
+    """One game of a run again, by itself. No player resigns, so the game is at least as long as it was.
 
-    With an opponent, it has that one; the draws of a game are such that its seat is the same then.
+    A given opponent plays the same seat as before.
 
     Raises:
         SettingsError: settings that self-play refuses.
@@ -142,14 +131,14 @@ def play_on(
     keep: Callable[..., object],
     may_go_on: Callable[[], bool],
 ) -> Iterator[dict[str, float]]:
-    """Takes finished games until there are enough or, with one at least, time is up.
+    """Takes finished games until there are enough or, with one game at least, time is up.
 
     Args:
-        play: self-play that is going on.
-        known: ids of the games there are already; those of the others are added.
-        target: how many there shall be.
-        keep: called with the games that are not known, all that are finished at once.
-        may_go_on: whether there is time for another one.
+        play: running self-play.
+        known: ids of the games so far; new ids are added.
+        target: the number of games to reach.
+        keep: called with new games, all that are finished at once.
+        may_go_on: whether there is time for another game.
 
     Yields:
         The `rates` so far, now and then and when the target is reached.
@@ -169,7 +158,7 @@ def play_on(
 
 
 def take_rest(play: _core.SelfPlay, known: Container[int], keep: Callable[..., object]) -> None:
-    """Pauses self-play, and calls `keep` with the finished games that nobody has taken yet, but for known ids."""
+    """Pauses self-play, and calls `keep` with the finished games whose ids are not known."""
     play.pause()
     if rest := [record for record in play.take_finished() if record.game_id not in known]:
         keep(*rest)
@@ -178,8 +167,11 @@ def take_rest(play: _core.SelfPlay, known: Container[int], keep: Callable[..., o
 def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> dict[str, float]:
     """Rates and shares of self-play between two readings of its totals; an evaluation is a row of a batch."""
     delta = {name: after[name] - before[name] for name in before}
-    leaves = delta["evaluations"] + delta["cache_hits"]
     seconds = max(seconds, 1e-9)
+
+    def share(part: str, *whole: str) -> float:
+        return delta[part] / max(sum(delta[name] for name in whole), 1.0)
+
     return {
         "play_seconds": seconds,
         "evaluations": delta["rows"],
@@ -187,9 +179,9 @@ def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: floa
         "positions_per_second": delta["positions"] / seconds,
         "simulations_per_second": delta["simulations"] / seconds,
         "evaluations_per_second": delta["rows"] / seconds,
-        "batch_rows": delta["rows"] / max(delta["batches"], 1.0),
-        "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
-        "cache_hits": delta["cache_hits"] / max(leaves, 1.0),
-        "fast_searches": delta["fast_searches"] / max(delta["searches"], 1.0),
-        "opponent_games": delta["opponent_games"] / max(delta["games"], 1.0),
+        "batch_rows": share("rows", "batches"),
+        "batch_fill": share("rows", "rows_capacity"),
+        "cache_hits": share("cache_hits", "evaluations", "cache_hits"),
+        "fast_searches": share("fast_searches", "searches"),
+        "opponent_games": share("opponent_games", "games"),
     }

@@ -1,14 +1,13 @@
 """How many slots, pipelines, leaves and threads suit a network and a machine: tried out, for about a minute.
 
-Measured is how many positions a second the network answers in self-play, with nothing kept and nothing shared: how many
-positions are alike at the start of the games is then all the same. Of layouts that are about equally fast the one with
-the fewest leaves of a tree at a time is taken, which lose strength, then the one with the fewest slots, which finish
-their games sooner and with a newer network. Prints nothing and writes nothing.
+A trial measures how many positions a second the network answers in self-play without a cache. Among about equally fast
+layouts, fewer leaves of a tree at a time go first, because more of them lose strength; then fewer slots, because fewer
+slots finish their games sooner and with a newer network.
 """
 
 import copy
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,10 +19,10 @@ from azpy.settings.run import MOST_LEAVES, Settings
 __all__ = ["TUNED", "Trial", "tune"]
 
 TUNED = ("slots", "pipelines", "eval_batch", "threads")
-_CLEARLY = 1.03  # what noise makes of equal rates is less, mostly
+_CLEARLY = 1.03  # noise is mostly less
 _TRIALS = 16  # about as many as there are
 _WARM_UP = 0.1  # of a trial
-_LEAST_ROUNDS = 4  # of each pipeline: else their ends are chance
+_LEAST_ROUNDS = 4  # of each pipeline: fewer rounds are chance
 _ENOUGH = 2  # larger batches in a row that win nothing
 
 
@@ -64,14 +63,14 @@ def tune(
 
     Args:
         start: of the games.
-        evaluators: what is to play, see `SelfPlay`, one for each of the run's devices; each has a `device`.
-        settings: of the run; no more slots are tried than it plays games an iteration.
-        given: those of `TUNED` that are to stay as the settings have them.
+        evaluators: see `SelfPlay`, one for each of the run's devices; each has a `device`.
+        settings: of the run. The games of an iteration limit the slots.
+        given: names in `TUNED` whose values in the settings stay.
         seconds: in all, about.
         clock: gives the time in seconds.
 
     Yields:
-        Each trial when it is measured; at the end the best trial again.
+        Each trial after its measurement; at the end the best trial again.
     """
     alone = [copy.copy(evaluator) for evaluator in evaluators]
     for evaluator in alone:
@@ -92,7 +91,7 @@ def tune(
         return tried[layout]
 
     on_cpu = alone[0].device == "cpu"
-    best: Trial | None = None
+    best = Trial(0, 0, 0, 0)  # none yet
     for layouts in (_pipelines, _slots, _leaves):
         worse = 0
         for layout in layouts(settings, best, set(given), on_cpu):
@@ -101,63 +100,49 @@ def tune(
             top = max((trial.rate for trial in tried.values()), default=0.0)
             trial = measured(layout)
             yield trial
-            larger = best is not None and layout.slots * layout.eval_batch > best.slots * best.eval_batch
+            larger = 0 < best.slots * best.eval_batch < layout.slots * layout.eval_batch
             worse = worse + 1 if larger and trial.rate <= top * _CLEARLY else 0
             if worse == _ENOUGH:
                 break
-        best = _choice(tried.values())
-    assert best is not None  # noqa: S101 - `_pipelines` has one layout at least
+        enough = max(trial.rate for trial in tried.values()) / _CLEARLY
+        fast = [trial for trial in tried.values() if trial.rate >= enough]
+        best = min(fast, key=lambda trial: (trial.eval_batch, trial.slots))
     yield best
 
 
-def _choice(tried: Iterable[Trial]) -> Trial:
-    """Of those that are about as fast as the fastest, the one with the fewest leaves of a tree, then slots."""
-    enough = max(trial.rate for trial in tried) / _CLEARLY
-    return min((trial for trial in tried if trial.rate >= enough), key=lambda trial: (trial.eval_batch, trial.slots))
-
-
-def _pipelines(settings: Settings, _best: Trial | None, given: set[str], on_cpu: bool) -> list[Trial]:
+def _pipelines(settings: Settings, _best: Trial, given: set[str], on_cpu: bool) -> list[Trial]:
     """Pipelines and threads, with batches of a common size."""
-    cores = usable_cores()
+    cores, groups, most = usable_cores(), len(settings.device_names), _most_slots(settings, given)
     if on_cpu:  # a pipeline's network runs on one core
-        pairs = [(cores, 1), (cores, cores), (cores + 1, 1), (max(2, cores // 2), cores)]
+        rows, pairs = 64, [(cores, 1), (cores, cores), (cores + 1, 1), (max(2, cores // 2), cores)]
     else:
-        pairs = [(2, cores), (1, cores), (3, cores), (4, cores), (2, max(1, cores // 2))]
-    pipelines = [settings.pipelines] if "pipelines" in given else [pair[0] for pair in pairs]
-    threads = [settings.threads or cores] if "threads" in given else [pair[1] for pair in pairs]
-    rows = 64 if on_cpu else 256
-    groups = len(settings.device_names)
+        rows, pairs = 256, [(2, cores), (1, cores), (3, cores), (4, cores), (2, max(1, cores // 2))]
     found = []
-    for index in range(max(len(pipelines), len(threads))):
-        count, grow = pipelines[index % len(pipelines)], threads[index % len(threads)]
-        count = max(1, min(count, _most_slots(settings, given) // groups))
-        slots = settings.slots if "slots" in given else min(count * groups * rows, _most_slots(settings, given))
+    for count, threads in pairs:
+        count = max(1, min(settings.pipelines if "pipelines" in given else count, most // groups))
+        slots = settings.slots if "slots" in given else min(count * groups * rows, most)
         leaves = settings.eval_batch if "eval_batch" in given else max(1, -(-rows * count * groups // slots))
-        found.append(Trial(slots, count, min(leaves, MOST_LEAVES), grow))
+        threads = settings.threads or cores if "threads" in given else threads
+        found.append(Trial(slots, count, min(leaves, MOST_LEAVES), threads))
     return list(dict.fromkeys(found))
 
 
-def _slots(settings: Settings, best: Trial | None, given: set[str], _on_cpu: bool) -> list[Trial]:
-    """Ever more slots, with one leaf of each tree at a time."""
-    assert best is not None  # noqa: S101
-    most, leaves = _most_slots(settings, given), settings.eval_batch if "eval_batch" in given else 1
-    if "slots" in given:
-        counts = [settings.slots]
-    else:
-        pipelines = best.pipelines * len(settings.device_names)
-        counts = [pipelines * rows for rows in (16, 32, 64, 128, 256, 512, 1024) if pipelines * rows < most]
-        counts.append(most)
+def _slots(settings: Settings, best: Trial, given: set[str], _on_cpu: bool) -> list[Trial]:
+    """More and more slots, with one leaf of each tree at a time."""
+    leaves = settings.eval_batch if "eval_batch" in given else 1
+    most, pipelines = _most_slots(settings, given), best.pipelines * len(settings.device_names)
+    counts = [pipelines * rows for rows in (16, 32, 64, 128, 256, 512, 1024) if pipelines * rows < most]
+    counts = [settings.slots] if "slots" in given else [*counts, most]
     return [Trial(slots, best.pipelines, leaves, best.threads) for slots in counts]
 
 
-def _leaves(settings: Settings, best: Trial | None, given: set[str], _on_cpu: bool) -> list[Trial]:
+def _leaves(settings: Settings, best: Trial, given: set[str], _on_cpu: bool) -> list[Trial]:
     """More leaves of a tree, where there cannot be more slots."""
-    assert best is not None  # noqa: S101
     if "eval_batch" in given or best.slots < _most_slots(settings, given):
         return []
     return [replace(best, eval_batch=leaves, rate=0.0, rows=0.0) for leaves in (2, 4, MOST_LEAVES)]
 
 
 def _most_slots(settings: Settings, given: set[str]) -> int:
-    """Games of more slots would be finished, on the whole, by a later network than they were begun with."""
+    """With more slots than games an iteration, a later network would finish most games."""
     return settings.slots if "slots" in given else settings.games_per_iteration

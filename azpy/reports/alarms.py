@@ -1,5 +1,6 @@
 """Signs in a run's metrics that something is wrong, in words. Pure arithmetic on rows of metrics.jsonl."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,6 +8,36 @@ __all__ = ["alarms"]
 
 _RECENT = 3  # iterations that a sign must last
 _YOUNG = 10  # iterations after which a player should beat a random one
+_SEAT = (
+    "Seat {} always wins (seat 0 scores {{first_seat_score:.2f}}): right for a solved game; otherwise the outcome or "
+    "the observation may be seen by the wrong player. Add opening plies."
+)
+# The range of each metric in which there is a sign, and the sentence.
+_SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
+    (
+        {"value_spread": (0.0, 0.05), "draws": (0.0, 0.9)},  # where all is drawn, 0 is right
+        "Value collapse: the values of searched positions differ by {value_spread:.3f} only (standard deviation) "
+        "although games are won and lost. Look at the learning rate, and whose view the outcome and the observation "
+        "are of.",
+    ),
+    (
+        {"draws": (0.98, 1.0)},
+        "All draws: {draws:.0%} of the games. Right for a game that is a draw and a player that is strong; otherwise "
+        "look at the outcome, or add opening plies.",
+    ),
+    (
+        {"search_gain": (0.0, 0.003)},
+        "The policy no longer moves: search changes it by {search_gain:.4f} nats only. More simulations, more root "
+        "noise or more varied openings would give it something to learn.",
+    ),
+    (
+        {"duplicates": (0.2, 1.0)},
+        "Duplicate games: {duplicates:.0%} of the games repeat an earlier one of their iteration. Add opening plies, "
+        "temperature plies or root noise.",
+    ),
+    ({"first_seat_score": (0.97, 1.0)}, _SEAT.format(0)),
+    ({"first_seat_score": (0.0, 0.03)}, _SEAT.format(1)),
+)
 
 
 def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -20,44 +51,10 @@ def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     recent = [row for row in rows if row["kind"] == "iteration"][-_RECENT:]
     found = []
-    if len(recent) == _RECENT:
-
-        def every(name: str, low: float, high: float) -> bool:
-            return all(low <= row.get(name, float("nan")) <= high for row in recent)
-
-        last = recent[-1]
-        if every("value_spread", 0.0, 0.05) and every("draws", 0.0, 0.9):  # where all is drawn, 0 is right
-            found.append(
-                f"Value collapse: the values of searched positions differ by {last['value_spread']:.3f} only (standard "
-                "deviation) although games are won and lost. Look at the learning rate, and whose view the outcome "
-                "and the observation are of."
-            )
-        if every("draws", 0.98, 1.0):
-            found.append(
-                f"All draws: {last['draws']:.0%} of the games. Right for a game that is a draw and a player that is "
-                "strong; otherwise look at the outcome, or add opening plies."
-            )
-        if every("search_gain", 0.0, 0.003):
-            found.append(
-                f"The policy no longer moves: search changes it by {last['search_gain']:.4f} nats only. More "
-                "simulations, more root noise or more varied openings would give it something to learn."
-            )
-        if every("duplicates", 0.2, 1.0):
-            found.append(
-                f"Duplicate games: {last['duplicates']:.0%} of the games repeat an earlier one of their iteration. Add "
-                "opening plies, temperature plies or root noise."
-            )
-        for seat, low, high in ((0, 0.97, 1.0), (1, 0.0, 0.03)):
-            if every("first_seat_score", low, high):
-                found.append(
-                    f"Seat {seat} always wins (seat 0 scores {last['first_seat_score']:.2f}): right for a solved game; "
-                    "otherwise the outcome or the observation may be seen by the wrong player. Add opening plies."
-                )
-    return found + _strength(rows)
-
-
-def _strength(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = []
+    for ranges, text in _SIGNS if len(recent) == _RECENT else ():
+        tests = [(row.get(name, math.nan), *ends) for row in recent for name, ends in ranges.items()]
+        if all(low <= value <= high for value, low, high in tests):
+            found.append(text.format(**recent[-1]))
     matches = [row for row in rows if row["kind"] == "match"]
     for opponent in dict.fromkeys(row["opponent"] for row in matches):
         met = [row for row in matches if row["opponent"] == opponent]

@@ -32,23 +32,19 @@ def make_report(
     records: Sequence[_core.GameRecord],
     make_start: Callable[[], _core.State],
 ) -> str:
-    """The page.
+    """Makes the page, as HTML.
 
     Args:
-        title: of the page: the run.
+        title: the run's name.
         settings: of the run, by name.
         rows: of metrics.jsonl.
         records: the games of the newest iteration.
         make_start: makes a start position of the game.
 
-    Returns:
-        HTML.
-
     Raises:
         MissingPackageError: matplotlib is not installed.
     """
-    warnings = alarms(rows)
-    boxes = "".join(f'<p class="alarm">{html.escape(text)}</p>' for text in warnings)
+    boxes = "".join(f'<p class="alarm">{html.escape(text)}</p>' for text in alarms(rows))
     positions = searched_positions(records)
     charts = "".join(_charts(rows, positions))
     boards = "".join(_position(records[game], ply, make_start) for game, ply in _telling(positions))
@@ -75,21 +71,17 @@ wrong about the outcome. Values are for the player to move: 1 is a win.</p>
 
 _STYLE = """
 :root { color-scheme: light }
-body {
-  font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1400px; margin: 0 auto; padding: 1rem;
-}
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1400px;
+  margin: auto; padding: 1rem }
 h1 { font-size: 1.5rem; margin: 0 }
 h2 { font-size: 1.15rem; margin: 2rem 0 .5rem }
 .summary { color: #555; margin: .25rem 0 1rem }
 .alarm, .calm { border-left: 4px solid #c0392b; background: #fdf0ee; padding: .5rem .75rem; margin: .4rem 0 }
 .calm { border-color: #2e8b57; background: #eef8f1 }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)); gap: 1rem }
-figure { margin: 0; border: 1px solid #ddd; border-radius: 6px; padding: .5rem }
+.charts, .boards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 350px), 1fr)); gap: 1rem }
+figure, .board { margin: 0; border: 1px solid #ddd; border-radius: 6px; padding: .6rem; min-width: 0 }
 figure img { width: 100%; height: auto }
 figcaption { font-size: .85rem; color: #555 }
-.boards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 330px), 1fr)); gap: 1rem }
-.board { border: 1px solid #ddd; border-radius: 6px; padding: .75rem; min-width: 0 }
-.board pre { font: 15px/1.25 ui-monospace, monospace; overflow-x: auto; margin: .5rem 0 }
 .board img { display: block; max-width: 100%; max-height: 340px; margin: .5rem auto }
 .board table { width: 100% }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums }
@@ -119,8 +111,7 @@ def _summary(rows: Rows) -> str:
 
 def _charts(rows: Rows, positions: Searched) -> list[str]:
     """One figure a question."""
-    iterations = [row for row in rows if row["kind"] == "iteration"]
-    matches = [row for row in rows if row["kind"] == "match"]
+    iterations, matches = ([row for row in rows if row["kind"] == kind] for kind in ("iteration", "match"))
 
     def lines(*names: str, share: bool = False) -> Callable[[Any], None]:
         def draw(axes: Any) -> None:
@@ -151,49 +142,32 @@ def _charts(rows: Rows, positions: Searched) -> list[str]:
         table = calibration(positions)
         if len(table):
             axes.scatter(table[:, 0], table[:, 1], s=8 + 200 * table[:, 2] / table[:, 2].sum())
-        axes.set_xlabel("root value")
-        axes.set_ylabel("outcome")
-        axes.set_xlim(-1.05, 1.05)
-        axes.set_ylim(-1.05, 1.05)
+        axes.set(xlabel="root value", ylabel="outcome", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
 
-    entropies = ("policy_entropy", "search_entropy", "search_gain")
-    times = ("share_growing", "share_evaluating", "share_fitting", "share_matches")
-    charts: dict[str, tuple[str, Callable[[Any], None]]] = {
-        "Strength": ("Score against each opponent, with its 95 % interval; 0.5 is even.", strength),
-        "Losses": (
-            "Cross-entropy of the policy in nats, squared error of the value.",
-            lines("policy_loss", "value_loss"),
-        ),
-        "Value calibration": (
-            "Newest games: mean outcome by root value, for the player to move; size is the share of positions.",
-            calibrated,
-        ),
-        "Policy entropy": (
-            "Mean entropy of the network's policy and of the search's (the policy target), how far search moves the "
-            "policy (KL divergence), in nats.",
-            lines(*entropies),
-        ),
-        "Outcomes": ("Share of draws, and what seat 0 scores.", lines("draws", "first_seat_score", share=True)),
-        "Game length": ("Mean plies of a game.", lines("mean_plies")),
-        "Variety": (
-            "Different openings as a share of the games; games that repeat one of their iteration.",
+    fitted = lines("policy_loss", "value_loss")
+    entropies = lines("policy_entropy", "search_entropy", "search_gain")
+    speeds = lines("simulations_per_second", "evaluations_per_second")
+    times = lines("share_growing", "share_evaluating", "share_fitting", "share_matches")
+    charts = (
+        ("Strength", "Score against each opponent, with its 95 % interval; 0.5 is even.", strength),
+        ("Losses", "Cross-entropy of the policy in nats, squared error of the value.", fitted),
+        ("Value calibration", "Newest games: mean outcome by root value; size is the share of positions.", calibrated),
+        ("Policy entropy", "In nats: of the network, of its target, and their KL divergence (search gain).", entropies),
+        ("Outcomes", "Share of draws, and what seat 0 scores.", lines("draws", "first_seat_score", share=True)),
+        ("Game length", "Mean plies of a game.", lines("mean_plies")),
+        (
+            "Variety",
+            "Shares of the games: different openings, repeated games.",
             lines("openings", "duplicates", share=True),
         ),
-        "Value error": ("Spread of the root values, and their squared error.", lines("value_spread", "value_error")),
-        "Speed": (
-            "Simulations and evaluations a second in self-play.",
-            lines("simulations_per_second", "evaluations_per_second"),
-        ),
-        "Where the time went": (
-            "Shares of an iteration: growing trees, evaluating leaves, fitting, matches.",
-            lines(*times),
-        ),
-    }
-    return [_figure(title, caption, draw) for title, (caption, draw) in charts.items()]
+        ("Value error", "Spread of root values, and their squared error.", lines("value_spread", "value_error")),
+        ("Speed", "Simulations and evaluations a second in self-play.", speeds),
+        ("Where the time went", "Shares of an iteration: growing trees, evaluating leaves, fitting, matches.", times),
+    )
+    return [_figure(title, caption, draw) for title, caption, draw in charts]
 
 
 def _figure(title: str, caption: str, draw: Callable[[Any], None]) -> str:
-    """One chart as an inline picture."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -214,7 +188,6 @@ def _figure(title: str, caption: str, draw: Callable[[Any], None]) -> str:
 
 
 def _inline(svg: bytes, alternative: str) -> str:
-    """A picture that is part of the page."""
     picture = base64.b64encode(svg).decode()
     return f'<img alt="{html.escape(alternative)}" src="data:image/svg+xml;base64,{picture}">'
 
@@ -224,10 +197,8 @@ def _telling(positions: Searched) -> list[tuple[int, int]]:
     order = [*np.argsort(-abs(positions.value - positions.result))[:1], *np.argsort(-positions.search_gain)]
     chosen: dict[int, int] = {}
     for index in order:
-        if len(chosen) == _POSITIONS:
-            break
         chosen.setdefault(int(positions.game[index]), int(positions.ply[index]))
-    return list(chosen.items())
+    return list(chosen.items())[:_POSITIONS]
 
 
 def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], _core.State]) -> str:
@@ -236,20 +207,18 @@ def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], _core
         state.play(action)
     begin, end = record.offsets[ply : ply + 2]
     share, priors, legal = (array[begin:end] for array in (record.targets, record.priors, record.legal))
-    played = int(record.actions[ply])
     result = record.outcome if record.players[ply] == 0 else -record.outcome
     outcome = "won" if result > 0 else "lost" if result < 0 else "drew"
     lines = [
-        f"<tr{' class=played' if legal[i] == played else ''}><th>{html.escape(state.action_name(int(legal[i])))}</th>"
-        f"<td>{share[i]:.0%}</td><td>{priors[i]:.0%}</td>"
+        f"<tr{' class=played' if legal[i] == record.actions[ply] else ''}>"
+        f"<th>{html.escape(state.action_name(int(legal[i])))}</th><td>{share[i]:.0%}</td><td>{priors[i]:.0%}</td>"
         f'<td class="bar"><i style="width:{100 * share[i]:.0f}%"></i>'
         f'<i style="width:{100 * priors[i]:.0f}%"></i></td></tr>'
         for i in np.argsort(-share, kind="stable")[:_BARS]
     ]
     return (
         f'<div class="board"><b>Game {record.game_id}, ply {ply}</b>, player {record.players[ply]} to move: value '
-        f"{record.root_values[ply]:+.2f}, in the end {outcome}"
-        f"{_inline(state.to_svg().encode(), str(state))}<table><thead><tr>"
-        "<th>action</th><th>search</th><th>network</th><th></th></tr></thead>"
+        f"{record.root_values[ply]:+.2f}, in the end {outcome}{_inline(state.to_svg().encode(), str(state))}<table>"
+        "<thead><tr><th>action</th><th>search</th><th>network</th><th></th></tr></thead>"
         f"{''.join(lines)}</table></div>"
     )

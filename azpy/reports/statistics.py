@@ -1,7 +1,4 @@
-"""What a set of games says about the player that played them, in numbers a person can act on.
-
-Everything is computed from game records alone: no rules, no network. Knows nothing of files or charts.
-"""
+"""Statistics of the games that a player has played, from their records alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,14 +20,14 @@ class Searched:
     """All searched positions [N] of some games, one game after another.
 
     Attributes:
-        game: index of the game among the records, int64 [N].
-        ply: int64 [N].
-        value: root value, for the player to move, float64 [N].
-        result: what came of the game, for the player to move, float64 [N].
-        choice: whether there was more than one legal action, and a visit, bool [N].
-        policy_entropy: of the network's priors, in nats, float64 [N].
-        search_entropy: of what the search says the network should learn (its policy target), in nats, float64 [N].
-        search_gain: KL divergence of that from the priors, in nats, float64 [N].
+        game: index of the game among the records.
+        ply: of the position.
+        value: root value, for the player to move.
+        result: outcome of the game, for the player to move.
+        choice: whether there was more than one legal action, and a visit.
+        policy_entropy: of the network's priors, in nats.
+        search_entropy: of the search's policy target, in nats.
+        search_gain: KL divergence of the policy target from the priors, in nats.
     """
 
     game: NDArray[np.int64]
@@ -47,7 +44,6 @@ def searched_positions(records: Sequence[GameRecord]) -> Searched:
     """Looks at every searched position of some games."""
     plies = [np.flatnonzero(record.flags & SEARCHED) for record in records]
     pairs = list(zip(records, plies, strict=True))
-    values = [record.root_values[own] for record, own in pairs]
     results = [np.where(record.players[own] == 0, record.outcome, -record.outcome) for record, own in pairs]
     lengths = _joined([np.diff(record.offsets)[own] for record, own in pairs], np.int64)
     visits, priors, share = (
@@ -63,7 +59,7 @@ def searched_positions(records: Sequence[GameRecord]) -> Searched:
     return Searched(
         game=np.repeat(np.arange(len(records)), [len(own) for own in plies]),
         ply=_joined(plies, np.int64),
-        value=_joined(values, np.float64),
+        value=_joined([record.root_values[own] for record, own in pairs], np.float64),
         result=_joined(results, np.float64),
         choice=(lengths > 1) & (per_position(visits) > 0),
         policy_entropy=per_position(-priors * log_prior),
@@ -79,16 +75,13 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
         records: at least one game.
 
     Returns:
-        A dictionary of:
-
-        * ``draws``: share of games drawn; ``first_seat_score``: what seat 0 scored on average, in [0, 1].
+        * ``draws``: share of games drawn; ``first_seat_score``: mean score of seat 0, in [0, 1].
         * ``mean_plies``: length of a game, dice and opening plies included; ``capped``: share cut by the ply cap.
-        * ``duplicates``: share of games that repeat an earlier one of the set, action for action.
-        * ``openings``: different beginnings of 8 plies, as a share of the games.
+        * ``duplicates``: share of games that repeat an earlier one; ``openings``: different first 8 plies over games.
         * ``policy_entropy``, ``search_entropy``, ``search_gain``: means of those of `Searched` over the positions with
           a choice; absent where there is none.
         * ``value_spread``: standard deviation of the root values; ``value_error``: mean squared difference between
-          the root value and what came of the game; absent where nothing was searched.
+          the root value and the outcome; absent where nothing was searched.
     """
     outcomes = np.array([record.outcome for record in records])
     positions = searched_positions(records)

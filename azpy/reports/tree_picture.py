@@ -1,14 +1,12 @@
 """A search's tree as a picture: SVG that needs nothing else, and Graphviz text.
 
-`SearchResult.to_svg` and `to_dot` end here. They give the nodes to show: a parent before its children, siblings in the
-order in which they shall stand. Knows nothing of search, rules or files.
+`SearchResult.to_svg` and `to_dot` call this module with the nodes to show: a parent comes before its children, and
+siblings come in their order in the picture.
 """
 
 import html
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from azpy._core import CHANCE, TERMINAL
@@ -22,7 +20,6 @@ _BEND = 24  # what an edge takes to turn down and on, before its name
 _MARGIN = 16
 _HEAD = 112  # down to the middle of the first row, below the legend
 _CHARACTER = 6.3  # how wide one is at most, nearly: there is no font to ask
-
 _LONGEST_NAME = 18  # characters of an action's name
 
 _INK, _LINE, _BEST = "#111827", "#94a3b8", "#c2410c"
@@ -39,10 +36,10 @@ class Node:
     """A node to show.
 
     Attributes:
-        parent: where in the list its parent is; None for the root.
+        parent: the index of its parent; None for the root.
         depth: plies below the root, rolls counted.
-        name: what a person calls the action or the outcome that leads here; empty at the root.
-        turn: whose turn it is: 0, 1, `azpy.CHANCE` or `azpy.TERMINAL`.
+        name: of the action or the outcome that leads here; empty at the root.
+        turn: 0, 1, `azpy.CHANCE` or `azpy.TERMINAL`.
         view: the player for whom `q` is.
         visits: finished simulations through here.
         q: mean value, in [-1, 1].
@@ -63,12 +60,12 @@ class Node:
     left_out: int
 
     def lines(self) -> tuple[str, str]:
-        """What stands in the node."""
+        """The text in the node."""
         prior = "" if self.parent is None else f", P {self.prior:.3f}"
         return f"N {self.visits}{prior}", f"Q {self.q:+.3f} for {self.view}"
 
     def hint(self) -> str:
-        """All of it in one line, the name in full."""
+        """One line with all of it, the name in full."""
         name = "root" if self.parent is None else f"{_printable(self.name)}, P {self.prior:.6f}"
         return f"{name}, N {self.visits}, Q {self.q:+.6f} for player {self.view}; {_TURN[self.turn]}"
 
@@ -113,68 +110,65 @@ def to_svg(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
     # "+n more" takes a row like a last child.
     marks = [index for index, node in enumerate(shown) if node.left_out]
     rows = tidy_rows([*(node.parent for node in shown), *marks])
-    names = [_short(_printable(node.name)) for node in shown]
+    full = [_printable(node.name) for node in shown]
+    names = [name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…" for name in full]
     column = _WIDTH + _BEND + 12 + _CHARACTER * max(map(len, names))
     left = [_MARGIN + column * node.depth for node in shown]
     middle = [_HEAD + _ROW * row for row in rows]
 
     lines, boxes = list[str](), list[str]()
+    head, right = _legend(title, shown)
+    right = max(right, max(left) + _WIDTH)
     for index, node in enumerate(shown):
         if node.parent is not None:
             start = left[node.parent] + _WIDTH
             lines.append(_edge(start, middle[node.parent], left[index], middle[index], node.on_principal_variation))
             lines.append(_text(start + _BEND + 3, middle[index] - 4, names[index], 'class="action"'))
         boxes.append(_box(node, left[index], middle[index]))
-    head, right = _legend(title, shown)
-    right = max(right, max(left) + _WIDTH)
     for index, at in zip(marks, middle[len(shown) :], strict=True):
         start, more = left[index] + _WIDTH, f"+{shown[index].left_out} more"
         lines.append(_edge(start, middle[index], start + _BEND, at, best=False, dashed=True))
         lines.append(_text(start + _BEND + 3, at + 4, more, 'class="more" fill="#475569"'))
         right = max(right, start + _BEND + 3 + _CHARACTER * len(more))
 
-    width = right + _MARGIN
-    height = max(middle) + _HEIGHT / 2 + _MARGIN
+    width, height = right + _MARGIN, max(middle) + _HEIGHT / 2 + _MARGIN
     frame = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="11" fill="{_INK}" '
         f'role="img" aria-label="{html.escape(_headline(title, shown))}">'
     )
-    paper = '<rect width="100%" height="100%" fill="#ffffff"/>'
-    return "\n".join([frame, paper, *head, *lines, *boxes, "</svg>", ""])
+    return "\n".join([frame, '<rect width="100%" height="100%" fill="#ffffff"/>', *head, *lines, *boxes, "</svg>", ""])
 
 
 def tidy_rows(parents: Sequence[int | None]) -> list[int]:
     """The row of every node of a tree that grows to the side, the root in row 0.
 
-    A parent is level with its first child, so the first line is straight. The other children follow below, each with
-    all that hangs on it as close to the ones before as it can: a row apart at every depth that they share (by
-    outlines, as in Reingold and Tilford, Tidier Drawings of Trees, 1981).
+    A parent is level with its first child. Each further child's subtree follows below, as close as the outlines of the
+    subtrees allow (Reingold and Tilford, Tidier Drawings of Trees, 1981).
 
     Args:
-        parents: for each node where its parent is, always before it; None for the root.
+        parents: the index of each node's parent, which comes before the node; None for the root.
     """
     children: list[list[int]] = [[] for _ in parents]
     for index, parent in enumerate(parents):
         if parent is not None:
             children[parent].append(index)
     shifts = [0] * len(parents)  # a node's row less that of its parent
-    # The first and the last row of a subtree at each depth, from its root's row and its root's depth on.
-    outlines: dict[int, tuple[deque[int], deque[int]]] = {}
+    # The first and the last row of a subtree at each depth, the deepest first, counted from the row of its root.
+    outlines: dict[int, tuple[list[int], list[int]]] = {}
     for index in reversed(range(len(parents))):
-        first, last = deque[int](), deque[int]()
+        first, last = list[int](), list[int]()
         for child in children[index]:
-            child_first, child_last = outlines.pop(child)
-            if not first:  # level with its parent; its outline is nobody else's
-                first, last = child_first, child_last
+            top, bottom = outlines.pop(child)
+            if not first:  # level with its parent, which takes its outline over
+                first, last = top, bottom
                 continue
-            shift = max(above + 1 - below for above, below in zip(last, child_first, strict=False))
-            shifts[child] = shift
-            first.extend(row + shift for row in islice(child_first, len(first), None))
-            deeper = islice(last, len(child_last), None)
-            last = deque([*(row + shift for row in child_last), *deeper])
-        first.appendleft(0)
-        last.appendleft(0)
+            gaps = (above + 1 - below for above, below in zip(reversed(last), reversed(top), strict=False))
+            shift = shifts[child] = max(gaps)
+            first[:0] = [row + shift for row in top[: max(0, len(top) - len(first))]]
+            last[-len(bottom) :] = [row + shift for row in bottom]
+        first.append(0)
+        last.append(0)
         outlines[index] = first, last
     rows = [0] * len(parents)
     for index, parent in enumerate(parents):
@@ -185,7 +179,7 @@ def tidy_rows(parents: Sequence[int | None]) -> list[int]:
 
 def _box(node: Node, left: float, middle: float) -> str:
     """A node: rounded at a player's turn, a dashed pill before a roll, a double frame at a finished game."""
-    shape = _shape(node.turn, left, middle - _HEIGHT / 2, _WIDTH, _HEIGHT, _stroke(node.on_principal_variation))
+    shape = _shape(node.turn, left, middle - _HEIGHT / 2, _WIDTH, _HEIGHT, node.on_principal_variation)
     texts = [_text(left + _WIDTH / 2, middle + below, line) for below, line in zip((-3, 11), node.lines(), strict=True)]
     title = f"<title>{html.escape(node.hint())}</title>"
     return f'<g class="node" text-anchor="middle">{title}{shape}{"".join(texts)}</g>'
@@ -195,8 +189,8 @@ def _stroke(best: bool) -> str:
     return f'stroke="{_BEST}" stroke-width="2.5"' if best else f'stroke="{_LINE}"'
 
 
-def _shape(turn: int, x: float, y: float, width: float, height: float, line: str) -> str:
-    at = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{_FILL[turn]}" {line}'
+def _shape(turn: int, x: float, y: float, width: float, height: float, best: bool) -> str:
+    at = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{_FILL[turn]}" {_stroke(best)}'
     if turn == CHANCE:
         return f'<rect {at} rx="{height / 2:g}" stroke-dasharray="4 2"/>'
     if turn == TERMINAL:
@@ -218,13 +212,13 @@ def _text(x: float, y: float, text: str, attributes: str = "") -> str:
 
 
 def _legend(title: str, shown: Sequence[Node]) -> tuple[list[str], float]:
-    """What the picture shows and what its signs mean, and where that ends on the right."""
+    """The title and the meaning of the signs, and their right end."""
     headline = _headline(title, shown)
     parts = [_text(_MARGIN, 24, headline, 'font-size="14" font-weight="bold"')]
     x = float(_MARGIN)
     for turn, meaning in _TURN.items():
         if any(node.turn == turn for node in shown):
-            parts.append(_shape(turn, x, 36, 22, 14, _stroke(best=False)))
+            parts.append(_shape(turn, x, 36, 22, 14, best=False))
             parts.append(_text(x + 28, 47, meaning))
             x += 28 + _CHARACTER * len(meaning) + 16
     if any(node.on_principal_variation for node in shown):
@@ -243,10 +237,6 @@ def _headline(title: str, shown: Sequence[Node]) -> str:
 def _printable(text: str) -> str:
     """Without what no picture can hold, such as control characters."""
     return "".join(character if character.isprintable() else " " for character in text).strip()
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
 
 
 def _quoted(*lines: str) -> str:

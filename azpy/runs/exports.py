@@ -9,7 +9,7 @@ import os
 import re
 import textwrap
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,57 +27,34 @@ _PGN_WIDTH = 80
 _CHESS_START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
 
-def _searched(record: GameRecord) -> NDArray[np.int64]:
-    return np.flatnonzero(record.flags & SEARCHED)
-
-
-def _observations(start: State, record: GameRecord) -> NDArray[np.float32]:
-    searched = set(_searched(record).tolist())
-    rows = [at.observation() for ply, at in enumerate(replayed(start, record.actions.tolist())) if ply in searched]
-    return np.array(rows, np.float32)
-
-
-def _per_action(start: State, record: GameRecord, values: NDArray[Any]) -> NDArray[Any]:
-    """[K] numbers of legal actions as rows [N, A], 0 where an action is illegal."""
-    rows = np.zeros((len(_searched(record)), start.num_actions), values.dtype)
-    counts = np.diff(record.offsets)[_searched(record)]
-    rows[np.repeat(np.arange(len(rows)), counts), record.legal] = values
-    return rows
-
-
-def _legal(start: State, record: GameRecord) -> NDArray[np.bool_]:
-    return _per_action(start, record, np.ones(len(record.legal), np.bool_))
-
-
-def _policy_targets(start: State, record: GameRecord) -> NDArray[np.float32]:
-    return _per_action(start, record, record.targets)
-
-
-def _value_targets(start: State, record: GameRecord) -> NDArray[np.float32]:
-    sign = np.where(record.players[_searched(record)] == 0, 1, -1).astype(np.float32)
-    return sign * np.float32(record.outcome)
-
-
-# name -> dtype, shape of a row, rows of a game
-_Column = tuple[str, Callable[[State], tuple[int, ...]], Callable[[State, GameRecord], NDArray[Any]]]
-_COLUMNS: dict[str, _Column] = {
-    "observations": ("<f4", lambda start: tuple(start.obs_shape), _observations),
-    "legal": ("|b1", lambda start: (start.num_actions,), _legal),
-    "policy_targets": ("<f4", lambda start: (start.num_actions,), _policy_targets),
-    "value_targets": ("<f4", lambda start: (), _value_targets),
-    "root_values": ("<f4", lambda start: (), lambda _, record: record.root_values[_searched(record)]),
-    "game_id": ("<i8", lambda start: (), lambda _, record: np.full(len(_searched(record)), record.game_id)),
-    "ply": ("<i4", lambda start: (), lambda _, record: _searched(record)),
-}
+def _column(name: str, start: State, record: GameRecord) -> NDArray[Any]:
+    """One of the arrays of `to_npz`: a row for each searched position of a game."""
+    plies = np.flatnonzero(record.flags & SEARCHED)
+    match name:
+        case "observations":
+            searched, positions = set(plies.tolist()), enumerate(replayed(start, record.actions.tolist()))
+            return np.array([position.observation() for ply, position in positions if ply in searched], np.float32)
+        case "legal" | "policy_targets":
+            rows = np.zeros((len(plies), start.num_actions), np.float32)
+            counts = np.diff(record.offsets)[plies]
+            values = 1 if name == "legal" else record.targets
+            rows[np.repeat(np.arange(len(rows)), counts), record.legal] = values
+            return rows
+        case "value_targets":
+            return np.where(record.players[plies] == 0, record.outcome, -record.outcome)
+        case "root_values":
+            return np.asarray(record.root_values[plies])
+        case "game_id":
+            return np.full(len(plies), record.game_id)
+    return plies
 
 
 def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
-    """Writes one row for each searched position, in the order of the games.
+    """Writes one row for each searched position, in the order of the games. Memory holds one game's rows.
 
-    The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], what a
-    network learns, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move, and `root_values`
-    float32 [N], the search's value for that player; `game_id` int64 [N] and `ply` int32 [N]. They are written a game at
-    a time: memory holds one game's rows.
+    The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], the
+    network's target, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move; `root_values`
+    float32 [N], the search's value for the player to move; `game_id` int64 [N] and `ply` int32 [N].
 
     Returns:
         N.
@@ -85,22 +62,28 @@ def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
     Raises:
         RunError: the file cannot be written.
     """
-    rows = sum(record.positions for _, record in games)
+    rows, actions = sum(record.positions for _, record in games), (start.num_actions,)
+    columns: dict[str, tuple[str, tuple[int, ...]]] = {  # name -> dtype, shape of a row
+        "observations": ("<f4", tuple(start.obs_shape)),
+        "legal": ("|b1", actions),
+        "policy_targets": ("<f4", actions),
+        "value_targets": ("<f4", ()),
+        "root_values": ("<f4", ()),
+        "game_id": ("<i8", ()),
+        "ply": ("<i4", ()),
+    }
     with storage.output(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name, (dtype, row_shape, rows_of) in _COLUMNS.items():
-            header = {"descr": dtype, "fortran_order": False, "shape": (rows, *row_shape(start))}
+        for name, (dtype, shape) in columns.items():
+            header = {"descr": dtype, "fortran_order": False, "shape": (rows, *shape)}
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array_header_1_0(member, header)
                 for _, record in games:
-                    member.write(np.ascontiguousarray(rows_of(start, record), dtype).tobytes())
+                    member.write(np.ascontiguousarray(_column(name, start, record), dtype).tobytes())
     return rows
 
 
 def to_jsonl(path: str | os.PathLike[str], start: State, games: Games) -> int:
-    """Writes one JSON object a line and game, see `game_as_dict`.
-
-    Returns:
-        How many games.
+    """Writes one JSON object a line and game, see `game_as_dict`; returns the number of games.
 
     Raises:
         RunError: the file cannot be written.
@@ -113,13 +96,13 @@ def to_jsonl(path: str | os.PathLike[str], start: State, games: Games) -> int:
 
 
 def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
-    """A game as plain values: all of its record, with the names that people give to actions.
+    """A game as plain values: all of its record, with the names of actions.
 
-    `outcome` is for player 0; where `resigned`, the player to move after the last ply gave up. Of each ply: `player`
-    (-1: dice), `action` and its `name`, `searched` (a sample, searched in full), `fast` (searched fast) and `opponent`
-    (searched by the opponent, an earlier network). Where it was any of these: `network` (hexadecimal), `mixed_networks`
-    (exchanged during the search) and `root_value` for the player to move. Of a sample the `search`: its legal actions
-    with `action`, `name`, `prior` (without noise), `visits` and `target` (what a network learns).
+    `outcome` is for player 0; if `resigned`, the player to move after the last ply gave up. Each ply has `player` (-1:
+    dice), `action` and its `name`, `searched` (a sample, searched in full), `fast` (searched fast) and `opponent`
+    (searched by an earlier network). A searched ply also has `network` (hexadecimal), `mixed_networks` (exchanged
+    during the search) and `root_value` for the player to move. A sample has its `search`: the legal actions with
+    `action`, `name`, `prior` (without noise), `visits` and `target` (the network's target).
     """
     plies = []
     flags, networks, offsets = record.flags, record.networks, record.offsets
@@ -144,16 +127,7 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
 
 
 def to_pgn(path: str | os.PathLike[str], start: State, games: Games, event: str) -> int:
-    """Writes games of chess as PGN: moves in SAN, and a FEN where the start is not the usual one.
-
-    Args:
-        path: of the file.
-        start: where the games begin, a position of chess.
-        games: (iteration, game).
-        event: the tag Event.
-
-    Returns:
-        How many games.
+    """Writes games of chess as PGN, moves in SAN, with `event` as the tag Event; returns the number of games.
 
     Raises:
         RunError: the file cannot be written.
@@ -180,22 +154,16 @@ def _pgn(start: State, iteration: int, record: GameRecord, event: str) -> str:
         if ply % 2 == 0 or not words:
             words.append(f"{ply // 2 + 1}{'.' if ply % 2 == 0 else '...'}")
         words.append(position.short_name(action))
-    lines = [f'[{tag} "{_escaped(value)}"]' for tag, value in tags.items()]
+    texts = {tag: _escaped(value, '"') for tag, value in tags.items()}
+    lines = [f'[{tag} "{text}"]' for tag, text in texts.items()]
     text = textwrap.wrap(" ".join([*words, result]), _PGN_WIDTH, break_long_words=False, break_on_hyphens=False)
     return "\n".join([*lines, "", *text, "", ""])
 
 
 def to_sgf(folder: str | os.PathLike[str], start: State, games: Games, event: str) -> int:
-    """Writes games of Go as SGF, a file each: `000017.sgf` is game 17. Player 0 is Black.
+    """Writes games of Go as SGF, a file each (`000017.sgf` is game 17), with `event` as EV; returns their number.
 
-    Args:
-        folder: of the files; made if it is not there.
-        start: where the games begin, a position of Go.
-        games: (iteration, game).
-        event: the property EV.
-
-    Returns:
-        How many games.
+    Player 0 is Black. The folder is made if it is missing.
 
     Raises:
         RunError: a file cannot be written.
@@ -217,12 +185,8 @@ def _sgf(start: State, iteration: int, record: GameRecord, event: str) -> str:
         about["RE"] = "B+R" if record.outcome > 0 else "W+R"
     elif record.capped:
         about["RE"] = "Void"  # a game that was counted says its score itself
-    text = "".join(f"{name}[{_sgf_text(value)}]" for name, value in about.items())
+    text = "".join(f"{name}[{_escaped(value, ']')}]" for name, value in about.items())
     return last.to_text().replace("SZ[", f"{text}SZ[", 1)
-
-
-def _sgf_text(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("]", "\\]")
 
 
 def _network_name(record: GameRecord, player: int) -> str:
@@ -231,5 +195,5 @@ def _network_name(record: GameRecord, player: int) -> str:
     return " ".join(f"network {network:#018x}" for network in sorted(networks)) or "?"
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+def _escaped(text: str, closing: str) -> str:
+    return text.replace("\\", "\\\\").replace(closing, f"\\{closing}")

@@ -2,16 +2,15 @@
 
     config.toml           settings of the run: written before all else, rewritten once a later start has read the rest
     games/journal.bin     games of the iteration in play in checksummed frames (see `storage.Journal`)
-    games/NNNNNN.npz      games of iteration N, sealed, in order of game id (see `storage.pack_games`)
+    games/NNNNNN.npz      games of iteration N, sealed, in order of game id (see `storage.SealedGames`)
     checkpoints/NNNNNN/   model.safetensors optimizer.safetensors state.json model.onnx manifest.json (sha256),
                           and model.int8.onnx where that played
     metrics.jsonl         one object a line
     report.html           how the run goes, made from the rest
 
-Invariant: a file or folder under its final name is whole, so a process killed at any moment leaves at worst a torn
-last frame and temporary files, which the next one clears away. Games and checkpoints carry checksums; config.toml and
-metrics.jsonl, which people read and edit, carry none and are checked for form. Nothing is pickled. Knows nothing of
-networks: weights come and go as dictionaries of arrays.
+Invariant: a file or folder under its final name is whole. A process killed at any moment leaves at worst a torn last
+frame and temporary files, and the next process clears them. Games and checkpoints carry checksums; users may edit
+config.toml and metrics.jsonl, so these are only checked for form. Nothing is pickled.
 """
 
 import contextlib
@@ -55,17 +54,18 @@ class RunFolder:
     Opening it clears what a killed process left behind.
 
     Args:
-        path: made if it is not there.
-        settings: written to config.toml: at once in a new folder, by `write_settings` in one that is gone on with.
-        fixed: settings that must be what they were when the run began, each with the reason.
-        made_with: what else the run depends on, such as versions; written beside the settings.
-        flags: what `az-train` is told of the run besides its settings; part of the command in config.toml.
+        path: made if it is missing.
+        settings: written to config.toml: at once in a new folder, by `write_settings` in an old one.
+        fixed: settings that a run cannot change, each with the reason.
+        made_with: other facts that the run depends on, such as versions; written beside the settings.
+        flags: of `az-train`, besides the settings; part of the command in config.toml.
 
     Attributes:
         path: the folder.
-        notices: what was found and put right, in plain sentences.
+        notices: repairs and changes, in plain sentences.
         sealed: the games of finished iterations.
-        changed: settings that are not what config.toml says: name -> (old, new), None where there is none.
+        journal: games of the iteration in play, in the order in which they ended; always the same list.
+        changed: settings that differ from config.toml: name -> (old, new), None where there is none.
 
     Raises:
         RunError: the folder is in use, holds something else or another run, is damaged, or cannot be written.
@@ -107,7 +107,7 @@ class RunFolder:
             _check_same_run(config, self.changed, fixed)
         elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
             raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
-        else:  # first: a folder with anything in it and no config.toml is taken for somebody else's
+        else:  # first: a folder with other files and no config.toml is refused as no run folder
             self.write_settings()
         self.sealed = storage.SealedGames(self._games, identity(old | self._settings, self._run_id))
         with storage.disk_errors(self.path):
@@ -116,7 +116,8 @@ class RunFolder:
             self._clear_temporary_files()
             self._journal = storage.Journal(self._games / "journal.bin")
             self._closing.callback(self._journal.close)
-            if self._journal.records:  # sealed just before the process ended, whatever the iteration
+            self.journal = self._journal.records
+            if self.journal:  # sealed just before the process ended, whatever the iteration
                 sealed = self.sealed.iterations()
                 self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
         if self._journal.dropped:
@@ -124,10 +125,8 @@ class RunFolder:
 
     def write_settings(self) -> None:
         """Writes config.toml anew; called once nothing in the folder stands in the way of going on."""
-        with storage.disk_errors(self.path):
-            made_with = self._made_with | ({} if self._run_id is None else {"run_id": self._run_id})
-            text = to_toml(self._settings, made_with, self.path, self._flags)
-            storage.write_atomically(self.path / "config.toml", text.encode())
+        made_with = self._made_with | ({} if self._run_id is None else {"run_id": self._run_id})
+        self.replace("config.toml", to_toml(self._settings, made_with, self.path, self._flags))
 
     def close(self) -> None:
         """Closes the journal and lets go of the folder, whatever fails."""
@@ -142,22 +141,13 @@ class RunFolder:
 
     # Games
 
-    @property
-    def journal(self) -> list[GameRecord]:
-        """Games of the iteration in play, in the order in which they ended."""
-        return self._journal.records
-
     def append(self, *records: GameRecord) -> None:
-        """Adds finished games to the journal; they survive the process and a power cut from here on."""
+        """Adds finished games to the journal; afterwards they survive a kill and a power cut."""
         with storage.disk_errors(self.path):
             self._journal.append(*records)
 
     def seal(self, iteration: int, ids: Container[int] | None = None) -> list[GameRecord]:
-        """Turns the journal's games, or those with these ids, into the sealed games of `iteration`.
-
-        Returns:
-            The games, in order of game id.
-        """
+        """Seals the journal's games, or those with these ids, as `iteration`; returns them in order of game id."""
         mine = [record for record in self.journal if ids is None or record.game_id in ids]
         records = sorted(mine, key=lambda record: record.game_id)
         with storage.disk_errors(self.path):
@@ -166,7 +156,7 @@ class RunFolder:
         return records
 
     def games_hash(self) -> str:
-        """SHA-256 over all sealed games, in order of iteration and game id: equal for equal games, however played."""
+        """SHA-256 over all sealed games, in order of iteration and game id."""
         digest = hashlib.sha256()
         for iteration in self.sealed.iterations():
             for record in self.sealed.read(iteration):
@@ -194,11 +184,7 @@ class RunFolder:
         onnx: bytes,
         int8: bytes | None = None,
     ) -> Path:
-        """Writes a checkpoint; all of it is there, or none of it.
-
-        Returns:
-            Its folder.
-        """
+        """Writes a checkpoint, whole or not at all; returns its folder."""
         whole = ({name: np.array(array, order="C") for name, array in each.items()} for each in (model, optimizer))
         contents = (*map(safetensors().save, whole), _as_json(state), onnx)
         files = dict(zip(CHECKPOINT_FILES, contents, strict=True))
@@ -232,7 +218,7 @@ class RunFolder:
         return read_checkpoint(self._checkpoints / f"{iteration:06d}")
 
     def weights_hash(self, iteration: int) -> str:
-        """SHA-256 of a checkpoint's weights: equal for equal weights."""
+        """SHA-256 of a checkpoint's weights."""
         path = self.load_checkpoint(iteration).path / CHECKPOINT_FILES[0]
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -256,8 +242,7 @@ class RunFolder:
         """All whole lines of metrics.jsonl.
 
         Raises:
-            RunError: a line that is no row of a run: an object with a `kind`, a whole `iteration` and what goes with
-                its kind.
+            RunError: a line that is no object with a `kind`, a whole `iteration` and the figures of its kind.
         """
         if not self._metrics.exists():
             return []
@@ -293,7 +278,7 @@ class RunFolder:
     def trim_metrics(self, last_iteration: int) -> None:
         """Drops a torn last line, and the rows of iterations that will be done again.
 
-        What users changed stays, who played collected games as long as those are there, and the time of the last stop.
+        It keeps the rows of changed settings, of collected games that are still there, and of the last stop.
         """
         rows, sealed = self.metrics(), set(self.sealed.iterations())
         if self._metrics.exists() and self._metrics.read_bytes().rpartition(b"\n")[2]:
@@ -306,9 +291,7 @@ class RunFolder:
             collected = row["kind"] == "collected" and row["iteration"] in sealed
             return row["iteration"] <= last_iteration or row["kind"] == "settings" or collected
 
-        kept = [row for row in rows if stays(row)]
-        with storage.disk_errors(self.path):
-            storage.write_atomically(self._metrics, "".join(json.dumps(row) + "\n" for row in kept).encode())
+        self.replace("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows if stays(row)))
 
     def note_changes(self, iteration: int, seconds: float, *, deterministic: bool) -> None:
         """Adds a notice for each changed setting, and one row of metrics for all of them.
@@ -316,10 +299,10 @@ class RunFolder:
         Args:
             iteration: the last one that is done.
             seconds: spent so far.
-            deterministic: whether a changed setting changes which games a repeated run plays.
+            deterministic: whether equal settings give equal games.
         """
         if not self.changed or not (iteration or self.journal or self.sealed.iterations()):
-            return  # nothing was done with the old ones
+            return  # the old settings were not used
         changed = {name: list(pair) for name, pair in self.changed.items()}
         row = {"kind": "settings", "iteration": iteration, "changed": changed}
         noted = [earlier for earlier in self.metrics() if earlier["kind"] == "settings"][-1:]
@@ -334,17 +317,17 @@ class RunFolder:
             )
 
     def is_repeatable(self) -> bool:
-        """Whether config.toml alone makes this run again: it is deterministic, and had its settings from the start."""
+        """Whether config.toml alone makes this run again: it is deterministic and had one player and its settings."""
         rows = self.metrics()
         changed = {name for row in rows if row["kind"] == "settings" for name in row["changed"]}
         players = {row.get("model") for row in rows if row["kind"] in {"iteration", "collected"}}
-        is_one_run = changed.issubset(SAME_GAMES_SETTINGS) and len(players) <= 1  # else it went on with something else
-        return is_one_run and bool(self._settings.get("deterministic"))
+        same = changed.issubset(SAME_GAMES_SETTINGS) and len(players) <= 1
+        return same and bool(self._settings.get("deterministic"))
 
-    def write_report(self, page: str) -> None:
-        """Replaces report.html."""
+    def replace(self, name: str, text: str) -> None:
+        """Replaces a text file of the folder, whole or not at all."""
         with storage.disk_errors(self.path):
-            storage.write_atomically(self.path / "report.html", page.encode())
+            storage.write_atomically(self.path / name, text.encode())
 
     def _clear_temporary_files(self) -> None:
         for folder in (self.path, self._games, self._checkpoints, *self._checkpoints.iterdir()):
@@ -367,20 +350,16 @@ def _read_config(path: Path) -> dict[str, Any]:
 def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[str, tuple[Any, Any]]:
     """Settings that differ, by name: (old, new). Tables in a config.toml are no settings."""
     old = {name: value for name, value in old.items() if not isinstance(value, dict)}
-    names = [*new, *(name for name in old if name not in new)]
-    pairs = {name: (old.get(name), new.get(name)) for name in names}
-    return {name: (before, after) for name, (before, after) in pairs.items() if before != after}
+    names = dict.fromkeys([*new, *old])
+    return {name: (old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)}
 
 
 def _check_same_run(config: Path, changed: Mapping[str, tuple[Any, Any]], fixed: Mapping[str, str]) -> None:
-    """Refuses changes of what a run cannot change."""
+    """Refuses changes of fixed settings."""
     refused = {name: changed[name] for name in fixed if name in changed}
-    if missing := [name for name, (old, _) in refused.items() if old is None]:
-        raise RunError(
-            f"{config} is damaged: it does not say {missing[0]}; put that right, or a good copy in its place"
-        )
+    for name, (old, _) in refused.items():
+        if old is None:
+            raise RunError(f"{config} is damaged: it does not say {name}; put that right, or a good copy in its place")
     if refused:
-        holds = " and ".join(
-            f"{name} {old!r}, asked for {new!r} ({fixed[name]})" for name, (old, new) in refused.items()
-        )
-        raise RunError(f"{config.parent} holds a run with {holds}: choose another folder")
+        parts = [f"{name} {old!r}, asked for {new!r} ({fixed[name]})" for name, (old, new) in refused.items()]
+        raise RunError(f"{config.parent} holds a run with {' and '.join(parts)}: choose another folder")

@@ -24,18 +24,18 @@ CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", 
 
 
 class StoredRun:
-    """What a run has on disk.
+    """A run on disk.
 
-    All of a run folder is data, but for a game that is a Python class: that one is imported when `start` is asked for,
-    and only if `game` names it.
+    A run folder is data only. If its game is a Python class, `start` imports the class's module, and only if `game`
+    names the class.
 
     Args:
-        path: its folder.
-        game: the run's game. Needed where that is a Python class, `module:Class`, whose module `start` imports.
+        path: the run folder.
+        game: the run's game; needed for a Python class, `module:Class`.
 
     Attributes:
-        path: its folder.
-        settings: those of config.toml.
+        path: the run folder.
+        settings: of config.toml.
 
     Raises:
         RunError: no run folder, or its config.toml is damaged.
@@ -62,7 +62,7 @@ class StoredRun:
 
     @functools.cached_property
     def start(self) -> State:
-        """Where its games begin.
+        """The position in which its games begin.
 
         Raises:
             SettingsError: the game cannot be made here, or it is a Python class that the user did not name.
@@ -73,7 +73,7 @@ class StoredRun:
 
     @property
     def iteration(self) -> int:
-        """That of the newest checkpoint.
+        """The iteration of the newest checkpoint.
 
         Raises:
             RunError: there is no checkpoint yet.
@@ -99,13 +99,13 @@ class StoredRun:
                 yield iteration, record
 
     def find_game(self, game_id: int) -> tuple[int | None, GameRecord]:
-        """One game, and its iteration; None while that is still being played.
+        """A game and its iteration, None for the iteration in play.
 
         Raises:
             RunError: there is no such game, or its file is damaged.
         """
         journal = self.path / "games/journal.bin"
-        # The journal first: a game that is sealed in between is then found twice, not missed.
+        # The journal first: a game that is sealed meanwhile is found twice, not missed.
         with storage.disk_errors(self.path):
             records = storage.read_journal(journal)[0] if journal.exists() else []
         ids = {record.game_id: record for record in records}
@@ -138,7 +138,7 @@ class StoredRun:
 
 
 def checkpoint_at(path: Path) -> Path:
-    """The checkpoint's folder that a path stands for: the newest of a run folder, or the path itself.
+    """The checkpoint folder of a path: the newest checkpoint of a run folder, or the path itself.
 
     Raises:
         RunError: a run folder without a checkpoint, or a path that is neither.
@@ -155,23 +155,14 @@ def checkpoint_at(path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One saved generation, read and verified whole.
+    """One saved generation, read and verified whole."""
 
-    Attributes:
-        path: its folder.
-        model: weights and statistics by name.
-        optimizer: the optimizer's arrays by name.
-        state: what state.json holds.
-        onnx: the exported model.
-        int8: its int8 model, if that played.
-    """
-
-    path: Path
-    model: dict[str, NDArray[Any]]
-    optimizer: dict[str, NDArray[Any]]
-    state: dict[str, Any]
-    onnx: bytes
-    int8: bytes | None
+    path: Path  # its folder
+    model: dict[str, NDArray[Any]]  # weights and statistics by name
+    optimizer: dict[str, NDArray[Any]]  # the optimizer's arrays by name
+    state: dict[str, Any]  # the contents of state.json
+    onnx: bytes  # the exported model
+    int8: bytes | None  # the int8 model, if it played
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
@@ -202,11 +193,7 @@ def read_model(folder: Path) -> bytes:
 
 
 def read_player(folder: Path) -> bytes:
-    """The model of a checkpoint that played: the int8 model if there is one, compared with the manifest.
-
-    Raises:
-        RunError: a file is missing or differs.
-    """
+    """The model of a checkpoint that played: the int8 model if there is one. Errors are those of `read_model`."""
     manifest = _read_manifest(folder)
     return _read_file(folder, manifest, storage.INT8_MODEL if storage.INT8_MODEL in manifest else "model.onnx")
 
@@ -239,11 +226,7 @@ def _damaged(folder: Path, why: str) -> RunError:
 
 
 def safetensors() -> Any:
-    """The module `safetensors.numpy`.
-
-    Raises:
-        MissingPackageError: it is not installed.
-    """
+    """The module `safetensors.numpy`, or a `MissingPackageError`."""
     try:
         import safetensors.numpy
     except ImportError as error:
@@ -252,12 +235,12 @@ def safetensors() -> Any:
 
 
 def check_rules(start: State, records: Iterable[GameRecord]) -> None:
-    """Plays games again: their actions, legal actions, players and outcomes are what the rules say.
+    """Replays games and compares their actions, legal actions, players and outcomes with the rules.
 
     Raises:
-        RunError: a game that the rules do not bear out.
+        RunError: a game does not fit the rules.
     """
-    buffer = ReplayBuffer(start, max_positions=1)  # what checks games; it keeps the last one only
+    buffer = ReplayBuffer(start, max_positions=1)  # it checks each game, and keeps the last one
     for record in records:
         try:
             buffer.add(record)

@@ -1,7 +1,7 @@
 """Files that are whole or not there: atomic writes, the journal of games, sealed games.
 
-Invariant: whatever moment the process is killed at, or the disk fills at, a file under its final name is whole and a
-journal is good up to its last whole frame. Knows what a game record's bytes are, but not what a run is.
+Invariant: whenever the process is killed or the disk fills, a file under its final name is whole, and a journal is good
+up to its last whole frame.
 """
 
 import contextlib
@@ -26,26 +26,6 @@ import numpy as np
 from azpy._core import GameRecord
 from azpy.errors import RunError
 
-__all__ = [
-    "INT8_MODEL",
-    "TEMPORARY",
-    "Journal",
-    "SealedGames",
-    "append",
-    "check_regular",
-    "disk_errors",
-    "is_stdout",
-    "lock_folder",
-    "numbered",
-    "output",
-    "pack_games",
-    "read_journal",
-    "replacing",
-    "sync_folder",
-    "write_atomically",
-    "write_synced",
-]
-
 INT8_MODEL = "model.int8.onnx"  # in a checkpoint whose int8 model played
 _STDOUT = 1  # the descriptor
 TEMPORARY = ".tmp-"  # how the name of an unfinished file or folder begins
@@ -61,19 +41,19 @@ def disk_errors(path: Path, cleanup: Callable[[], object] = lambda: None) -> Ite
         yield
     except OSError as error:
         cleanup()
-        if isinstance(error, BrokenPipeError):  # of a pipe that a user named: its reader has gone, nothing is wrong
+        if isinstance(error, BrokenPipeError):  # the reader of a pipe that a user named has gone
             raise
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             text = f"no space left on the device of {path}: what was saved before is intact; free some and run again"
         else:
-            # What was being written stands for what it would have become.
+            # The name of a temporary file becomes the final name.
             name = str(error.filename or path).replace(TEMPORARY, "")
             text = f"{name} cannot be used: {error.strerror or error}"
         raise RunError(text) from error
 
 
 def lock_folder(path: Path) -> int:
-    """Makes `path` if needed and holds it for this process; returns the descriptor whose closing lets go."""
+    """Makes the folder if needed and locks it for this process; closing the returned descriptor unlocks it."""
     path.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -87,7 +67,7 @@ def lock_folder(path: Path) -> int:
 
 
 def check_regular(path: Path) -> None:
-    """Raises an `OSError` at what is there and is no file, such as a pipe, at which a reader would wait for ever."""
+    """Raises an `OSError` if something other than a file is there, such as a pipe: a reader would wait for ever."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "not a regular file", str(path))
 
@@ -118,14 +98,9 @@ def write_synced(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path, name: str = "") -> Iterator[Path]:
-    """A temporary path to write and sync; then it takes the place of `path`, which is either all new or all old.
-
-    Args:
-        path: of the file.
-        name: the temporary name, without its beginning; that of the file if not given.
-    """
+    """A temporary path to write and sync, which then replaces `path`; `name` is its name after `TEMPORARY`."""
     temporary = path.with_name(TEMPORARY + (name or path.name))
-    temporary.unlink(missing_ok=True)  # a link of that name, in a folder from a stranger, would be written through
+    temporary.unlink(missing_ok=True)  # a link of this name would be written through
     try:
         yield temporary
         temporary.replace(path)
@@ -150,7 +125,7 @@ def is_stdout(path: str | os.PathLike[str]) -> bool:
 
 
 class _Stream(io.FileIO):
-    """A file without positions: where standard output appends to a file, going back in it is not possible."""
+    """A file without positions: standard output may append to a file, where seeking is not possible."""
 
     def tell(self) -> int:
         raise io.UnsupportedOperation("tell")
@@ -160,9 +135,8 @@ class _Stream(io.FileIO):
 def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to fill at a path that a user chose.
 
-    A regular file, and one that is not there yet, is all new or as it was before; at a link, that holds for the file
-    that the link points to. A file that is replaced keeps its mode. Whatever else is there, such as a device or a pipe,
-    is written into. The file that standard output goes to is written as standard output, at its place in the file.
+    A regular or new file is replaced as a whole or not at all, at a link the file that the link points to. A replaced
+    file keeps its mode. A device or a pipe is written into. The file of standard output is written at its place in it.
 
     Raises:
         RunError: a folder, or a file that cannot be written.
@@ -184,7 +158,7 @@ def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 yield file
             return
         try:
-            # Nobody else has a file of this name: the folder is the user's, and two exports may run at once.
+            # A random name: two exports may run at once in a user's folder.
             with replacing(final, secrets.token_hex(8)) as temporary, temporary.open("xb") as file:
                 if final.exists():
                     os.fchmod(file.fileno(), stat.S_IMODE(final.stat().st_mode))
@@ -193,14 +167,14 @@ def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 os.fsync(file.fileno())
         except OSError as error:
             if TEMPORARY in str(error.filename):
-                error.filename = None  # a random name tells the user nothing
+                error.filename = None  # the random name
             raise
 
 
 def append(file: IO[bytes], data: bytes) -> None:
-    """Appends all of `data` to an unbuffered file and waits until the device has it, or appends nothing of it.
+    """Appends all of `data` to an unbuffered file and waits until the device has it, or appends nothing.
 
-    A Ctrl-C while the device is waited for takes nothing back: all is written.
+    A Ctrl-C during the wait for the device leaves all of `data` in the file.
     """
     start, rest = file.tell(), memoryview(data)
     try:
@@ -221,7 +195,7 @@ class Journal:
         path: made if it is not there.
 
     Attributes:
-        records: the games, in the order in which they were appended.
+        records: the games, in the order in which they were appended; always the same list.
         dropped: bytes of a torn last frame, cut off when the file was opened.
 
     Raises:
@@ -246,7 +220,7 @@ class Journal:
             append(self._file, _frame(*records))
         finally:
             if self._file.tell() > begin:
-                self.records += records
+                self.records.extend(records)
 
     def drop(self, ids: Container[int]) -> None:
         """Forgets the games with these ids, all at once."""
@@ -260,7 +234,7 @@ class Journal:
             self._file.truncate(len(_MAGIC))
             self._file.seek(len(_MAGIC))
             os.fsync(self._file.fileno())
-        self.records = kept
+        self.records[:] = kept
 
     def close(self) -> None:
         """Closes the file."""
@@ -270,9 +244,9 @@ class Journal:
 def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
     """Reads all whole frames of a journal, and changes nothing.
 
-    A kill or a power cut can tear the last frame: it is cut short, its payload is wrong with nothing after it, or all
-    of it is zeros. Any other bad frame is damage. Games that were appended at once are one frame, because a power cut
-    can lose a part in their middle.
+    A kill or a power cut can tear the last frame: it is cut short, its payload is wrong with nothing after it, or it is
+    all zeros. Any other bad frame is damage. Games that were appended at once are one frame, because a power cut can
+    lose a part in their middle.
 
     Returns:
         The games, the byte at which they end, and the bytes of a torn frame after it.
@@ -334,14 +308,16 @@ def _frame(*records: GameRecord) -> bytes:
 
 
 class SealedGames:
-    """The games of a run's finished iterations: `NNNNNN.npz` holds those of iteration N.
+    """The games of a run's finished iterations: `NNNNNN.npz` holds the games of iteration N.
 
-    Each file says which iteration of which run it holds. A file that older versions wrote does not say so in a form
-    that can be compared: of those, no two may hold the same game.
+    Its arrays are `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it); for
+    readers without azpy also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0) and `length` (int32 [N],
+    plies). `label` (text: a JSON object) names the iteration and the run. Files of older versions have no such label:
+    no two of them may hold the same game.
 
     Args:
-        folder: of the files; it need not be there.
-        run: what tells the run from others, by name; numbers and texts.
+        folder: of the files; it may be missing.
+        run: facts that identify the run, by name; numbers and texts.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
@@ -358,7 +334,18 @@ class SealedGames:
 
     def write(self, iteration: int, records: Sequence[GameRecord]) -> None:
         """Seals the games of an iteration."""
-        write_atomically(self.path(iteration), pack_games(records, {"iteration": iteration, **self._run}))
+        payloads = [record.to_bytes() for record in records]
+        buffer = io.BytesIO()
+        np.savez_compressed(
+            buffer,
+            payload=np.frombuffer(b"".join(payloads), np.uint8),
+            offsets=np.cumsum([0, *map(len, payloads)], dtype=np.int64),
+            game_id=np.array([record.game_id for record in records], np.int64),
+            outcome=np.array([record.outcome for record in records], np.float32),
+            length=np.array([len(record) for record in records], np.int32),
+            label=np.array(json.dumps({"iteration": iteration, **self._run})),
+        )
+        write_atomically(self.path(iteration), buffer.getvalue())
 
     def ids(self, iteration: int) -> list[int]:
         """Ids of an iteration's games, ascending; its games are not read.
@@ -382,15 +369,16 @@ class SealedGames:
                 raise ValueError(f"the checksum of {member} does not hold")
             payload, offsets = arrays["payload"].tobytes(), arrays["offsets"].tolist()
             records = [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
-            if [record.game_id for record in records] != _ids_of(arrays) or offsets[-1] != len(payload):
+            label, ids = _label_of(arrays), _ids_of(arrays)
+            if [record.game_id for record in records] != ids or offsets[-1] != len(payload):
                 raise ValueError("its arrays disagree")
-        self.ids(iteration)
+        self._check(iteration, label, ids)
         return records
 
     def _check(self, iteration: int, label: Mapping[str, Any] | None, ids: Sequence[int]) -> None:
         """Refuses a file that holds another iteration's games, or another run's.
 
-        Only what both the file and the run say is compared: other versions of azpy may say more or less.
+        Compares the facts that both the file and the run have: other versions of azpy may have more or fewer.
         """
         path, to_do = self.path(iteration), "put the right file back, or delete it to go on without its games"
         if label is None:
@@ -430,7 +418,7 @@ def _in_words(label: Mapping[str, Any]) -> str:
 
 
 def _label_of(arrays: Any) -> dict[str, Any] | None:
-    """What a file says of itself; None for a file of an older version, which says nothing or says it in prose."""
+    """A file's label; None for a file of an older version, which has none or has prose."""
     try:
         label = json.loads(str(arrays["label"])) if "label" in arrays.files else None
     except ValueError:
@@ -449,25 +437,3 @@ def _reading(path: Path) -> Iterator[Any]:
         raise RunError(f"{path} is missing") from None
     except Exception as error:
         raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error
-
-
-def pack_games(records: Sequence[GameRecord], label: Mapping[str, Any]) -> bytes:
-    """An npz file of games.
-
-    `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it) are the games; for
-    readers without azpy there are also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0) and `length`
-    (int32 [N], plies). `label` (text: a JSON object, with `iteration` and what tells the run from
-    others) says whose games they are.
-    """
-    payloads = [record.to_bytes() for record in records]
-    buffer = io.BytesIO()
-    np.savez_compressed(
-        buffer,
-        payload=np.frombuffer(b"".join(payloads), np.uint8),
-        offsets=np.cumsum([0, *map(len, payloads)], dtype=np.int64),
-        game_id=np.array([record.game_id for record in records], np.int64),
-        outcome=np.array([record.outcome for record in records], np.float32),
-        length=np.array([len(record) for record in records], np.int32),
-        label=np.array(json.dumps(label)),
-    )
-    return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""What a setting is and what it may be, and the words in which a value is refused. Knows no setting by name."""
+"""The description of a setting: its help, type and range, and the errors for wrong values."""
 
 import math
 import typing
@@ -11,14 +11,14 @@ __all__ = ["GROUPS", "About"]
 
 Group = Literal["run", "search", "self-play", "learning", "matches"]
 GROUPS: tuple[Group, ...] = typing.get_args(Group)
-_NO_LIMIT = 2**32 - 1  # what is allowed up to here or beyond is not worth a reader's time
+_NO_LIMIT = 2**32 - 1  # help and config.toml leave out a limit as high as this
 _SWITCH = {"true": True, "false": False}
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
 @dataclass(frozen=True)
 class About:
-    """What a setting is, and what it may be."""
+    """The description of a setting."""
 
     help: str  # in a phrase
     group: Group  # where `--help` and config.toml list it
@@ -38,7 +38,7 @@ class About:
 
     @property
     def range(self) -> str:
-        """What it may be, in words; empty if anything of its type."""
+        """The allowed values in words; empty if every value of its type is allowed."""
         parts = ["even"] if self.even else []
         if self.high < _NO_LIMIT and not self.above:
             parts.append(f"{self.low} to {self.high}")
@@ -74,22 +74,16 @@ class About:
         return number
 
     def parsed(self, name: str, text: str) -> Any:
-        """The value that a text stands for; see `checked`."""
-        kind = self.kind
+        """The value of a text; see `checked`."""
         if text == "none" and self.optional:
             return None
         if text in self.words:
             return text
-        if kind is bool:
-            if text not in _SWITCH:
-                raise SettingsError(f"{name} must be {self._expected()}, got {text!r}")
-            return _SWITCH[text]
         try:
-            return self.checked(name, kind(text))
-        except SettingsError:
-            raise
-        except ValueError:
+            value = _SWITCH[text] if self.kind is bool else self.kind(text)
+        except (KeyError, ValueError):
             raise SettingsError(f"{name} must be {self._expected()}, got {text!r}") from None
+        return self.checked(name, value)
 
     def _expected(self) -> str:
         others = [] if self.kind is str and self.words else [_KINDS[self.kind]]

@@ -1,8 +1,8 @@
 """The settings of a training run: one frozen record, refused as a whole if one setting is wrong.
 
-Field, command-line flag and key in config.toml have one name. `ABOUT` says of each setting what it is and what it may
-be: `az-train --help`, the checks and the comments in config.toml come from there. The options of search and of
-self-play are rows of the core's table `azpy._core.OPTIONS`; the other settings are below.
+Field, command-line flag and key in config.toml have one name. `ABOUT` describes each setting: `az-train --help`, the
+checks and the comments in config.toml come from it. The options of search and of self-play are rows of the core's table
+`azpy._core.OPTIONS`; the other settings are below.
 """
 
 import math
@@ -16,33 +16,12 @@ from azpy import _core
 from azpy.devices import PRECISIONS, name_devices, no_gpu, parse_devices
 from azpy.errors import SettingsError, did_you_mean
 from azpy.machine import MOST_PIPELINES, MOST_THREADS, usable_cores
-from azpy.settings.about import GROUPS, About
+from azpy.settings.about import GROUPS as GROUPS
+from azpy.settings.about import About as About
 
-__all__ = [
-    "ABOUT",
-    "CPU_BATCH",
-    "FIXED_SETTINGS",
-    "GROUPS",
-    "KIND",
-    "MOST_LEAVES",
-    "SAME_GAMES_SETTINGS",
-    "About",
-    "Settings",
-    "auto_eval_batch",
-    "auto_pipelines",
-    "checked",
-    "combine",
-    "default_of",
-    "identity",
-    "is_auto",
-    "match_search",
-    "parse",
-    "unused",
-]
-
-_MATCH_SIMULATIONS = 100  # at least, where nobody says
+_MATCH_SIMULATIONS = 100  # at least, by default
 CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
-MOST_LEAVES = 8  # of one tree at a time; what more cost in strength is in docs/search.md
+MOST_LEAVES = 8  # of one tree at a time; docs/search.md has the strength that more cost
 _AUTO = ("eval_batch", "pipelines")  # `combine` puts a number in place of `auto`
 _Class = TypeVar("_Class")
 
@@ -90,8 +69,7 @@ def _with_options(settings: type[_Class]) -> type[_Class]:
 class Settings:
     """A training run. Without `iterations`, `minutes` and `total_evaluations` it goes on until it is interrupted.
 
-    Every option of `azpy._core.OPTIONS` is a setting too. `ABOUT` says of each setting what it is; `az-train --help`
-    prints that.
+    Every option of `azpy._core.OPTIONS` is a setting too. `az-train --help` describes each setting.
 
     Raises:
         SettingsError: a value of the wrong type or out of range, or two settings that contradict each other.
@@ -198,7 +176,7 @@ class Settings:
     match_opening_plies: int = _matches("random plies before each pair of match games", 4, 0, unit="plies")
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be run."""
+        """Checks each setting, and those that depend on each other."""
         for name in ABOUT:
             object.__setattr__(self, name, checked(name, getattr(self, name)))
         if extra := unused(vars(self)):
@@ -206,14 +184,14 @@ class Settings:
         name_devices(self.device, self.devices)
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
-        if self.deterministic and self.minutes is not None:
-            raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
-        if self.deterministic and self.total_evaluations is not None:
-            raise SettingsError(
-                "deterministic runs cannot depend on total_evaluations, which depend on the cache: give iterations"
-            )
-        if self.deterministic and self.device != "cpu":
-            raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
+        if self.deterministic:
+            if self.minutes is not None:
+                raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
+            if self.total_evaluations is not None:
+                text = "deterministic runs cannot depend on total_evaluations, which depend on the cache"
+                raise SettingsError(f"{text}: give iterations")
+            if self.device != "cpu":
+                raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
         if self.precision == "int8" and self.device != "cpu":
             raise SettingsError(f"precision int8 is for the CPU, got device {self.device!r}")
         for device in (device for name in self.device_names for device in parse_devices(name)):
@@ -282,7 +260,7 @@ SAME_GAMES_SETTINGS = tuple(name for name, about in ABOUT.items() if about.same_
 
 
 def checked(name: str, value: Any) -> Any:
-    """The value as `Settings` holds it: a whole number given for a number becomes one.
+    """The value as `Settings` holds it: 1 becomes 1.0 if the setting is a number with decimals.
 
     Raises:
         SettingsError: no such setting, or a value of another type or out of range.
@@ -293,7 +271,7 @@ def checked(name: str, value: Any) -> Any:
 
 
 def parse(name: str, text: str) -> Any:
-    """The value that a command line gives as text; `none` takes back one that a file gives.
+    """The value of a text on the command line; `none` takes back a file's value.
 
     Raises:
         SettingsError: text that is no value of this setting.
@@ -302,15 +280,12 @@ def parse(name: str, text: str) -> Any:
 
 
 def default_of(name: str) -> Any:
-    """What stands where nobody gives the setting: `auto` where there is one; None for none."""
+    """The default of a setting: `auto` if the setting takes it; None for none."""
     return "auto" if ABOUT[name].auto else getattr(Settings, name, None)
 
 
 def unused(settings: Mapping[str, Any]) -> list[str]:
-    """The names of those settings that the search does not look at: PUCT's with `gumbel_actions`, Gumbel's without.
-
-    A setting that has its default value is not among them.
-    """
+    """The settings without effect that differ from their default: PUCT's with `gumbel_actions`, Gumbel's without."""
     rule = "PUCT" if settings.get("gumbel_actions") else "Gumbel"
     return [name for name, value in settings.items() if ABOUT[name].rule == rule and value != default_of(name)]
 
@@ -322,7 +297,7 @@ def _said_unused(name: str, actions: int) -> str:
 
 
 def identity(settings: Mapping[str, Any], run_id: str | None = None) -> dict[str, Any]:
-    """What tells a run from others for as long as it lives, by name: its settings that cannot change, and its id."""
+    """The facts that identify a run, by name: its settings that cannot change, and its id."""
     facts = {name: settings[name] for name in FIXED_SETTINGS if settings.get(name) is not None}
     return facts if run_id is None else facts | {"run_id": run_id}
 
@@ -333,7 +308,7 @@ def is_auto(name: str, value: Any) -> bool:
 
 
 def combine(*layers: Mapping[str, Any]) -> Settings:
-    """The settings that these give together: the last that has a name wins; `auto` stands where none gives a number.
+    """The settings of these layers together: a later layer wins; a missing number is `auto` if the setting takes it.
 
     Raises:
         SettingsError: see `Settings`; or there is no game.
@@ -348,7 +323,7 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
         slots = checked("slots", chosen.get("slots", Settings.slots))
         chosen["pipelines"] = auto_pipelines(slots // groups, devices[0])
     if is_auto("eval_batch", chosen.setdefault("eval_batch", "auto")):
-        # It decides the visits: in a deterministic run it must not depend on what may change the speed alone.
+        # It decides the visits: in a deterministic run it must not depend on settings of speed.
         fixed = chosen.get("deterministic") is True
         layout, groups = ({}, 1) if fixed else (chosen, groups)
         slots, pipelines = (checked(name, layout.get(name, getattr(Settings, name))) for name in ("slots", "pipelines"))
@@ -357,12 +332,12 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
 
 
 def auto_pipelines(slots: int, device: str) -> int:
-    """One a core if the network runs on the CPU, where each pipeline keeps one core busy; else 2 that take turns."""
+    """One a core if the network runs on the CPU, where each pipeline keeps a core busy; else 2 that take turns."""
     on_cpu = device == "cpu" or (device == "auto" and no_gpu() is not None)
     wanted = max(2, usable_cores()) if on_cpu else 2
     return max(1, min(wanted, slots, MOST_PIPELINES))
 
 
 def auto_eval_batch(slots: int, pipelines: int) -> int:
-    """The fewest leaves of one tree that fill the device's batch; no more than cost little strength."""
+    """The fewest leaves of one tree that fill the device's batch, at most `MOST_LEAVES`."""
     return min(max(1, math.ceil(CPU_BATCH * pipelines / max(slots, 1))), MOST_LEAVES)

@@ -1,7 +1,7 @@
-"""config.toml: settings as a file that says what each of them is, and that reads back to the same settings.
+"""config.toml: settings as a file with a comment for each.
 
-A run writes one into its folder; anybody may write one by hand, with any of the settings. The table `made_with` of a
-run's file says which version of azpy wrote it, in which format. Knows nothing of what else is in a run folder.
+A run writes the file into its folder; a user may write one by hand, with any of the settings. The table `made_with` of
+a run's file names the version of azpy that wrote the file, and its format.
 """
 
 import functools
@@ -23,13 +23,13 @@ from azpy.settings.run import ABOUT, GROUPS, checked, default_of, is_auto, unuse
 
 __all__ = ["parse_file", "path_argument", "read_config", "read_run_config", "repeat_command", "run_id_of", "to_toml"]
 
-_FORMAT = 1  # of the files that this version writes; a higher number says that older versions would misread them
-_MADE_WITH = "made_with"  # the table of what a run was made with, which are no settings
+_FORMAT = 1  # of the files that this version writes; a version refuses files with a higher number
+_MADE_WITH = "made_with"  # the table of facts that are no settings
 _COMMENT_WIDTH = 100
 
 
 def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a TOML file holds, whatever that is.
+    """The contents of a TOML file.
 
     Raises:
         OSError: it cannot be read.
@@ -51,13 +51,13 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The settings that a file gives, by name.
+    """The settings of a file, by name.
 
-    From the file of a run, settings are left out that its search does not look at; where another version of azpy wrote
-    it, also names that are no settings here. Each is a `SettingsWarning`.
+    From the file of a run, it leaves out settings without effect and, if another version of azpy wrote the file, names
+    that are no settings here, each with a `SettingsWarning`.
 
     Raises:
-        SettingsError: no such file, or something in it that is no setting, of another type or out of range.
+        SettingsError: no such file, or an entry that is no setting, of another type or out of range.
         RunError: see `parse_file`.
     """
     return read_run_config(path)[0]
@@ -97,21 +97,18 @@ def _made_with(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def run_id_of(parsed: Mapping[str, Any]) -> str | None:
-    """The random id that a run has from its beginning, as its file says; None where there is none.
-
-    Deterministic runs have none, so that equal runs have equal files, nor do runs of older versions.
-    """
+    """The random id of a run, from its file; None for deterministic runs (equal runs have equal files) and old runs."""
     found = _made_with(parsed).get("run_id")
     return found if isinstance(found, str) else None
 
 
 def repeat_command(folder: str | os.PathLike[str], game: str, flags: Sequence[str] = ()) -> str:
-    """The command line that makes the run of a folder again, in one beside it.
+    """The command line that makes the run of a folder again, in a folder beside it.
 
     Args:
         folder: of the run.
-        game: the run's game; part of the command where a file alone does not do, as for a Python class.
-        flags: those that are no settings.
+        game: the run's game; part of the command only if it must be typed, such as a Python class.
+        flags: of the command, besides settings.
     """
     path = path_argument(folder)
     named = [game] if must_be_typed(game) else []
@@ -119,7 +116,7 @@ def repeat_command(folder: str | os.PathLike[str], game: str, flags: Sequence[st
 
 
 def path_argument(path: str | os.PathLike[str]) -> str:
-    """A path as an argument, not quoted: no command takes it for a flag, and az-match not for a player's name."""
+    """A path as an argument that no command takes for a flag or a player's name; not quoted."""
     text = str(Path(path))
     return f"./{text}" if re.match(r"-|(random|mcts|uniform)(:|$)", text) else text
 
@@ -133,18 +130,15 @@ def to_toml(
     """The text of config.toml.
 
     Args:
-        settings: what was really used, by name; None is left out.
-        made_with: what else the run depended on, such as versions; "azpy" is the version that writes the file.
+        settings: the values that the run uses, by name; None is left out.
+        made_with: other facts that the run depends on, such as versions; "azpy" is the version that writes the file.
         folder: the run folder.
         flags: see `repeat_command`.
     """
     command = repeat_command(folder, str(settings.get("game", "")), flags)
     command = "".join(character if character.isprintable() else "?" for character in command)
     again = "The same run once more" if settings.get("deterministic") else "Another run with these settings"
-    lines = [
-        f"# What this run really used. {again}, in a folder of its own:",
-        f"#   {command}",
-    ]
+    lines = [f"# What this run really used. {again}, in a folder of its own:", f"#   {command}"]
     for group in GROUPS:
         names = [name for name in settings if ABOUT[name].group == group]
         if names:
@@ -158,7 +152,7 @@ def to_toml(
 
 
 def _comment(name: str) -> list[str]:
-    """What it is; then its unit, its range, its default and where that comes from."""
+    """The help of a setting, then its unit, range, default and the default's source."""
     about, default = ABOUT[name], default_of(name)
     source = "default " + ("none" if default is None else json.dumps(default)) + f" ({about.source})"
     facts = ", ".join(filter(None, (about.unit, about.range, source)))

@@ -1,7 +1,7 @@
-"""How much of a run is done: time, iterations, evaluations; the learning-rate schedule; the time to keep for the end.
+"""How much of a run is done: time, iterations, evaluations; the learning-rate schedule; the time for the last match.
 
-A timed run ends on time, with its last match. So a run measures the cost of fitting and of matches, and keeps that
-much time free when it plays.
+A timed run ends on time, with its last match. It measures the cost of fitting and of matches, and keeps that much time
+free when it plays.
 """
 
 import math
@@ -13,11 +13,11 @@ from azpy.settings import Settings
 
 __all__ = ["Budget"]
 
-# Of a timed run, at most: for the matches on the way, and for the last one.
-_WAY_SHARE = 0.05
-_LAST_SHARE = 0.1
+_WAY_SHARE = 0.05  # of a timed run, at most, for the matches on the way
+_LAST_SHARE = 0.1  # and for the last match
 _LEAST_RATE = 0.05
-_RATES = (
+_MEASURED = (
+    "match_seconds",
     "fit_seconds_per_position",
     "match_seconds_per_game",
     "iteration_seconds",
@@ -45,21 +45,18 @@ class Budget:
         self._seconds = math.inf if settings.minutes is None else settings.minutes * 60
         self._begin = clock()
         self.evaluations = 0.0
-        self._match_seconds = 0.0
-        self._measured = dict.fromkeys(_RATES, 0.0)
+        self._measured = dict.fromkeys(_MEASURED, 0.0)
 
     def state(self) -> dict[str, Any]:
-        """What `load` needs to go on."""
-        spent = {"elapsed_seconds": self.elapsed(), "evaluations": self.evaluations}
-        return spent | {"match_seconds": self._match_seconds} | self._measured
+        """The state that `load` takes."""
+        return {"elapsed_seconds": self.elapsed(), "evaluations": self.evaluations, **self._measured}
 
     def load(self, state: dict[str, Any]) -> None:
         """Goes on from `state`."""
-        state = dict.fromkeys((*_RATES, "evaluations"), 0.0) | state  # checkpoints of older versions lack some
         self.advance_to(float(state["elapsed_seconds"]))
-        self.evaluations = float(state["evaluations"])
-        self._match_seconds = float(state["match_seconds"])
-        self._measured = {name: float(state[name]) for name in _RATES}
+        # Checkpoints of older versions lack some.
+        self.evaluations = float(state.get("evaluations", 0.0))
+        self._measured = {name: float(state.get(name, 0.0)) for name in _MEASURED}
 
     def advance_to(self, seconds: float) -> None:
         """Counts at least `seconds` as spent."""
@@ -73,25 +70,19 @@ class Budget:
         """Factor of the learning rate, by the setting `schedule`, from 1 down to a twentieth.
 
         linear-tail: full for the first half of the run, then down in a line. cosine: down along half a period
-        (Loshchilov and Hutter 2017, without restarts). constant: always full. A run without an end stays at full.
-
-        A timed run is at its end, for this, when the last match begins.
+        (Loshchilov and Hutter 2017, without restarts). constant: always full. A run without an end stays at full. A
+        timed run ends, for the schedule, when its last match begins.
 
         Args:
             iterations_done: with the part of the iteration at hand.
         """
-        total = self._settings.iterations
-        training = max(self._seconds - self._final_match_seconds(), 1e-9)
-        evaluations = self._settings.total_evaluations
-        progress = max(
-            self.elapsed() / training,
-            iterations_done / total if total else 0.0,
-            self.evaluations / evaluations if evaluations else 0.0,
-        )
-        if self._settings.deterministic:
-            progress = iterations_done / total if total else 0.0
+        settings = self._settings
+        progress = iterations_done / settings.iterations if settings.iterations else 0.0
+        if not settings.deterministic:
+            progress = max(progress, self.elapsed() / max(self._end(), 1e-9))
+            progress = max(progress, self.evaluations / (settings.total_evaluations or math.inf))
         progress = min(progress, 1.0)
-        match self._settings.schedule:
+        match settings.schedule:
             case "constant":
                 return 1.0
             case "cosine":
@@ -101,34 +92,32 @@ class Budget:
 
     def is_over(self, iteration: int) -> bool:
         """True when another iteration would not fit."""
-        iterations, evaluations = self._settings.iterations, self._settings.total_evaluations
-        if iterations is not None and iteration >= iterations:
+        settings = self._settings
+        if iteration >= (settings.iterations or math.inf):
             return True
-        if evaluations is not None and self.evaluations >= evaluations:
+        if self.evaluations >= (settings.total_evaluations or math.inf):
             return True
-        return self._left() <= 0.25 * self._measured["iteration_seconds"]
+        return self._end() - self.elapsed() <= 0.25 * self._measured["iteration_seconds"]
 
     def may_play(self, positions: int) -> bool:
-        """False when what is left is needed to fit this iteration's `positions` and for what follows.
+        """False when the time left is needed to fit this iteration's `positions`, to export and for the last match.
 
-        As long as no fit was measured, a run keeps as much time free for it as has passed.
+        Before the first fit is measured, a run keeps as much time free for fitting as has passed.
         """
         a_position = self._measured["fit_seconds_per_position"]
         fit = a_position * positions if a_position or not self._opponents else self.elapsed()
-        return self._left() > self._measured["export_seconds"] + fit
+        return self._end() - self.elapsed() > self._measured["export_seconds"] + fit
 
     def may_fit(self) -> bool:
-        """False when what is left is needed to export the model and for the last match."""
-        return self._left() > self._measured["export_seconds"]
+        """False when the time left is needed to export the model and for the last match."""
+        return self._end() - self.elapsed() > self._measured["export_seconds"]
 
     def match_is_due(self, iteration: int) -> bool:
         """True every few iterations, unless matches have had their share of the time or the last one needs the rest."""
         if iteration % self._settings.match_every or not math.isfinite(self._seconds):
             return iteration % self._settings.match_every == 0
-        seconds = self._seconds_of_match(self._settings.match_games)
-        if self._match_seconds + seconds > _WAY_SHARE * self.elapsed():
-            return False
-        return self._left() > seconds
+        seconds, elapsed = self._seconds_of_match(self._settings.match_games), self.elapsed()
+        return self._measured["match_seconds"] + seconds <= _WAY_SHARE * elapsed and self._end() - elapsed > seconds
 
     def final_match_games(self) -> int:
         """Games of the last match against each opponent: fewer if they would take more than their share."""
@@ -138,31 +127,31 @@ class Budget:
         return max(2, games - games % 2)
 
     def match_seconds(self, begin: float, *, last: bool) -> float:
-        """How long a match may go on that began when `elapsed` was `begin`; 0 or less ends it.
+        """Seconds left for a match that began when `elapsed` was `begin`; 0 or less ends it.
 
-        The last match ends with the run, but has the time that was kept free for it where the run is late. A match on
-        the way has a tenth of the run at most, and leaves the last match its time.
+        The last match ends with the run; in a late run it still has the time that was kept free for it. A match on the
+        way has a tenth of the run at most, and leaves the last match its time.
         """
         if not math.isfinite(self._seconds):
             return math.inf
-        final = self._final_match_seconds()
+        end = self._end()
         if last:
-            until = max(self._seconds, begin + final)
+            until = max(self._seconds, begin + self._seconds - end)
         else:
-            until = min(begin + _LAST_SHARE * self._seconds, self._seconds - final)
+            until = min(begin + _LAST_SHARE * self._seconds, end)
         return until - self.elapsed()
 
     def note_iteration(
         self, seconds: float, fit_seconds: float, positions: float, games: int, export_seconds: float = 0.0
     ) -> None:
-        """Remembers what an iteration took.
+        """Notes the time of an iteration.
 
         Args:
-            seconds: all of it.
-            fit_seconds: of these, gradient steps.
-            export_seconds: of these, to export the model, check it and have it play.
-            positions: that were fitted, as many as the steps that time allowed had.
-            games: that were played; those that an interrupted iteration had already do not count.
+            seconds: of the whole iteration.
+            fit_seconds: of its gradient steps.
+            positions: that were fitted in them.
+            games: that were played, without those from before an interruption.
+            export_seconds: to export the model, check it and have it play.
         """
         self._measured["iteration_seconds"] = seconds
         self._measured["fit_seconds_per_position"] = fit_seconds / max(positions, 1)
@@ -171,26 +160,23 @@ class Budget:
             self._measured["play_seconds_per_game"] = (seconds - fit_seconds - export_seconds) / games
 
     def note_match(self, seconds: float, games: float) -> None:
-        """Remembers what a match took; `games` are those against each opponent, on average."""
-        self._match_seconds += seconds
+        """Notes the time of a match; `games` is the mean number of games against each opponent."""
+        self._measured["match_seconds"] += seconds
         self._measured["match_seconds_per_game"] = seconds / games
 
-    def _left(self) -> float:
-        """Seconds until the last match begins."""
-        return self._seconds - self._final_match_seconds() - self.elapsed()
-
-    def _final_match_seconds(self) -> float:
+    def _end(self) -> float:
+        """The time at which the last match begins, in seconds since the run began."""
         if not math.isfinite(self._seconds) or not self._opponents:
-            return 0.0
-        return min(_LAST_SHARE * self._seconds, self._seconds_of_match(self.final_match_games()))
+            return self._seconds
+        return self._seconds - min(_LAST_SHARE * self._seconds, self._seconds_of_match(self.final_match_games()))
 
     def _seconds_of_match(self, games: int) -> float:
-        """As it was measured; before that, a guess."""
+        """As measured; before the first match, a guess."""
         settings = self._settings
         full, fast = settings.simulations, settings.fast_simulations or settings.simulations // 4
         mean = settings.full_search_share * full + (1 - settings.full_search_share) * fast
         more = settings.simulations_in_matches / mean
-        # As if opponents took as long as the network, and that as long as in self-play.
+        # As if opponents took as long as the network, and the network as long as in self-play.
         guess = self._measured["play_seconds_per_game"] * more * self._opponents
         share = _LAST_SHARE * self._seconds / settings.final_match_games
         return games * (self._measured["match_seconds_per_game"] or guess or share)

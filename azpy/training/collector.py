@@ -1,7 +1,6 @@
-"""Self-play alone, for people who train elsewhere: games of a model, or of none, sealed an iteration at a time.
+"""Self-play alone: games of a model, or of no network, sealed an iteration at a time. It needs no torch.
 
-No gradient step, no checkpoint, no torch. When the model's file is replaced between two iterations, the next one is
-played by the new model: that is how somebody else's training closes the loop.
+A user may train elsewhere and replace the model's file: the new model plays from the next iteration on.
 """
 
 import os
@@ -15,12 +14,10 @@ from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from azpy.playing.selfplay import on_devices
 from azpy.settings.run import Settings
 from azpy.settings.toml import path_argument
-from azpy.training.events import CollectFinished, CollectStarted, Event, Sealed
+from azpy.training.events import Event, Finished, Saved, Started
 from azpy.training.loop import Loop
 
 __all__ = ["Collector"]
-
-_UNIFORM = "no network: even priors and value 0"
 
 
 class Collector(Loop):
@@ -36,13 +33,6 @@ class Collector(Loop):
         SettingsError: no such game, `historical_share`, or a `precision`.
         ModelError: the model is missing, damaged, or does not fit the game.
         MissingPackageError: a model was given and onnxruntime is not installed.
-
-    Example:
-        >>> with Collector(
-        ...     Settings("tic_tac_toe", games_per_iteration=20, iterations=1), "runs/c"
-        ... ) as collector:  # doctest: +SKIP
-        ...     for event in collector.run():
-        ...         print(event)
     """
 
     _STOPPED = "stopped_collecting"
@@ -86,42 +76,37 @@ class Collector(Loop):
         """Plays until the budget is spent; every finished iteration leaves its sealed games and a row of metrics.
 
         Yields:
-            What happens, in order. An interruption at any point loses at most the games in play, once `close` is
-            called.
+            The events, in order. An interruption at any point loses at most the games in play, once `close` is called.
 
         Raises:
             ModelError: the model's file was replaced by one that cannot play this game.
         """
-        path = str(self._run.path)
+        path, budget = str(self._run.path), self._budget
         self._under_way = True
         self._time.restart()
         notes = dict.fromkeys(note for evaluator in self._evaluators for note in getattr(evaluator, "notes", ()))
         notices = (*self._run.notices, *notes)
-        settings = self._settings
-        yield CollectStarted(path, settings, self._player(), self._iteration, self._budget.elapsed(), notices)
-        while not self._budget.is_over(self._iteration):
+        yield Started(path, self._settings, self._iteration, budget.elapsed(), notices, self._player())
+        while not budget.is_over(self._iteration):
             self._take_model()
-            yield from self._iterate(self._iteration + 1)
+            iteration, metrics = self._iteration + 1, dict[str, float]()
+            self._games += len((yield from self._play(iteration, metrics)))
+            self._iteration = iteration
+            metrics["seconds"] = budget.elapsed()
+            self._time.restart()
+            row = {"kind": "collected", "iteration": iteration, "model": self._player()}
+            self._run.append_metrics(row | metrics)
+            yield Saved(iteration, f"{path}/games/{iteration:06d}.npz", metrics)
         self._under_way = False
         game, repeatable = self._run.newest_game(), self._run.is_repeatable()
-        yield CollectFinished(path, self._iteration, self._games, self._budget.elapsed(), game, repeatable)
-
-    def _iterate(self, iteration: int) -> Iterator[Event]:
-        metrics: dict[str, float] = {}
-        self._games += len((yield from self._play(iteration, metrics)))
-        self._iteration = iteration
-        metrics["seconds"] = self._budget.elapsed()
-        self._time.restart()
-        row = {"kind": "collected", "iteration": iteration, "model": self._player()} | metrics
-        self._run.append_metrics(row)
-        yield Sealed(iteration, f"{self._run.path}/games/{iteration:06d}.npz", metrics)
+        yield Finished(path, self._iteration, budget.elapsed(), game, repeatable, collected=self._games)
 
     def _take_model(self) -> None:
-        """Plays with what the model's file holds now."""
+        """Opens the model's file if it holds another model than before."""
         if self._model is None:
             return
         try:
-            data = Path(self._model).read_bytes()  # once: another may write it meanwhile
+            data = Path(self._model).read_bytes()  # once: the file may change meanwhile
         except OSError as error:
             raise ModelError(f"model {os.fspath(self._model)} cannot be read: {error.strerror or error}") from error
         if getattr(self._evaluators[0], "network_id", None) == network_id(data):
@@ -136,12 +121,9 @@ class Collector(Loop):
                 "a deterministic run cannot be: here the model's answer depends on what else is in its batch"
             )
         self._evaluators = evaluators
-        if self._self_play is not None:
-            self._self_play.swap(evaluators)
 
     def _player(self) -> str:
-        """Who plays, in words."""
         if self._model is None:
-            return _UNIFORM
+            return "no network: even priors and value 0"
         network, device = self._evaluators[0].network_id, on_devices(self._evaluators)
         return f"{os.fspath(self._model)} (network {network:#018x}) on {device}"

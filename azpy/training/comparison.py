@@ -1,7 +1,7 @@
-"""Two settings of training compared: both trained over several seeds for equal evaluations, then matches, seed by seed.
+"""Compares two settings of training: trains both over several seeds for equal evaluations, and plays a match a seed.
 
-Each training is a run folder of its own below one folder, and each match is a row of `results.json` there: what is
-there is not done again. Prints nothing.
+Each training is a run folder below one folder, and each match a row of `results.json` there. Finished ones are not done
+again.
 """
 
 import json
@@ -26,56 +26,38 @@ from azpy.training.events import Event
 
 __all__ = ["OWN_SETTINGS", "Comparison", "train"]
 
-# What a comparison gives itself.
+# Settings of the whole comparison.
 OWN_SETTINGS = ("game", "seed", "total_evaluations", "iterations", "minutes", "deterministic")
-# What stands where nobody gives it. The runs' own matches say nothing here: as few as there can be. An eval batch that
-# depends on the machine would make another comparison of it.
+# Defaults. The runs' own matches are not needed here. The eval batch must not depend on the machine.
 _USUAL: dict[str, Any] = {"match_every": 1_000_000, "final_match_games": 2, "eval_batch": 1}
 _FREE = {*SAME_GAMES_SETTINGS, "device", "devices", "pipelines"}  # may change where a run goes on
 _LONGEST_NAME = 100
 
-Show = Callable[[Event], object]
-
 
 @dataclass(frozen=True)
 class Comparison:
-    """What all trainings and matches of one folder share.
+    """The common part of all trainings and matches of one folder."""
 
-    Args:
-        out: the folder.
-        game: what is played.
-        evaluations: of each training's self-play.
-        common: settings of every training, besides those that suit the game.
-        games: of each match, an even number.
-        simulations: a move in matches.
-    """
-
-    out: Path
+    out: Path  # the folder
     game: str
-    evaluations: int
-    common: Mapping[str, Any]
-    games: int = 200
-    simulations: int = 100
+    evaluations: int  # of each training's self-play
+    common: Mapping[str, Any]  # settings of every training, besides the game's preset
+    games: int = 200  # of each match, an even number
+    simulations: int = 100  # a move in matches
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be played."""
+        """Checks `games` and `common`."""
         if self.games < 2 or self.games % 2:
             raise SettingsError(f"games must be an even number, got {self.games}: each opening is played twice")
-        for name in self.common:
-            _refuse_own(name)
+        _refuse_own(self.common)
 
     def settings(self, arm: Mapping[str, Any], seed: int) -> Settings:
-        """Those of one training.
-
-        Args:
-            arm: the settings that are compared; they go before the common ones.
-            seed: of the training.
+        """The settings of one training; those of `arm`, one side, replace the common ones.
 
         Raises:
-            SettingsError: settings that cannot be, or that a comparison gives itself.
+            SettingsError: settings that are not possible, or that belong to the whole comparison.
         """
-        for name in arm:
-            _refuse_own(name)
+        _refuse_own(arm)
         given: dict[str, Any] = {**_USUAL, **self.common, **arm, "game": self.game}
         given |= {"seed": seed, "total_evaluations": self.evaluations}
         return combine(preset_of(self.game, given), given)
@@ -87,8 +69,10 @@ class Comparison:
             name = f"{name[:_LONGEST_NAME]}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
         return self.out / f"{name}-seed{seed}"
 
-    def run(self, a: Mapping[str, Any], b: Mapping[str, Any], seed: int, show: Show) -> dict[str, Any]:
-        """The row of one seed: trains what is not trained yet, and plays the match if it was not played.
+    def run(
+        self, a: Mapping[str, Any], b: Mapping[str, Any], seed: int, show: Callable[[Event], object]
+    ) -> dict[str, Any]:
+        """The row of one seed in `results.json`: trains and plays only what is missing.
 
         Args:
             a: settings of one side.
@@ -97,14 +81,13 @@ class Comparison:
             show: takes the events of the trainings.
 
         Returns:
-            As `results.json` holds it: `score` of A with the match's 95 % interval `low`, `high`; of A and B the
-            `evaluations` of self-play and the `rows_fitted`; and what tells the match from others.
+            The `score` of A with its 95 % interval `low`, `high`; the `evaluations` of self-play and the `rows_fitted`
+            of A and B; and the facts that identify the match.
 
         Raises:
             SettingsError: a run folder holds a training with other settings.
         """
-        done = self.stored(a, b, seed)
-        if done is not None:
+        if (done := self.stored(a, b, seed)) is not None:
             return done
         folders = []
         for arm in (a, b):
@@ -114,9 +97,9 @@ class Comparison:
             folders.append(folder)
         result = self._match(folders, seed)
         low, high = result.interval
-        work = [_work(folder) for folder in folders]
+        evaluations, fitted = zip(*map(_work, folders), strict=True)
         row = self._key(a, b, seed) | {"score": result.score, "low": low, "high": high}
-        row |= {"evaluations": [each[0] for each in work], "rows_fitted": [each[1] for each in work]}
+        row |= {"evaluations": list(evaluations), "rows_fitted": list(fitted)}
         with storage.disk_errors(self.out):
             storage.write_atomically(self._results, json.dumps([*self._rows(), row], indent=1).encode())
         return row
@@ -127,7 +110,7 @@ class Comparison:
         return next((row for row in self._rows() if row | key == row), None)
 
     def _key(self, a: Mapping[str, Any], b: Mapping[str, Any], seed: int) -> dict[str, Any]:
-        """What tells a match from others."""
+        """The facts that identify a match."""
         key = {"game": self.game, "a": query_text(a), "b": query_text(b), "seed": seed}
         key |= {"common": query_text(self.common), "total_evaluations": self.evaluations}
         return key | {"games": self.games, "simulations": self.simulations}
@@ -153,8 +136,8 @@ class Comparison:
         return MatchResult.of(list(play_pairs(book, a.player, b.player, self.games // 2, seed)))
 
 
-def train(settings: Settings, folder: Path, show: Show) -> None:
-    """Trains to the end, on from where the folder is."""
+def train(settings: Settings, folder: Path, show: Callable[[Event], object]) -> None:
+    """Trains to the end, from the state of the folder on."""
     from azpy.training.trainer import Trainer  # torch takes seconds to load
 
     with Trainer(settings, folder) as trainer:
@@ -162,9 +145,10 @@ def train(settings: Settings, folder: Path, show: Show) -> None:
             show(event)
 
 
-def _refuse_own(name: str) -> None:
-    if name in OWN_SETTINGS:
-        raise SettingsError(f"{name} is given for the whole comparison, not as one of its settings")
+def _refuse_own(names: Iterable[str]) -> None:
+    for name in names:
+        if name in OWN_SETTINGS:
+            raise SettingsError(f"{name} is given for the whole comparison, not as one of its settings")
 
 
 def _check_same(folder: Path, settings: Settings) -> None:

@@ -1,24 +1,11 @@
-"""What a training run reports while it goes on. Plain records; how they are shown is the reader's affair."""
+"""What a training run or a collection reports while it goes on, as plain records."""
 
 from dataclasses import dataclass
 
 from azpy.matches.arena import MatchResult
 from azpy.settings import Settings
 
-__all__ = [
-    "BeingBuilt",
-    "Built",
-    "CollectFinished",
-    "CollectStarted",
-    "Event",
-    "Finished",
-    "Fitted",
-    "Matched",
-    "Played",
-    "Saved",
-    "Sealed",
-    "Started",
-]
+__all__ = ["BeingBuilt", "Built", "Event", "Finished", "Fitted", "Matched", "Played", "Saved", "Started"]
 
 
 class Event:
@@ -27,20 +14,23 @@ class Event:
 
 @dataclass(frozen=True)
 class Started(Event):
-    """The run is about to begin, or to go on after `iteration`; `evaluator` says on what the network plays."""
+    """The run begins, or goes on after `iteration`.
+
+    `evaluator` says which network plays and where. `parameters` is None where games are only collected.
+    """
 
     path: str
     settings: Settings
-    parameters: int
     iteration: int
     seconds: float
     notices: tuple[str, ...]
     evaluator: str
+    parameters: int | None = None
 
 
 @dataclass(frozen=True)
 class Played(Event):
-    """Self-play so far in this iteration; `metrics` are its row of metrics.jsonl so far."""
+    """Self-play so far in this iteration. `metrics` is the iteration's row of metrics.jsonl so far."""
 
     iteration: int
     games: int
@@ -49,7 +39,7 @@ class Played(Event):
 
 @dataclass(frozen=True)
 class Fitted(Event):
-    """Fitting so far in this iteration: the losses are means over the steps `taken`, out of `steps`."""
+    """Fitting so far in this iteration: `taken` of `steps` steps, and the mean losses over them."""
 
     iteration: int
     taken: int
@@ -60,9 +50,9 @@ class Fitted(Event):
 
 @dataclass(frozen=True)
 class BeingBuilt(Event):
-    """What the network of `iteration` plays with is being made, since `seconds`; the network before it plays on.
+    """The engine for the network of `iteration` is being built, since `seconds`; the network before it plays on.
 
-    With `waited_for`, nothing goes on until it is ready. Before anything plays that comes once, at 0 seconds, ahead of
+    With `waited_for`, the run waits for the engine. The first engine of a process is reported at 0 seconds, before
     `Started`.
     """
 
@@ -73,9 +63,9 @@ class BeingBuilt(Event):
 
 @dataclass(frozen=True)
 class Built(Event):
-    """The network of `iteration` plays from now on; to make it ready took `seconds`.
+    """The network of `iteration` plays from now on; its engine took `seconds`.
 
-    With a `problem` it cannot play, and the network before it plays on.
+    With a `problem` the network cannot play, and the network before it plays on.
     """
 
     iteration: int
@@ -85,7 +75,10 @@ class Built(Event):
 
 @dataclass(frozen=True)
 class Saved(Event):
-    """An iteration is done and its checkpoint written; `advice` says what to change, if anything stands out."""
+    """An iteration is done. `path` is its checkpoint, or in a collection the file of its sealed games.
+
+    `advice` says what to change, if anything stands out.
+    """
 
     iteration: int
     path: str
@@ -106,8 +99,9 @@ class Matched(Event):
 class Finished(Event):
     """The run's budget is spent.
 
-    `game` is the id of one of the newest games, None without any; a run that is `repeatable` is the same once more.
-    The hashes (SHA-256, hexadecimal) are those of all games and of the last weights; only deterministic runs have them.
+    `game` is the id of one of the newest games, None without any. A `repeatable` run gives the same games once more.
+    The hashes (SHA-256, hexadecimal) cover all games and the last weights; only deterministic training has them.
+    `collected` is the number of games of a collection, None for training.
     """
 
     path: str
@@ -117,36 +111,4 @@ class Finished(Event):
     repeatable: bool = False
     games_hash: str | None = None
     weights_hash: str | None = None
-
-
-@dataclass(frozen=True)
-class CollectStarted(Event):
-    """Games are about to be collected, or collected on after `iteration`; `player` says who plays them."""
-
-    path: str
-    settings: Settings
-    player: str
-    iteration: int
-    seconds: float
-    notices: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Sealed(Event):
-    """An iteration's games are complete and sealed in the file `path`."""
-
-    iteration: int
-    path: str
-    metrics: dict[str, float]
-
-
-@dataclass(frozen=True)
-class CollectFinished(Event):
-    """The budget of a collection is spent: `games` in all its iterations; the rest as in `Finished`."""
-
-    path: str
-    iteration: int
-    games: int
-    seconds: float
-    game: int | None = None
-    repeatable: bool = False
+    collected: int | None = None

@@ -1,15 +1,15 @@
-"""The networks that play in a run: which, in which precision, and whether they may.
+"""The networks that play in a run, and their precision.
 
-A model that is not the exported float32 model has to say nearly the same on positions of the run's own games before it
-plays (`azpy/evaluators/drift.py`). A TensorRT engine takes from seconds to minutes to build, so it is built in a thread
-while the network before it plays on.
+A model other than the exported float32 model is first compared with it on positions of the run's own games
+(`azpy/evaluators/drift.py`). A TensorRT engine takes from seconds to minutes to build: a thread builds it while the
+network before it plays on.
 """
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.errors import DeviceError, ModelError, RunError
-from azpy.evaluators.drift import drift, held_out
+from azpy.evaluators.drift import Drift, drift, held_out
 from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, calibration, times_as_fast, to_int8
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from azpy.learning.export import PARITY_TOLERANCE, check_parity, to_onnx
@@ -26,7 +26,7 @@ from azpy.runs.folder import RunFolder
 from azpy.runs.reader import read_player
 from azpy.settings import Settings
 
-__all__ = ["Generations"]
+__all__ = ["NOT_ROW_EXACT", "Generations", "Ready"]
 
 _PARITY_ROWS = 64
 _TENSORRT_TOLERANCE = 2e-2  # its layers may use TF32, which keeps 10 bits of a number, whatever is asked of it
@@ -35,26 +35,16 @@ NOT_ROW_EXACT = "here the model's answer to a position depends on what else is i
 _Positions = tuple[NDArray[np.float32], NDArray[np.bool_]]
 
 
-class _Ready(NamedTuple):
-    """A model that may play.
+class Ready(NamedTuple):
+    """A model that may play."""
 
-    Attributes:
-        evaluators: one a device; none if the model cannot play.
-        checks: figures of its checks.
-        precision: in which it plays.
-        refused: why it does not play in the precision that the settings ask for, or "".
-        int8: the int8 model's file, if that plays.
-        problem: why it cannot play, or "".
-        seconds: it took to build, if it was built in a thread.
-    """
-
-    evaluators: list[OnnxEvaluator]
-    checks: dict[str, float]
-    precision: str = "fp32"
-    refused: str = ""
-    int8: bytes | None = None
-    problem: str = ""
-    seconds: float = 0.0
+    evaluators: list[OnnxEvaluator]  # one a device; none if the model cannot play
+    checks: dict[str, float]  # figures of its checks
+    precision: str = "fp32"  # in which it plays
+    refused: str = ""  # why it does not play in the precision of the settings
+    int8: bytes | None = None  # the int8 model's file, if that plays
+    problem: str = ""  # why it cannot play
+    seconds: float = 0.0  # to build it, if it was built in a thread
 
 
 class Generations:
@@ -64,33 +54,30 @@ class Generations:
         settings: of the run.
         start: where its games start.
         run: holds engines, int8 models and earlier networks.
-        swap: called with the evaluators, one a device, each time that others begin to play.
 
     Attributes:
-        evaluators: the network that plays, one a device; none until `publish` or `reopen`.
+        ready: the network that plays; without evaluators until `publish` or `reopen`.
         model: the newest network's file, in float32; it may not play yet. Set it before `reopen`.
         newest: the iteration of the newest network.
-        int8: the int8 model's file, if that plays.
-        refused: why fp32 plays although the settings ask for something else, or "".
+        on_tensorrt: whether networks play on TensorRT, which takes long to build an engine for each.
         future: the engine of the newest network while it is built.
         begun: when that build began, on `time.monotonic`.
         earlier: networks of earlier iterations that play one side of some games, one a device, by checkpoint.
     """
 
-    def __init__(
-        self, settings: Settings, start: _core.State, run: RunFolder, swap: Callable[[Sequence[OnnxEvaluator]], None]
-    ) -> None:
-        self._settings, self._start, self._run, self._swap = settings, start, run, swap
-        self._devices = settings.device_names
-        self._precision = "fp32"  # of the network that plays on a GPU
+    def __init__(self, settings: Settings, start: _core.State, run: RunFolder) -> None:
+        self._settings, self._start, self._run = settings, start, run
+        self._devices, self._batch = settings.device_names, settings.device_batch
+        self._engines = run.path / "engines"  # in a cache of the user, each generation would leave one
+        # The precision that the settings ask for on a GPU.
+        self._reduced = "fp32" if settings.precision in {"int8", "auto"} else settings.precision
+        self.on_tensorrt = settings.device.startswith("tensorrt")
         self._faster: bool | None = None  # with precision auto: whether int8 is faster here
-        self.refused = ""
+        self.ready = Ready([], {})
         self.newest = 0
-        self.evaluators: list[OnnxEvaluator] = []
         self.model: bytes | None = None
-        self.int8: bytes | None = None
-        self.future: Future[_Ready] | None = None
-        self._executor = ThreadPoolExecutor(1, "azpy-engine")  # its thread begins with the first task
+        self._builder = ThreadPoolExecutor(1, "azpy-engine")
+        self.future: Future[Ready] | None = None
         self.begun = 0.0
         self.earlier: dict[int, list[OnnxEvaluator]] = {}
 
@@ -100,11 +87,6 @@ class Generations:
         return self._reduced != "fp32" or self._wants_int8
 
     @property
-    def on_tensorrt(self) -> bool:
-        """Whether networks play on TensorRT, which takes long to build an engine for each."""
-        return self._settings.device.startswith("tensorrt")
-
-    @property
     def on_cpu(self) -> bool:
         """Whether networks play on the CPU."""
         return self._devices[0] == "cpu"
@@ -112,9 +94,9 @@ class Generations:
     @property
     def to_come(self) -> str:
         """The precision that the settings ask for and that does not play yet, in words, or ""."""
-        if self._reduced != self._precision:
+        if self._reduced != self.ready.precision:
             return f" ({self._reduced} once it passes its check)"
-        if self._wants_int8 and self.int8 is None:
+        if self._wants_int8 and self.ready.int8 is None:
             faster = " and is faster here" if self._settings.precision == "auto" else ""
             return f" (int8 once it passes its check{faster})"
         return ""
@@ -122,7 +104,7 @@ class Generations:
     def publish(
         self, network: Network, iteration: int = 0, buffer: _core.ReplayBuffer | None = None, *, last: bool = False
     ) -> dict[str, float]:
-        """Exports a network, checks the model against it, and has the model play.
+        """Exports a network, checks the model against it, and has it play; returns figures of the checks.
 
         On TensorRT, the build only begins here if another network can play on: then `take` does the rest.
 
@@ -130,11 +112,8 @@ class Generations:
             network: the newest.
             iteration: in which it was fitted, 0 before the first.
             buffer: games to check the model on, if there are any.
-            last: the network will play no games, so it gets no int8 model. A deterministic run may go on, and then
-                must play the same games as a run in one go: there it gets one.
-
-        Returns:
-            Figures of the checks.
+            last: the network will play no games, so it gets no int8 model. A deterministic run still makes one, so that
+                it plays the same games if it goes on.
         """
         model = to_onnx(network)
         if buffer is None:
@@ -143,24 +122,20 @@ class Generations:
             observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
             positions = held_out(buffer, iteration) if self._reduced != "fp32" else None
         self.model, self.newest = model, iteration
-        if self.on_tensorrt and self.evaluators:
+        if self.on_tensorrt and self.ready.evaluators:
             as_it_is, self.begun = copy.deepcopy(network), time.monotonic()
-            self.future = self._executor.submit(self._build, self.begun, model, as_it_is, observations, positions)
+            self.future = self._builder.submit(self._build, self.begun, model, as_it_is, observations, positions)
             return {}
         ready = self._open_checked(model, network, observations, positions)
         if buffer is not None and self._wants_int8 and (self._settings.deterministic or not last):
             ready = self._with_int8(ready, model, None, iteration, buffer)
-        self._play(ready)
+        self.ready = ready
         return ready.checks
 
     def reopen(self, network: Network, int8: bytes | None, iteration: int, buffer: _core.ReplayBuffer | None) -> None:
         """Has a checkpoint's `model` play after its checks: the device or the precision may have changed.
 
-        Args:
-            network: of the checkpoint.
-            int8: the checkpoint's int8 model, if there is one.
-            iteration: of the checkpoint.
-            buffer: games to check the model on, if there are any and the network will play.
+        `int8` is the checkpoint's int8 model, `buffer` holds games to check the model on; both may be missing.
         """
         self.newest = iteration
         model, observations = self.model or b"", self._some_observations()
@@ -178,31 +153,21 @@ class Generations:
             if ready.int8 is not None and int8 is None:
                 # Before it plays, so that its games can be repeated.
                 self._run.add_int8(iteration, ready.int8)
-        self._play(ready)
+        self.ready = ready
 
-    def take(self) -> _Ready | None:
-        """Waits for the engine that is being built, if there is one, and has it play.
-
-        Returns:
-            The engine; if it has a `problem`, the network before it plays on.
-        """
-        future, self.future = self.future, None
-        if future is None:
-            return None
-        ready = future.result()
+    def take(self, future: Future[Ready]) -> Ready:
+        """Waits for an engine and has it play; if it has a `problem`, the network before it plays on."""
+        ready, self.future = future.result(), None
         if ready.evaluators:
-            self._play(ready)
+            self.ready = ready
         return ready
 
     def close(self) -> None:
         """Waits for the engine that is being built: a build cannot be interrupted."""
-        self._executor.shutdown()
+        self._builder.shutdown()
 
     def choose_opponents(self, chosen: Sequence[int]) -> bool:
-        """Opens the networks of these checkpoints, if they are there, and closes all others.
-
-        Returns:
-            Whether the networks changed.
+        """Opens the networks of these checkpoints, if they exist, and closes all others; True if they changed.
 
         Raises:
             RunError: a checkpoint is missing, and a deterministic run would go on with other games.
@@ -232,38 +197,27 @@ class Generations:
         """Deletes the TensorRT engines of networks that no longer play."""
         if not self.on_tensorrt or self.model is None:
             return
-        kept = {evaluator.network_id for evaluator in self.evaluators}
+        kept = {evaluator.network_id for evaluator in self.ready.evaluators}
         kept |= {network_id(self.model, precision) for precision in ("fp32", self._reduced)}
         for file in self._engines.glob("azpy-*"):  # their names hold the network's id
             if not any(f"{one:016x}" in file.name for one in kept):
                 file.unlink(missing_ok=True)
 
-    def _play(self, ready: _Ready) -> None:
-        self.evaluators, self._precision, self.int8 = ready.evaluators, ready.precision, ready.int8
-        self.refused = ready.refused
-        self._swap(self.evaluators)
-
-    def _build(self, begun: float, *arguments: Any) -> _Ready:
+    def _build(self, begun: float, *arguments: Any) -> Ready:
         """`_open_checked` for another thread: it writes no attribute."""
         try:
             ready = self._open_checked(*arguments)
         except DeviceError as error:
-            ready = _Ready([], {}, problem=str(error))
+            ready = Ready([], {}, problem=str(error))
         return ready._replace(seconds=time.monotonic() - begun)
 
     def _with_int8(
-        self, ready: _Ready, model: bytes, int8: bytes | None, iteration: int, buffer: _core.ReplayBuffer
-    ) -> _Ready:
-        """The int8 model in place of `ready` if it passes its check, else `ready` and why not.
+        self, ready: Ready, model: bytes, int8: bytes | None, iteration: int, buffer: _core.ReplayBuffer
+    ) -> Ready:
+        """The int8 model in place of `ready` if it passes its check, else `ready` and the reason.
 
-        Self-play is paused meanwhile: its threads would take the cores from the timing.
-
-        Args:
-            ready: the model in float32.
-            model: its file.
-            int8: the int8 model's file; None to make it.
-            iteration: of the model.
-            buffer: games to make and to check the int8 model on.
+        `int8` is its file, None to make it from `model`, the float32 file of `ready`. Self-play is paused meanwhile:
+        its threads would slow the timing.
         """
         exact, positions = ready.evaluators[0], held_out(buffer, iteration)
         try:
@@ -274,12 +228,11 @@ class Generations:
                 raise
             return ready._replace(refused=f"int8 is not possible for this network: {error}")
         found = drift(exact, evaluators[0], *positions)
-        checks = {"int8_policy": found.policy, "int8_value": found.value, "int8_agreement": found.agreement}
-        ready = ready._replace(checks=ready.checks | checks)
+        ready.checks.update(_figures("int8", found))
         if found.too_far:
             return ready._replace(refused=f"the int8 model is too far from it: {found.too_far}")
         if self._settings.precision == "auto" and self._faster is None:  # later networks have the same size
-            times = times_as_fast(exact, evaluators[0], positions[0][: self._settings.device_batch])
+            times = times_as_fast(exact, evaluators[0], positions[0][: self._batch])
             ready.checks["int8_times_as_fast"] = times
             self._faster = times >= LEAST_TIMES_AS_FAST
         return ready if self._faster is False else ready._replace(evaluators=evaluators, int8=int8)
@@ -292,7 +245,7 @@ class Generations:
         positions: _Positions | None,
         *,
         on_cuda: bool = False,
-    ) -> _Ready:
+    ) -> Ready:
         """`_open` in the precision of the settings if it says nearly the same as fp32 on `positions`, else in fp32."""
         precision, refused, checks = self._reduced, "", dict[str, float]()
         if positions is not None:
@@ -301,24 +254,22 @@ class Generations:
             try:
                 evaluators = self._open(model, precision, on_cuda=on_cuda)
                 found = drift(exact, evaluators[0], *positions)
-                for name in ("policy", "value", "agreement"):
-                    checks[f"{precision}_{name}"] = getattr(found, name)
+                checks |= _figures(precision, found)
                 refused = f"{precision} is too far from it: {found.too_far}" if found.too_far else ""
             except (ModelError, DeviceError) as error:  # numbers that are too large; no kernel for it
                 refused = f"{precision} is not possible for this network: {error}"
             if not refused:
-                return _Ready(evaluators, checks, precision)
+                return Ready(evaluators, checks, precision)
         evaluators = self._open(model, on_cuda=on_cuda)
         tolerance = _TENSORRT_TOLERANCE if self.on_tensorrt and not on_cuda else PARITY_TOLERANCE
         checks["parity"] = check_parity(network, evaluators[0], observations, tolerance)
-        return _Ready(evaluators, checks, refused=refused)
+        return Ready(evaluators, checks, refused=refused)
 
     def _open(self, model: bytes, precision: str = "fp32", *, on_cuda: bool = False) -> list[OnnxEvaluator]:
         """An evaluator on each of the devices; with `on_cuda`, of `_cuda_devices`."""
         devices = self._cuda_devices if on_cuda else self._devices
-        options: dict[str, Any] = {"game": self._start, "precision": precision, "cache_dir": self._engines}
-        options["batch"] = self._settings.device_batch
-        evaluators = [OnnxEvaluator(model, device, **options) for device in devices]
+        options: dict[str, Any] = {"game": self._start, "cache_dir": self._engines, "batch": self._batch}
+        evaluators = [OnnxEvaluator(model, device, precision=precision, **options) for device in devices]
         if "auto" in self._devices:
             self._devices = tuple(evaluator.device for evaluator in evaluators)  # "auto" chooses once
         for evaluator in evaluators:
@@ -338,16 +289,10 @@ class Generations:
         return self.on_cpu and not self._settings.deterministic and self._faster is not False
 
     @property
-    def _reduced(self) -> str:
-        """The precision that the settings ask for on a GPU."""
-        return "fp32" if self._settings.precision in {"int8", "auto"} else self._settings.precision
-
-    @property
     def _cuda_devices(self) -> tuple[str, ...]:
         """The devices, with CUDA in place of TensorRT: for networks without an engine."""
         return tuple(device.replace("tensorrt", "cuda") for device in self._devices)
 
-    @property
-    def _engines(self) -> Path:
-        """The folder of this run's TensorRT engines: in a cache of the user, each generation would leave one."""
-        return self._run.path / "engines"
+
+def _figures(precision: str, found: Drift) -> dict[str, float]:
+    return {f"{precision}_{name}": value for name, value in asdict(found).items()}

@@ -1,4 +1,4 @@
-"""What training and collecting games share: an iteration's self-play, and what an interruption keeps."""
+"""The part that training and collecting games share: an iteration's self-play, and an interruption."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ __all__ = ["Loop"]
 
 
 class Loop:
-    """Iterations of self-play in a run folder. A subclass calls `_open` when it is ready to go on with what is there.
+    """Iterations of self-play in a run folder. A subclass calls `_open` when it is ready to go on.
 
     Args:
         settings: of the run.
@@ -41,9 +41,10 @@ class Loop:
         self._evaluations = 0.0  # of the iteration in play, parts before an interruption included
         self._counted = 0.0  # rows of `_self_play` that are in these, or in those of earlier iterations
         self._self_play: _core.SelfPlay | None = None
+        self._playing: Sequence[Any] = ()  # the evaluators that `_self_play` has, one a device
         self._taken: Sequence[_core.GameRecord] = ()  # games that are on their way to the journal
         self._under_way = False
-        self._last_first = contextlib.ExitStack()  # what `close` ends: all of it, whatever fails
+        self._last_first = contextlib.ExitStack()  # `close` ends all of it, whatever fails
 
     def _open(
         self, path: str | os.PathLike[str], packages: Sequence[str], flags: Sequence[str] = (), **made: str | int
@@ -60,17 +61,17 @@ class Loop:
             raise
 
     def _resume(self) -> None:
-        """Goes on from what is in the folder."""
+        """Goes on from the folder's contents."""
         raise NotImplementedError
 
     def _resume_budget(self, row: str) -> None:
-        """Counts what was spent up to the last row of this kind, and in an iteration that was interrupted after it."""
+        """Counts the time and evaluations up to the last row of this kind, and of an interrupted iteration after it."""
         self._run.trim_metrics(self._iteration)
         self._budget.advance_to(self._run.spent("seconds", row, "match", self._STOPPED))
         self._evaluations = max(0.0, self._run.spent("evaluations", self._STOPPED) - self._budget.evaluations)
 
     def _players(self, iteration: int) -> tuple[Sequence[Any], Sequence[Any]]:
-        """The evaluators that play the iteration, one a device, and those of earlier networks they play against."""
+        """The evaluators that play the iteration, one a device, and the earlier networks they play against."""
         raise NotImplementedError
 
     def _change_over(self) -> Iterator[Event]:
@@ -141,20 +142,18 @@ class Loop:
         """Self-play until there are enough games or, with one game at least, time is up."""
         settings = self._settings
         evaluators, opponents = self._players(iteration)
-        if self._self_play is None:  # goes on through all iterations, or in a deterministic run plays this one's games
+        if self._self_play is None:  # lasts for the whole run, in a deterministic run for this iteration
             later = [i for i in self._run.sealed.iterations() if i > iteration and not settings.deterministic]
-            ids = [game for i in later for game in self._run.sealed.ids(i)]  # where this iteration's were lost
+            ids = [game for i in later for game in self._run.sealed.ids(i)]  # of a run that lost this iteration's games
+            first = max([self._next_game, *(game + 1 for game in ids)])
+            below, player = self._resignation.below, player_of(evaluators)
             self._self_play = open_self_play(
-                settings,
-                self._start,
-                player_of(evaluators),
-                max([self._next_game, *(game + 1 for game in ids)]),
-                known,
-                resign_below=self._resignation.below,
-                opponents=opponents,
+                settings, self._start, player, first, known, resign_below=below, opponents=opponents
             )
             self._counted = 0.0
-        play = self._self_play
+        elif evaluators is not self._playing:
+            self._self_play.swap(evaluators)
+        self._playing, play = evaluators, self._self_play
         play.resume()
         begin, pipelines = time.monotonic(), play.pipeline_stats
         positions = sum(record.positions for record in self._run.journal if record.game_id in known)

@@ -1,4 +1,4 @@
-"""TensorBoard: the rows of metrics.jsonl as curves, for people who keep theirs there. An extra, off by default."""
+"""TensorBoard: the rows of metrics.jsonl as curves."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ class Board:
 
     Args:
         path: the folder.
-        iteration: curves go on after this one; what an interrupted part of the run wrote beyond it is hidden.
+        iteration: the curves go on after this one; later points of an interrupted part of the run are hidden.
 
     Raises:
         MissingPackageError: tensorboard is not installed.
@@ -27,15 +27,12 @@ class Board:
             raise MissingPackageError(f"tensorboard is not installed: {pip_install('tensorboard')}") from error
         untyped: Any = SummaryWriter
         self._writer = untyped(str(path), purge_step=iteration + 1)
+        self.close = self._writer.close
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """One row of metrics.jsonl: a point for each of its numbers, at its iteration."""
+        """Adds a point for each number of a row of metrics.jsonl, at the row's iteration."""
         named = f"{row['kind']}/{row['opponent']}" if "opponent" in row else row["kind"]
         for name, value in row.items():
             if isinstance(value, int | float) and name != "iteration":
                 self._writer.add_scalar(f"{named}/{name}", value, row["iteration"])
         self._writer.flush()
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._writer.close()

@@ -1,8 +1,6 @@
 """Where the time of a training run goes: shares of an iteration that add up to 1.
 
-An iteration's time is counted from the end of the one before (its metrics row) to its own end, on the thread that runs
-the loop. Its stages follow each other: self-play, fitting, writing, matches; what is left is `other`. Self-play's own
-time is split as the pipelines, which work at the same time, spent theirs. Knows nothing of files or games.
+An iteration lasts from the metrics row before it to its own row, on the thread that runs the loop.
 """
 
 import time
@@ -12,6 +10,8 @@ from contextlib import contextmanager
 __all__ = ["STAGES", "TimeShares"]
 
 STAGES = ("growing", "evaluating", "fitting", "exporting", "writing", "matches")
+# Stage -> its part of self-play in `SelfPlay.pipeline_stats`.
+_PLAYING = {"growing": "seconds_growing", "evaluating": "seconds_evaluating", "writing": "seconds_waiting"}
 
 
 class TimeShares:
@@ -21,10 +21,12 @@ class TimeShares:
     evaluating: self-play inside the evaluator, its turn at a shared one included.
     fitting: gradient steps, and reading the window they draw from.
     exporting: exporting the new model, checking it and handing it to self-play.
-    writing: sealed games, checkpoints and metrics, and self-play standing still because finished games were not
-        written to the journal in time. A write beside which self-play goes on costs nothing and is not counted.
+    writing: sealed games, checkpoints and metrics, and the time self-play waits for finished games to be written. A
+        write beside self-play is not counted.
     matches: playing them.
-    other: the rest, such as starting up (the first export included) and the rounds under way when self-play pauses.
+    other: the rest, such as starting up and the rounds under way when self-play pauses.
+
+    Self-play's time is divided as its pipelines, which work at the same time, spent theirs.
 
     Args:
         clock: seconds from any moment on.
@@ -52,23 +54,22 @@ class TimeShares:
     def played(
         self, seconds: float, before: Sequence[Mapping[str, float]], after: Sequence[Mapping[str, float]]
     ) -> None:
-        """Counts this iteration's self-play so far, in place of what it was before.
+        """Sets this iteration's self-play so far.
 
         Args:
             seconds: since it began.
             before: `SelfPlay.pipeline_stats` when it began.
             after: and now.
         """
-        names = {"growing": "seconds_growing", "evaluating": "seconds_evaluating", "writing": "seconds_waiting"}
         parts = {
-            stage: sum(pipeline[name] for pipeline in after) - sum(pipeline[name] for pipeline in before)
-            for stage, name in names.items()
+            stage: sum(now[name] - then[name] for then, now in zip(before, after, strict=True))
+            for stage, name in _PLAYING.items()
         }
         total = sum(parts.values())
         self._playing = {name: seconds * part / total for name, part in parts.items()} if total > 0 else {}
 
     def shares(self) -> dict[str, float]:
-        """`share_` and the stage's name -> share of the time, in [0, 1]; with `share_other` they add up to 1."""
+        """Shares of the time by name: `share_` and a stage, and `share_other`. They are in [0, 1] and add up to 1."""
         total = max(self._clock() - self._begin, 1e-9)
         shares = {f"share_{name}": (self._seconds[name] + self._playing.get(name, 0.0)) / total for name in STAGES}
         return shares | {"share_other": max(0.0, 1.0 - sum(shares.values()))}

@@ -1,12 +1,8 @@
-"""Training: self-play -> fit -> export with a parity check -> swap, with a match now and then, until time is up.
+"""Training: self-play, fit, export with a parity check, swap, with a match now and then, until time is up.
 
-Each iteration plays games with the newest model, seals them, takes gradient steps on a window of recent positions,
-checks the exported model against the network, saves a checkpoint and hands the model to self-play. Self-play and
-fitting take turns, because on one machine they share the cores. Where a model takes long to make ready (TensorRT), the
-one before it begins the next iteration, and is replaced in its course.
-
-`Trainer.run` yields events and decides nothing about how they are shown. The run folder holds all that is done; a new
-`Trainer` on the same folder goes on from there.
+Self-play and fitting take turns, because on one machine they share the cores. Where a model takes long to make ready
+(TensorRT), the model before it begins the next iteration and is replaced in its course. The run folder holds all that
+is done; a new `Trainer` on the same folder goes on from there.
 """
 
 import contextlib
@@ -40,6 +36,7 @@ __all__ = ["Trainer", "opponents_of", "window_size"]
 
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
+_SAMPLING = ("batch_size", "root_value_weight", "symmetries", "surprise_weight")  # settings of a training batch
 _UNTRAINED = "untrained"  # the run's own network as it was before its first gradient step
 _OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the run itself makes the untrained player
     "random": RandomPlayer,
@@ -96,13 +93,13 @@ class Trainer(Loop):
         """Trains until the budget is spent; every finished iteration leaves a checkpoint.
 
         Yields:
-            What happens, in order. An interruption at any point loses at most the games in play and the gradient
-            steps since the last checkpoint, once `close` is called.
+            The events, in order. An interruption at any point loses at most the games in play and the gradient steps
+            since the last checkpoint, once `close` is called.
         """
         settings, generations, path = self._settings, self._generations, str(self._run.path)
         self._under_way = True
         self._time.restart()
-        if not generations.evaluators:
+        if not generations.ready.evaluators:
             if generations.on_tensorrt:
                 yield BeingBuilt(self._iteration, 0.0, waited_for=True)
             if generations.model is None:
@@ -111,21 +108,17 @@ class Trainer(Loop):
                 is_checked = not self._budget.is_over(self._iteration) and self._window.num_positions
                 buffer = self._window if generations.needs_games and is_checked else None
                 generations.reopen(self._learner.averaged, self._int8, self._iteration, buffer)
+        evaluators, refused = generations.ready.evaluators, generations.ready.refused
         notices = list(self._run.notices)
-        notices += dict.fromkeys(note for evaluator in generations.evaluators for note in evaluator.notes)
-        if generations.refused:
-            notices.append(f"fp32 plays, as {generations.refused}")
-        if not all(evaluator.row_exact for evaluator in generations.evaluators):
+        notices += dict.fromkeys(note for evaluator in evaluators for note in evaluator.notes)
+        if refused:
+            notices.append(f"fp32 plays, as {refused}")
+        if not all(evaluator.row_exact for evaluator in evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
-        yield Started(
-            path,
-            settings,
-            sum(parameter.numel() for parameter in self._learner.averaged.parameters()),
-            self._iteration,
-            self._budget.elapsed(),
-            tuple(notices),
-            f"{on_devices(generations.evaluators)}{generations.to_come}, and is trained on {self._learner.device}",
-        )
+        player = f"{on_devices(evaluators)}{generations.to_come}, and is trained on {self._learner.device}"
+        parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
+        seconds = self._budget.elapsed()
+        yield Started(path, settings, self._iteration, seconds, tuple(notices), player, parameters)
         over = False
         while not over:
             over = self._budget.is_over(self._iteration)
@@ -134,9 +127,11 @@ class Trainer(Loop):
             if not self._budget.is_over(self._iteration):  # a match on the way can take the rest of the time
                 yield from self._iterate(self._iteration + 1)
         self._under_way = False
-        hashes = [self._run.games_hash(), self._run.weights_hash(self._iteration)] if settings.deterministic else []
+        hashes: dict[str, Any] = {}
+        if settings.deterministic:
+            hashes = {"games_hash": self._run.games_hash(), "weights_hash": self._run.weights_hash(self._iteration)}
         game, repeatable = self._run.newest_game(), self._run.is_repeatable()
-        yield Finished(path, self._iteration, self._budget.elapsed(), game, repeatable, *hashes)
+        yield Finished(path, self._iteration, self._budget.elapsed(), game, repeatable, **hashes)
 
     def _iterate(self, iteration: int) -> Iterator[Event]:
         budget, generations, begin = self._budget, self._generations, self._budget.elapsed()
@@ -163,8 +158,8 @@ class Trainer(Loop):
         metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
         self._recent.append(metrics)
         advice = advise(self._settings, typical(self._recent), self._cores, own_device=not generations.on_cpu)
-        if generations.refused:
-            advice = f"fp32 plays, as {generations.refused}" + (f"; {advice}" if advice else "")
+        if generations.ready.refused:
+            advice = f"fp32 plays, as {generations.ready.refused}" + (f"; {advice}" if advice else "")
         self._time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
         with self._time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
@@ -176,26 +171,23 @@ class Trainer(Loop):
                 state={"iteration": iteration, "next_game": self._next_game, "positions": self._seen}
                 | {"budget": budget.state(), "resignation": self._resignation.state()},
                 onnx=generations.model or b"",
-                int8=generations.int8,
+                int8=generations.ready.int8,
             )
             self._prune()
         yield Saved(iteration, str(saved), metrics, advice)
 
     def _players(self, iteration: int) -> tuple[Sequence[OnnxEvaluator], Sequence[Any]]:
-        generations, others = self._generations, False
-        if self._settings.historical_share:
-            others = generations.choose_opponents(opponents_of(iteration))
+        generations = self._generations
+        if not self._settings.historical_share:
+            return generations.ready.evaluators, ()
+        changed = generations.choose_opponents(opponents_of(iteration))
         opponents = list(generations.earlier.values())
-        if self._self_play is not None and others:
+        if self._self_play is not None and changed:
             self._self_play.set_opponents(opponents)
-        return generations.evaluators, opponents
-
-    def _swap(self, evaluators: Sequence[OnnxEvaluator]) -> None:
-        if self._self_play is not None:
-            self._self_play.swap(evaluators)
+        return generations.ready.evaluators, opponents
 
     def _learn_from(self, games: Sequence[_core.GameRecord]) -> None:
-        """Takes games into the window, and lets go of the oldest beyond its size."""
+        """Adds games to the window, and drops its oldest games beyond its size."""
         self._seen += sum(record.positions for record in games)
         self._window.resize(window_size(self._settings, self._seen))
         try:
@@ -216,15 +208,9 @@ class Trainer(Loop):
             )
         steps = max(1, round(metrics["positions"] * settings.passes / settings.batch_size))
         taken, policy, value, reported = 0, 0.0, 0.0, 0.0
-        losses = self._learner.fit(
-            self._window,
-            steps,
-            batch_size=settings.batch_size,
-            root_value_weight=settings.root_value_weight,
-            symmetries=settings.symmetries,
-            surprise_weight=settings.surprise_weight,
-            schedule=lambda done: self._budget.rate(iteration - 1 + done),
-        )
+        sampling = {name: getattr(settings, name) for name in _SAMPLING}
+        rate = self._budget.rate
+        losses = self._learner.fit(self._window, steps, schedule=lambda done: rate(iteration - 1 + done), **sampling)
         with contextlib.closing(losses):
             while taken < steps and (not taken or self._budget.may_fit()):
                 loss, taken = next(losses), taken + 1
@@ -238,18 +224,19 @@ class Trainer(Loop):
 
     def _change_over(self, *, wait: bool = False) -> Iterator[Event]:
         """Hands an engine that is ready to self-play; with `wait`, one that is being built, too."""
-        generations = self._generations
-        if generations.future is None or not (wait or generations.future.done()):
+        generations, future = self._generations, self._generations.future
+        if future is None or not (wait or future.done()):
             return
-        if not generations.future.done():
+        if not future.done():
             yield BeingBuilt(generations.newest, time.monotonic() - generations.begun, waited_for=True)
-        ready = generations.take()
-        if ready is None:
-            return
+        ready = generations.take(future)
+        if ready.evaluators and not wait and self._self_play is not None:  # in the midst of an iteration
+            self._playing = ready.evaluators
+            self._self_play.swap(self._playing)
         # A row of its own: the engine is ready in the midst of the next iteration, or after the last one.
         row = {"kind": "built", "iteration": generations.newest, "build_seconds": ready.seconds, **ready.checks}
         row |= {"problem": ready.problem} if ready.problem else {}
-        row |= {"refused": generations.refused} if generations.refused else {}
+        row |= {"refused": generations.ready.refused} if generations.ready.refused else {}
         self._note(row | {"seconds": self._budget.elapsed()})
         yield Built(generations.newest, ready.seconds, ready.problem or None)
 
@@ -272,7 +259,7 @@ class Trainer(Loop):
             self._run.sealed.read(sealed[-1]) if sealed else [],
             lambda: make_position(self._settings.game),
         )
-        self._run.write_report(page)
+        self._run.replace("report.html", page)
 
     def _play_matches(self, due: Sequence[str], last: bool) -> Iterator[Event]:
         settings, begin, played = self._settings, self._budget.elapsed(), 0
@@ -289,15 +276,10 @@ class Trainer(Loop):
             else:
                 other = player(to_onnx(Learner.of(self._start, settings.network, seed=settings.seed).averaged))
             share = self._budget.match_seconds(begin, last=last) / (len(due) - index)
-            result = play_match(
-                lambda: make_position(settings.game),
-                newest,
-                other,
-                games,
-                seed=settings.seed,
-                opening_plies=settings.match_opening_plies,
-                seconds_left=_countdown(share),
-            )
+            until = time.monotonic() + share
+            options: dict[str, Any] = {"seed": settings.seed, "opening_plies": settings.match_opening_plies}
+            options["seconds_left"] = lambda until=until: until - time.monotonic()
+            result = play_match(lambda: make_position(settings.game), newest, other, games, **options)
             if result is None:  # there was no time for a single pair
                 continue
             played += result.games
@@ -322,7 +304,7 @@ class Trainer(Loop):
 
     def _resume(self) -> None:
         """Goes on from the newest checkpoint, if there is one."""
-        self._generations = Generations(self._settings, self._start, self._run, self._swap)
+        self._generations = Generations(self._settings, self._start, self._run)
         self._last_first.callback(self._generations.close)
         checkpoints, sealed = self._run.checkpoints(), self._run.sealed.iterations()
         if checkpoints:
@@ -357,14 +339,8 @@ class Trainer(Loop):
             self._learn_from(games)
 
 
-def _countdown(seconds: float) -> Callable[[], float]:
-    """Says how many of `seconds` are left, from now on."""
-    until = time.monotonic() + seconds
-    return lambda: until - time.monotonic()
-
-
 def window_size(settings: Settings, seen: int) -> int:
-    """Positions that a run learns from once it has played `seen` positions, about; see the settings `window_...`."""
+    """Positions that a run learns from once it has played `seen` positions; see the settings `window_...`."""
     least, share, growth = settings.window_min, settings.window_share, settings.window_growth
     wanted = share * seen
     if growth is not None:  # Wu 2019 (KataGo), section 3
@@ -373,9 +349,9 @@ def window_size(settings: Settings, seen: int) -> int:
 
 
 def opponents_of(iteration: int) -> list[int]:
-    """Checkpoints whose networks play one side of some of an iteration's games: two of those that are kept, in turn.
+    """Checkpoints whose networks play one side of some of an iteration's games: two of the kept ones, in turn.
 
-    They depend on the iteration alone, and are there whenever a run goes on with it: the same games come of it.
+    They depend on the iteration alone, so a run that goes on plays the same games.
     """
     newest = iteration - 1  # plays the other side
     kept = [checkpoint for checkpoint in range(1, newest) if _is_kept(checkpoint, newest)]
@@ -385,5 +361,5 @@ def opponents_of(iteration: int) -> list[int]:
 
 
 def _is_kept(checkpoint: int, newest: int) -> bool:
-    """Whether a checkpoint is there once that of iteration `newest` is written."""
+    """Whether a checkpoint is kept once the checkpoint of iteration `newest` is written."""
     return checkpoint > newest - _KEEP_NEWEST or checkpoint % _KEEP_EVERY == 0

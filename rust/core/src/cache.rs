@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::game::PovValue;
 use crate::rng::mix;
 
-/// Entries that compete for one place. Four: ARCHITECTURE.md has what other numbers find.
+/// Entries that compete for one place. Four: docs/design.md compares other numbers.
 const WAYS: usize = 4;
 
 /// Locks, so that many threads seldom meet at one.

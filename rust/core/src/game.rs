@@ -152,10 +152,9 @@ pub(crate) fn check_chance(outcomes: &[(Action, f32)]) -> Result<(), GameFault> 
 /// Methods do not fail. A game that can (one written in Python) keeps its first error where its owner finds it,
 /// reports itself terminal from then on, and the owner of the search returns that error.
 ///
-/// What every implementation keeps is checked by one conformance test (`azpy-games/tests/conformance.rs`):
-/// legal actions ascending, unique, below `num_actions`, and never empty at a player's turn; the game ends within
-/// `max_plies` (chance turns counted); `encode` overwrites its whole row; equal `key`s mean equal `encode`,
-/// `legal_actions` and future.
+/// [`crate::conformance`] checks the rules that every implementation keeps: legal actions ascending, unique, below
+/// `num_actions`, and never empty at a player's turn; the game ends within `max_plies` (chance turns counted); `encode`
+/// overwrites its whole row; equal `key`s mean equal `encode`, `legal_actions` and future.
 pub trait Game: Clone + Send + Sync + 'static {
     /// Size of the policy, fixed for a board size; at most 65,535 actions may be legal at once.
     fn num_actions(&self) -> usize;

@@ -8,7 +8,7 @@
 //! 4. [`batched`] runs rounds of many searches, [`serving`] shares rounds among requests.
 //! 5. [`selfplay`] is the room of games that a network plays against itself: [`record`], [`resign`], [`replay`], [`timing`].
 //!
-//! [`text`] is how people write a game, [`bytes`] has planes as bytes, [`process`] detects forks.
+//! [`conformance`] checks the rules that every game must keep. [`text`] is how people write a game, [`bytes`] has planes as bytes, [`process`] detects forks.
 //! The crate knows no Python, no concrete game and no file.
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ pub mod batched;
 pub mod bytes;
 pub mod cache;
 pub mod config;
+pub mod conformance;
 pub mod evaluator;
 pub mod game;
 pub mod options;

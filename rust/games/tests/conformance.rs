@@ -1,11 +1,12 @@
-//! Every game keeps what the contract in `azpy_core::game` promises: one body, every game.
+//! Every built-in game keeps the rules of `azpy_core::conformance`.
 //!
-//! The body plays seeded random games and checks each position on the way. A failure names the line of play.
+//! The tests play seeded random games and check each position. A failure names the line of play.
 
 use std::collections::HashMap;
 
 use azpy_core::bytes::PlaneBytes;
-use azpy_core::game::{Action, Game, PlayError, Player, Turn};
+use azpy_core::conformance::{Facts, Hooks, Walk, check_symmetries};
+use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
@@ -14,177 +15,57 @@ use azpy_games::{
 };
 
 mod common;
-use common::{Random, after, encode, legal, moves, outcomes};
+use common::{Random, encode, legal};
 
-/// All that a search can ask of a position.
-#[derive(Clone, Debug, PartialEq)]
-struct Facts {
-    key: u128,
-    turn: Turn,
-    legal: Vec<Action>,
-    chance: Vec<(Action, f32)>,
-    observation: Vec<f32>,
-    outcome: Option<f32>,
-}
+/// The facts and the followers of a position, by its key.
+type Seen = HashMap<u128, (Facts, Vec<(Action, u128)>)>;
 
-impl Facts {
-    fn of<G: Notation>(state: &G) -> Self {
-        let turn = state.turn();
-        let at_player = matches!(turn, Turn::Player(_));
-        Self {
-            key: state.key(),
-            turn,
-            legal: if at_player { legal(state) } else { Vec::new() },
-            chance: if turn == Turn::Chance { outcomes(state) } else { Vec::new() },
-            observation: if at_player { encode(state) } else { Vec::new() },
-            outcome: (turn == Turn::Terminal).then(|| state.outcome().0),
-        }
-    }
-}
-
-/// The body. `starts` are starting positions of one game: its sizes and options, which share one cache.
+/// Plays random games. `starts` are starting positions of one game: its sizes and options, which share one cache.
 fn conforms<G: Notation>(starts: &[G], games: u64) {
     conforms_from(starts, games, |start, _| start.clone());
 }
 
 /// As `conforms`, for a game whose start is not its own image: `image` gives that of a symmetry.
 fn conforms_from<G: Notation>(starts: &[G], games: u64, image: impl Fn(&G, usize) -> G) {
-    let mut by_key = HashMap::new();
+    let mut by_key = Seen::new();
     for start in starts {
-        check_inverses(start);
+        check_symmetries::<G, ()>(start).unwrap();
         for seed in 0..games {
-            let mirrored = (0..start.num_symmetries()).map(|symmetry| image(start, symmetry)).collect();
-            play_one(start, mirrored, &mut Random(seed), &mut by_key);
+            let images = (0..start.num_symmetries()).map(|symmetry| (symmetry, image(start, symmetry))).collect();
+            play_one(start, images, &mut Random(seed), &mut by_key);
         }
     }
 }
 
-fn play_one<G: Notation>(
-    start: &G,
-    mut mirrored: Vec<G>,
-    random: &mut Random,
-    by_key: &mut HashMap<u128, (Facts, Vec<u128>)>,
-) {
-    let mut state = start.clone();
+fn play_one<G: Notation>(start: &G, images: Vec<(usize, G)>, random: &mut Random, by_key: &mut Seen) {
+    let mut walk = Walk::new(start, images, Hooks::infallible(), true).unwrap();
     let mut line = Vec::new();
     loop {
-        let facts = Facts::of(&state);
-        check_position(&state, &facts, &line);
-        check_refusals(&state, &facts, &line);
-        check_text(start, &state, &facts, &line);
-        for (symmetry, twin) in mirrored.iter().enumerate() {
-            check_symmetry(symmetry, &state, twin, &line);
+        let look = walk.look(line.len().is_power_of_two()).unwrap_or_else(|broken| panic!("{broken}, after {line:?}"));
+        assert_eq!(look.shared_name, None, "two actions of one name, after {line:?}");
+        let facts = look.facts;
+        if facts.turn == Turn::Chance {
+            assert!(facts.chances.iter().all(|&chance| chance > 0.0), "{facts:?} after {line:?}");
+            let sum: f32 = facts.chances.iter().sum();
+            assert!((sum - 1.0).abs() < 1e-6, "probabilities sum to {sum} after {line:?}");
         }
-
-        // Equal keys, equal positions: whatever can be asked, and the keys of all that can follow.
-        // Of thousands of outcomes some will do.
-        let actions = moves(&state);
-        let some = actions.iter().step_by(1 + actions.len() / 1000);
-        let followers = some.map(|&action| after(&state, action).key()).collect();
-        let seen = by_key.entry(facts.key).or_insert_with(|| (facts.clone(), Vec::clone(&followers)));
-        assert_eq!(seen.0, facts, "one key for two positions, after {line:?}");
-        assert_eq!(seen.1, followers, "one key for two futures, after {line:?}");
-        assert!(!followers.contains(&facts.key), "a ply leaves the key as it was, after {line:?}");
-
-        if facts.turn == Turn::Terminal {
+        assert!(!walk.state().render().is_empty());
+        let over = facts.turn == Turn::Terminal;
+        if line.is_empty() || over {
+            let picture = walk.state().to_svg();
+            assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>"), "{picture}");
+        }
+        let actions = facts.playable();
+        // Equal keys, equal positions, and equal futures.
+        let seen = by_key.entry(facts.key).or_insert_with(|| (facts.clone(), look.followers.clone()));
+        assert_eq!(*seen, (facts, look.followers), "one key for two positions, after {line:?}");
+        if over {
             check_line(start, &line);
             return;
         }
-        assert!(line.len() < start.max_plies(), "goes on after {} plies: {line:?}", start.max_plies());
-        let action = *random.choose(&moves(&state));
-        for (symmetry, twin) in mirrored.iter_mut().enumerate() {
-            let action = state.symmetric_action(symmetry, action);
-            twin.try_play(action).unwrap_or_else(|error| panic!("symmetry {symmetry}: {error}, after {line:?}"));
-        }
-        // A clone lives its own life.
-        let next = after(&state, action);
-        assert_eq!(Facts::of(&state), facts, "playing {action} on a clone changed its origin, after {line:?}");
-        state.try_play(action).unwrap();
-        assert_eq!(Facts::of(&state), Facts::of(&next), "play and try_play differ, after {line:?}");
-        assert_eq!(state.num_actions(), start.num_actions());
-        assert_eq!(state.obs_shape(), start.obs_shape());
-        assert_eq!(state.max_plies(), start.max_plies());
+        let action = *random.choose(&actions);
+        assert_eq!(walk.play(action), Ok(true), "after {line:?}");
         line.push(action);
-    }
-}
-
-fn check_position<G: Notation>(state: &G, facts: &Facts, line: &[Action]) {
-    assert!(!state.render().is_empty());
-    match facts.turn {
-        Turn::Player(_) => {
-            assert!(!facts.legal.is_empty(), "no legal action after {line:?}");
-            assert!(facts.legal.is_sorted_by(|a, b| a < b), "{:?} after {line:?}", facts.legal);
-            assert!((facts.legal[facts.legal.len() - 1] as usize) < state.num_actions());
-            assert!(facts.observation.iter().all(|value| value.is_finite()), "{facts:?} after {line:?}");
-            let mut row = vec![7.0; facts.observation.len()];
-            state.encode(&mut row);
-            assert_eq!(row, facts.observation, "encode keeps old values, after {line:?}");
-            let mut names: Vec<_> = facts.legal.iter().map(|&action| state.action_name(action)).collect();
-            check_bytes(state, &facts.observation, line);
-            assert!(facts.legal.len() <= state.most_legal_actions(), "{:?} after {line:?}", facts.legal);
-            if let Some(cells) = state.action_cells() {
-                let [_, height, width] = state.obs_shape();
-                assert!(cells.iter().all(|&cell| usize::from(cell) < height * width), "{cells:?}");
-                assert_eq!(state.num_actions() % cells.len(), 0);
-            }
-            names.sort();
-            names.dedup();
-            assert_eq!(names.len(), facts.legal.len(), "two actions of one name, after {line:?}");
-        }
-        Turn::Chance => {
-            assert!(!facts.chance.is_empty(), "a roll without outcomes after {line:?}");
-            assert!(facts.chance.is_sorted_by(|a, b| a.0 < b.0), "{:?} after {line:?}", facts.chance);
-            assert!(facts.chance.iter().all(|&(_, p)| p > 0.0), "{:?} after {line:?}", facts.chance);
-            let sum: f32 = facts.chance.iter().map(|&(_, p)| p).sum();
-            assert!((sum - 1.0).abs() < 1e-6, "probabilities sum to {sum} after {line:?}");
-        }
-        Turn::Terminal => {
-            let outcome = facts.outcome.unwrap();
-            assert!((-1.0..=1.0).contains(&outcome), "outcome {outcome} after {line:?}");
-        }
-    }
-}
-
-/// The observation as bytes says the same, to the bit: low bytes of all planes, then high bytes of the wide ones.
-fn check_bytes<G: Notation>(state: &G, observation: &[f32], line: &[Action]) {
-    let Some(divisors) = state.plane_divisors() else {
-        assert!(PlaneBytes::of(state).is_none());
-        return;
-    };
-    let bytes = PlaneBytes::of(state).unwrap();
-    let mut row = vec![7; bytes.shape().iter().product()];
-    bytes.write(observation, &mut row);
-    let [planes, height, width] = state.obs_shape();
-    let cells = height * width;
-    assert_eq!(divisors.len(), planes);
-    let mut high = planes * cells;
-    for (plane, &divisor) in divisors.iter().enumerate() {
-        for cell in 0..cells {
-            let mut whole = f32::from(row[plane * cells + cell]);
-            if divisor > 255 {
-                whole += 256.0 * f32::from(row[high + cell]);
-            }
-            let value = observation[plane * cells + cell];
-            let read = whole / f32::from(divisor);
-            assert_eq!(read.to_bits(), value.to_bits(), "plane {plane}: {value} read as {read}, after {line:?}");
-        }
-        high += if divisor > 255 { cells } else { 0 };
-    }
-    assert_eq!(high, row.len());
-}
-
-/// A position written down and read again is the same one, if the game has a notation; a picture is whole.
-fn check_text<G: Notation>(start: &G, state: &G, facts: &Facts, line: &[Action]) {
-    if let Some(text) = state.to_text() {
-        let read = start.parse(&text).unwrap_or_else(|error| panic!("{text:?}: {error}, after {line:?}"));
-        assert_eq!(Facts::of(&read), *facts, "{text:?} after {line:?}");
-        assert_eq!(read.to_text().as_ref(), Some(&text), "after {line:?}");
-        // What a text says of a position does not depend on where it is read.
-        assert_eq!(state.parse(&text).map(|again| again.key()), Ok(facts.key), "{text:?} after {line:?}");
-    }
-    if line.is_empty() || facts.turn == Turn::Terminal {
-        let picture = state.to_svg();
-        assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>"), "{picture}");
     }
 }
 
@@ -198,69 +79,6 @@ fn check_line<G: Notation>(start: &G, line: &[Action]) {
     let text = names.join(" ");
     assert_eq!(start.parse_actions(&text).as_deref(), Ok(line), "{text}");
     assert_eq!(start.parse(&text).map(|read| read.key()), Ok(state.key()), "{text}");
-}
-
-/// Whatever is not on offer is refused, says what was, and changes nothing.
-fn check_refusals<G: Notation>(state: &G, facts: &Facts, line: &[Action]) {
-    let offered = moves(state);
-    let beyond = state.num_actions().max(offered.len()) as Action;
-    // Of a large policy others at each ply.
-    let step = if state.num_actions() > 500 { state.num_actions() / 50 } else { 1 };
-    let some = (0..=beyond + 1).skip(line.len() % step).step_by(step);
-    for action in some.chain([beyond, Action::MAX]).filter(|action| offered.binary_search(action).is_err()) {
-        let expected = match facts.turn {
-            Turn::Player(_) => PlayError::Illegal { action, legal: offered.clone() },
-            Turn::Chance => PlayError::NoSuchOutcome { action, outcomes: offered.clone() },
-            Turn::Terminal => PlayError::Terminal(action),
-        };
-        let mut tried = state.clone();
-        assert_eq!(tried.try_play(action), Err(expected), "after {line:?}");
-        assert_eq!(Facts::of(&tried), *facts, "the refused {action} changed the position after {line:?}");
-    }
-}
-
-/// `twin` was reached by the same line of play under `symmetry`.
-fn check_symmetry<G: Notation>(symmetry: usize, state: &G, twin: &G, line: &[Action]) {
-    let (facts, image) = (Facts::of(state), Facts::of(twin));
-    let at = format!("symmetry {symmetry} after {line:?}");
-    assert_eq!(facts.turn, image.turn, "{at}");
-    assert_eq!(facts.outcome, image.outcome, "{at}");
-
-    let mut legal: Vec<_> = facts.legal.iter().map(|&a| state.symmetric_action(symmetry, a)).collect();
-    legal.sort_unstable();
-    assert_eq!(legal, image.legal, "{at}");
-
-    let mut chance: Vec<_> = facts.chance.iter().map(|&(o, p)| (state.symmetric_action(symmetry, o), p)).collect();
-    chance.sort_by_key(|&(outcome, _)| outcome);
-    assert_eq!(chance, image.chance, "{at}");
-
-    if matches!(facts.turn, Turn::Player(_)) {
-        let mut row = vec![f32::NAN; facts.observation.len()];
-        state.symmetric_observation(symmetry, &facts.observation, &mut row);
-        assert_eq!(row, image.observation, "{at}");
-    }
-    if symmetry == 0 {
-        assert_eq!(facts, image, "symmetry 0 is not the identity, after {line:?}");
-    }
-}
-
-/// Each symmetry permutes the actions and the observation, and another one undoes both.
-fn check_inverses<G: Notation>(state: &G) {
-    let actions: Vec<_> = (0..state.num_actions() as Action).collect();
-    let row: Vec<_> = (0..state.obs_shape().iter().product::<usize>()).map(|i| i as f32).collect();
-    let apply = |symmetry: usize, (actions, row): &(Vec<Action>, Vec<f32>)| {
-        let mut out = vec![f32::NAN; row.len()];
-        state.symmetric_observation(symmetry, row, &mut out);
-        (actions.iter().map(|&action| state.symmetric_action(symmetry, action)).collect(), out)
-    };
-    let identity = (actions, row);
-    assert_eq!(apply(0, &identity), identity);
-    let images: Vec<_> = (0..state.num_symmetries()).map(|symmetry| apply(symmetry, &identity)).collect();
-    for (symmetry, image) in images.iter().enumerate() {
-        let undone = (0..state.num_symmetries()).any(|inverse| apply(inverse, image) == identity);
-        assert!(undone, "nothing undoes symmetry {symmetry}");
-        assert!(!images[..symmetry].contains(image), "symmetry {symmetry} is there twice");
-    }
 }
 
 fn connect_fours() -> Vec<ConnectFour> {
@@ -518,7 +336,8 @@ fn planes_of_most_games_are_bytes() {
     assert_eq!(PlaneBytes::of(&narrow).map(|bytes| bytes.shape()), Some([119, 8, 8]));
     let walls = walls(20, 13, WallRules::default());
     assert_eq!(PlaneBytes::of(&walls).map(|bytes| bytes.shape()), Some([13, 20, 13]));
-    check_bytes(&walls, &encode(&walls), &[]);
+    let walk = Walk::new(&walls, Vec::new(), Hooks::infallible(), false).unwrap().look(false);
+    assert!(walk.is_ok(), "{walk:?}");
     assert!(PlaneBytes::of(&TicTacToe::new()).is_some());
     assert!(PlaneBytes::of(&ConnectFour::default()).is_some());
     assert!(PlaneBytes::of(&Hex::default()).is_some());

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use azpy_core::batched::{RoundStats, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
+use azpy_core::conformance::{Facts, Look};
 use azpy_core::game::{Action, PlayError, Player, Turn};
 use azpy_core::look::Shown;
 use azpy_core::record::GameRecord as CoreRecord;
@@ -71,6 +72,9 @@ pub(crate) trait AnyState: Send + Sync {
     /// A session for requests about this state's game.
     fn serve(&self, settings: ServingSettings, evaluator: AnyEvaluator) -> PyResult<Arc<dyn AnyServing>>;
 
+    /// A walk from here, for az-check-game.
+    fn walk(&self) -> PyResult<Box<dyn AnyWalk>>;
+
     /// Plays the first random games of `games` from here, until they are done or it is `until`: how many games, and
     /// their plies.
     fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)>;
@@ -130,6 +134,16 @@ pub(crate) trait AnyBatch: Send {
     fn picture(&self, index: usize, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>>;
     /// The first error that a game met. To be asked after whatever asks a game something.
     fn check(&self) -> PyResult<()>;
+}
+
+/// A line of play of one game, and checks of the position at its end. Facts come with the shape of their observation.
+pub(crate) trait AnyWalk: Send + Sync {
+    fn restart(&mut self) -> PyResult<()>;
+    fn play(&mut self, action: Action) -> PyResult<bool>;
+    fn facts(&self) -> PyResult<(Facts, [usize; 3])>;
+    fn look(&mut self, from_start: bool) -> PyResult<(Look, [usize; 3])>;
+    fn symmetries(&self) -> Vec<usize>;
+    fn object(&self) -> Option<&Py<PyAny>>;
 }
 
 /// Self-play of some game. Every method is called without the GIL.

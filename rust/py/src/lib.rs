@@ -37,6 +37,7 @@ mod sessions;
 mod settings;
 mod state;
 mod threads;
+mod walk;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -96,6 +97,9 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_class::<selfplay::SelfPlay>()?;
     module.add_class::<batched_search::BatchedSearch>()?;
     module.add_class::<state::State>()?;
+    module.add_class::<walk::Facts>()?;
+    module.add_class::<walk::Look>()?;
+    module.add_class::<walk::Walk>()?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
     module.add_function(wrap_pyfunction!(state::make_game, module)?)?;
     module.add_function(wrap_pyfunction!(state::parse_state, module)?)?;

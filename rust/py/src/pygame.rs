@@ -16,7 +16,7 @@ use crate::errors::GameError;
 use crate::hosted::{CHANCE, Fault, Hosted, TERMINAL, turn_number};
 
 /// A GameError with the parts that az-check-game reports: `rule`, `got`, `expected`.
-fn broken(rule: &str, got: &str, expected: &str, text: String) -> PyErr {
+pub(crate) fn broken(rule: &str, got: &str, expected: &str, text: String) -> PyErr {
     Python::attach(|py| {
         let error = GameError::new_err(text);
         let value = error.value(py);

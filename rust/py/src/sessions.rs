@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 
 use crate::batch::Batch;
 use crate::doors::{
-    AnyBatch, AnyReplay, AnySelfPlay, AnyServing, AnyState, BatchSettings, SelfPlaySettings, ServingSettings, Typed,
+    AnyBatch, AnyReplay, AnySelfPlay, AnyServing, AnyState, AnyWalk, BatchSettings, SelfPlaySettings, ServingSettings,
+    Typed,
 };
 use crate::errors::GameError;
 use crate::evaluators::AnyEvaluator;
@@ -20,6 +21,7 @@ use crate::hosted::{Fault, Hosted};
 use crate::replay::Replay;
 use crate::selfplay::Playing;
 use crate::serving::Server;
+use crate::walk::walk;
 
 impl<G: Hosted> AnyState for Typed<G> {
     fn boxed(&self) -> PyResult<Box<dyn AnyState>> {
@@ -138,6 +140,9 @@ impl<G: Hosted> AnyState for Typed<G> {
     }
     fn serve(&self, settings: ServingSettings, evaluator: AnyEvaluator) -> PyResult<Arc<dyn AnyServing>> {
         Ok(Server::start(&self.0, settings, evaluator)?)
+    }
+    fn walk(&self) -> PyResult<Box<dyn AnyWalk>> {
+        walk(&self.0)
     }
     fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
         let mut random = RandomGames::default();

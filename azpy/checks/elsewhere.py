@@ -1,0 +1,86 @@
+"""How a game begins, how a line is replayed, and the same in another process where Python hashes text differently."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from azpy._core import Facts, State, Walk
+from azpy.checks.game_checks import Broken, broken_by, check_copy, observed
+from azpy.games.names import is_python_class, make_position, python_game
+
+__all__ = ["answer", "begun", "facts_elsewhere", "made", "plain", "replayed"]
+
+_SECONDS = 60.0
+
+
+def made(spec: str) -> Any:
+    """The game of a spec: an azpy.Game or a State."""
+    return python_game(spec) if is_python_class(spec) else make_position(spec)
+
+
+def begun(game: Any) -> State:
+    """The start of a game.
+
+    Raises:
+        Broken: the game cannot be wrapped.
+    """
+    try:
+        state = State(game)
+    except Exception as error:
+        if isinstance(error, AttributeError) and error.name in ("num_actions", "obs_shape", "max_plies"):
+            raise Broken("attributes", f"{type(error).__name__}: {error}", f"an attribute {error.name}") from error
+        raise broken_by(error) from error
+    if state.game_object is not None and not isinstance(game, State):
+        check_copy(game, state.game_object)
+    return state
+
+
+def replayed(start: State, line: Sequence[int]) -> State:
+    """The position after a line, without any question on the way."""
+    position = start.clone()
+    for action in line:
+        position._play(action)
+    return position
+
+
+def plain(facts: Facts) -> dict[str, Any]:
+    """Facts as JSON gives them back."""
+    names = ("turn", "actions", "chances", "outcome", "key")
+    return {name: getattr(facts, name) for name in names} | {"observation": observed(facts).hex()}
+
+
+def facts_elsewhere(spec: str, lines: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+    """The facts after each line, from another process.
+
+    Raises:
+        Broken: the process gives no answers.
+    """
+    hash_seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", "from azpy.checks.elsewhere import answer; answer()"],
+            input=json.dumps([spec, lines]),
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=True,
+        )
+        return list(json.loads(done.stdout.splitlines()[-1]))
+    except subprocess.CalledProcessError as error:
+        got = (error.stderr.strip().splitlines() or [f"exit code {error.returncode}"])[-1]
+    except (subprocess.TimeoutExpired, OSError, ValueError, IndexError) as error:
+        got = f"{type(error).__name__}: {error}"
+    raise Broken("process", f"no answers: {got}", f"those to {len(lines)} lines of play")
+
+
+def answer() -> None:
+    """The other process: reads a spec and lines of play, and writes the facts after each line, as JSON."""
+    spec, lines = json.load(sys.stdin)
+    start = begun(made(spec))
+    answers = [plain(Walk(replayed(start, line)).facts()) for line in lines]
+    sys.stdout.write(json.dumps(answers) + "\n")

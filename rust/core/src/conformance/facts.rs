@@ -1,0 +1,128 @@
+//! What a search can ask of a position, and the rules that each answer keeps by itself.
+
+use super::Violation;
+use crate::game::{Action, Game, Turn};
+
+/// All that a search can ask of a position.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// Whose turn it is.
+    pub turn: Turn,
+    /// The legal actions, or the outcomes of the roll.
+    pub actions: Vec<Action>,
+    /// The probabilities of a roll's outcomes.
+    pub chances: Vec<f32>,
+    /// Empty but at a player's turn.
+    pub observation: Vec<f32>,
+    /// For player 0, at the end.
+    pub outcome: Option<f32>,
+    /// The position's number.
+    pub key: u128,
+}
+
+impl Facts {
+    /// Asks a position for everything.
+    pub fn of<G: Game>(state: &G) -> Self {
+        let turn = state.turn();
+        // What was in a buffer must not matter.
+        let (mut actions, mut outcomes, mut observation) =
+            (vec![Action::MAX; 3], vec![(Action::MAX, 1.0); 3], Vec::new());
+        let mut outcome = None;
+        match turn {
+            Turn::Player(_) => {
+                state.legal_actions(&mut actions);
+                observation.resize(state.obs_shape().iter().product(), f32::NAN);
+                state.encode(&mut observation);
+                outcomes.clear();
+            }
+            Turn::Chance => {
+                state.chance_outcomes(&mut outcomes);
+                actions = outcomes.iter().map(|&(outcome, _)| outcome).collect();
+            }
+            Turn::Terminal => {
+                outcome = Some(state.outcome().0);
+                actions.clear();
+                outcomes.clear();
+            }
+        }
+        let chances = outcomes.into_iter().map(|(_, chance)| chance).collect();
+        Self { turn, actions, chances, observation, outcome, key: state.key() }
+    }
+
+    /// The legal actions, or the outcomes that can come.
+    pub fn playable(&self) -> Vec<Action> {
+        let can_come = |index: usize| self.turn != Turn::Chance || self.chances[index] > 0.0;
+        (0..self.actions.len()).filter(|&index| can_come(index)).map(|index| self.actions[index]).collect()
+    }
+
+    /// What is not the same in both, in words.
+    pub fn differences(&self, other: &Self) -> String {
+        let mut found = Vec::new();
+        let mut note = |differs: bool, name: &str, mine: String, theirs: String| {
+            if differs {
+                found.push(format!("{name} ({} and {})", short(&mine), short(&theirs)));
+            }
+        };
+        let actions = if self.turn == Turn::Chance { "chance outcomes" } else { "legal actions" };
+        note(self.turn != other.turn, "turn", self.turn.to_string(), other.turn.to_string());
+        note(self.actions != other.actions, actions, format!("{:?}", self.actions), format!("{:?}", other.actions));
+        note(self.chances != other.chances, "chances", format!("{:?}", self.chances), format!("{:?}", other.chances));
+        let outcome = |facts: &Self| facts.outcome.map_or_else(|| "none".to_owned(), |outcome| format!("{outcome:?}"));
+        note(self.outcome != other.outcome, "outcome", outcome(self), outcome(other));
+        note(self.key != other.key, "key", self.key.to_string(), other.key.to_string());
+        if self.observation != other.observation {
+            found.push("observation".to_owned());
+        }
+        found.join(", ")
+    }
+
+    /// What a reply by itself must be.
+    pub(super) fn check<E>(&self, num_actions: usize) -> Result<(), Violation<E>> {
+        let broken = |rule, got: String, expected: String| Err(Violation::new(rule, got, expected));
+        let actions = short(&format!("{:?}", self.actions));
+        match self.turn {
+            Turn::Player(player) => {
+                let expected = format!("at least one, as it is the turn of player {}", player.index());
+                let Some(&last) = self.actions.iter().max() else {
+                    return broken("legal-none", "no legal action".into(), expected);
+                };
+                if last as usize >= num_actions {
+                    let expected = format!("actions from 0 to {}, as num_actions is {num_actions}", num_actions - 1);
+                    return broken("legal-range", format!("action {last}"), expected);
+                }
+                if !self.actions.is_sorted_by(|a, b| a < b) {
+                    let rule = if self.actions.is_sorted() { "legal-twice" } else { "legal-order" };
+                    return broken(rule, actions, "each legal action once, ascending".into());
+                }
+                if let Some(number) = self.observation.iter().find(|number| !number.is_finite()) {
+                    return broken("encode-finite", format!("the number {number}"), "finite numbers".into());
+                }
+            }
+            Turn::Chance => {
+                if self.actions.is_empty() || !self.actions.is_sorted_by(|a, b| a < b) {
+                    return broken("chance-type", actions, "outcomes ascending, each once, not empty".into());
+                }
+                let chances = short(&format!("{:?}", self.chances));
+                if !self.chances.iter().all(|chance| (0.0..=1.0).contains(chance)) {
+                    return broken("chance-type", format!("probabilities {chances}"), "them from 0 to 1".into());
+                }
+                let sum: f64 = self.chances.iter().map(|&chance| f64::from(chance)).sum();
+                if (sum - 1.0).abs() > 1e-4 {
+                    return broken("chance-sum", format!("{sum:.6} as the sum of {chances}"), "1".into());
+                }
+            }
+            Turn::Terminal => {
+                let outcome = self.outcome.unwrap_or(f32::NAN);
+                if !(-1.0..=1.0).contains(&outcome) {
+                    return broken("outcome", outcome.to_string(), "a number from -1 to 1, for player 0".into());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn short(text: &str) -> String {
+    const MOST: usize = 200;
+    if text.chars().count() <= MOST { text.to_owned() } else { text.chars().take(MOST).collect::<String>() + "..." }
+}

@@ -1,0 +1,212 @@
+//! The rules that every game must keep, for az-check-game: `azpy_core::conformance` in Python.
+
+use azpy_core::conformance::{
+    Facts as CoreFacts, Hooks, Look as CoreLook, Violation, Walk as CoreWalk, check_symmetries, own_images,
+};
+use azpy_core::game::Action;
+use numpy::ndarray::Array3;
+use numpy::{IntoPyArray, PyArray3};
+use pyo3::exceptions::{PyException, PySystemExit};
+use pyo3::prelude::*;
+
+use crate::doors::AnyWalk;
+use crate::errors::caught;
+use crate::hosted::{Hosted, turn_number};
+use crate::pygame::broken;
+use crate::state::any_state;
+
+/// All that a search can ask of a position.
+///
+/// Facts are equal if a search cannot tell their positions apart.
+#[pyclass(module = "azpy._core", frozen, eq)]
+#[derive(PartialEq)]
+pub(crate) struct Facts {
+    facts: CoreFacts,
+    shape: [usize; 3],
+}
+
+#[pymethods]
+impl Facts {
+    /// 0, 1, `azpy.CHANCE` or `azpy.TERMINAL`.
+    #[getter]
+    fn turn(&self) -> i32 {
+        turn_number(self.facts.turn)
+    }
+
+    /// The legal actions, or the outcomes of the roll.
+    #[getter]
+    fn actions(&self) -> Vec<Action> {
+        self.facts.actions.clone()
+    }
+
+    /// The probabilities of a roll's outcomes.
+    #[getter]
+    fn chances(&self) -> Vec<f32> {
+        self.facts.chances.clone()
+    }
+
+    /// The legal actions, or the outcomes with a probability above 0.
+    #[getter]
+    fn playable(&self) -> Vec<Action> {
+        self.facts.playable()
+    }
+
+    /// float32 [C, H, W], seen by the player to move. None unless it is a player's turn.
+    #[getter]
+    fn observation<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray3<f32>>> {
+        let array = Array3::from_shape_vec(self.shape, self.facts.observation.clone());
+        array.ok().map(|array| array.into_pyarray(py))
+    }
+
+    /// The result for player 0. None before the end.
+    #[getter]
+    fn outcome(&self) -> Option<f32> {
+        self.facts.outcome
+    }
+
+    /// The position's key.
+    #[getter]
+    fn key(&self) -> u128 {
+        self.facts.key
+    }
+
+    /// Names the facts that differ, with both values.
+    fn differences(&self, other: &Self) -> String {
+        self.facts.differences(&other.facts)
+    }
+}
+
+/// What a check saw of a position.
+#[pyclass(module = "azpy._core", frozen)]
+pub(crate) struct Look {
+    /// The facts of the position.
+    #[pyo3(get)]
+    facts: Py<Facts>,
+    look: CoreLook,
+}
+
+#[pymethods]
+impl Look {
+    /// (action, key after the action), of at most 64 actions of a game in Python and 1,000 of a game in Rust.
+    #[getter]
+    fn followers(&self) -> Vec<(Action, u128)> {
+        self.look.followers.clone()
+    }
+
+    /// action -> outcome for the player to move, for each of those actions that ends the game.
+    #[getter]
+    fn ends(&self) -> std::collections::BTreeMap<Action, f32> {
+        self.look.ends.iter().copied().collect()
+    }
+
+    /// A name that several legal actions share, and how many share it.
+    #[getter]
+    fn shared_name(&self) -> Option<(String, usize)> {
+        self.look.shared_name.clone()
+    }
+}
+
+/// A line of play, and checks of the position at its end.
+///
+/// A broken rule is a GameError with the attributes `rule`, `got`, `expected` and `action`. `action` is None, or the rule
+/// is broken in the position after this action. An exception of a game written in Python is the `__cause__`.
+///
+/// Args:
+///     start: where lines begin.
+#[pyclass(module = "azpy._core")]
+pub(crate) struct Walk(Box<dyn AnyWalk>);
+
+#[pymethods]
+impl Walk {
+    #[new]
+    #[pyo3(signature = (start, /))]
+    fn new(start: &Bound<'_, PyAny>) -> PyResult<Self> {
+        caught(|| any_state(start)?.1.walk()).map(Self)
+    }
+
+    /// Goes back to the start.
+    fn restart(&mut self) -> PyResult<()> {
+        caught(|| self.0.restart())
+    }
+
+    /// Plays an action. Gives False, and plays nothing, if the position does not offer the action.
+    fn play(&mut self, action: Action) -> PyResult<bool> {
+        caught(|| self.0.play(action))
+    }
+
+    /// The facts of the position, unchecked.
+    fn facts(&self) -> PyResult<Facts> {
+        let (facts, shape) = caught(|| self.0.facts())?;
+        Ok(Facts { facts, shape })
+    }
+
+    /// Checks the position. `from_start` also plays the line from the start without any question on the way.
+    #[pyo3(signature = (*, from_start = true))]
+    fn look(&mut self, py: Python<'_>, from_start: bool) -> PyResult<Look> {
+        let (look, shape) = caught(|| self.0.look(from_start))?;
+        Ok(Look { facts: Py::new(py, Facts { facts: look.facts.clone(), shape })?, look })
+    }
+
+    /// The symmetries under which the line is played as well: those under which the start is its own image.
+    #[getter]
+    fn symmetries(&self) -> Vec<usize> {
+        self.0.symmetries()
+    }
+
+    /// The azpy.Game that is the position, or None for a game written in Rust. Only look at it.
+    #[getter]
+    fn game_object(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.0.object().map(|object| object.clone_ref(py))
+    }
+}
+
+impl<G: Hosted> AnyWalk for CoreWalk<G, PyErr> {
+    fn restart(&mut self) -> PyResult<()> {
+        self.restart().map_err(raised)
+    }
+    fn play(&mut self, action: Action) -> PyResult<bool> {
+        self.play(action).map_err(raised)
+    }
+    fn facts(&self) -> PyResult<(CoreFacts, [usize; 3])> {
+        Ok((self.facts().map_err(raised)?, self.state().obs_shape()))
+    }
+    fn look(&mut self, from_start: bool) -> PyResult<(CoreLook, [usize; 3])> {
+        Ok((self.look(from_start).map_err(raised)?, self.state().obs_shape()))
+    }
+    fn symmetries(&self) -> Vec<usize> {
+        self.symmetries().collect()
+    }
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.state().object()
+    }
+}
+
+/// A walk from a position.
+pub(crate) fn walk<G: Hosted>(start: &G) -> PyResult<Box<dyn AnyWalk>> {
+    check_symmetries(start).map_err(raised)?;
+    let images = if start.num_symmetries() > 1 { own_images(start) } else { Vec::new() };
+    let take_error = |state: &G| state.fault().map_or(Ok(()), |fault| fault.take());
+    let hooks = Hooks { copy: G::copied, take_error };
+    // An azpy.Game need not refuse illegal actions: azpy plays legal ones only.
+    let thorough = start.object().is_none();
+    Ok(Box::new(CoreWalk::new(start, images, hooks, thorough).map_err(raised)?))
+}
+
+fn raised(violation: Violation<PyErr>) -> PyErr {
+    let text = violation.to_string();
+    Python::attach(|py| {
+        let is_answer =
+            |error: &PyErr| error.is_instance_of::<PyException>(py) || error.is_instance_of::<PySystemExit>(py);
+        let cause = match violation.error {
+            // Such as Ctrl-C.
+            Some(error) if !is_answer(&error) => return error,
+            cause => cause,
+        };
+        let error = broken(violation.rule, &violation.got, &violation.expected, text);
+        error.set_cause(py, cause);
+        match error.value(py).setattr("action", violation.action) {
+            Ok(()) => error,
+            Err(failed) => failed,
+        }
+    })
+}
