@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -590,3 +591,24 @@ def test_control_groups_limit_memory(cgroups: Path) -> None:
     for text, limit in (("max\n", None), ("1073741824\n", 2**30), ("9223372036854771712\n", None)):
         (cgroups / "memory.max").write_text(text)
         assert machine.memory_limit() == limit
+
+
+def test_a_setting_that_is_switched_off_is_read_back_as_switched_off(tmp_path: Path) -> None:
+    for name in OPTIONS:
+        if ABOUT[name].optional:
+            given = {"game": "pig", name: None}
+            text = to_toml(asdict(combine(given)), {}, tmp_path)
+            (tmp_path / "config.toml").write_text(text)
+            assert getattr(combine(read_config(tmp_path / "config.toml")), name) is None, name
+
+
+def test_options_that_an_older_run_did_not_have_are_no_changes(tmp_path: Path) -> None:
+    settings = asdict(combine({"game": "pig", "gumbel_actions": 2}))
+    RunFolder(tmp_path / "run", settings).close()
+    file = tmp_path / "run/config.toml"
+    older = [line for line in file.read_text().splitlines() if not line.startswith(("tree_reuse", "early_stop"))]
+    file.write_text("c_puct = 2.5\n" + "\n".join(line for line in older if not line.startswith("c_puct =")))
+    with RunFolder(tmp_path / "run", settings) as run:
+        assert run.changed == {}
+    with RunFolder(tmp_path / "run", settings | {"tree_reuse": not settings["tree_reuse"]}) as run:
+        assert list(run.changed) == ["tree_reuse"]

@@ -27,11 +27,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy._core import GameRecord
+from azpy._core import OPTIONS, GameRecord
 from azpy.errors import RunError
 from azpy.runs import storage
 from azpy.runs.reader import CHECKPOINT_FILES, Checkpoint, read_checkpoint, safetensors
-from azpy.settings.run import SAME_GAMES_SETTINGS, identity
+from azpy.settings.run import SAME_GAMES_SETTINGS, default_of, identity, unused
 from azpy.settings.toml import parse_file, run_id_of, to_toml
 
 __all__ = ["RunFolder", "read_checkpoint"]
@@ -349,8 +349,11 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[str, tuple[Any, Any]]:
     """Settings that differ, by name: (old, new). Tables in a config.toml are no settings."""
-    old = {name: value for name, value in old.items() if not isinstance(value, dict)}
-    names = dict.fromkeys([*new, *old])
+    old = {name: None if value == "none" else value for name, value in old.items() if not isinstance(value, dict)}
+    # A file of an earlier version lacks options that were no settings then, and can hold options without effect.
+    as_before = [*(name for name in OPTIONS if name not in old), *unused(old)]
+    same = {name for name in as_before if name in new and new[name] == default_of(name)}
+    names = [name for name in dict.fromkeys([*new, *old]) if name not in same]
     return {name: (old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)}
 
 

@@ -54,6 +54,8 @@ class About:
             SettingsError: a value of another type or out of range.
         """
         kind = self.kind
+        if value == "none" and self.optional:  # as files say it where the default is another value
+            return None
         if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
             return value
         fits = not (kind is str and self.words) and isinstance(value, (int, float) if kind is float else kind)

@@ -287,7 +287,11 @@ def default_of(name: str) -> Any:
 def unused(settings: Mapping[str, Any]) -> list[str]:
     """The settings without effect that differ from their default: PUCT's with `gumbel_actions`, Gumbel's without."""
     rule = "PUCT" if settings.get("gumbel_actions") else "Gumbel"
-    return [name for name, value in settings.items() if ABOUT[name].rule == rule and value != default_of(name)]
+    return [
+        name
+        for name, value in settings.items()
+        if name in ABOUT and ABOUT[name].rule == rule and value != default_of(name)
+    ]
 
 
 def _said_unused(name: str, actions: int) -> str:

@@ -145,7 +145,8 @@ def to_toml(
             lines += ["", f"# --- {group} ---"]
         for name in names:
             lines += ["", *_comment(name)]
-            lines.append(f"# {name} is not set" if settings[name] is None else _pair(name, settings[name]))
+            value = "none" if settings[name] is None and default_of(name) is not None else settings[name]
+            lines.append(f"# {name} is not set" if value is None else _pair(name, value))
     lines += ["", "# --- what wrote this: no settings ---", "", f"[{_MADE_WITH}]"]
     lines += [_pair(name, value) for name, value in {"format": _FORMAT, **made_with}.items()]
     return "\n".join(lines) + "\n"
