@@ -478,6 +478,9 @@ def test_an_option_that_the_search_does_not_look_at_is_refused_with_both_names(n
             MAKERS[kind](**options, **{name: another(name)})
         default = OPTIONS[name]["in_self_play" if kind == "SelfPlay" else "default"]
         MAKERS[kind](**options, **{name: default})
+    if OPTIONS[name]["in_self_play"] != OPTIONS[name]["default"]:  # no default of a search alone
+        with pytest.raises(ValueError, match=f"{name} does not go with gumbel_actions"):
+            azpy.Search(UNIFORM, **options, **{name: OPTIONS[name]["in_self_play"]})
 
 
 def test_the_first_play_urgency_has_a_range() -> None:

@@ -143,18 +143,23 @@ impl SearchConfig {
         self.check_rule(Self::OPTIONS, |name| (self.get(name), Self::default().get(name)))
     }
 
+    /// Whether a search with these options looks at an option.
+    #[must_use]
+    pub fn looks_at(&self, row: &OptionRow) -> bool {
+        row.rule != if self.gumbel_actions > 0 { Rule::Puct } else { Rule::Gumbel }
+    }
+
     /// Refuses options that the search would not look at, of any table: `value` gives an option's value and its default.
     pub(crate) fn check_rule(
         &self,
         table: &[OptionRow],
         value: impl Fn(&str) -> (Option<OptionValue>, Option<OptionValue>),
     ) -> Result<(), String> {
-        let unused = if self.gumbel_actions > 0 { Rule::Puct } else { Rule::Gumbel };
-        for row in table.iter().filter(|row| row.rule == unused) {
+        for row in table.iter().filter(|row| !self.looks_at(row)) {
             let (given, default) = value(row.name);
-            if given != default && (given.is_none() || given != row.in_self_play) {
+            if given != default {
                 let (name, actions) = (row.name, self.gumbel_actions);
-                return Err(match unused {
+                return Err(match row.rule {
                     Rule::Puct => format!("{name} does not go with gumbel_actions {actions}: leave one of them out"),
                     _ => format!("{name} needs gumbel_actions above 0: give both, or leave {name} out"),
                 });

@@ -93,6 +93,14 @@ pub(crate) fn selfplay_config<C: PyTypeInfo>(
     take(&given, SearchConfig::OPTIONS, |name, value| config.search.set(name, value))?;
     take(&given, SelfPlayConfig::OPTIONS, |name, value| config.set(name, value))?;
     refuse_unknown::<C>(&given, SearchConfig::OPTIONS, SelfPlayConfig::OPTIONS)?;
+    // A default of self-play that its search does not look at is no contradiction.
+    let plain = SearchConfig::default();
+    for row in SearchConfig::OPTIONS.iter().filter(|row| row.in_self_play.is_some()) {
+        if !config.search.looks_at(row) && config.search.get(row.name) == row.in_self_play {
+            let value = plain.get(row.name).unwrap_or(OptionValue::None);
+            config.search.set(row.name, value).map_err(PyValueError::new_err)?;
+        }
+    }
     config.check().map_err(PyValueError::new_err)?;
     Ok(config)
 }
