@@ -34,7 +34,6 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.flop_counter import FlopCounterMode
 
-from azpy import SelfPlay
 from azpy._core import State
 from azpy.devices import BUCKETS
 from azpy.errors import AzpyError
@@ -273,54 +272,30 @@ class Busy:
             self._asking.wait()
 
 
-class Play:
-    """Self-play that goes on now and then; its games are thrown away."""
+class Play(benchmarks.Play):
+    """Self-play that goes on now and then, and how busy the GPU is meanwhile."""
 
     def __init__(self, subject: Subject, evaluator: Any, pipelines: int, rows: int, busy: Busy) -> None:
         self._busy = busy
         self.shares: list[float] = []
         self.filled: list[float] = []  # rows of a batch, on average
-        self._play = SelfPlay(
-            subject.start,
-            evaluator,
-            slots=pipelines * max(1, rows // LEAVES),
-            pipelines=pipelines,
-            eval_batch=LEAVES,
-            simulations=SIMULATIONS,
-            cache_positions=0,
-        )
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._take, daemon=True)
-        self._thread.start()
-        self._play.pause()
-
-    def _take(self) -> None:
-        try:
-            for _ in self._play:
-                pass
-        except BaseException as error:  # raised again in `rate`
-            self._error = error
+        slots = pipelines * max(1, rows // LEAVES)
+        options = {"eval_batch": LEAVES, "simulations": SIMULATIONS, "cache_positions": 0}
+        super().__init__(subject.start, evaluator, slots=slots, pipelines=pipelines, **options)
 
     def rate(self, seconds: float) -> float:
         """Rows a second over a longer turn, a batch at least."""
-        before, begin = self._play.stats, time.perf_counter()
-        self._play.resume()
-        while time.perf_counter() < begin + LONGER * seconds or self._play.stats["batches"] == before["batches"]:
-            if self._error is not None:
-                raise self._error
-            time.sleep(min(0.01, seconds))
+        begin = time.perf_counter()
+        turn = self.run(LONGER * seconds)
         end = time.perf_counter()
         share = self._busy.share((begin + end) / 2, end)
-        self._play.pause()
-        rows, batches = (self._play.stats[name] - before[name] for name in ("rows", "batches"))
-        self.filled.append(rows / batches)
         if share is not None:
             self.shares.append(share)
-        return rows / (time.perf_counter() - begin)
+        self.filled.append(turn["rows"] / turn["batches"])
+        return turn["rows"] / turn["seconds"]
 
     def close(self) -> None:
-        self._play.close()
-        self._thread.join()
+        self.__exit__()
 
 
 def rate(step: Callable[[], int], seconds: float) -> float:
