@@ -33,7 +33,8 @@ test: tools
 # A development build: Python sees edits of azpy/*.py at once, and edits of Rust after another `make build`.
 build: $(BIN)/maturin
 	rm -f $(VENV)/.wheel $(VENV)/.dev
-	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --extras dev --locked
+	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
+	$(BIN)/python -m pip install "azpy[dev]"
 
 lint: lint-rust lint-python
 

@@ -11,6 +11,7 @@ import pytest
 
 import azpy
 import planted_games
+import sound_games
 from azpy.checks.check_game import check_game
 from azpy.checks.perspective import Sides, Warned
 from azpy.checks.rules import RULES
@@ -163,10 +164,10 @@ def test_the_start_is_looked_at_in_no_time() -> None:
 
 
 def test_ctrl_c_in_a_game_ends_the_check_and_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(game: planted_games.Nim) -> int:
+    def interrupted(game: sound_games.Nim) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(planted_games.Nim, "key", interrupted)
+    monkeypatch.setattr(sound_games.Nim, "key", interrupted)
     with pytest.raises(KeyboardInterrupt):
         check_game("planted_games:Nim", games=0, seconds=20)
 

@@ -286,17 +286,7 @@ def test_other_devices_wait_for_their_model(tmp_path: Path, engines: Engines) ->
     assert set(engines.builders) == {threading.current_thread().name}
 
 
-def test_no_other_thread_writes_what_generations_hold(
-    tmp_path: Path, engines: Engines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writers = set[str]()
-    plain = Generations.__setattr__
-
-    def noted(self: Generations, name: str, value: Any) -> None:
-        writers.add(threading.current_thread().name)
-        plain(self, name, value)
-
-    monkeypatch.setattr(Generations, "__setattr__", noted)
+def test_no_other_thread_writes_what_generations_hold(tmp_path: Path, engines: Engines, writers: set[str]) -> None:
     with Trainer(Settings(**SMALL | {"iterations": 2}), tmp_path) as trainer:
         list(trainer.run())
     assert writers == {threading.current_thread().name}

@@ -29,7 +29,6 @@ from azpy.settings import Settings
 from azpy.training import loop as loop_module
 from azpy.training.collector import Collector
 from azpy.training.events import Saved, Started
-from azpy.training.generations import Generations
 from azpy.training.trainer import Trainer
 
 SMALL: dict[str, Any] = {
@@ -269,15 +268,7 @@ def test_an_int8_model_that_cannot_be_opened_here_does_not_stop_the_run(
     assert any(expected in notice for notice in started.notices)
 
 
-def test_no_other_thread_writes_what_generations_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    writers = set[str]()
-    plain = Generations.__setattr__
-
-    def noted(self: Generations, name: str, value: Any) -> None:
-        writers.add(threading.current_thread().name)
-        plain(self, name, value)
-
-    monkeypatch.setattr(Generations, "__setattr__", noted)
+def test_no_other_thread_writes_what_generations_hold(tmp_path: Path, writers: set[str]) -> None:
     train(tmp_path, **FREE, precision="auto", iterations=2)
     assert writers == {threading.current_thread().name}
 

@@ -1,0 +1,157 @@
+"""The journal: a torn write, zeros after a power cut or a flipped byte costs no game before it."""
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from azpy.errors import RunError
+from azpy.runs.folder import RunFolder
+from test_runs import SETTINGS, folder, payloads, play
+
+
+def test_games_survive_without_closing(tmp_path: Path) -> None:
+    games = play(6)
+    run = folder(tmp_path)
+    for game in games:
+        run.append(game)
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / "run", copy)  # what a killed process leaves
+    with RunFolder(copy, SETTINGS) as again:
+        assert payloads(again.journal) == payloads(games)
+        assert again.notices == []
+    run.close()
+
+
+@pytest.mark.parametrize("missing", [1, 7, 30])
+def test_a_torn_game_is_dropped_and_said(tmp_path: Path, missing: int) -> None:
+    games = play(5)
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+    journal = tmp_path / "run/games/journal.bin"
+    journal.write_bytes(journal.read_bytes()[:-missing])
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games[:-1])
+        assert "torn game" in run.notices[0]
+        run.append(games[4])
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
+        assert run.notices == []
+
+
+def test_games_that_end_together_are_written_with_one_wait_for_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, fsync, games = list[int](), os.fsync, play(9)
+    with folder(tmp_path) as run:
+        monkeypatch.setattr(os, "fsync", lambda fd: waits.append(fd) or fsync(fd))  # type: ignore[func-returns-value]
+        run.append(*games[:8])
+        assert len(waits) == 1
+        run.append(games[8])
+        assert len(waits) == 2
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
+
+
+def test_games_written_together_are_dropped_together_wherever_a_power_cut_leaves_zeros(tmp_path: Path) -> None:
+    games = play(6)
+    journal = tmp_path / "run/games/journal.bin"
+    with folder(tmp_path) as run:
+        run.append(*games[:2])
+        begin = journal.stat().st_size
+        run.append(*games[2:])
+    data = journal.read_bytes()
+    torn = [data[:-1], data[: begin + 5], *(data[: at - 9] + bytes(9) + data[at:] for at in (begin + 30, len(data)))]
+    torn += [data[: begin + 100] + bytes(40) + data[begin + 140 :]]  # and what follows is there
+    for part in torn:
+        journal.write_bytes(part)
+        with folder(tmp_path) as run:
+            assert payloads(run.journal) == payloads(games[:2])
+            assert "torn game" in run.notices[0]
+            run.append(games[2])
+        with folder(tmp_path) as run:
+            assert payloads(run.journal) == payloads(games[:3])
+            assert run.notices == []
+
+
+def test_zeros_after_a_power_cut_are_no_games(tmp_path: Path) -> None:
+    games = play(2)
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+    with (tmp_path / "run/games/journal.bin").open("ab") as file:
+        file.write(bytes(4096))
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
+
+
+def test_zeros_before_other_games_are_damage_and_cost_none_of_them(tmp_path: Path) -> None:
+    games = play(3)
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+    journal = tmp_path / "run/games/journal.bin"
+    second = 8 + 12 + len(games[0].to_bytes())
+    data = journal.read_bytes()
+    zeroed = data[:second] + bytes(12) + data[second + 12 :]
+    journal.write_bytes(zeroed)
+    with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {second}: zeros in place of a game's length"):
+        folder(tmp_path)
+    assert journal.read_bytes() == zeroed
+
+
+def test_damage_inside_the_journal_is_refused_by_name(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        for game in play(5):
+            run.append(game)
+    journal = tmp_path / "run/games/journal.bin"
+    data = bytearray(journal.read_bytes())
+    data[44] ^= 1
+    journal.write_bytes(data)
+    with pytest.raises(RunError, match=r"journal\.bin is damaged at byte 8"):
+        folder(tmp_path)
+    assert journal.read_bytes() == data
+
+
+def test_no_flipped_byte_of_a_frame_costs_the_games_after_it(tmp_path: Path) -> None:
+    games = play(3)
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+    journal = tmp_path / "run/games/journal.bin"
+    data = journal.read_bytes()
+    for position in range(8 + 12 + len(games[0].to_bytes())):
+        flipped = data[:position] + bytes([data[position] ^ 0x40]) + data[position + 1 :]
+        journal.write_bytes(flipped)
+        with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {0 if position < 8 else 8}.*delete it"):
+            folder(tmp_path)
+        assert journal.read_bytes() == flipped
+
+
+def test_every_game_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    games, real = play(3), os.fsync
+    with folder(tmp_path) as run:
+        sizes = list[int]()
+
+        def note(file: int) -> None:
+            sizes.append(os.fstat(file).st_size)
+            real(file)
+
+        monkeypatch.setattr(os, "fsync", note)
+        for game in games:
+            run.append(game)
+        assert len(set(sizes)) == 3
+
+        def fail(file: int) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail)
+            with pytest.raises(RunError, match="Input/output error"):
+                run.append(play(1, first=3)[0])
+        assert len(run.journal) == 3
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
