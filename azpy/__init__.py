@@ -11,6 +11,7 @@ A Rust core grows many search trees at once; an evaluator answers whole batches 
 Importing `azpy` loads numpy and the core, never torch or onnxruntime.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import azpy.core_choice  # noqa: F401  which core `azpy._core` is
@@ -77,21 +78,18 @@ __all__ = [
 ]
 
 
+# The names that need ONNX Runtime, torch or what reads run folders are looked up when they are asked for.
+_LATE = {
+    "OnnxEvaluator": "azpy.evaluators.onnx",
+    "TorchEvaluator": "azpy.evaluators.torch",
+    "load_run": "azpy.evaluators.loaded",
+}
+
+
 def __getattr__(name: str) -> Any:
-    # The names that need ONNX Runtime, torch or what reads run folders are looked up when they are asked for.
-    if name == "OnnxEvaluator":
-        from azpy.evaluators.onnx import OnnxEvaluator
-
-        return OnnxEvaluator
-    if name == "TorchEvaluator":
-        from azpy.evaluators.torch import TorchEvaluator
-
-        return TorchEvaluator
-    if name == "load_run":
-        from azpy.evaluators.loaded import load_run
-
-        return load_run
-    raise AttributeError(f"module 'azpy' has no attribute {name!r}")
+    if name not in _LATE:
+        raise AttributeError(f"module 'azpy' has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATE[name]), name)
 
 
 def __dir__() -> list[str]:

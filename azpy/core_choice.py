@@ -8,12 +8,12 @@ azpy's own.
 Importing this module makes the choice, before anything imports `azpy._core`.
 """
 
+import glob
 import importlib
-import importlib.machinery
-import importlib.util
 import os
 import sys
 import warnings
+from importlib.machinery import EXTENSION_SUFFIXES
 
 __all__ = ["installed_cores"]
 
@@ -24,27 +24,17 @@ def installed_cores() -> list[str]:
     """The modules on sys.path whose names say that they are cores.
 
     The folders are listed, nothing is imported. Entry points would say the same and take much longer to read: every
-    installed package has a file of its own for them.
+    installed package has a file of its own for them. A core is an extension module, or a package around one of its own
+    name.
     """
     found = set[str]()
     for folder in sys.path:
-        try:
-            names = os.listdir(folder or ".")  # noqa: PTH208  in a hurry
-        except OSError:
-            continue
-        found |= {name.partition(".")[0] for name in names if name.startswith(_PREFIX)}
-    return sorted(name for name in found if name.isidentifier() and _is_compiled(name))
-
-
-def _is_compiled(name: str) -> bool:
-    """Whether it is an extension module, or a package around one of its own name: scripts of that name are none."""
-    spec = importlib.util.find_spec(name)
-    if spec is None or not spec.has_location:
-        return False  # the folder with a package's metadata, or with its sources
-    suffixes = tuple(importlib.machinery.EXTENSION_SUFFIXES)
-    inside = [file for folder in spec.submodule_search_locations or () for file in os.listdir(folder)]  # noqa: PTH208
-    names = [os.path.basename(spec.origin or ""), *inside]  # noqa: PTH119
-    return any(file.endswith(suffixes) and file.partition(".")[0] == name for file in names)
+        for file in glob.glob(f"{glob.escape(folder or '.')}/{_PREFIX}*"):  # noqa: PTH207  in a hurry
+            name = os.path.basename(file).partition(".")[0]  # noqa: PTH119
+            inside = os.path.join(glob.escape(file), f"{name}.*")  # noqa: PTH118
+            if any(each.endswith(tuple(EXTENSION_SUFFIXES)) for each in (file, *glob.glob(inside))):  # noqa: PTH207
+                found.add(name)
+    return sorted(filter(str.isidentifier, found))
 
 
 def _choose() -> None:
@@ -53,8 +43,7 @@ def _choose() -> None:
     if len(names) > 1:
         raise ImportError(
             f"{' and '.join(names)} are installed, and azpy runs on one core: uninstall all but one, name one in "
-            "AZPY_CORE, "
-            "or export their games from one crate"
+            "AZPY_CORE, or export their games from one crate"
         )
     if not names:
         return

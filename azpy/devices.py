@@ -1,12 +1,11 @@
 """Devices of ONNX models: their names, their options, and the reasons why one cannot be used.
 
-This module does not load ONNX Runtime. Option names are those of its CUDA and TensorRT providers (1.23 to 1.31).
+This module does not load ONNX Runtime. Option names are those of its CUDA and TensorRT providers (1.24 to 1.31).
 """
 
 import ctypes
 import importlib.metadata
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ __all__ = [
     "default_cache_dir",
     "driver_problem",
     "installed_runtimes",
+    "installed_version",
     "misplaced",
     "name_devices",
     "no_gpu",
@@ -42,8 +42,6 @@ _TITLES = {"cpu": "CPU", "cuda": "CUDA", "tensorrt": "TensorRT"}
 PRECISIONS = {"cpu": ("fp32",), "cuda": ("fp32", "tf32", "fp16"), "tensorrt": ("fp32", "fp16", "bf16")}
 # What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
 _AUTO = ("cuda", "cpu")
-# TensorRT's own default, of 0 to 5: lower ones try fewer kernels, higher ones take longer to build.
-_TRT_LEVEL = "3"
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 # A GPU provider leaves these to the CPU on purpose: they work on sizes, not on numbers.
 _SHAPE_OPS = {"Shape", "Size", "Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Slice", "Cast", "Constant"}
@@ -130,17 +128,11 @@ def check_precision(device: Device, precision: str) -> None:
     Raises:
         SettingsError: names a device that has it.
     """
-    possible = PRECISIONS[device.kind]
-    if precision in possible:
-        return
-    where = [kind for kind, precisions in PRECISIONS.items() if precision in precisions]
-    if where:
-        hint = f'{precision} needs device="{where[0]}"'
-        if precision in {"fp16", "bf16"}:
-            hint += f', or TorchEvaluator(precision="{precision}")'
-    else:
-        hint = "no provider has it"
-    raise SettingsError(f"{device.title} computes in {' or '.join(possible)}, not {precision!r}: {hint}")
+    if precision not in PRECISIONS[device.kind]:
+        where = [kind for kind, precisions in PRECISIONS.items() if precision in precisions]
+        has = f"{device.title} has {', '.join(PRECISIONS[device.kind])}"
+        needs = f"needs device {' or '.join(where)}" if where else "is none of any device"
+        raise SettingsError(f"precision {precision} {needs}: {has}")
 
 
 def provider_options(
@@ -189,9 +181,6 @@ def provider_options(
         # Times of kernels, by layer and GPU: another network of this size need not have them measured again.
         "trt_timing_cache_enable": "1",
         "trt_timing_cache_path": str(cache_dir),
-        "trt_builder_optimization_level": _TRT_LEVEL,
-        # One scratch memory for all of a session's engines, as they run one after another.
-        "trt_context_memory_sharing_enable": "1",
         "trt_profile_min_shapes": shapes(least),
         "trt_profile_opt_shapes": shapes(buckets[len(buckets) // 2]),
         "trt_profile_max_shapes": shapes(most),
@@ -232,25 +221,26 @@ def misplaced(nodes: Mapping[str, Iterable[str]], device: Device) -> str | None:
     return f"{device.title} cannot run {', '.join(foreign)} of the model" if foreign else None
 
 
+def installed_version(package: str) -> str | None:
+    """The version that pip knows of, or None."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def installed_runtimes() -> dict[str, str]:
     """Versions of the onnxruntime packages that pip knows of, by name."""
-    found = {}
-    for name in _RUNTIMES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    found = {name: installed_version(name) for name in _RUNTIMES}
+    return {name: version for name, version in found.items() if version is not None}
 
 
 def both_runtimes() -> str | None:
     """A warning if onnxruntime and onnxruntime-gpu are both installed: they share one folder, the last one wins."""
     if len(installed_runtimes()) < len(_RUNTIMES):
         return None
-    return (
-        "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: "
-        f"pip uninstall -y {' '.join(_RUNTIMES)}, then {pip_install('cpu')}, or for a GPU {pip_install('cuda')}"
-    )
+    text = f"onnxruntime and onnxruntime-gpu are both installed and overwrite each other: {reinstall(Device('cpu'))}"
+    return f"{text}, or for a GPU {pip_install('cuda')}"
 
 
 def reinstall(device: Device) -> str:
@@ -260,8 +250,7 @@ def reinstall(device: Device) -> str:
 
 def remedy(device: Device) -> str:
     """What to install so that a GPU provider loads."""
-    both = both_runtimes()
-    if both is not None:
+    if both := both_runtimes():
         return both
     if "onnxruntime-gpu" not in installed_runtimes():
         return f"this onnxruntime has no GPU in it: pip uninstall -y onnxruntime, then {pip_install(device.kind)}"
@@ -270,11 +259,10 @@ def remedy(device: Device) -> str:
 
 def driver_problem(index: int = 0) -> str | None:
     """Why the NVIDIA driver cannot use the GPU of this number, or None."""
-    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
-        driver = ctypes.CDLL(name)
+        driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return f"there is no NVIDIA driver here ({name} cannot be loaded)"
+        return "there is no NVIDIA driver here (libcuda.so.1 cannot be loaded)"
     count = ctypes.c_int(0)
     status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     if status:

@@ -6,13 +6,11 @@ core: whatever else is missing is a finding, not an error.
 
 import base64
 import importlib
-import importlib.metadata
 import os
 import platform
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import zlib
@@ -23,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
-from azpy.devices import both_runtimes
+from azpy.devices import both_runtimes, installed_version
 from azpy.errors import EXTRAS, AzpyError, pip_install
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import first_line
@@ -35,18 +33,8 @@ _TRAINING = EXTRAS["train"]
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", *_TRAINING, "rich")
 _DEVICES = ("cpu", "cuda", "tensorrt")
 # Of /proc/cpuinfo, those that ONNX Runtime and torch choose kernels by.
-_FEATURES = {
-    "AVX2": "avx2",
-    "AVX512": "avx512f",
-    "AVX512-VNNI": "avx512_vnni",
-    "AVX-VNNI": "avx_vnni",
-    "AVX512-BF16": "avx512_bf16",
-    "AVX512-FP16": "avx512_fp16",
-    "AMX": "amx_tile",
-    "NEON": "asimd",
-}
-_LIBRARIES = "PATH" if sys.platform == "win32" else "LD_LIBRARY_PATH"
-_ENVIRONMENT = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", _LIBRARIES)
+_FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "asimd")
+_ENVIRONMENT = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "LD_LIBRARY_PATH")
 _SECONDS = 0.5  # of each part of the speed check
 _BATCH = 64
 # An ONNX model for Connect Four with 8 layers of 32 channels. It is here as text because the extra `cpu` has no onnx;
@@ -75,7 +63,7 @@ def examine(speed: bool = True) -> dict[str, Any]:
         None), `providers` (by device: None if it works, else the reason), `torch_gpu` (None if torch can train
         on a GPU, else the reason), `cpu`, `memory` (bytes), `gpus`, `environment`, and `speed`.
     """
-    packages = {name: _version(name) for name in _PACKAGES}
+    packages = {name: installed_version(name) for name in _PACKAGES}
     report: dict[str, Any] = {
         "azpy": _core.__version__,
         "core": _core.__name__,
@@ -97,29 +85,28 @@ def examine(speed: bool = True) -> dict[str, Any]:
 
 def usable(report: dict[str, Any]) -> bool:
     """Whether what is installed works; what is not installed is no fault."""
-    has_runtime = any(report["packages"][name] for name in ("onnxruntime", "onnxruntime-gpu"))
+    has_runtime = report["packages"]["onnxruntime"] or report["packages"]["onnxruntime-gpu"]
     return not report["broken"] and not report["conflict"] and (not has_runtime or report["providers"]["cpu"] is None)
 
 
 def advice(report: dict[str, Any]) -> list[str]:
     """What to do next, most urgent first; one line each."""
     packages, providers, gpus = report["packages"], report["providers"], report["gpus"]
-    lines = []
-    if report["conflict"]:
-        lines.append(report["conflict"])
+    has_runtime = packages["onnxruntime"] or packages["onnxruntime-gpu"]
+    lines = [report["conflict"]] if report["conflict"] else []
     lines += [
         f"{name} is installed and does not load ({why}): install it again" for name, why in report["broken"].items()
     ]
-    if providers["cpu"] and (packages["onnxruntime"] or packages["onnxruntime-gpu"]) and not lines:
+    if providers["cpu"] and has_runtime and not lines:
         lines.append(f"ONNX Runtime is installed and does not work: {providers['cpu']}")
-    on_gpu = [device for device in ("cuda", "tensorrt") if providers[device] is None]
-    if not packages["onnxruntime"] and not packages["onnxruntime-gpu"]:
+    plays_on_cuda, plays_on_gpu = providers["cuda"] is None, None in (providers["cuda"], providers["tensorrt"])
+    if not has_runtime:
         kind = "cuda" if gpus else "cpu"
         lines.append(f"to play with a network: {pip_install(kind)}; search, rollouts and your own evaluator work")
-    elif gpus and not on_gpu and not report["conflict"]:
+    elif gpus and not plays_on_gpu and not report["conflict"]:
         lines.append(f"there is a GPU ({gpus[0]['name']}) that ONNX Runtime does not use: {providers['cuda']}")
-    trains_on_gpu = on_gpu[:1] == ["cuda"] and report["torch_gpu"] is None
-    if on_gpu[:1] == ["cuda"] and packages["torch"] and not trains_on_gpu:
+    trains_on_gpu = plays_on_cuda and report["torch_gpu"] is None
+    if plays_on_cuda and packages["torch"] and not trains_on_gpu:
         lines.append(f"training stays on the CPU: {report['torch_gpu']}; --device auto plays on the GPU all the same")
     missing = [name for name in _TRAINING if not packages[name]]
     if missing:
@@ -131,22 +118,13 @@ def advice(report: dict[str, Any]) -> list[str]:
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         if report["environment"].get(name):
             lines.append(f"{name} is {report['environment'][name]}: torch uses no more threads while it fits")
-    if lines and not usable(report):
-        return lines
-    if not missing and providers["cpu"] is None:
-        device = " --device cuda" if trains_on_gpu else " --device auto" if on_gpu[:1] == ["cuda"] else ""
+    if not missing and providers["cpu"] is None and (usable(report) or not lines):
+        device = " --device cuda" if trains_on_gpu else " --device auto" if plays_on_cuda else ""
         lines.append(f"everything needed to train is here: az-train connect_four --minutes 5{device}")
     return lines
 
 
 # Packages and providers
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _broken(packages: dict[str, str | None]) -> dict[str, str]:
@@ -188,10 +166,9 @@ def _try(device: str) -> str | None:
 
 
 def _cpu() -> dict[str, Any]:
-    known = cpu_flags()
     return {
         "name": cpu_name(),
-        "features": [name for name, flag in _FEATURES.items() if flag in known],
+        "features": [flag for flag in _FEATURES if flag in cpu_flags()],
         "cores": os.cpu_count() or 1,
         "affinity": allowed_cores(),
         "quota": cpu_quota(),
@@ -201,12 +178,9 @@ def _cpu() -> dict[str, Any]:
 
 def _memory() -> dict[str, int | None]:
     """Bytes: of the machine, free for new programs, and the limit that this process runs under."""
-    found = dict(re.findall(r"^(MemTotal|MemAvailable):\s+(\d+) kB", read(Path("/proc/meminfo")), re.MULTILINE))
-    return {
-        "total": int(found["MemTotal"]) * 1024 if "MemTotal" in found else None,
-        "available": int(found["MemAvailable"]) * 1024 if "MemAvailable" in found else None,
-        "limit": memory_limit(),
-    }
+    found = dict(re.findall(r"^Mem(Total|Available):\s+(\d+) kB", read(Path("/proc/meminfo")), re.MULTILINE))
+    sizes = {name.lower(): int(found[name]) * 1024 if name in found else None for name in ("Total", "Available")}
+    return {**sizes, "limit": memory_limit()}
 
 
 def _gpus() -> list[dict[str, str]]:

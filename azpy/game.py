@@ -17,21 +17,21 @@ __all__ = ["Game"]
 class Game(ABC):
     """One position of a game for two players: zero sum, perfect information, turns in any order, dice allowed.
 
-    The object is the position: `play` changes it in place and `clone` copies it. `azpy.State(game)` makes a position
-    like those of the games in Rust of it; searches, self-play and buffers take either. Set the first three attributes
-    on the class, or on the instance where they depend on a board size; they stay fixed during a game. An exception
-    raised in any method reaches the caller as itself. A broken promise (no legal action at a player's turn, a game
-    longer than `max_plies`) is an `azpy.GameError`. A game may also have a method `to_svg`, which gives the position
-    as an SVG document.
+    The object is the position: `play` changes it in place and `clone` copies it. `azpy.State(game)` wraps a copy of it,
+    so that it has the methods of a game in Rust. Searches, self-play and buffers take the object or the `azpy.State`.
+    Set the first three attributes on the class, or on the instance if they depend on a board size. They stay fixed
+    during a game. An exception raised in any method reaches the caller as itself. A broken promise (no legal action at
+    a player's turn, a game longer than `max_plies`) is an `azpy.GameError`. A game may also have a method `to_svg`,
+    which gives the position as an SVG document.
 
     Attributes:
         num_actions: size of the policy A; actions are 0 to A - 1.
         obs_shape: (C, H, W) of an observation; flat features are (F, 1, 1).
         max_plies: upper bound on the plies of a game, chance outcomes counted.
-        game: what records of games call this one; the name of the class where it is not set.
-        action_cells: the cell of the planes (row * W + column) that each group of actions belongs to, where they come
-            in equal groups: action group * n + i, with i below n of the same meaning in all of them. Networks then have
-            one small policy head for all cells. None, the default, where it is not so.
+        game: what records of games call this game; the name of the class if it is not set.
+        action_cells: the cell of the planes (row * W + column) of each group of actions, if actions come in equal
+            groups: action group * n + i, with i below n, means the same in each group. Networks then have one small
+            policy head for all cells. None, the default: actions do not come in such groups.
 
     Example:
         Take one or two counters from a heap; who takes the last one wins.
@@ -93,7 +93,7 @@ class Game(ABC):
         """Plays a legal action, or takes a chance outcome, in place.
 
         Searches play what `legal_actions` or `chance_outcomes` gave. A game whose `play` refuses other actions may have
-        a method `play_legal` that does not look: searches call that one if it is there.
+        a method `play_legal` that does not check the action: searches call `play_legal` if it is there.
         """
 
     @abstractmethod

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import azpy
-from azpy.learning.network import Network, to_onnx
+from azpy.learning.export import to_onnx
+from azpy.learning.network import Network
 
 LEGAL = {"connect_four": 7, "chess(encoding=az18)": 30, "go(size=7)": 35}  # actions of a position, about
 GAMES = {"connect_four": 250, "chess(encoding=az18)": 16, "go(size=7)": 40}

@@ -54,7 +54,7 @@ def main() -> None:
         for record in games:
             buffer.add(record)
     torch.set_num_threads(usable_cores())
-    learners = {way: Learner.of(start, given.network) for way in ("parts", "operations")}
+    learners = {way: Learner(start, given.network) for way in ("parts", "operations")}
 
     def seconds(way: str) -> float:
         learner._LEAST_PART = _LEAST_PART if way == "parts" else sys.maxsize

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from onnxruntime import OrtValue
 from torch.utils.flop_counter import FlopCounterMode
 
 from azpy._core import State
@@ -194,27 +195,22 @@ def model_alone(evaluator: Any, subject: Subject, rows: int) -> Callable[[], int
             return CHAINED * rows
 
         return run_torch
-    runner = evaluator._runner
-    if evaluator.device == "cpu":
-        binding, session = runner._session.io_binding(), runner._session
-        binding.bind_cpu_input(evaluator.signature.input, rows_of(rows, subject))
-        for name in (evaluator.signature.policy, evaluator.signature.value):
-            binding.bind_output(name)
+    session, (kind, _, index) = evaluator._runner._session, evaluator.device.partition(":")
+    memory = "cpu" if kind == "cpu" else "cuda", int(index or 0)
+    binding, dtypes = session.io_binding(), {"tensor(uint8)": np.uint8, "tensor(int32)": np.int32}
+    for each in session.get_inputs():
+        given = np.zeros((rows, *each.shape[1:]), dtypes.get(each.type, np.float32))
+        binding.bind_ortvalue_input(each.name, OrtValue.ortvalue_from_numpy(given, *memory))
+    for name in (evaluator.signature.policy, evaluator.signature.value):
+        binding.bind_output(name, *memory)
+    times = 1 if kind == "cpu" else CHAINED
 
-        def run_session() -> int:
+    def run_session() -> int:  # waits for the device by itself
+        for _ in range(times):
             session.run_with_iobinding(binding)
-            return rows
+        return times * rows
 
-        return run_session
-    bound = runner._lanes[rows][0]
-
-    def run_binding() -> int:  # waits for the device by itself
-        with runner._lock:
-            for _ in range(CHAINED):
-                runner._session.run_with_iobinding(bound)
-        return CHAINED * rows
-
-    return run_binding
+    return run_session
 
 
 def rows_of(count: int, subject: Subject) -> NDArray[np.float32]:

@@ -19,7 +19,8 @@ from concurrent.futures import Future
 import numpy as np
 
 import azpy
-from azpy.learning.network import Network, to_onnx
+from azpy.learning.export import to_onnx
+from azpy.learning.network import Network
 
 SIZES = (50, 100, 200, 400)
 ALLOWED = 0.1  # seconds, of hurried clients

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from azpy.evaluators.gpu import OnGpu
 from azpy.evaluators.sessions import open_on_cpu
 
 CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
@@ -33,7 +32,6 @@ class Machine:
     batches: list[int] = field(default_factory=list)  # rows of each batch on a GPU
     sessions: list["Session"] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
-    memory: list[tuple[tuple[int, ...], str, int]] = field(default_factory=list)
 
     @property
     def gpu_sessions(self) -> list["Session"]:
@@ -53,30 +51,6 @@ class SessionOptions:
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         self.config[key] = value
-
-
-class OrtValue:
-    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self.array = np.zeros(shape, dtype)
-        self.array.view(np.uint8).fill(0xFF)  # NaN
-
-    def update_inplace(self, data: Any) -> None:
-        if data.shape != self.array.shape:
-            raise RuntimeError("The input size of numpy arrays does not match the size of the OrtValue.")
-        self.array[:] = data
-
-    def numpy(self) -> Any:
-        return self.array.copy()
-
-
-class Binding:
-    def __init__(self) -> None:
-        self.bound: dict[str, OrtValue] = {}
-
-    def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
-        self.bound[name] = value
-
-    bind_ortvalue_output = bind_ortvalue_input
 
 
 @dataclass
@@ -103,9 +77,6 @@ class Session:
         if machine.open_error:
             raise RuntimeError(machine.open_error)
         self.providers = [name for name in names if name in machine.loading] + [CPU]
-        on_cpu = self.providers == [CPU] or machine.nodes.get(CPU)
-        if on_cpu and options.config.get("session.disable_cpu_ep_fallback") == "1":
-            raise RuntimeError("This session contains graph nodes that are assigned to the default CPU EP, but ...")
 
     def get_inputs(self) -> list[Value]:
         return [Value("observations", ["batch", 2, 3, 3])]
@@ -116,18 +87,12 @@ class Session:
     def get_providers(self) -> list[str]:
         return self.providers
 
-    def io_binding(self) -> Binding:
-        return Binding()
-
     def run(self, names: list[str], feed: dict[str, Any]) -> list[Any]:
         assert names == ["logits", "values"]
+        if self.providers != [CPU]:
+            time.sleep(1e-5)  # other threads run meanwhile, as they do beside a GPU
+            self.machine.batches.append(len(feed["observations"]))
         return list(answer(feed["observations"]))
-
-    def run_with_iobinding(self, binding: Binding) -> None:
-        observations = binding.bound["observations"].array
-        time.sleep(1e-5)  # other threads run meanwhile, as they do beside a GPU
-        self.machine.batches.append(len(observations))
-        binding.bound["logits"].array[:], binding.bound["values"].array[:] = answer(observations)
 
 
 class TellingSession(Session):
@@ -161,12 +126,7 @@ def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Machine:
         machine.calls.append("preload")
         print(machine.preload_says, end="")
 
-    def allocate(shape: tuple[int, ...], dtype: Any, device: str, index: int) -> OrtValue:
-        machine.memory.append((tuple(shape), device, index))
-        return OrtValue(tuple(shape), dtype)
-
     module.InferenceSession, module.preload_dlls = open_session, preload
-    module.OrtValue = types.SimpleNamespace(ortvalue_from_shape_and_type=allocate)
     monkeypatch.setitem(sys.modules, "onnxruntime", module)
     monkeypatch.setattr("azpy.devices.installed_runtimes", lambda: dict.fromkeys(machine.installed, "1.31.1"))
     monkeypatch.setattr("azpy.evaluators.sessions.driver_problem", lambda index=0: None)
@@ -185,10 +145,5 @@ def gpu_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, list[An
         opened.append((data, providers))
         return open_on_cpu(ort, data, 1, "the model")
 
-    def on_cpu(ort: Any, open_it: Any, memory: Any, *rest: Any) -> OnGpu:
-        assert memory[0] == "cuda"
-        return OnGpu(ort, open_it, ("cpu", 0), *rest)
-
     monkeypatch.setattr("azpy.evaluators.onnx.open_on_gpu", open_session)
-    monkeypatch.setattr("azpy.evaluators.onnx.OnGpu", on_cpu)
     return opened

@@ -153,7 +153,7 @@ def test_a_game_that_is_over_before_it_begins_has_no_match() -> None:
 def test_a_match_that_cannot_be_paired_is_refused() -> None:
     with pytest.raises(SettingsError, match="even number of games, got 3"):
         whole_match(tictactoe, RandomPlayer(), RandomPlayer(), games=3)
-    with pytest.raises(SettingsError, match=r"simulations must be at least 1, at most \d+; got 0"):
+    with pytest.raises(SettingsError, match="simulations must be at least 1, got 0"):
         mcts(0)
 
 

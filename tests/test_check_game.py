@@ -13,7 +13,8 @@ import azpy
 import planted_games
 import sound_games
 from azpy.checks.check_game import check_game
-from azpy.checks.perspective import Sides, Warned
+from azpy.checks.faults import Broken
+from azpy.checks.perspective import Sides
 from azpy.checks.rules import RULES
 from azpy.cli.check_game import main
 from azpy.errors import SettingsError
@@ -71,7 +72,7 @@ def test_every_game_that_ships_with_azpy_passes(name: str, monkeypatch: pytest.M
     assert report.lines > 10
 
 
-def signs_of(start: Any, games: int) -> Warned | None:
+def signs_of(start: Any, games: int) -> Broken | None:
     """What `Sides` says after random games."""
     sides, rng = Sides(), random.Random(1)
     for _ in range(games):

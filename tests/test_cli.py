@@ -111,7 +111,7 @@ def test_a_label_that_is_too_long_leaves_room_for_the_bar() -> None:
     console = Console(width=60, force_terminal=True, file=io.StringIO(), color_system=None)
     screen = Screen()
     screen._live = live_bar(console)
-    screen.status("[1/9] runs/first@200 against runs/second@200: " * 2, ["4/40 games"], 0.5)
+    screen.progress("[1/9] runs/first@200 against runs/second@200: " * 2, ["4/40 games"], 0.5)
     with console.capture() as shown:
         console.print(screen._live.get_renderable())
     (line,) = shown.get().splitlines()

@@ -56,9 +56,9 @@ def misbehaving(seed: int) -> azpy.Game:
 def test_a_game_that_contradicts_itself_is_an_error_of_the_game_and_never_a_panic(
     seed: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    options: list[dict[str, Any]] = [{}, {"solver": True}, {"gumbel_actions": 3}, {"lcb": 1.0, "early_stop": True}]
+    options: list[dict[str, Any]] = [{}, {"solver": True}, {"gumbel_actions": 3}, {"lcb": 1.0}, {"early_stop": True}]
     evaluator = Hashed(3, network_id=1)  # whose answers are cached by key
-    given = options[seed % 4] | {"cache_positions": 100 * (seed % 3)}
+    given = options[seed % 5] | {"cache_positions": 100 * (seed % 3)}
     errors = []
 
     def tried(run: Callable[[], object]) -> None:

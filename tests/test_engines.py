@@ -222,8 +222,8 @@ def test_engines_lie_in_the_run_and_go_with_their_networks(
     assert {f"azpy-{newest:016x}-fp32_sm90.engine", "sm90.timing"} <= left
     assert len(left) <= 3  # and that of the one that played while it was built
     assert not (tmp_path / "cache").exists()
-    with Trainer(Settings(**SMALL | {"iterations": 5}), run):
-        pass
+    with Trainer(Settings(**SMALL | {"iterations": 5}), run) as trainer:
+        list(trainer.run())
     assert {file.name for file in (run / "engines").iterdir()} == {
         f"azpy-{newest:016x}-fp32_sm90.engine",
         "sm90.timing",

@@ -260,7 +260,7 @@ def test_fitting_on_the_gpu_is_fitting_on_the_cpu_and_is_saved_as_it_is() -> Non
         sample = staticmethod(batch)
 
     def fitted(device: str, steps: int, saved: Learner | None = None) -> tuple[Learner, list[float]]:
-        learner = Learner(GAME.obs_shape, GAME.num_actions, "3x32", device=device)
+        learner = Learner(GAME, "3x32", device=device)
         if saved is not None:
             learner.load(saved.model_arrays(), saved.optimizer_arrays())
         batches: Any = Drawn()

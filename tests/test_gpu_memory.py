@@ -1,4 +1,4 @@
-"""Batches on a GPU, on a machine that has none: buckets, and memory that is kept."""
+"""Batches on a GPU, on a machine that has none: buckets, and sessions that are freed."""
 
 import gc
 import threading
@@ -11,10 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from azpy.devices import BUCKETS, chunks
-from azpy.evaluators.compact import Compact
-from azpy.evaluators.gpu import OnGpu
 from azpy.evaluators.onnx import OnnxEvaluator
-from fake_onnxruntime import ACTIONS, CPU, Session, answer, install
+from fake_onnxruntime import ACTIONS, Session, answer, gpu_on_the_cpu, install
+from test_onnx import make_model, make_priors_model
 
 MODEL = b"any model"
 
@@ -55,19 +54,18 @@ def test_every_bucket_is_prepared_before_the_first_batch(monkeypatch: pytest.Mon
     machine = install(monkeypatch)
     OnnxEvaluator(MODEL, "cuda", buckets=(2, 4, 6))
     assert machine.batches[:3] == [2, 4, 6]
-    assert sorted(shape for shape, _, _ in machine.memory if len(shape) == 4) == [(n, 2, 3, 3) for n in (2, 4, 6)]
 
 
 def test_rows_that_differ_between_buckets_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
     assert OnnxEvaluator(MODEL, "cuda").row_exact
-    exact = Session.run_with_iobinding
+    exact = Session.run
 
-    def inexact(self: Session, binding: Any) -> None:
-        exact(self, binding)
-        binding.bound["values"].array[:] += np.float32(1e-6) * (len(binding.bound["values"].array) == 256)
+    def inexact(self: Session, names: list[str], feed: dict[str, Any]) -> list[Any]:
+        logits, values = exact(self, names, feed)
+        return [logits, values + np.float32(1e-6) * (len(values) == 256)]
 
-    monkeypatch.setattr(Session, "run_with_iobinding", inexact)
+    monkeypatch.setattr(Session, "run", inexact)
     assert not OnnxEvaluator(MODEL, "cuda").row_exact
 
 
@@ -92,45 +90,23 @@ def test_a_fork_on_a_gpu_has_a_session_of_its_own(monkeypatch: pytest.MonkeyPatc
     assert wrong == [0, 0, 0]
 
 
-def test_buckets_work_with_the_real_onnx_runtime() -> None:
-    """The calls that a GPU gets, made on memory of the CPU: names, shapes and copies are the real ones."""
-    import onnxruntime
-
-    from test_onnx import make_model
-
-    session = onnxruntime.InferenceSession(make_model(), providers=[CPU])
-    evaluator = OnnxEvaluator(make_model())
-    compact = Compact(evaluator.obs_shape)
-    runner = OnGpu(onnxruntime, lambda: session, ("cpu", 0), evaluator.signature, compact, (4, 16))
+@pytest.mark.parametrize("named", ["other names, priors and values [B, 1]", "the usual names"])
+def test_buckets_work_with_the_real_onnx_runtime(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls that a GPU gets, made on the CPU: names, shapes and copies are the real ones."""
+    gpu_on_the_cpu(monkeypatch)
+    model = make_model() if named == "the usual names" else make_priors_model()
+    evaluator, on_gpu = OnnxEvaluator(model), OnnxEvaluator(model, "cuda", buckets=(4, 16))
     for count in (1, 4, 5, 16, 37):
-        logits, values = runner.run(rows(count, seed=count))
+        logits, values = on_gpu.evaluate_batch(rows(count, seed=count))
         expected_logits, expected_values = evaluator.evaluate_batch(rows(count, seed=count))
         np.testing.assert_array_equal(logits, expected_logits)
         np.testing.assert_array_equal(values, expected_values)
     kept = logits.copy()
-    runner.run(rows(37, seed=1))
+    on_gpu.evaluate_batch(rows(37, seed=1))
     np.testing.assert_array_equal(logits, kept)
 
 
-def test_a_bucket_s_memory_has_the_shapes_of_the_model() -> None:
-    """Other names, priors, and values [B, 1], with the real ONNX Runtime on memory of the CPU."""
-    import onnxruntime
-
-    from test_onnx import make_priors_model
-
-    model = make_priors_model(batch=4)
-    evaluator = OnnxEvaluator(model)
-    session = onnxruntime.InferenceSession(model, providers=[CPU])
-    compact = Compact(evaluator.obs_shape)
-    runner = OnGpu(onnxruntime, lambda: session, ("cpu", 0), evaluator.signature, compact, (4,))
-    for count in (1, 4, 11):
-        priors, values = runner.run(rows(count, seed=count))
-        logits, expected = evaluator.evaluate_batch(rows(count, seed=count))
-        np.testing.assert_array_equal(np.log(priors), logits)
-        np.testing.assert_array_equal(values, expected)
-
-
-# Memory
+# Sessions
 
 
 def test_threads_that_share_an_evaluator_get_their_own_answers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,7 +186,7 @@ def test_importing_and_using_azpy_leaves_the_process_as_it_was(tmp_path: Path) -
         from azpy.learning.learner import Learner
         from azpy.training import trainer
         state = azpy.make_game("tic_tac_toe")
-        model = to_onnx(Learner.of(state, "1x8").averaged)
+        model = to_onnx(Learner(state, "1x8").averaged)
         to_int8(model, numpy.zeros((4, *state.obs_shape), numpy.float32))
         for evaluator in (azpy.OnnxEvaluator(model, "auto", game=state), azpy.UniformEvaluator()):
             azpy.Search(evaluator, simulations=10).run(state)

@@ -15,7 +15,7 @@ import pytest
 
 import azpy
 from azpy.errors import SettingsError
-from azpy.playing.selfplay import open_self_play, play_on
+from azpy.playing.selfplay import open_self_play
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
@@ -138,18 +138,25 @@ def test_finished_games_are_taken_without_waiting_for_others() -> None:
     assert sorted(record.game_id for record in found) == list(range(300))
 
 
-def test_games_that_are_finished_are_handed_over_together_and_no_more_than_are_wanted() -> None:
-    known, kept = {0, 1}, list[list[int]]()
-    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=4, simulations=8) as play:
+def test_games_that_are_finished_are_handed_over_together_and_no_more_than_are_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, plain = list[int](), RunFolder.append
+
+    def begun(*given: Any, **options: Any) -> azpy.SelfPlay:
+        play = open_self_play(*given, **options)
         wait_for_games(play, 40)
-        list(play_on(play, known, 30, lambda *games: kept.append([game.game_id for game in games]), lambda: True))
-        assert len(kept) <= 3  # all that were there; where the known ones were among them, those after them
-        assert len(known) == 30
-        play.pause()
-        left = [game.game_id for game in play.take_finished(2)]
-        left += [game.game_id for game in play.take_finished()]
-        played = [game for games in kept for game in games] + left
-        assert len(set(played)) == len(played) == play.stats["games"] - 2
+        return play
+
+    def append(self: RunFolder, *records: azpy.GameRecord) -> None:
+        kept.append(len(records))
+        plain(self, *records)
+
+    monkeypatch.setattr("azpy.training.loop.open_self_play", begun)
+    monkeypatch.setattr(RunFolder, "append", append)
+    with Collector(settings(games_per_iteration=30, iterations=1), tmp_path) as collector:
+        list(collector.run())
+    assert kept == [30]
 
 
 class Slow:
@@ -380,7 +387,7 @@ if os.geteuid() == 0:  # who may do all
     os.setuid(65534)
 for threads in (1, 4):
     try:
-        open_self_play(Settings("pig", threads=threads), start, azpy.UniformEvaluator(), 0, resign_below=-1.0)
+        open_self_play(Settings("pig", threads=threads), start, [azpy.UniformEvaluator()], 0, resign_below=-1.0)
     except SettingsError as error:
         print(error)
 """
@@ -400,9 +407,10 @@ def test_threads_that_cannot_be_started_are_one_line() -> None:
 def test_self_play_that_the_settings_do_not_allow_is_refused_as_a_setting() -> None:
     with pytest.raises(SettingsError, match="self-play cannot run with these settings"):
         open_self_play(
-            settings(deterministic=True, games_per_iteration=2**70),
+            settings(),
             azpy.make_game("pig"),
-            azpy.UniformEvaluator(),
+            [azpy.UniformEvaluator()],
             0,
+            games=2**70,
             resign_below=-1.0,
         )

@@ -9,6 +9,7 @@ import pytest
 
 from azpy.errors import RunError
 from azpy.runs.folder import RunFolder
+from azpy.runs.storage import read_journal
 from test_runs import SETTINGS, folder, payloads, play
 
 
@@ -64,8 +65,14 @@ def test_games_written_together_are_dropped_together_wherever_a_power_cut_leaves
         begin = journal.stat().st_size
         run.append(*games[2:])
     data = journal.read_bytes()
-    torn = [data[:-1], data[: begin + 5], *(data[: at - 9] + bytes(9) + data[at:] for at in (begin + 30, len(data)))]
-    torn += [data[: begin + 100] + bytes(40) + data[begin + 140 :]]  # and what follows is there
+    torn = [data[:end] for end in (begin + 5, begin + 13, len(data) - 1)]
+    # Each block that the frame has bytes in, the first with the frame's length, and all from a block on.
+    blocks = range(begin - begin % 512, len(data), 512)
+    assert len(blocks) > 2
+    for block in blocks:
+        zeros, end = max(block, begin), min(block + 512, len(data))
+        torn += [data[:zeros] + bytes(end - zeros) + data[end:], data[:zeros] + bytes(len(data) - zeros)]
+        torn += [torn[-1] + bytes(4096)]
     for part in torn:
         journal.write_bytes(part)
         with folder(tmp_path) as run:
@@ -129,6 +136,39 @@ def test_no_flipped_byte_of_a_frame_costs_the_games_after_it(tmp_path: Path) -> 
         with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {0 if position < 8 else 8}.*delete it"):
             folder(tmp_path)
         assert journal.read_bytes() == flipped
+
+
+@pytest.mark.parametrize("together", [1, 4])
+def test_a_flipped_bit_in_the_last_frame_is_damage_and_no_torn_end(tmp_path: Path, together: int) -> None:
+    games = play(2 + together)
+    journal = tmp_path / "run/games/journal.bin"
+    with folder(tmp_path) as run:
+        run.append(*games[:2])
+        begin = journal.stat().st_size
+        run.append(*games[2:])
+    data = journal.read_bytes()
+    for position in range(begin, len(data)):
+        for tail in (b"", bytes(100)):
+            flipped = data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1 :] + tail
+            journal.write_bytes(flipped)
+            with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {begin}: .*delete it"):
+                read_journal(journal)
+    with pytest.raises(RunError, match="damaged"):
+        folder(tmp_path)
+    assert journal.read_bytes() == flipped
+
+
+def test_a_lost_block_before_another_frame_is_damage(tmp_path: Path) -> None:
+    games = play(16)
+    journal = tmp_path / "run/games/journal.bin"
+    with folder(tmp_path) as run:
+        run.append(*games[:14])
+        run.append(*games[14:])
+    data = journal.read_bytes()
+    for begin, end in ((8, 512), (512, 1024)):
+        journal.write_bytes(data[:begin] + bytes(end - begin) + data[end:])
+        with pytest.raises(RunError, match=r"journal\.bin is damaged at byte 8"):
+            folder(tmp_path)
 
 
 def test_every_game_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

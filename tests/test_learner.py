@@ -3,6 +3,7 @@
 import copy
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from azpy.learning.learner import Learner, policy_loss
 from azpy.learning.network import to_arrays
 
 Batch = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]
+
+
+GAME = SimpleNamespace(obs_shape=(2, 3, 3), num_actions=9)
 
 
 class Planted:
@@ -31,7 +35,7 @@ class Planted:
 
 
 def learner(seed: int = 0, spec: str = "1x16") -> Learner:
-    return Learner((2, 3, 3), 9, spec, learning_rate=5e-3, seed=seed)
+    return Learner(GAME, spec, learning_rate=5e-3, seed=seed)
 
 
 def fit(trainee: Learner, steps: int) -> list[float]:
@@ -198,7 +202,7 @@ def test_the_schedule_scales_every_step() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_cuda_is_refused_and_auto_is_the_cpu() -> None:
     def on(device: str) -> Learner:
-        return Learner((2, 3, 3), 9, "1x16", device=device)
+        return Learner(GAME, "1x16", device=device)
 
     with pytest.raises(DeviceError, match=r"this torch is built for the CPU|torch finds no GPU"):
         on("cuda")

@@ -124,7 +124,7 @@ def test_networks_and_learners_of_games_that_say_nothing_of_cells() -> None:
 
     for game, expected in ((Bare(), None), (Cells(), (3, 1))):
         assert Network.of(game, "1x8").action_cells == expected
-        assert Learner.of(game, "1x8").network.action_cells == expected
+        assert Learner(game, "1x8").network.action_cells == expected
 
 
 def test_networks_that_differ_in_their_cells_alone_have_other_ids() -> None:

@@ -78,6 +78,7 @@ def test_a_line_of_play_is_read_by_names_from_any_position(game: str) -> None:
         ("connect_four(width=4,height=4)", "..../.x../..../.o.. x", "nothing below the stone in column 2, row 2"),
         ("hex(size=14)", "a1", "the size must be from 3 to 13, got 14"),
         ("nothing", "a1", 'unknown game "nothing"'),
+        ("my:Game", "a1", 'is not written in Rust: give the state that azpy.make_game("my:Game") makes'),
         ("pig", "roll 6 hold", None),
         ("dice_nim", "roll 2 take 3", 'action 2 is "take 3", which is not among the legal ones: take 1, take 2'),
     ],

@@ -109,6 +109,10 @@ def test_a_python_class_is_imported(heap: str) -> None:
         ("heap_game:Uncopied", "RuntimeError: no second board"),
         ("no_such_module:Game", "No module named 'no_such_module'"),
         ("collections:OrderedDict", "is no azpy.Game: OrderedDict is a class, expected a class that derives from azpy"),
+        (
+            "heap_game:Heap(heap=5)",
+            "made without parameters: give heap_game:Heap, or in Python azpy.State(Heap(heap=5))",
+        ),
         ("heap_game:make", "is no azpy.Game: make is a function, expected a class that derives from azpy.Game"),
         ("heap_game:sys", "is no azpy.Game: sys is a module, expected a class"),
         ("heap_game:Quacks", "is no azpy.Game: Quacks is a class, expected a class that derives from azpy.Game"),

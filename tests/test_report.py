@@ -2,7 +2,6 @@
 
 import base64
 import math
-from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
 
@@ -179,9 +178,9 @@ class Page(HTMLParser):
         self.text += data
 
 
-def page_of(game: str, records: list[azpy.GameRecord], rows: Rows, make: Callable[[], Any] | None = None) -> Page:
-    make = make or (lambda: make_position(game))
-    return Page(make_report(f"{game}: a <run>", {"game": game, "minutes": None, "c_puct": 1.5}, rows, records, make))
+def page_of(game: str, records: list[azpy.GameRecord], rows: Rows, start: azpy.State | None = None) -> Page:
+    start, settings = start or make_position(game), {"game": game, "minutes": None, "c_puct": 1.5}
+    return Page(make_report(f"{game}: a <run>", settings, rows, records, start))
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -213,7 +212,7 @@ def test_a_position_of_a_game_in_python_is_a_picture_of_its_text() -> None:
     start = azpy.State(Countdown(6))
     with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, simulations=4, games=2) as games:
         records = list(games)
-    page = page_of("countdown", records, [], start.clone)
+    page = page_of("countdown", records, [], start)
     drawn = {text: picture for text, picture in page.pictures.items() if "Countdown(key=" in text}
     assert drawn
     for text, picture in drawn.items():
@@ -243,7 +242,7 @@ def test_a_page_can_be_made_whatever_a_game_says_of_itself(drawn: Any, text: str
     start = azpy.State(Rude(6))
     with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, simulations=4, games=2) as games:
         records = list(games)
-    page = make_report("a run", {}, [], records, start.clone)
+    page = make_report("a run", {}, [], records, start)
     assert page.encode()
     assert "<script" not in page
     assert text in " ".join(Page(page).pictures)

@@ -208,6 +208,18 @@ def two_iterations(path: Path, **settings: Any) -> Path:
     return path / "games"
 
 
+def test_which_games_there_are_is_said_plainly(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        run.append(*play(8))
+        run.seal(1, {0, 1, 2, 6})
+        run.seal(2, {4})
+        with pytest.raises(RunError, match=r"run has no game 9: it has games 0 to 7$"):
+            StoredRun(run.path).find_game(9)
+    (tmp_path / "run/games/journal.bin").unlink()
+    with pytest.raises(RunError, match=r"run has no game 3: it has games 0 to 2, 4, 6$"):
+        StoredRun(tmp_path / "run").find_game(3)
+
+
 def with_label(path: Path, label: str | None) -> None:
     """Writes sealed games with another label, or with none, as versions did whose files did not have one."""
     with np.load(path) as arrays:
@@ -502,7 +514,7 @@ def test_every_change_of_a_setting_is_in_the_metrics_once(tmp_path: Path) -> Non
         run.append(play(1)[0])
     for rate, written in ((0.001, False), (0.001, True), (0.002, True), (0.001, True), (0.001, True)):
         with folder(tmp_path, learning_rate=rate) as run:
-            run.note_changes(4, 1.0, deterministic=False)
+            run.note_changes(4, 1.0)
             if written:  # else it was killed before
                 run.write_settings()
     rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]

@@ -16,6 +16,7 @@ import azpy
 from azpy import _core
 from azpy.cli.bench import _parser as bench_parser
 from azpy.cli.train import settings_from
+from azpy.errors import SettingsError
 from azpy.matches.query import parse_search
 from azpy.settings import Settings
 from oracles import Countdown, DiceCountdown, Hashed, Solver, after, another, random_positions, turn_of
@@ -172,11 +173,18 @@ def test_shaped_noise_temperature_and_forced_visits_leave_the_priors_clean() -> 
         ({"c_puct": "much"}, TypeError, "c_puct must be a number, got 'much'"),
         ({"solver": 3.5}, TypeError, "solver must be True or False"),
         ({"eval_batch": 0}, ValueError, "eval_batch must be at least 1, got 0"),
+        ({"eval_batch": True}, TypeError, "eval_batch must be a whole number, got True"),
+        ({"eval_batch": 3.0}, TypeError, "eval_batch must be a whole number, got 3.0"),
+        ({"max_collisions": False}, TypeError, "max_collisions must be a whole number or None, got False"),
+        ({"c_puct": True}, TypeError, "c_puct must be a number, got True"),
+        ({"lcb": 0}, ValueError, "lcb must be more than 0, got 0"),
+        ({"early_stop": True, "lcb": 1.0}, ValueError, "early_stop does not go with lcb: leave one of them out"),
+        ({"early_stop": True, "solver": True}, ValueError, "early_stop does not go with solver: leave one of them out"),
         ({"gumbel_actions": 1.5}, TypeError, "gumbel_actions must be a whole number, got 1.5"),
         ({"c_puct_base": -1.0}, ValueError, "c_puct_base must be more than 0, got -1$"),
         ({"root_noise": (-1.0, 0.5)}, ValueError, "the alpha of root_noise must be a number > 0, got -1$"),
         ({"gumbel_actions": 4, "value_scale": -1.0}, ValueError, "value_scale must be at least 0, got -1"),
-        ({"lcb": float("nan")}, ValueError, "lcb must be at least 0, got NaN"),
+        ({"lcb": float("nan")}, ValueError, "lcb must be more than 0, got NaN"),
         ({"root_temperature": 0.0}, ValueError, "root_temperature must be more than 0, got 0"),
         ({"in_flight_share": 0.0}, ValueError, "in_flight_share must be more than 0"),
         ({"max_memory_mb": 0.0}, ValueError, "max_memory_mb must be more than 0, got 0"),
@@ -402,7 +410,8 @@ def test_self_play_with_every_option_makes_games_that_bear_out() -> None:
     for options in (
         {"solver": True, "forced_visits": 2.0, "noise_shaped": True, "root_temperature": 1.2, "c_puct_stdev": 0.85},
         {"gumbel_actions": 4, "solver": True},
-        {"early_stop": True, "lcb": 1.0},
+        {"lcb": 1.0},
+        {"early_stop": True},
     ):
         buffer = azpy.ReplayBuffer("tic_tac_toe")
         with azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=4, simulations=40, games=20, **options) as games:
@@ -417,13 +426,13 @@ OPTIONS = _core.OPTIONS
 SEARCH = [name for name in OPTIONS if OPTIONS[name]["group"] == "search"]
 # Code that reads an option by its name. Names that are also the names of other things are left out.
 READERS = {
-    "eval_batch": "checks/searches cli/bench cli/progress matches/arena matches/openings playing/benchmarks "
+    "eval_batch": "checks/check_game cli/bench cli/progress matches/arena matches/openings playing/benchmarks "
     "playing/tuning settings/run training/comparison",
     "c_puct": "cli/match matches/arena matches/players settings/run",
     "fpu": "settings/run",
     "gumbel_actions": "cli/train matches/players matches/query settings/presets settings/run",
     "gumbel_scale": "matches/players",
-    "lcb": "matches/players settings/run",
+    "lcb": "settings/run settings/toml",
     "solver": "settings/run",
     "full_search_share": "training/budget",
     "fast_simulations": "training/budget",
@@ -454,6 +463,18 @@ def test_an_option_of_the_table_reaches_all_that_take_options(name: str) -> None
     if name in SEARCH:
         query = "&".join(["gumbel_actions=4", f"{name}={text}"] if needs else [f"{name}={text}"])
         assert parse_search(query)[name] == value
+
+
+@pytest.mark.parametrize("name", [name for name, row in OPTIONS.items() if row["kind"] is not bool])
+def test_true_is_no_number(name: str) -> None:
+    kinds = ("Search", "VectorSearch", "BatchedSearch", "SelfPlay") if name in SEARCH else ("SelfPlay",)
+    for kind in kinds:
+        extra = {"max_batch": 100} if kind == "BatchedSearch" else {}
+        for value in (True, False):
+            with pytest.raises(TypeError, match=f"{name} must be .*, got {value}"):
+                MAKERS[kind](**{name: value}, **extra)
+    with pytest.raises(SettingsError, match=f"{name} must be .*, got True"):
+        Settings("pig", **{name: True})
 
 
 def test_no_option_is_spelled_in_python_but_where_code_reads_it() -> None:

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import azpy
@@ -233,8 +234,8 @@ def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_
     for _ in range(200):
         in_file, typed = ({name: random_value(name, rng) for name in names if rng.random() < 0.5} for _ in range(2))
         in_file = {name: value for name, value in in_file.items() if value is not None} | {"pipelines": 1}
-        for layer in (in_file, typed):  # PUCT's settings alone
-            for name in [name for name in layer if ABOUT[name].rule == "Gumbel"]:
+        for layer in (in_file, typed):  # those of PUCT that go together
+            for name in [name for name in layer if ABOUT[name].rule == "Gumbel" or ABOUT[name].without]:
                 del layer[name]
             layer.pop("gumbel_actions", None)
         file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in in_file.items()))
@@ -372,9 +373,9 @@ def test_a_setting_that_the_search_does_not_look_at_is_refused_with_both_names(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = {name: another(name), "gumbel_actions": 4 if ABOUT[name].rule == "PUCT" else 0}
-    with pytest.raises(SettingsError, match=f"{name} has no effect with(out)? gumbel_actions"):
+    with pytest.raises(SettingsError, match=f"{name} (does not go with|needs) gumbel_actions"):
         settings_from(["connect_four", *flags(given)])
-    with pytest.raises(SettingsError, match=f"{name} has no effect with(out)? gumbel_actions"):
+    with pytest.raises(SettingsError, match=f"{name} (does not go with|needs) gumbel_actions"):
         Settings("connect_four", **given)
     assert Settings("connect_four", **given | {name: default_of(name)}).gumbel_actions == given["gumbel_actions"]
 
@@ -389,6 +390,44 @@ def test_an_older_runs_file_with_settings_of_both_searches_is_read_as_it_played(
     with pytest.warns(SettingsWarning, match="c_puct has no effect on this run's search, and is left out"):
         found = read_config(tmp_path / "config.toml")
     assert found == {"game": "pig", "gumbel_actions": 7}
+
+
+def test_early_stop_is_refused_beside_what_overrules_visits_and_left_out_of_an_older_runs_file(tmp_path: Path) -> None:
+    for other in ({"lcb": 1.0}, {"solver": True}):
+        with pytest.raises(SettingsError, match=f"early_stop does not go with {next(iter(other))}: leave one"):
+            combine({"game": "pig", "early_stop": True}, other)
+    assert combine({"game": "pig", "early_stop": True, "lcb": None, "solver": False}).early_stop
+    file = tmp_path / "config.toml"
+    file.write_text('game = "pig"\nearly_stop = true\nsolver = true\n\n[made_with]\nformat = 1\n')
+    with pytest.warns(SettingsWarning, match="early_stop has no effect"):
+        assert read_config(file) == {"game": "pig", "solver": True}
+
+
+@pytest.mark.parametrize("name", ["lcb", "match_lcb"])
+def test_a_bound_of_zero_standard_errors_is_refused_and_none_is_off(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name} must be more than 0, got 0"):
+        combine({"game": "pig", name: 0.0})
+    assert getattr(combine({"game": "pig", name: None}), name) is None
+    with pytest.raises(SettingsError, match=f"{name} must be more than 0, got 0"):
+        settings_from(["pig", "--" + name.replace("_", "-"), "0"])
+    assert getattr(settings_from(["pig", "--" + name.replace("_", "-"), "none"])[0], name) is None
+
+
+def test_a_bound_of_zero_in_an_older_runs_file_is_read_as_it_played(tmp_path: Path) -> None:
+    settings = asdict(combine({"game": "pig", "match_lcb": None}))
+    RunFolder(tmp_path / "run", settings).close()
+    file = tmp_path / "run/config.toml"
+    text = file.read_text()
+    assert 'match_lcb = "none"' in text
+    file.write_text("lcb = 0.0\n" + text.replace('match_lcb = "none"', "match_lcb = 0.0"))
+    found = read_config(file)
+    assert found["match_lcb"] is None
+    with RunFolder(tmp_path / "run", settings | {"lcb": found["lcb"]}) as run:
+        assert run.changed == {}
+    position = azpy.make_game("connect_four")  # the highest mean of those with a tenth of the most visits
+    result = azpy.Search(azpy.RolloutEvaluator(3), simulations=200, lcb=found["lcb"]).run(position)
+    often = np.flatnonzero(result.visits >= 0.1 * result.visits.max())
+    assert result.action == result.actions[often[result.q[often].argmax()]]
 
 
 def test_matches_search_a_hundred_simulations_at_least() -> None:

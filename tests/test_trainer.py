@@ -159,7 +159,7 @@ def test_matches_are_played_with_their_own_settings(tmp_path: Path, monkeypatch:
             super().__init__(evaluator, simulations, **options)
 
     monkeypatch.setattr("azpy.training.trainer.SearchPlayer", Noted)
-    settings = {"c_puct": 1.0, "fpu": "zero", "match_c_puct": 3.0, "match_fpu": 0.5, "match_lcb": 0.0}
+    settings = {"c_puct": 1.0, "fpu": "zero", "match_c_puct": 3.0, "match_fpu": 0.5, "match_lcb": None}
     run(tmp_path, iterations=1, simulations=9, match_solver=False, **settings)
     # The newest network and the untrained one.
     assert asked == [{"simulations": 100, "c_puct": 3.0, "fpu": 0.5, "lcb": None, "solver": False}] * 2
@@ -485,7 +485,7 @@ def test_the_untrained_player_has_the_weights_that_the_run_began_with(
     run(tmp_path / "run", iterations=1)
     run(tmp_path / "run", iterations=2)  # in a trainer that goes on
     start = azpy.make_game("tic_tac_toe")
-    begun = to_onnx(Learner.of(start, settings().network, seed=settings().seed).averaged)
+    begun = to_onnx(Learner(start, settings().network, seed=settings().seed).averaged)
     newest = [(tmp_path / f"run/checkpoints/{i:06d}/model.onnx").read_bytes() for i in (1, 2)]
     assert met == [newest[0], begun, newest[1], begun]
 
@@ -641,6 +641,13 @@ def test_a_run_as_long_as_so_many_evaluations_goes_on_and_ends_there(tmp_path: P
     assert saved[-1].iteration == len(counts) > 1
     assert sum(counts[:-1]) < length["total_evaluations"] <= sum(counts)
     assert not [event for event in run(tmp_path / "b", **length) if isinstance(event, Saved)]
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_checkpoint_holds_the_evaluations_of_all_iterations(tmp_path: Path, deterministic: bool) -> None:
+    saved = [event for event in run(tmp_path, deterministic=deterministic) if isinstance(event, Saved)]
+    total = sum(event.metrics["evaluations"] for event in saved)
+    assert read_checkpoint(tmp_path / "checkpoints/000003").state["budget"]["evaluations"] == total > 0
 
 
 def test_a_deterministic_run_cannot_be_as_long_as_so_many_evaluations() -> None:

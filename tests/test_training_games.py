@@ -53,7 +53,7 @@ def train(game: str, thousands: int, changes: dict[str, Any], folder: Path) -> t
         for _ in trainer.run():
             pass
     start = azpy.make_game(game)
-    untrained = Learner(start.obs_shape, start.num_actions, settings.network, seed=settings.seed).averaged
+    untrained = Learner(start, settings.network, seed=settings.seed).averaged
     return to_onnx(untrained), max(folder.glob("checkpoints/*/model.onnx"))
 
 

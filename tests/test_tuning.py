@@ -152,7 +152,9 @@ def test_equal_positions_are_counted_row_by_row() -> None:
     given = {"pipelines": 1, "threads": 1, "eval_batch": 1}
     run = Settings("connect_four", simulations=50, games_per_iteration=64, **given)
     for trial in tune(START, [device], run, given, seconds=0.1):
-        assert trial.rows > 0.9 * trial.slots
+        answered = device.answered[:]
+        device.answered.clear()
+        assert not answered or sum(answered) > 0.9 * trial.slots * len(answered)  # the last repeats the best
     assert device.network_id == 17  # the evaluator itself is as it was
 
 

@@ -1,12 +1,8 @@
 """Plays a game and proves what it must keep, or finds a short line of play where it does not.
 
-First every line of play from the start, shortest first, as far as time allows: a fault that shows there is reported
-by the shortest line there is. Then games at random, whose faults are shortened by leaving out actions. Then the same
-positions in another process, and searches. What holds is proved for the positions that were seen, and for no others,
-unless the report says that these are all.
-
-Not tried: illegal actions in a game written in Python. An `azpy.Game` need not refuse them: azpy plays legal actions
-only.
+The stages: every line of play from the start, random games, the same positions in another process, and searches. What
+holds is proved for the positions that were seen. Illegal actions are not tried in a game written in Python, because
+azpy plays legal actions only.
 """
 
 import contextlib
@@ -14,19 +10,21 @@ import pickle
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from azpy import _core
 from azpy._core import TERMINAL, Look, State, Walk
-from azpy.checks.elsewhere import begun, facts_elsewhere, made, plain, replayed
-from azpy.checks.failing_lines import Failed, Line, NoLine, Path, shrink
+from azpy.checks.elsewhere import begun, facts_elsewhere, made, plain, unasked
+from azpy.checks.faults import Broken, Line, NoLine, Path, asked, broken_by, shrink
 from azpy.checks.findings import Finding, Report
-from azpy.checks.game_checks import Broken, asked, broken_by, check_object, digest, key_clash, observed
-from azpy.checks.perspective import Perspective, Warned, opposed
-from azpy.checks.searches import visits
+from azpy.checks.game_checks import check_object, digest, key_clash, observed
+from azpy.checks.perspective import Perspective, clash_of_results
+from azpy.checks.rules import RULES
+from azpy.games.lines import replayed
 from azpy.games.openspiel import PREFIX
 
 __all__ = ["Finding", "Report", "check_game"]
@@ -41,14 +39,10 @@ Progress = Callable[[str, float, str], object]
 def check_game(
     spec: str, *, games: int = 200, seconds: float = 30.0, seed: int = 0, on_progress: Progress | None = None
 ) -> Report:
-    """Checks a game.
+    """Checks a game, for about so many seconds and with so many random games at most; `seed` is theirs.
 
-    Args:
-        spec: as in `make_position`.
-        games: random games, at most.
-        seconds: how long it may take, about.
-        seed: of the random games.
-        on_progress: called now and then with the stage, the share of it that is done, and a text.
+    `spec` is as in `make_position`. `on_progress` is called now and then with the stage, the share of it that is done,
+    and a text.
 
     Raises:
         SettingsError: no such game, or a class that cannot be imported or made.
@@ -62,8 +56,8 @@ def check_game(
         checker.play_random_games(games, begin + 0.9 * seconds)
         checker.compare_processes()
         checker.search(begin + seconds)
-    except Failed as failed:
-        report.failure = checker.finding(failed.broken, failed.line, failed.other)
+    except Broken as broken:
+        report.failure = checker.finding(broken)
     else:
         report.warnings = checker.warnings()
     report.positions = len(checker.known)
@@ -80,14 +74,14 @@ class _Checker:
         self.known: dict[int, tuple[Path, bytes]] = {}  # by key, with a hash of what was seen
         self.perspective = Perspective()
         self.visited: list[Path] = []
-        self.warned: dict[str, Warned] = {}  # by rule
+        self.warned: dict[str, Broken] = {}  # by rule
         self.opaque = False  # two different positions may look the same
 
     # The stages.
 
     def begin(self) -> None:
         """Checks the start."""
-        with _at(()):
+        with asked(()):
             self.start = begun(self.game)
             self.report.max_plies = self.start.max_plies
             self.report.symmetries = self.start.num_symmetries - 1
@@ -99,7 +93,7 @@ class _Checker:
     def enumerate(self, until: float) -> None:
         """Every line of play, shortest first; a position that was met before is not played on from."""
         queue, seen, report = deque[Line]([()]), set[bytes](), self.report
-        found: Failed | None = None
+        found: Broken | None = None
         # The start is looked at whatever the time.
         while queue and report.lines < _MOST_LINES and (not report.lines or time.monotonic() < until):
             line = queue.popleft()
@@ -109,9 +103,9 @@ class _Checker:
                 with self._shortening():
                     look = self._inspect_again(line)
                 self._meet(Path(line, len(line)), look)
-            except Failed as failed:
+            except Broken as broken:
                 # Another line of this length may be at fault itself, where this one is by what follows it.
-                found = failed if found is None or failed.plies < found.plies else found
+                found = broken if found is None or broken.plies < found.plies else found
                 continue
             report.lines += 1
             report.depth = len(queue[0]) - 1 if queue else len(line)
@@ -135,12 +129,11 @@ class _Checker:
         for number in range(games):
             if time.monotonic() > until:
                 break
-            length = self._play_game(number, until)
-            longest = max(longest, abs(length))
+            longest = max(longest, self._play_game(number, until))
             self.on_progress("random games", (number + 1) / games, f"{number + 1} of {games} games")
         if self.report.games == 0 and games:
             got = f"no random game ended in the time there was; the longest had {longest} plies"
-            self.warned["unfinished"] = Warned("unfinished", got, f"an end within max_plies, {self.start.max_plies}")
+            self.warned["unfinished"] = Broken("unfinished", got, f"an end within max_plies, {self.start.max_plies}")
         self._fresh_start()
 
     def compare_processes(self) -> None:
@@ -150,16 +143,15 @@ class _Checker:
         self.on_progress("in another process", 0.0, "")
         step = max(1, len(self.visited) // _ELSEWHERE_LINES)
         lines = sorted({path.line for path in self.visited[::step]}, key=len)
-        with _at(()):
+        with asked(()):
             answers = facts_elsewhere(self.spec, lines)
         for line, theirs in zip(lines, answers, strict=True):
-            position = self._replayed(line)
-            with _at(line):
-                mine = plain(Walk(position).facts())
-            if mine != theirs:
-                found = [f"{name} ({mine[name]} and {theirs[name]})" for name in mine if mine[name] != theirs[name]]
-                got = f"a position that differs from the one here in {', '.join(found)}"
-                raise Failed(line, Broken("process", got, "no difference"))
+            with asked(line):
+                mine = plain(Walk(unasked(self.start, line)).facts())
+                if mine != theirs:
+                    found = [f"{name} ({mine[name]} and {theirs[name]})" for name in mine if mine[name] != theirs[name]]
+                    got = f"a position that differs from the one here in {', '.join(found)}"
+                    raise Broken("process", got, "no difference")
             self.report.elsewhere += 1
 
     def search(self, until: float) -> None:
@@ -168,22 +160,20 @@ class _Checker:
         paths = [path for path, _ in self.known.values()]
         for number, path in enumerate([*paths[:2], *rng.sample(paths, min(len(paths), _SEARCHES))]):
             self.on_progress("searches", number / (_SEARCHES + 2), "")
-            line = path.line
-            position = self._replayed(line)
-            with _at(line):
-                turn = position.turn
-            if turn < 0:
-                continue
+            with asked(path.line):
+                position = unasked(self.start, path.line)
+                if position.turn < 0:
+                    continue
             if self.report.searches and time.monotonic() > until:
                 break
-            try:
-                without, cached = (visits(position, _SIMULATIONS, size, seed=number) for size in (0, 10_000))
-            except Exception as error:
-                got = f"{type(error).__name__}: {error}"
-                raise Failed(line, Broken("core", got, f"a search of {_SIMULATIONS} simulations")) from error
-            if without != cached:
-                got = f"visits {without} without a cache and {cached} with one"
-                raise Failed(line, Broken("core", got, "the same visits"))
+            with asked(path.line):
+                try:
+                    without, cached = (_visits(position, size, seed=number) for size in (0, 10_000))
+                except Exception as error:
+                    got = f"{type(error).__name__}: {error}"
+                    raise Broken("core", got, f"a search of {_SIMULATIONS} simulations") from error
+                if without != cached:
+                    raise Broken("core", f"visits {without} without a cache and {cached} with one", "the same visits")
             self.report.searches += 1
         if self.report.games == 0:
             return  # a game may take for ever
@@ -195,16 +185,13 @@ class _Checker:
 
     def warnings(self) -> list[Finding]:
         """What may be wrong."""
-        return [
-            self.finding(Broken(warned.rule, warned.got, warned.expected), warned.line, warned.other)
-            for warned in [*self.warned.values(), *self.perspective.warnings()]
-        ]
+        return [self.finding(warned) for warned in [*self.warned.values(), *self.perspective.warnings()]]
 
     # One position.
 
     def _look(self, walk: Walk, line: Line, *, from_start: bool) -> Look:
         """Checks the position of a walk, which is at the end of `line`."""
-        with _at(line):
+        with asked(line):
             facts = walk.facts()
             check_object(walk, self.start, facts)
             try:
@@ -221,43 +208,43 @@ class _Checker:
         """Checks the position after a line.
 
         Raises:
-            Failed: with the part of the line that is at fault.
+            Broken: with the part of the line that is at fault.
             NoLine: the game does not offer these actions.
         """
-        with _at(()):
+        with asked(()):
             self.walk.restart()
         for ply, action in enumerate(line):
-            with _at(line[:ply]):
+            with asked(line[:ply]):
                 offered = self.walk.play(action)
             if not offered:
                 raise NoLine(ply)
         return self._look(self.walk, line, from_start=True)
 
     def _inspect_again(self, line: Line) -> Look:
-        """The same of a line that the game has offered before."""
+        """`_inspect` of a line that the game has offered before."""
         try:
             return self._inspect(line)
         except NoLine as gone:
             got = f"action {line[gone.ply]} is not legal after the same actions as before, when it was"
-            raise Failed(line[: gone.ply], Broken("replay", got, "the same legal actions")) from None
+            raise Broken("replay", got, "the same legal actions", line[: gone.ply]) from None
 
     def _meet(self, path: Path, look: Look) -> None:
         """Compares a position with the one of the same key, and with those that look the same."""
         self.visited.append(path)
         mark = digest(look.facts, look.followers)
         other, known = self.known.setdefault(look.facts.key, (path, mark))
-        failed = None
+        broken = None
         if other is not path:
             self.report.met_again += 1
             if mark != known and (broken := key_clash(look, self._inspect_again(other.line))) is not None:
-                failed = Failed(path.line, broken, other.line)
-        failed = failed or self.perspective.meet(path, look)
-        if failed is not None:
-            raise self._shortened_pair(failed)
+                broken.line, broken.other = path.line, other.line
+        broken = broken or self.perspective.meet(path, look)
+        if broken is not None:
+            raise self._shortened_pair(broken)
 
     def _how_long(self, line: Line) -> str:
         """How a game goes on that is too long already."""
-        position, until = self._replayed(line), time.monotonic() + 2
+        position, until = unasked(self.start, line), time.monotonic() + 2
         rng = random.Random(self.seed)  # noqa: S311  what looks random will do
         plies, most = len(line), 10 * len(line) + 1000
         while not position.is_terminal:
@@ -271,10 +258,10 @@ class _Checker:
     # Games.
 
     def _play_game(self, number: int, until: float) -> int:
-        """Plays a game; gives its plies, negative where time was up before its end."""
+        """Plays a game until its end, or until time is up; gives its plies."""
         rng = random.Random(f"{self.seed}/{number}")  # noqa: S311  what looks random will do
         report, taken = self.report, list[int]()
-        with _at(()):
+        with asked(()):
             walk = Walk(self.start)
         while True:
             line = tuple(taken)
@@ -286,14 +273,14 @@ class _Checker:
                 self.perspective.watch(facts.turn, facts.observation)
             if look.shared_name is not None:
                 name, count = look.shared_name
-                self.warned.setdefault("names", Warned("names", f"{name!r} for {count} actions", "a name each", line))
+                self.warned.setdefault("names", Broken("names", f"{name!r} for {count} actions", "a name each", line))
             if facts.turn == TERMINAL:
                 break
             if time.monotonic() > until:
                 self.perspective.end(None, 0.0)
-                return -len(taken)
+                return len(taken)
             action = rng.choices(facts.actions, facts.chances or None)[0]
-            with self._shortening(), _at(line):
+            with self._shortening(), asked(line):
                 if not walk.play(action):
                     raise Broken("asking", f"action {action} is legal at first, and not when asked again", "one answer")
             taken.append(action)
@@ -307,36 +294,27 @@ class _Checker:
         """Takes the end of a game; `game` is its last position, if the whole game was watched."""
         shortest, longest = self.report.lengths or (len(line), len(line))
         self.report.lengths = min(shortest, len(line)), max(longest, len(line))
-        last = None
-        with _at(line):
-            position = self.start.clone()
-            for action in line:
-                turn = position.turn
-                last = turn if turn >= 0 else last
-                position._play(action)
+        with asked(line):
+            turns = [position.turn for position in replayed(self.start, line)]
         final = None
         if game is not None and not self.spec.startswith(PREFIX):  # OpenSpiel prints its complaint
             with contextlib.suppress(Exception):  # a game need not have an observation at its end
                 final = np.asarray(game.clone().encode(), np.float32)
-        self.perspective.end(last, outcome, final)
+        self.perspective.end(next((turn for turn in reversed(turns) if turn >= 0), None), outcome, final)
 
     def _fresh_start(self) -> None:
         """A new game must begin as the first one."""
-        with _at(()):
+        with asked(()):
             for start in (self.start, begun(made(self.spec))):
                 facts = Walk(start).facts()
                 if facts != self.first:
                     got = f"a start that differs from the first one in {self.first.differences(facts)}"
                     raise Broken("start", got, "the same start")
 
-    def _replayed(self, line: Line) -> State:
-        """The position after a line, without any question on the way."""
-        with _at(line):
-            return replayed(self.start, line)
-
     def _mark(self, line: Line, look: Look) -> bytes:
         """Tells positions apart by all that they show, and by the content of a game in Python."""
-        position = self._replayed(line)
+        with asked(line):
+            position = unasked(self.start, line)
         text = str(position).encode()
         if position.game_object is not None:
             try:
@@ -351,41 +329,42 @@ class _Checker:
     def _shortening(self) -> Iterator[None]:
         """Shortens the line of a fault, if the line still fails without some of its actions."""
 
-        def fails(lines: tuple[Line, ...]) -> Failed | None:
+        def fails(lines: tuple[Line, ...]) -> Broken | None:
             try:
                 self._inspect(lines[0])
-            except Failed as other:
-                return other if other.broken.rule == failed.broken.rule else None
+            except Broken as shorter:
+                return shorter if shorter.rule == broken.rule else None
             return None
 
         try:
             yield
-        except Failed as error:
-            failed = error
+        except Broken as error:
+            broken = error
             # A game that is too long has no shorter line.
-            raise failed if failed.broken.rule == "length" else shrink(failed, fails) from None
+            raise broken if broken.rule == "length" else shrink(broken, fails) from None
 
-    def _shortened_pair(self, failed: Failed) -> Failed:
+    def _shortened_pair(self, broken: Broken) -> Broken:
         """Shorter lines that clash in the same way."""
 
-        def fails(lines: tuple[Line, ...]) -> Failed | None:
+        def fails(lines: tuple[Line, ...]) -> Broken | None:
             line, other = lines
             try:
-                if failed.broken.rule == "key" and self._key_after(line) != self._key_after(other):
+                if broken.rule == "key" and self._key_after(line) != self._key_after(other):
                     return None  # most candidates, and soon seen
                 look, theirs = self._inspect(line), self._inspect(other)
-            except Failed:
+            except Broken:
                 return None
-            if failed.broken.rule == "key":
-                if line == other or look.facts.key != theirs.facts.key or (broken := key_clash(look, theirs)) is None:
-                    return None
-                return Failed(line, broken, other)
-            alike = observed(look.facts) == observed(theirs.facts)
-            if not alike or {look.facts.turn, theirs.facts.turn} != {0, 1} or opposed(look.ends, theirs.ends) is None:
-                return None
-            return Failed(line, failed.broken, other)
+            found = None
+            if broken.rule == "key":
+                if line != other and look.facts.key == theirs.facts.key:
+                    found = key_clash(look, theirs)
+            elif observed(look.facts) == observed(theirs.facts) and {look.facts.turn, theirs.facts.turn} == {0, 1}:
+                found = clash_of_results(look.ends, theirs.ends)
+            if found is not None:
+                found.line, found.other = lines
+            return found
 
-        return shrink(failed, fails)
+        return shrink(broken, fails)
 
     def _key_after(self, line: Line) -> int:
         """The key after actions that may not be possible."""
@@ -399,14 +378,12 @@ class _Checker:
 
     # For people.
 
-    def finding(self, broken: Broken, line: Line | None, other: Line | None = None) -> Finding:
+    def finding(self, broken: Broken) -> Finding:
         """A fault with its lines by name, and its boards."""
-        names, board = self._shown(line or ())
-        others, other_board = self._shown(other) if other is not None else (None, "")
-        board = board if line is not None else ""
-        return Finding(broken.rule, line, names, board, others, other_board, broken.got, broken.expected)
+        shown = [self._shown(line) for line in (broken.line, broken.other) if line is not None]
+        return Finding(broken.rule, *RULES[broken.rule], broken.line, broken.other, shown, broken.got, broken.expected)
 
-    def _shown(self, line: Line) -> tuple[tuple[str, ...], str]:
+    def _shown(self, line: Line) -> tuple[Sequence[str], str]:
         """A line by name, and the last board that can be shown."""
         names, position = list[str](), getattr(self, "start", self.game)
         try:
@@ -416,14 +393,29 @@ class _Checker:
                 position._play(action)
         except Exception:  # a fault of the game is why it is shown
             names += [str(action) for action in line[len(names) :]]
-        return tuple(names), str(position)
+        return names, str(position)
 
 
-@contextlib.contextmanager
-def _at(line: Line) -> Iterator[None]:
-    """Turns a broken rule, or an exception of the game, into `Failed` at a line."""
-    try:
-        with asked():
-            yield
-    except Broken as broken:
-        raise Failed(line, broken) from None
+class _Any:
+    """An evaluator whose answers depend on every value of a row, and on nothing else."""
+
+    network_id = 0x617A7079  # any number: there is one network
+
+    def __init__(self, num_actions: int) -> None:
+        self._actions = np.arange(1, num_actions + 1)
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Logits [B, A] and values [B]."""
+        rows = observations.reshape(len(observations), -1).astype(np.float64)
+        weights = np.sin(np.arange(1, rows.shape[1] + 1))
+        # Row by row: the bits of a row must not depend on its place in a batch.
+        sums = np.array([np.dot(row, weights) for row in rows])
+        return np.sin(sums[:, None] * self._actions).astype(np.float32), np.sin(7 * sums).astype(np.float32) / 2
+
+
+def _visits(state: State, cache_positions: int, seed: int) -> list[int]:
+    """The visits of each action in a search."""
+    options: dict[str, Any] = {"simulations": _SIMULATIONS, "eval_batch": 2, "seed": seed}
+    search = _core.Search(_Any(state.num_actions), cache_positions=cache_positions, **options)
+    found: list[int] = search.run(state).visits.tolist()
+    return found

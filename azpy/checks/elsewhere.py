@@ -1,4 +1,4 @@
-"""How a game begins, how a line is replayed, and the same in another process where Python hashes text differently."""
+"""How a game begins, how a line is played unasked, and the same in another process with other hashes of text."""
 
 import json
 import os
@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from azpy._core import Facts, State, Walk
-from azpy.checks.game_checks import Broken, broken_by, check_copy, observed
+from azpy.checks.faults import Broken, broken_by
+from azpy.checks.game_checks import check_copy, observed
 from azpy.games.names import is_python_class, make_position, python_game
 
-__all__ = ["answer", "begun", "facts_elsewhere", "made", "plain", "replayed"]
+__all__ = ["answer", "begun", "facts_elsewhere", "made", "plain", "unasked"]
 
 _SECONDS = 60.0
 
@@ -38,7 +39,7 @@ def begun(game: Any) -> State:
     return state
 
 
-def replayed(start: State, line: Sequence[int]) -> State:
+def unasked(start: State, line: Sequence[int]) -> State:
     """The position after a line, without any question on the way."""
     position = start.clone()
     for action in line:
@@ -82,5 +83,5 @@ def answer() -> None:
     """The other process: reads a spec and lines of play, and writes the facts after each line, as JSON."""
     spec, lines = json.load(sys.stdin)
     start = begun(made(spec))
-    answers = [plain(Walk(replayed(start, line)).facts()) for line in lines]
+    answers = [plain(Walk(unasked(start, line)).facts()) for line in lines]
     sys.stdout.write(json.dumps(answers) + "\n")

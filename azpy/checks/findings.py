@@ -1,90 +1,48 @@
 """What a check of a game finds."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from azpy.checks.failing_lines import Line
-from azpy.checks.rules import RULES
+from azpy.checks.faults import Line
 
 __all__ = ["Finding", "Report"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault or a warning.
+    """A fault or a warning."""
 
-    Attributes:
-        rule: the rule's name in `rules.RULES`.
-        line: the actions that lead to the position. None if no single position is at fault.
-        names: the names of these actions.
-        board: the position as text.
-        other: the names of a second line, if two lines contradict each other.
-        other_board: the position after the second line.
-        got: what the game gave.
-        expected: what the rule asks for.
-    """
-
-    rule: str
-    line: Line | None
-    names: tuple[str, ...]
-    board: str
-    other: tuple[str, ...] | None
-    other_board: str
-    got: str
-    expected: str
-
-    @property
-    def holds(self) -> str:
-        """The rule."""
-        return RULES[self.rule].holds
-
-    @property
-    def advice(self) -> str:
-        """How to repair the game."""
-        return RULES[self.rule].advice
+    rule: str  # its name in `rules.RULES`
+    holds: str  # the rule
+    advice: str  # how to repair the game
+    line: Line | None  # the actions that lead to the position; None if no single position is at fault
+    other: Line | None  # a second line, if two lines contradict each other
+    shown: Sequence[tuple[Sequence[str], str]]  # of each of these lines the names of its actions, and its board
+    got: str  # what the game gave
+    expected: str  # what the rule asks for
 
 
 @dataclass
 class Report:
-    """What a check looked at, and what it found.
+    """What a check looked at, and what it found."""
 
-    Attributes:
-        game: the spec.
-        failure: the first fault, if there is one.
-        warnings: signs of mistakes that can also be right.
-        lines: lines of play of the enumeration.
-        depth: the enumeration has all lines of at most this many plies.
-        complete: the enumeration has seen every position of the game.
-        games: random games played to the end.
-        plies: of all of them.
-        lengths: of the shortest and the longest game seen.
-        results: games by outcome for player 0.
-        positions: different keys.
-        met_again: positions met again with a key that was known, and compared with it.
-        elsewhere: positions compared with those of another process.
-        searches: pairs of searches, with and without a cache.
-        mirrored: symmetries under which the games were played as well, of `symmetries` besides the identity.
-        plies_per_second: of random play by the core.
-        max_plies: what the game says.
-        seconds: how long it took.
-    """
-
-    game: str
-    failure: Finding | None = None
-    warnings: list[Finding] = field(default_factory=list)
-    lines: int = 0
-    depth: int = 0
-    complete: bool = False
-    games: int = 0
-    plies: int = 0
-    lengths: tuple[int, int] | None = None
-    results: Counter[float] = field(default_factory=Counter)
-    positions: int = 0
-    met_again: int = 0
-    elsewhere: int = 0
-    searches: int = 0
-    mirrored: int = 0
-    symmetries: int = 0
-    plies_per_second: float = 0.0
-    max_plies: int = 0
-    seconds: float = 0.0
+    game: str  # the spec
+    failure: Finding | None = None  # the first fault
+    warnings: list[Finding] = field(default_factory=list)  # signs of mistakes that can also be right
+    lines: int = 0  # of play, in the enumeration
+    depth: int = 0  # the enumeration has all lines of at most this many plies
+    complete: bool = False  # the enumeration has seen every position of the game
+    games: int = 0  # at random, played to the end
+    plies: int = 0  # of all of them
+    lengths: tuple[int, int] | None = None  # of the shortest and the longest game seen
+    results: Counter[float] = field(default_factory=Counter)  # games by outcome for player 0
+    positions: int = 0  # different keys
+    met_again: int = 0  # positions met again with a key that was known, and compared with it
+    elsewhere: int = 0  # positions compared with those of another process
+    searches: int = 0  # pairs of searches, with and without a cache
+    symmetries: int = 0  # besides the identity
+    mirrored: int = 0  # symmetries under which the games were played as well
+    plies_per_second: float = 0.0  # of random play by the core
+    max_plies: int = 0  # what the game says
+    seconds: float = 0.0  # how long it took

@@ -1,65 +1,19 @@
 """What one position of a game must keep, as Python sees it.
 
 The rules themselves are in `_core.Walk`, which checks games in Rust and in Python alike. This module adds the rules for
-the object of a game in Python, and turns errors into `Broken` rules.
+the object of a game in Python, and compares positions.
 """
 
-import contextlib
 import hashlib
-import traceback
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from azpy._core import Facts, GameError, Look, State, Walk
+from azpy._core import Facts, Look, State, Walk
+from azpy.checks.faults import Broken, asked
 
-__all__ = ["Broken", "asked", "broken_by", "check_copy", "check_object", "digest", "key_clash", "observed"]
-
-
-class Broken(Exception):  # noqa: N818  the game is wrong, not azpy
-    """A rule that a game breaks.
-
-    Attributes:
-        rule: the rule's name in `RULES`.
-        got: what the game gave.
-        expected: what the rule asks for.
-        action: None, or the rule is broken in the position after this action.
-    """
-
-    def __init__(self, rule: str, got: str, expected: str, action: int | None = None) -> None:
-        super().__init__(f"{rule}: got {got}, expected {expected}")
-        self.rule, self.got, self.expected, self.action = rule, got, expected, action
-
-
-@contextlib.contextmanager
-def asked(action: int | None = None) -> Iterator[None]:
-    """Turns an exception of the game into `Broken`. `action` leads to the position that is asked."""
-    try:
-        yield
-    except (Exception, SystemExit) as error:
-        broken = error if isinstance(error, Broken) else broken_by(error)
-        broken.action = action if broken.action is None else broken.action
-        raise broken from error
-
-
-def broken_by(error: BaseException) -> Broken:
-    """The rule that an exception of the game breaks."""
-    if isinstance(error, GameError) and hasattr(error, "rule"):
-        rule, got, expected = (getattr(error, part) for part in ("rule", "got", "expected"))
-        cause, action = error.__cause__, getattr(error, "action", None)
-        if cause is None:
-            return Broken(rule, got, expected, action)
-        below = broken_by(cause)
-        if rule == "exception":
-            return Broken(below.rule, below.got, below.expected, action)
-        return Broken(rule, f"{got}: it gives {below.got} now", expected, action)
-    here = str(Path(__file__).parent)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(here)]
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    called = f"{frames[0].name}() raised " if frames else ""
-    return Broken("exception", f"{called}{type(error).__name__}: {error}{where}", "an answer")
+__all__ = ["check_copy", "check_object", "digest", "key_clash", "observed"]
 
 
 def check_object(walk: Walk, start: State, facts: Facts) -> None:
@@ -87,7 +41,7 @@ def check_object(walk: Walk, start: State, facts: Facts) -> None:
                 raise Broken("encode-own", "the same memory when asked twice", "a new array each time")
         str(copy)
     for action in facts.playable[:64] if hasattr(game, "play_legal") else ():
-        with asked(action):
+        with asked(action=action):
             played, played_legal = game.clone(), game.clone()
             played.play(action)
             played_legal.play_legal(action)
@@ -121,11 +75,11 @@ def digest(facts: Facts, *more: object) -> bytes:
 
 def key_clash(look: Look, other: Look) -> Broken | None:
     """What differs in two positions of one key; None if nothing does."""
-    difference = None
+    found = []
     if look.facts != other.facts:
-        difference = f"they differ in {look.facts.differences(other.facts)}"
+        found = [f"they differ in {look.facts.differences(other.facts)}"]
     else:
         for (action, key), (_, theirs) in zip(look.followers, other.followers, strict=True):
             if key != theirs:
-                difference = f"after action {action} in both, their keys are {key} and {theirs}"
-    return None if difference is None else Broken("key", f"one key for two positions: {difference}", "two keys")
+                found.append(f"after action {action} in both, their keys are {key} and {theirs}")
+    return Broken("key", f"one key for two positions: {found[-1]}", "two keys") if found else None

@@ -7,17 +7,17 @@ in which the same action wins for one player and loses for the other. The rest a
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from azpy._core import Look
-from azpy.checks.failing_lines import Failed, Line, Path
-from azpy.checks.game_checks import Broken, observed
+from azpy.checks.faults import Broken, Path
+from azpy.checks.game_checks import observed
 
-__all__ = ["Perspective", "Sides", "Warned", "opposed"]
+__all__ = ["Perspective", "Sides", "clash_of_results"]
 
 _ENDS = 10  # games that either player has ended by a win before they are judged
 _CHANGES, _CELLS = 50, 4  # changes of turn that are looked at, and values in which the board must differ from the first
@@ -26,26 +26,20 @@ _SWAPPED = 0.5  # of how far two features are from themselves when the turn chan
 # What is seen must be far from chance (standard deviations) and strong (correlation). Of azpy's games, 17 of
 # OpenSpiel's and Kalah, 200 random games each with 4 seeds, the strongest reversal was 2.9 and 0.29 (November 2026).
 _SURE, _STRONG = 4.0, 0.4
+_ALIKE = "two positions of one observation and one list of legal actions"
 _LEAST_GAMES = 20  # that either player is last in
 _IN_PLACE = 0.9  # of the values of a board that is shown from one side, so many stay as they are when the turn changes
 
 
-@dataclass(frozen=True)
-class Warned:
-    """A sign of a mistake: the rule, what was seen, what would be expected, and the lines where there are any."""
+def clash_of_results(ends: Mapping[int, float], others: Mapping[int, float]) -> Broken | None:
+    """An action that wins for the player to move in one of two positions that look the same, and loses in the other.
 
-    rule: str
-    got: str
-    expected: str
-    line: Line | None = None
-    other: Line | None = None
-
-
-def opposed(ends: Mapping[int, float], others: Mapping[int, float]) -> int | None:
-    """The action that wins for the player to move in one position and loses in the other (see `Look.ends`)."""
+    `ends` and `others` are `Look.ends` of the two positions.
+    """
     for action, mine in ends.items():
         if mine * others.get(action, 0.0) < 0:
-            return action
+            got = f"{_ALIKE}, where action {action} wins at once for one player and loses at once for the other"
+            return Broken("perspective", got, "the same result for whoever is to move")
     return None
 
 
@@ -82,18 +76,27 @@ class Sides:
             self._games.append((*self._last, None if final is None else _features(final), outcome))
         self._last = None
 
-    def warning(self) -> Warned | None:
+    def warning(self) -> Broken | None:
         """The strongest sign, if it is one of a mistake."""
         if len(self._changes) < _CHANGES:
             return None
-        pairs = self._pairs()
-        found = max((sign for pair in pairs for sign in self._signs(pair, pairs)), default=None)
-        if found is None or found[0] < _SURE:
+        pairs, found = self._pairs(), list[tuple[float, float, float, float, str]]()
+        moved = [(mover, last, outcome) for mover, last, _, outcome in self._games]
+        for what, games in (("an action", moved), ("what would be the turn", list(self._viewed(pairs)))):
+            for one, other in pairs:
+                rows: tuple[list[tuple[float, float]], ...] = [], []
+                for player, features, outcome in games:
+                    rows[player].append((float(features[one] - features[other]) * (1 - 2 * player), outcome))
+                (sure, first), (other_sure, second) = map(_correlation, rows)
+                ways = ["better" if correlation > 0 else "worse" for correlation in (first, second)]
+                got = f"the more player 0 has of {self._named(one)}, against player 1, the {ways[0]} its outcome is in "
+                got += f"{len(rows[0])} random games that end with {what} of player 0 (correlation {first:+.2f}), and "
+                got += f"the {ways[1]} in {len(rows[1])} with that of player 1 ({second:+.2f})"
+                found.append((min(sure, other_sure), min(abs(first), abs(second)), first, second, got))
+        sure, strong, first, second, got = max(found, default=(0.0, 0.0, 0.0, 0.0, ""))
+        if sure < _SURE or strong < _STRONG or first * second > 0:
             return None
-        _, strongest, first, second, got = found
-        if first * second > 0 or strongest < _STRONG:
-            return None
-        return Warned("sides", got, "the same sign, as both outcomes are for player 0")
+        return Broken("sides", got, "the same sign, as both outcomes are for player 0")
 
     def _pairs(self) -> list[tuple[int, int]]:
         """The features that swap when the turn changes; a feature and its negative are two."""
@@ -112,36 +115,14 @@ class Sides:
                 found.append((one, other))
         return found
 
-    def _signs(
-        self, pair: tuple[int, int], pairs: list[tuple[int, int]]
-    ) -> Iterator[tuple[float, float, float, float, str]]:
-        """How sure and how strong the lesser of two correlations is, both of them, and words; by who is last, two ways.
-
-        The first way goes by who moved last. The second goes by whose view the observation is in after that move: where
-        a player may go on, this is not always the other one.
-        """
-        one, other = pair
-        columns = [each for both in pairs for each in both]
-        swapped = [each for both in pairs for each in reversed(both)]
-        for final in (False, True):
-            rows: tuple[list[tuple[float, float]], ...] = [], []
-            for mover, last, end, outcome in self._games:
-                player, features = mover, last
-                if final:
-                    if end is None:
-                        continue
-                    stays, changes = (np.abs(last[columns] - end[view]).sum() for view in (columns, swapped))
-                    if stays == changes:
-                        continue
-                    player, features = mover if stays < changes else 1 - mover, end
-                rows[player].append((float(features[one] - features[other]) * (1 - 2 * player), outcome))
-            (sure, first), (other_sure, second) = (_correlation(np.array(each)) for each in rows)
-            what = "what would be the turn of player" if final else "an action of player"
-            got = f"the more player 0 has of {self._named(one)}, against player 1, the "
-            got += f"{'better' if first > 0 else 'worse'} its outcome is in {len(rows[0])} random games that end with "
-            got += f"{what} 0 (correlation {first:+.2f}), and the {'better' if second > 0 else 'worse'} in "
-            got += f"{len(rows[1])} with that of player 1 ({second:+.2f})"
-            yield min(sure, other_sure), min(abs(first), abs(second)), first, second, got
+    def _viewed(self, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, NDArray[np.float64], float]]:
+        """The games by whose view their last observation is in: not always that of the player who did not move last."""
+        columns, swapped = ([each for both in pairs for each in both[::step]] for step in (1, -1))
+        for mover, last, end, outcome in self._games:
+            if end is not None:
+                stays, changes = (np.abs(last[columns] - end[view]).sum() for view in (columns, swapped))
+                if stays != changes:
+                    yield mover if stays < changes else 1 - mover, end, outcome
 
     def _named(self, feature: int) -> str:
         return f"plane {feature}" if feature < self._planes else f"value {feature - self._planes} of the observation"
@@ -156,11 +137,11 @@ def _features(array: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.concatenate([features, -features])
 
 
-def _correlation(rows: NDArray[np.float64]) -> tuple[float, float]:
+def _correlation(rows: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """How many standard deviations a correlation of two columns is from 0 (Fisher's z), and the correlation."""
-    if len(rows) < _LEAST_GAMES or not rows.std(0).all():
+    if len(rows) < _LEAST_GAMES or not np.std(rows, 0).all():
         return 0.0, 0.0
-    found = float(np.clip(np.asarray(np.corrcoef(rows.T))[0, 1], -0.999, 0.999))
+    found = float(np.clip(np.asarray(np.corrcoef(np.array(rows).T))[0, 1], -0.999, 0.999))
     return abs(math.atanh(found)) * math.sqrt(len(rows) - 3), found
 
 
@@ -171,7 +152,7 @@ class Perspective:
     _seen: dict[bytes, dict[int, tuple[Path, Mapping[int, float]]]] = field(default_factory=dict)
     _shared: bool = False  # one observation was met at either player's turn
     _ends: Counter[tuple[int, int]] = field(default_factory=Counter)
-    _hidden: Warned | None = None
+    _hidden: Broken | None = None
     _first: NDArray[np.float32] | None = None
     _low: dict[int, NDArray[np.float32]] = field(default_factory=dict)
     _high: dict[int, NDArray[np.float32]] = field(default_factory=dict)
@@ -179,7 +160,7 @@ class Perspective:
     _in_place: list[float] = field(default_factory=list)
     _sides: Sides = field(default_factory=Sides)
 
-    def meet(self, path: Path, look: Look) -> Failed | None:
+    def meet(self, path: Path, look: Look) -> Broken | None:
         """Compares a position with those that look the same at the other player's turn.
 
         Gives the fault if the same action wins in one position and loses in the other.
@@ -193,16 +174,13 @@ class Perspective:
             return None
         self._shared = True
         other, theirs = seen[1 - facts.turn]
-        got = "two positions of one observation and one list of legal actions"
-        action = opposed(look.ends, theirs)
-        if action is not None:
-            got += f", where action {action} wins at once for one player and loses at once for the other"
-            broken = Broken("perspective", got, "the same result for whoever is to move")
-            return Failed(path.line, broken, other.line)
+        if (broken := clash_of_results(look.ends, theirs)) is not None:
+            broken.line, broken.other = path.line, other.line
+            return broken
         won, lost = ({action for action, result in ends.items() if result > 0} for ends in (look.ends, theirs))
         if won != lost and self._hidden is None:
-            got += f": action {min(won ^ lost)} wins at once in one of them only"
-            self._hidden = Warned("hidden", got, "another observation", path.line, other.line)
+            got = f"{_ALIKE}: action {min(won ^ lost)} wins at once in one of them only"
+            self._hidden = Broken("hidden", got, "another observation", path.line, other.line)
         return None
 
     def watch(self, turn: int, array: NDArray[np.float32]) -> None:
@@ -227,20 +205,20 @@ class Perspective:
         if last is not None and outcome:
             self._ends[last, 1 if outcome > 0 else -1] += 1
 
-    def warnings(self) -> list[Warned]:
+    def warnings(self) -> list[Broken]:
         """What may be wrong."""
-        found = [self._hidden] if self._hidden is not None else []
+        found = [self._hidden]
         if self._sees_one_side():
             got = "the board stays where it is when the turn changes, and nothing else shows whose turn it is"
-            found.append(Warned("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
+            found.append(Broken("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
         for sign, never in ((1, 1), (-1, 0)):
             by = [self._ends[player, sign] for player in (0, 1)]
             if min(by) >= _ENDS and not any(self._ends[player, -sign] for player in (0, 1)):
                 got = f"player {never} never won: {sum(by)} games were won by player {1 - never}, "
                 got += f"and {by[never]} of them ended with an action of player {never}"
-                found.append(Warned("one-sided", got, "wins of both players"))
-        sides = self._sides.warning()
-        return [*found, *([] if sides is None else [sides])]
+                found.append(Broken("one-sided", got, "wins of both players"))
+        found.append(self._sides.warning())
+        return [warning for warning in found if warning is not None]
 
     def _sees_one_side(self) -> bool:
         if self._shared or len(self._in_place) < _CHANGES or len(self._low) < 2:

@@ -1,12 +1,11 @@
 """What a game must keep, by name: what must hold, and what to do where it does not."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["RULES", "Rule"]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """Something that a game must keep: what it is, and what to do where it is broken."""
 
     holds: str
@@ -39,8 +38,8 @@ RULES = {
         "find out why two ways lead to one number: if they are different actions, they need different numbers",
     ),
     "chance-type": Rule(
-        "chance outcomes are pairs (outcome, probability), the outcomes ascending whole numbers, the "
-        "probabilities from 0 to 1",
+        "chance outcomes are pairs (outcome, probability), the outcomes ascending whole numbers, the probabilities "
+        "from 0 to 1",
         "return a list such as [(0, 0.5), (1, 0.5)], sorted by outcome, each outcome once",
     ),
     "chance-sum": Rule(
@@ -72,35 +71,31 @@ RULES = {
     ),
     "replay": Rule(
         "the same actions lead to the same position, whoever was asked on the way",
-        "make anew in play what is kept from earlier questions (a list of legal actions); use no random "
-        "numbers in play",
+        "make anew in play what is kept from earlier questions (a list of legal actions); use no random numbers in "
+        "play",
     ),
     "start": Rule(
         "every game begins with the same position", "keep nothing that changes on the class or in the module"
     ),
     "length": Rule(
         "every game ends within max_plies, rolls counted",
-        "raise max_plies to the longest game there can be; if there is none, count plies, end the game at a "
-        "limit, and make "
-        "the count part of key",
+        "raise max_plies to the longest game there can be; if there is none, count plies, end the game at a limit, and "
+        "make the count part of key",
     ),
     "repeat": Rule(
         "no key comes twice in one game",
-        "if positions can come again, the game need not end: count plies or repetitions, end the game at a "
-        "limit, and make "
-        "the count part of key",
+        "if positions can come again, the game need not end: count plies or repetitions, end the game at a limit, and "
+        "make the count part of key",
     ),
     "key": Rule(
         "equal keys mean equal positions, and equal futures",
-        "key must tell apart all that turn, legal_actions, encode, outcome and the plies to come depend on: "
-        "every part of the "
-        "board, whose turn it is, counters, history",
+        "key must tell apart all that turn, legal_actions, encode, outcome and the plies to come depend on: every part "
+        "of the board, whose turn it is, counters, history",
     ),
     "perspective": Rule(
         "what looks the same to both players is worth the same to both",
-        "outcome is for player 0, whoever moves; encode is seen by the player to move. If both are so, "
-        "encode leaves out "
-        "something that decides the game",
+        "outcome is for player 0, whoever moves; encode is seen by the player to move. If both are so, encode leaves "
+        "out something that decides the game",
     ),
     "refusal": Rule("illegal actions are refused, and change nothing", "see Game::try_play in azpy-core"),
     "symmetry": Rule(
@@ -127,8 +122,8 @@ RULES = {
     ),
     "one-sided": Rule(
         "either player wins now and then, whoever plays last",
-        "outcome is for player 0, not for the player who moves or has moved; if one player really cannot "
-        "win, all is well",
+        "outcome is for player 0, not for the player who moves or has moved; if one player really cannot win, all is "
+        "well",
     ),
     "sides": Rule(
         "what is good for player 0 is good for it whoever moves last",
@@ -137,8 +132,8 @@ RULES = {
     ),
     "one-view": Rule(
         "an observation shows whose turn it is, or is seen by that player",
-        "give encode the planes of the player to move first, then those of the opponent; or a plane that "
-        "says whose turn it is",
+        "give encode the planes of the player to move first, then those of the opponent; or a plane that says whose "
+        "turn it is",
     ),
     "hidden": Rule(
         "an observation shows what can be won at once",

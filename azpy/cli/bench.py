@@ -14,7 +14,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -79,7 +79,7 @@ def _measured(given: argparse.Namespace) -> str:
     chosen |= {name: getattr(settings, name) for name in _core.OPTIONS if getattr(settings, name) != default_of(name)}
     start = make_position(settings.game)
     evaluator: Any = None
-    bare = None
+    bare: Any = None
     if {"evaluator", "selfplay"} & set(given.what):
         evaluator, bare = _evaluators(start, given.model, settings.network)
         chosen["network"] = given.model or f"{settings.network}, random"
@@ -95,19 +95,16 @@ def _measured(given: argparse.Namespace) -> str:
     versions = [f"{name} {text}" for name, text in machine.items() if name not in ("cpu", "cores", "system") and text]
     say(f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}\n{', '.join(versions)}")
     say(", ".join(f"{name} {value}" for name, value in used.items()))
+    games = [given.game] if given.game else _core.list_games()
+    measures: dict[str, Callable[[], list[benchmarks.Figure]]] = {
+        "search": lambda: benchmarks.measure_search(start, **turns),
+        "games": lambda: benchmarks.measure_games({name: make_position(name) for name in games}, **turns),
+        "evaluator": lambda: benchmarks.measure_evaluator(evaluator, start.obs_shape, **turns),
+        "selfplay": lambda: benchmarks.measure_self_play(start, evaluator, settings, bare=bare, **turns),
+    }
     figures = []
     for what in dict.fromkeys(given.what):
-        match what:
-            case "search":
-                found = benchmarks.measure_search(start, **turns)
-            case "games":
-                names = [given.game] if given.game else _core.list_games()
-                found = benchmarks.measure_games({name: make_position(name) for name in names}, **turns)
-            case "evaluator":
-                found = benchmarks.measure_evaluator(evaluator, start.obs_shape, **turns)
-            case _:
-                found = benchmarks.measure_self_play(start, evaluator, settings, bare=bare, **turns)
-        rows = [figure.row() for figure in found]
+        rows = [figure.row() for figure in measures[what]()]
         figures += [{"benchmark": what} | row for row in rows]
         say(_table(what, rows))
     return json.dumps({"machine": machine, "settings": used, "figures": figures}, indent=2) + "\n"

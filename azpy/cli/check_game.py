@@ -18,18 +18,14 @@ from azpy.errors import SettingsError
 _PLAIN_SECONDS = 10.0  # how often it says where it is, without a terminal
 
 
-def _parser() -> Parser:
+def _check(arguments: Sequence[str]) -> int:
     parser = Parser("az-check-game", __doc__)
     add = parser.add_argument
     add("game", type=not_empty, metavar="GAME", help="NAME, 'NAME(key=1,key=2)', or module:Class")
     add("--games", type=int, default=200, help="random games, at most (default 200)")
     add("--seed", type=int, default=0, help="fixes the random games (default 0)")
     add("--seconds", type=float, default=30.0, help="how long it may take, about (default 30)")
-    return parser
-
-
-def _check(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(arguments)
+    given = parser.parse_args(arguments)
     if given.games < 0:
         raise SettingsError(f"games must be at least 0, got {given.games}")
     if not 0 <= given.seed < 2**63:
@@ -60,13 +56,9 @@ def _text(report: Report) -> list[str]:
 
 def _finding(finding: Finding) -> list[str]:
     lines = []
-    for begin, line, names, board in (
-        ("", finding.line, finding.names, finding.board),
-        ("and ", finding.other, finding.other, finding.other_board),
-    ):
-        if line is not None:
-            after = f"after {_plies(len(names))}: {', '.join(names)}" if names else "at the start"
-            lines += [f"  {begin}{after}", *(f"    {row}" for row in board.splitlines())]
+    for begin, (names, board) in zip(("", "and "), finding.shown, strict=False):
+        after = f"after {_plies(len(names))}: {', '.join(names)}" if names else "at the start"
+        lines += [f"  {begin}{after}", *(f"    {row}" for row in board.splitlines())]
     return [*lines, f"  got:      {finding.got}", f"  expected: {finding.expected}", f"  to do:    {finding.advice}"]
 
 

@@ -79,13 +79,9 @@ def command(prog: str, function: Callable[[Sequence[str]], int], stopped: str = 
 def run_command(
     prog: str, command: Callable[[Sequence[str]], int], arguments: Sequence[str] | None = None, stopped: str = "stopped"
 ) -> int:
-    """Runs a command; returns its exit code.
+    """Runs a command, a function of its arguments that returns the exit code; returns the exit code.
 
-    Args:
-        prog: the command's name.
-        command: takes the arguments and returns the exit code.
-        arguments: those of the command line if not given.
-        stopped: printed after Ctrl-C, with the command line in place of `{command}`.
+    After Ctrl-C it prints `stopped`, with the command line in place of `{command}`.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:

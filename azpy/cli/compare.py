@@ -28,7 +28,7 @@ from azpy.settings.run import ABOUT, checked, parse
 from azpy.training.comparison import Comparison
 
 
-def _parser() -> Parser:
+def _compare(arguments: Sequence[str]) -> int:
     parser = Parser("az-compare", __doc__)
     add = parser.add_argument
     add("game", metavar="GAME", help="as for az-train")
@@ -41,11 +41,7 @@ def _parser() -> Parser:
     add("--simulations", type=int, default=100, help="a move in matches (default 100)")
     add("--out", metavar="FOLDER", help="where the runs lie (default runs/compare-GAME)")
     add("--json", action="store_true", help="print the result as JSON, and nothing else")
-    return parser
-
-
-def _compare(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(arguments)
+    given = parser.parse_args(arguments)
     if given.seeds < 1:
         raise SettingsError(f"seeds must be at least 1, got {given.seeds}")
     a, b, common = (_settings(text) for text in (given.a, given.b, given.common))

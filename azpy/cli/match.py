@@ -24,7 +24,6 @@ import json
 import math
 import sys
 import textwrap
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import combinations
@@ -32,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from azpy.cli.common import Parser, command, not_empty
-from azpy.cli.progress import PLAIN_SECONDS, Screen
+from azpy.cli.progress import Screen
 from azpy.devices import parse_devices
 from azpy.errors import SettingsError
 from azpy.games.names import make_position, refuse_untyped
@@ -40,20 +39,16 @@ from azpy.matches.arena import MatchResult, Pair, play_pairs
 from azpy.matches.openings import Book, draw_at_random, draw_from
 from azpy.matches.players import Entrant, Spec, checkpoints_of, load_players, parse_player, settings_of
 from azpy.matches.query import SEARCH_KEYS
-from azpy.matches.ratings import PAIR_SCORES, Rating, Sprt, bradley_terry
+from azpy.matches.ratings import PAIR_SCORES, Sprt, bradley_terry
 from azpy.runs import storage
 from azpy.settings.run import Settings, checked
 
 _KEYS = textwrap.fill(", ".join(SEARCH_KEYS), 118)
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
 _LIVE_SECONDS = 0.25  # how often a terminal shows the score so far
-_REPEATED = (
-    "{} of {} pairs repeat an earlier one, action for action: intervals are narrower than they should be; "
-    "--opening-plies with a larger number gives more openings"
-)
 
 
-def _parser() -> Parser:
+def _match(arguments: Sequence[str]) -> int:
     parser = Parser("az-match", (__doc__ or "").format(keys=_KEYS))
     add = parser.add_argument
     add("players", nargs="+", type=not_empty, metavar="PLAYER", help="two players, or a run folder (see above)")
@@ -76,11 +71,7 @@ def _parser() -> Parser:
     add("--round-robin", action="store_true", help=text)
     add("--checkpoints", type=int, help="take this many of the run's checkpoints, evenly (default: all)")
     add("--json", action="store_true", help="print the result as JSON, and nothing else")
-    return parser
-
-
-def _match(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(arguments)
+    given = parser.parse_args(arguments)
     return _round_robin(given) if given.round_robin else _one_match(given)
 
 
@@ -91,8 +82,6 @@ class _Table:
         self.games = given.games if given.games is not None else games
         if self.games < 2 or self.games % 2:
             raise SettingsError(f"games must be an even number, got {self.games}: each opening is played twice")
-        if given.seed < 0:
-            raise SettingsError(f"seed must be at least 0, got {given.seed}")
         run = settings_of(specs)
         self.game: str = given.game or (run.game if run is not None else "")
         if not self.game:
@@ -100,13 +89,13 @@ class _Table:
         run_folder = next((spec.run for spec in specs if spec.run is not None), None)
         refuse_untyped(self.game, given.game, run_folder, "the match", "--game {}")
         c_puct = None if given.c_puct is None else checked("c_puct", given.c_puct)
-        plies = given.opening_plies if given.opening_plies is not None else (run or Settings).match_opening_plies
+        plies = (run or Settings).match_opening_plies if given.opening_plies is None else given.opening_plies
         start = make_position(self.game)
         if parse_devices(given.device)[0].kind != "cpu" and all(spec.model is None for spec in specs):
             raise SettingsError(f"device {given.device}: no player has a model that could run there")
         self.entrants = load_players(specs, start, given.simulations, c_puct, given.device)
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
-        self.seed, self.openings = given.seed, given.openings
+        self.seed, self.openings = checked("seed", given.seed), given.openings
         if given.openings == "policy" and not self.networks:
             raise SettingsError("openings by policy need a player with a model: use --openings random")
         draw = draw_from(self.networks[0]) if given.openings == "policy" else draw_at_random
@@ -119,7 +108,7 @@ class _Table:
         # The book holds more openings than pairs if a match was stopped early.
         return facts | {"distinct_openings": min(len(self.book), pairs)}
 
-    def begin(self, said: str, display: "_Display") -> None:
+    def begin(self, said: str, display: Screen) -> None:
         """Prints the first lines; they say where models run unless it is the CPU."""
         lines = [f"{self.game}: {said}"]
         for network in self.networks[:1]:
@@ -136,7 +125,7 @@ def _one_match(given: argparse.Namespace) -> int:
     sprt = _sprt(given)
     table = _Table(given, [parse_player(text) for text in given.players], _MATCH_GAMES)
     a, b = table.entrants
-    with _Display(given.json) as display:
+    with Screen(given.json) as display:
         table.begin(f"A is {a}, B is {b}", display)
         pairs, stopped = _play(table, a, b, sprt, display)
     result = MatchResult.of(pairs) if pairs else None
@@ -150,21 +139,20 @@ def _one_match(given: argparse.Namespace) -> int:
 
 
 def _sprt(given: argparse.Namespace) -> Sprt | None:
-    numbers = {name: getattr(given, name) for name in ("elo0", "elo1", "alpha", "beta")}
-    numbers = {name: value for name, value in numbers.items() if value is not None}
+    numbers = {name: value for name in ("elo0", "elo1", "alpha", "beta") if (value := getattr(given, name)) is not None}
     if not numbers:
         return None
-    if not {"elo0", "elo1"} & numbers.keys():
-        raise SettingsError("--alpha and --beta belong to a sequential test: give --elo0 and --elo1")
     if not {"elo0", "elo1"} <= numbers.keys():
-        raise SettingsError("a sequential test needs both --elo0 and --elo1")
+        raise SettingsError(
+            "--elo0, --elo1, --alpha and --beta belong to a sequential test, which needs both --elo0 and --elo1"
+        )
     if given.round_robin:
         raise SettingsError("a round robin has no sequential test: --elo0 and --elo1 are for two players")
     return Sprt(**numbers)
 
 
 def _play(
-    table: _Table, a: Entrant, b: Entrant, sprt: Sprt | None, display: "_Display", prefix: str = ""
+    table: _Table, a: Entrant, b: Entrant, sprt: Sprt | None, display: Screen, prefix: str = ""
 ) -> tuple[list[Pair], bool]:
     """The played pairs, and whether Ctrl-C ended the match."""
     pairs: list[Pair] = []
@@ -172,7 +160,7 @@ def _play(
     try:
         for pair in play_pairs(table.book, a.player, b.player, table.games // 2, table.seed):
             pairs.append(pair)
-            display.update(prefix, pairs, table.games // 2, sprt)
+            _show(display, prefix, pairs, table.games // 2, sprt)
             counts[PAIR_SCORES.index(pair.score)] += 1
             if sprt is not None and sprt.accepts(counts):
                 break
@@ -196,17 +184,24 @@ def _report(result: MatchResult | None, table: _Table, sprt: Sprt | None, stoppe
         f"{result.distinct} distinct games from {openings} distinct opening{'s' * (openings != 1)} "
         f"of {plies} {table.openings} {'ply' if plies == 1 else 'plies'}",
     ]
-    lines += [_REPEATED.format(result.repeated, pairs)] if result.repeated else []
+    lines += _repeated(result.repeated, pairs)
     if sprt is None:
         return lines
-    (low, high), zero, one = sprt.bounds, _stronger(sprt.elo0), _stronger(sprt.elo1)
+    zero, one = _stronger(sprt.elo0), _stronger(sprt.elo1)
     said = {
         "H1": f"accepts H1: A is {one} rather than {zero}",
         "H0": f"accepts H0: A is {zero} rather than {one}",
         None: f"is undecided whether A is {zero} or {one}: play more games",
     }[sprt.accepts(result.pairs)]
-    llr = sprt.llr(result.pairs)
-    return [*lines, f"SPRT {said} (log likelihood ratio {llr:.2f}, bounds {low:.2f} and {high:.2f})"]
+    figures = "log likelihood ratio {:.2f}, bounds {:.2f} and {:.2f}".format(sprt.llr(result.pairs), *sprt.bounds)
+    return [*lines, f"SPRT {said} ({figures})"]
+
+
+def _repeated(repeated: int, pairs: int) -> list[str]:
+    if not repeated:
+        return []
+    text = f"{repeated} of {pairs} pairs repeat an earlier one, action for action: intervals are narrower than they "
+    return [text + "should be; --opening-plies with a larger number gives more openings"]
 
 
 def _stronger(difference: float) -> str:
@@ -248,21 +243,19 @@ def _round_robin(given: argparse.Namespace) -> int:
     results: list[tuple[int, int, MatchResult]] = []
     # Neighbours first: after Ctrl-C the matches so far connect all players that have played.
     order = sorted(combinations(range(len(names)), 2), key=lambda pairing: (pairing[1] - pairing[0], pairing))
-    with _Display(given.json) as display:
+    with Screen(given.json) as display:
         table.begin(f"{len(names)} players, {len(order)} pairings of {table.games} games", display)
         for number, (i, j) in enumerate(order, start=1):
-            prefix = f"[{number}/{len(order)}] {names[i]} against {names[j]}: "
+            prefix = f"[{number}/{len(order)}] {names[i]} against {names[j]}"
             pairs, stopped = _play(table, table.entrants[i], table.entrants[j], None, display, prefix)
             if stopped:
                 break
             results.append((i, j, MatchResult.of(pairs)))
-            display.line(f"{prefix}{results[-1][2]}")
-    met = 1 + max((j for _, j, _ in results), default=0)
-    ratings = bradley_terry(met, [(i, j, result.pairs) for i, j, result in results])
-    curve = _curve(table, specs, results, ratings)
-    repeated, played = sum(result.repeated for *_, result in results), len(results) * table.games // 2
-    lines = [*_ratings_table(curve["ratings"]), *([_REPEATED.format(repeated, played)] if repeated else [])]
-    print(json.dumps(curve | {"interrupted": stopped}) if given.json else "\n".join(lines), flush=True)
+            display.line(f"{prefix}: {results[-1][2]}")
+    curve = _curve(table, specs, results)
+    repeated = _repeated(sum(result.repeated for *_, result in results), len(results) * table.games // 2)
+    text = "\n".join([*_ratings_table(curve["ratings"]), *repeated])
+    print(json.dumps(curve | {"interrupted": stopped}) if given.json else text, flush=True)
     ending = "stopped: these are the ratings so far, and elo.json was not written"
     if not stopped:
         path = Path(runs[0]) / "elo.json"
@@ -273,11 +266,11 @@ def _round_robin(given: argparse.Namespace) -> int:
     return 130 if stopped else 0
 
 
-def _curve(
-    table: _Table, specs: Sequence[Spec], results: Sequence[tuple[int, int, MatchResult]], ratings: Sequence[Rating]
-) -> dict[str, Any]:
+def _curve(table: _Table, specs: Sequence[Spec], results: Sequence[tuple[int, int, MatchResult]]) -> dict[str, Any]:
     """The content of elo.json."""
     names = [str(entrant) for entrant in table.entrants]
+    met = 1 + max((j for _, j, _ in results), default=0)
+    ratings = bradley_terry(met, [(i, j, result.pairs) for i, j, result in results])
     rows = []
     for index, rating in enumerate(ratings):
         own = [r.score if i == index else 1 - r.score for i, j, r in results if index in (i, j)]
@@ -307,24 +300,16 @@ def _seat(counts: Sequence[int]) -> str:
     return f"{(counts[0] + counts[1] / 2) / max(sum(counts), 1):.3f} (+{counts[0]} ={counts[1]} -{counts[2]})"
 
 
-class _Display(Screen):
-    """Lines, and below them on a terminal the score so far."""
-
-    def update(self, prefix: str, pairs: Sequence[Pair], of: int, sprt: Sprt | None) -> None:
-        """Shows the score so far, if it is time to."""
-        every = PLAIN_SECONDS if self._live is None else _LIVE_SECONDS
-        if self._quiet or time.monotonic() - self._printed < every:
-            return
-        result = MatchResult.of(pairs)
-        figures = [f"{result.games}/{2 * of} games"]
-        if sprt is not None:  # first: a narrow terminal has no room for all figures
-            low, high = sprt.bounds
-            figures.append(f"LLR {sprt.llr(result.pairs):.2f} ({low:.2f} to {high:.2f})")
-        figures += [str(result), f"Elo {_elo_text(result)}"]
-        if self._live is None:
-            self.line(prefix + ", ".join(figures))
-        self.status(prefix.strip(), figures, len(pairs) / of)
-        self._printed = time.monotonic()
+def _show(display: Screen, prefix: str, pairs: Sequence[Pair], of: int, sprt: Sprt | None) -> None:
+    """Shows the score so far, if it is time to."""
+    if not display.is_due(_LIVE_SECONDS):
+        return
+    result = MatchResult.of(pairs)
+    figures = [f"{result.games}/{2 * of} games"]
+    if sprt is not None:  # first: a narrow terminal has no room for all figures
+        low, high = sprt.bounds
+        figures.append(f"LLR {sprt.llr(result.pairs):.2f} ({low:.2f} to {high:.2f})")
+    display.progress(prefix, [*figures, str(result), f"Elo {_elo_text(result)}"], len(pairs) / of)
 
 
 main = command("az-match", _match)

@@ -39,15 +39,19 @@ class Screen:
         elif not self._quiet:
             print(text, flush=True)
 
-    def status(self, label: str, figures: Sequence[str], done: float) -> None:
-        """Updates the live line: the label, the bar, and as many of the figures as fit.
+    def is_due(self, live: float, plain: float = PLAIN_SECONDS) -> bool:
+        """Whether it shows something, and the last line is older than `live` seconds on a terminal, else `plain`."""
+        return not self._quiet and time.monotonic() - self._printed >= (plain if self._live is None else live)
 
-        Args:
-            label: the name of the work.
-            figures: the most important one first.
-            done: the share of the work, in [0, 1].
+    def progress(self, label: str, figures: Sequence[str], done: float, every: float = PLAIN_SECONDS) -> None:
+        """Updates the live line. Without a terminal, prints a line if the last one is older than `every` seconds.
+
+        The live line has the label, a bar with the share that is done, and as many of the figures as fit, the first
+        ones first.
         """
         if self._live is None:
+            if self.is_due(0.0, every):
+                self.line(f"{label}: {', '.join(figures)}" if label else ", ".join(figures))
             return
         room = self._live.console.width - _BAR_WIDTH - 2  # a space between columns
         if len(label) > room:
@@ -55,13 +59,7 @@ class Screen:
         fits = [count for count in range(len(figures) + 1) if len(label) + len(", ".join(figures[:count])) <= room]
         text = ", ".join(figures[: fits[-1]])
         self._live.update(self._live.task_ids[0], description=label, completed=done, text=text)
-
-    def progress(self, label: str, figures: Sequence[str], done: float, every: float = PLAIN_SECONDS) -> None:
-        """Updates the live line. Without a terminal, prints a line if the last one is older than `every` seconds."""
-        if self._live is not None:
-            self.status(label, figures, done)
-        elif time.monotonic() - self._printed > every:
-            self.line(f"{label}: {', '.join(figures)}")
+        self._printed = time.monotonic()
 
 
 class Display(Screen):
@@ -69,19 +67,13 @@ class Display(Screen):
 
     def __init__(self, quiet: bool = False) -> None:
         super().__init__(quiet)
-        self._games = 0
-        self._strength = list[str]()
-        self._advice: str | None = None
+        self._games, self._strength, self._advice = 0, list[str](), ""
 
     def show(self, event: events.Event) -> None:
         """Shows one event."""
         match event:
             case events.Started():
-                player, notices = f"played by {event.evaluator}", event.notices
-                if event.parameters is not None:
-                    player = f"network {event.settings.network} ({event.parameters:,} parameters)"
-                    notices = (f"the network plays on {event.evaluator}", *notices)
-                self._begin(event, player, *notices)
+                self._begin(event)
             case events.Played():
                 text = f"{event.games}/{self._games} games{_rates(event.metrics)}{_shares(event.metrics)}"
                 self._status(f"iteration {event.iteration} self-play", text, event.games / self._games)
@@ -108,23 +100,26 @@ class Display(Screen):
                 self.line(f"{_played(event)}, {losses}{_shares(event.metrics)}")
                 if event.advice and event.advice != self._advice:
                     self.line(f"  advice: {event.advice}")
-                self._advice = event.advice
+                self._advice = event.advice or ""
             case events.Matched():
                 self.line(f"  strength after iteration {event.iteration}: {event.result} against {event.opponent}")
                 self._strength = [f"{event.result.score:.2f} against {event.opponent}"]
             case events.Finished(collected=int()):
                 self.line(f"done: {event.collected:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
             case events.Finished():
-                done = f"{event.iteration} iterations in {_clock(event.seconds)}"
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
                 none = "no model yet: the run ends before an iteration is done, give it more"
+                done = f"{event.iteration} iterations in {_clock(event.seconds)}"
                 self.line(f"done: {done}, {model if event.iteration else none}")
                 if event.games_hash and event.weights_hash:
                     games, weights = event.games_hash[:16], event.weights_hash[:16]
                     self.line(f"equal for equal runs: hash of the games {games}, of the weights {weights}")
 
-    def _begin(self, event: events.Started, player: str, *notices: str) -> None:
-        settings = event.settings
+    def _begin(self, event: events.Started) -> None:
+        settings, player, notices = event.settings, f"played by {event.evaluator}", event.notices
+        if event.parameters is not None:
+            player = f"network {settings.network} ({event.parameters:,} parameters)"
+            notices = (f"the network plays on {event.evaluator}", *notices)
         self._games = settings.games_per_iteration
         slots = settings.device_batch // settings.eval_batch
         each = f" on each of GPUs {settings.devices}" if settings.devices else ""
@@ -144,7 +139,7 @@ class Display(Screen):
 
 
 def live_bar(console: Any = None) -> Any:
-    """A bar in one line that rich redraws in place; None without rich. See `Screen.status`."""
+    """A bar in one line that rich redraws in place; None without rich. See `Screen.progress`."""
     try:
         from rich.progress import BarColumn, Progress, TextColumn
     except ImportError:
@@ -183,9 +178,8 @@ def _rates(row: dict[str, float]) -> str:
 def _budget(settings: Settings) -> str:
     lengths = {"{:g} minutes": settings.minutes, "{} iterations": settings.iterations}
     lengths |= {"{:,} evaluations": settings.total_evaluations}
-    return (
-        " or ".join(form.format(value) for form, value in lengths.items() if value is not None) or "until interrupted"
-    )
+    texts = [form.format(value) for form, value in lengths.items() if value is not None]
+    return " or ".join(texts) or "until interrupted"
 
 
 def _clock(seconds: float) -> str:

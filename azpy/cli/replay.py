@@ -28,7 +28,7 @@ from azpy.runs.reader import StoredRun, check_rules
 _LEGEND = "prior: the network's policy; visits: of the search; target: the share that a network learns"
 
 
-def _parser() -> Parser:
+def _replay(arguments: Sequence[str]) -> int:
     parser = Parser("az-replay", __doc__)
     add = parser.add_argument
     add("run", type=not_empty, metavar="RUN", help="the run folder; it may be in use")
@@ -39,11 +39,7 @@ def _parser() -> Parser:
     add("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
     text = "with --check: a model, where the run no longer has it; may be given again for that of the opponent"
     add("--model", type=not_empty, metavar="FILE", action="append", default=[], help=text)
-    return parser
-
-
-def _replay(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = parser.parse_args(arguments)
     if options.check and options.ply is not None:
         raise SettingsError("--ply shows a position, --check compares the game: give one of them")
     if options.model and not options.check:

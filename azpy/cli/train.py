@@ -95,11 +95,12 @@ def _choose(options: argparse.Namespace) -> tuple[Settings, str, str]:
     refuse_untyped(settings.game, options.game, source, "training", "GAME {} on the command line")
     if so_far:
         usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}
-        kept = {name: value for name, value in so_far.items() if name not in usual}
-        said = _listed(
-            {name: value for name, value in kept.items() if value not in (preset.get(name), default_of(name))},
-            _MOST_KEPT,
-        )
+        kept = {
+            name: value
+            for name, value in so_far.items()
+            if name not in usual and value not in (preset.get(name), default_of(name))
+        }
+        said = _listed(kept, _MOST_KEPT)
         return settings, str(out), said and f"kept from {out}/config.toml: {said}"
     said = _listed({name: value for name, value in preset.items() if name not in now})
     said = said and f"preset for {settings.game.partition('(')[0]}: {said}"

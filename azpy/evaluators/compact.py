@@ -79,15 +79,6 @@ class Compact:
         packed[:, len(divisors) :] = numbers[:, self.wide] >> 8
         return packed
 
-    def random(self, rows: int, seed: int) -> NDArray[np.float32]:
-        """Observations [B, C, H, W] with numbers that planes can have."""
-        rng = np.random.default_rng(seed)
-        if self.divisors is None:
-            return rng.random((rows, *self.obs_shape), np.float32)
-        divisors = np.array(self.divisors, np.float32)[:, None, None]
-        numbers: NDArray[np.float32] = np.rint(rng.random((rows, *self.obs_shape), np.float32) * divisors)
-        return numbers / divisors
-
 
 def compact_of(game: GameShape | None, signature: Signature, compact: bool | None) -> Compact:
     """How batches of a game travel.

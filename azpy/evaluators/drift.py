@@ -4,22 +4,16 @@ Every model but the float32 one has to pass this before it plays: int8 on the CP
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
+from azpy.evaluators.protocol import Evaluator
 
 __all__ = ["Drift", "drift", "held_out"]
 
 _DRIFT_ROWS = 2048
-
-
-class _Evaluator(Protocol):
-    def evaluate_batch(
-        self, observations: NDArray[np.float32], /
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]: ...
 
 
 @dataclass(frozen=True)
@@ -48,19 +42,19 @@ class Drift:
     @property
     def too_far(self) -> str:
         """The figures beyond their limits, in words, or ""."""
-        beyond = []
-        if not self.policy <= self.MOST_POLICY:
-            beyond.append(f"policies differ by {self.policy:.2g} nats, at most {self.MOST_POLICY:g} is allowed")
-        if not self.value <= self.MOST_VALUE:
-            beyond.append(f"values differ by {self.value:.2g}, at most {self.MOST_VALUE:g} is allowed")
-        if not self.agreement >= self.LEAST_AGREEMENT:
-            beyond.append(
-                f"best actions agree in {self.agreement:.0%}, at least {self.LEAST_AGREEMENT:.0%} is asked for"
-            )
-        return "; ".join(beyond)
+        checks = {
+            f"policies differ by {self.policy:.2g} nats, at most {self.MOST_POLICY:g} is allowed": (
+                self.policy <= self.MOST_POLICY
+            ),
+            f"values differ by {self.value:.2g}, at most {self.MOST_VALUE:g} is allowed": self.value <= self.MOST_VALUE,
+            f"best actions agree in {self.agreement:.0%}, at least {self.LEAST_AGREEMENT:.0%} is asked for": (
+                self.agreement >= self.LEAST_AGREEMENT
+            ),
+        }
+        return "; ".join(text for text, passed in checks.items() if not passed)
 
 
-def drift(exact: _Evaluator, faster: _Evaluator, observations: NDArray[np.float32], legal: NDArray[np.bool_]) -> Drift:
+def drift(exact: Evaluator, faster: Evaluator, observations: NDArray[np.float32], legal: NDArray[np.bool_]) -> Drift:
     """How far the faster model is from the exact one.
 
     Args:

@@ -41,17 +41,7 @@ def has_int8() -> bool:
 
 
 def int8_of(model: bytes, buffer: _core.ReplayBuffer, seed: int) -> tuple[bytes, Drift]:
-    """The int8 model of a model, calibrated on positions of games, and how far it is from the model on other positions.
-
-    Args:
-        model: an ONNX model in float32.
-        buffer: games as the model plays them.
-        seed: which positions are drawn.
-
-    Raises:
-        ModelError: the model cannot be quantized.
-        MissingPackageError: the package onnx or onnxruntime is not installed.
-    """
+    """`to_int8` of a model on positions of its games, others for each seed, and its drift on other positions."""
     fp32 = OnnxEvaluator(model)  # refuses a model that would read other files, before the quantizer reads it
     int8 = to_int8(model, calibration(buffer, seed))
     return int8, drift(fp32, OnnxEvaluator(int8), *held_out(buffer, seed))
@@ -66,20 +56,16 @@ def calibration(buffer: _core.ReplayBuffer, seed: int) -> NDArray[np.float32]:
 def times_as_fast(model: Evaluator, int8: Evaluator, observations: NDArray[np.float32]) -> float:
     """How many times as fast int8 is: the two take turns, and the medians of their times are compared.
 
-    Nothing else may run meanwhile.
-
-    Args:
-        model: in float32.
-        int8: the int8 model.
-        observations: [B, C, H, W] float32, as many rows as batches will have.
+    Nothing else may run meanwhile. `observations` [B, C, H, W] float32 have as many rows as batches will have.
     """
-    took: tuple[list[float], list[float]] = ([], [])
-    for _ in range(_TURNS):
-        for times, evaluator in zip(took, (model, int8), strict=True):
-            begin = time.perf_counter()
-            evaluator.evaluate_batch(observations)
-            times.append(time.perf_counter() - begin)
-    return statistics.median(took[0]) / statistics.median(took[1])
+
+    def took(evaluator: Evaluator) -> float:
+        begin = time.perf_counter()
+        evaluator.evaluate_batch(observations)
+        return time.perf_counter() - begin
+
+    slow, fast = zip(*((took(model), took(int8)) for _ in range(_TURNS)), strict=True)
+    return float(statistics.median(slow) / statistics.median(fast))
 
 
 def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:

@@ -9,8 +9,7 @@ used or refused, never replaced.
 import copy
 import hashlib
 import os
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +20,7 @@ from azpy.devices import (
     BUCKETS,
     Device,
     check_precision,
+    chunks,
     default_cache_dir,
     parse_devices,
     provider_options,
@@ -28,8 +28,7 @@ from azpy.devices import (
 from azpy.errors import DeviceError, MissingPackageError, ModelError, RunError, SettingsError
 from azpy.evaluators.compact import ACTIONS, BYTES, LEGAL, Compact, compact_of, with_compact
 from azpy.evaluators.fp16 import to_fp16
-from azpy.evaluators.gpu import Answer, OnGpu, in_buckets
-from azpy.evaluators.protocol import CheckedEvaluator, GameShape
+from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_line
 from azpy.evaluators.sessions import import_onnxruntime, open_on_cpu, open_on_gpu
 from azpy.evaluators.signature import Signature, logits_of_priors, read_signature
 from azpy.games.names import make_position
@@ -62,11 +61,10 @@ class OnnxEvaluator(CheckedEvaluator):
         input: name of the model's one input. If not given: "observations" or "States", in any case of letters.
         policy: name of the output with the policy [B, A]. If not given: "logits", else "Priors".
         value: name of the output with the values [B] or [B, 1]. If not given: "values".
-        compact: send planes as bytes and take back logits of the legal actions alone, the same to the bit on the CPU
-            (azpy/evaluators/compact.py says what holds on others). If not given: on a GPU, as far as `game` says that
-            it can be and is worth it, and the package onnx is there. True: on any device, as far as it can be.
-            `evaluate_batch` then takes only observations that the game can have.
-            Never in a subclass with an `evaluate_batch` of its own, which is asked for everything.
+        compact: send planes as bytes and take back logits of the legal actions alone (azpy/evaluators/compact.py). If
+            not given: on a GPU, as far as `game` says that it can be and is worth it, and the package onnx is there.
+            True: on any device, as far as it can be. `evaluate_batch` then takes only observations that the game can
+            have. Never in a subclass with an `evaluate_batch` of its own, which is asked for everything.
         batch: rows of the largest batches to come on the CPU; `row_exact` compares rows in batches of this size.
         policy_kind: "logits", or "priors": probabilities over all actions, of which search takes those of the legal
             actions, divided by their sum (if all of them are 0, each is as likely as another). If not given, the
@@ -75,8 +73,7 @@ class OnnxEvaluator(CheckedEvaluator):
     A model whose batch is fixed gets its rows in batches of that size, padded; `buckets` do not count then.
 
     Attributes:
-        network_id: nonzero 64-bit hash of the model's bytes, and of the precision if that is not fp32: the search's
-            cache tells networks apart by it.
+        network_id: nonzero 64-bit hash of the model's bytes, and of the precision if that is not fp32.
         obs_shape: (C, H, W) the model was made for.
         num_actions: A, the number of logits in a row.
         signature: names and shapes of the model's input and outputs.
@@ -139,20 +136,20 @@ class OnnxEvaluator(CheckedEvaluator):
             self._check_fits(shape)
         cache = default_cache_dir() if cache_dir is None else Path(cache_dir)
         notes: list[str] = []
+        self._open: Callable[[], _Runner] | None = None  # opens another session on a GPU
         for candidate in devices:
             if candidate.kind == "cpu":
                 self._compact = compact_of(shape, self.signature, compact or False)
                 if self._compact != Compact(self.obs_shape):
                     on_cpu = open_on_cpu(ort, with_compact(data, self.signature, self._compact), threads, self.name)
-                self._runner: _OnCpu | OnGpu = _OnCpu(on_cpu, self.signature, self._compact)
+                self._runner = _Runner(on_cpu, self.signature, self._compact, None if fixed is None else buckets)
                 kind = "int8" if b"DequantizeLinear" in data else "fp32"
                 rows = "" if fixed is None else f" of {fixed} rows"
                 said = f"CPU, {kind}, {threads} {'thread' if threads == 1 else 'threads'} a batch{rows}"
                 break
             try:
-                self._runner, self._compact = self._on_gpu(
-                    ort, data, candidate, precision, buckets, cache, shape, compact, notes
-                )
+                opened = self._on_gpu(ort, data, candidate, precision, buckets, cache, shape, compact, notes)
+                self._runner, self._open = opened(), opened
             except (DeviceError, MissingPackageError) as error:
                 if candidate is devices[-1]:
                     raise
@@ -167,7 +164,8 @@ class OnnxEvaluator(CheckedEvaluator):
         self.notes = tuple(notes)
         self._batches = (batch,) if candidate.kind == "cpu" else buckets
         self._warm_up()
-        self._check_priors()
+        if self.signature.kind == "priors":
+            self._check_priors()
 
     def _on_gpu(
         self,
@@ -180,8 +178,8 @@ class OnnxEvaluator(CheckedEvaluator):
         game: GameShape | None,
         compact: bool | None,
         notes: list[str],
-    ) -> tuple[OnGpu, Compact]:
-        """A session on a GPU with its memory, and how batches travel."""
+    ) -> "Callable[[], _Runner]":
+        """Decides how batches travel to a GPU; returns what opens a session there."""
         if device.kind == "cuda" and precision == "fp16":
             data = to_fp16(data)
         signature, chosen = self.signature, compact_of(game, self.signature, compact)
@@ -196,8 +194,18 @@ class OnnxEvaluator(CheckedEvaluator):
         inputs |= {} if chosen.legal_width is None else {ACTIONS: (chosen.legal_width,)}
         ids = self.network_id, network_id(data)
         providers = provider_options(device, precision, buckets, inputs, *ids, cache_dir, ort.__version__)
-        open_session = partial(open_on_gpu, ort, data, device, providers)
-        return OnGpu(ort, open_session, ("cuda", device.index), signature, chosen, buckets), chosen
+        self._compact = chosen
+
+        def opened() -> _Runner:
+            runner = _Runner(open_on_gpu(ort, data, device, providers), signature, chosen, buckets)
+            try:
+                for rows in buckets:  # the first run of a shape prepares it
+                    runner.run(np.zeros((rows, *chosen.shape), chosen.dtype))
+            except Exception as error:  # onnxruntime's exceptions share no base
+                raise DeviceError(f"the GPU cannot run the model: {first_line(error)}") from error
+            return runner
+
+        return opened
 
     def input_buffer(self, rows: int) -> NDArray[Any] | None:
         """Memory for the observations of the next batch.
@@ -211,21 +219,13 @@ class OnnxEvaluator(CheckedEvaluator):
         return None if self._compact.divisors is None else np.empty((rows, *self._compact.shape), np.uint8)
 
     def evaluate_batch(self, observations: NDArray[Any]) -> Answer:
-        """Evaluates one batch; safe to call from several threads.
-
-        Args:
-            observations: [B, C, H, W] float32, seen by the player to move; not kept. Or what `input_buffer` gave.
-
-        Returns:
-            Raw logits [B, A] float32, and values [B] float32 in [-1, 1] for the player to move.
+        """Answers as `Evaluator.evaluate_batch` says, also to what `input_buffer` gave, from several threads too.
 
         Raises:
             ModelError: observations of another shape than the network's or of another dtype, or, where planes travel as
                 bytes, with numbers that the game's planes cannot have.
         """
-        if self._is_packed(observations):
-            return self._evaluate(observations)
-        return super().evaluate_batch(observations)
+        return self._evaluate(observations) if self._is_packed(observations) else super().evaluate_batch(observations)
 
     def evaluate_legal(self, observations: NDArray[Any], actions: NDArray[np.int32]) -> Answer:
         """As `evaluate_batch`, but for the logits of some actions alone; only where `legal_width` is a number.
@@ -263,18 +263,14 @@ class OnnxEvaluator(CheckedEvaluator):
             policy = logits_of_priors(policy, f"{self.signature.policy} of {self.name}")
         return policy, values
 
-    def _some_rows(self, count: int) -> NDArray[np.float32]:
-        return self._compact.random(count, seed=0)
-
     def _check_priors(self) -> None:
         """Refuses priors that are none: those of an empty board must sum to 1."""
-        if self.signature.kind == "priors":
-            priors, _ = self._runner.run(np.zeros((1, *self._compact.shape), self._compact.dtype))
-            if abs(float(priors.sum()) - 1) > _PRIORS_ERROR:
-                raise ModelError(
-                    f"{self.name}: {self.signature.policy} of an empty board sum to {priors.sum():g}, expected "
-                    'probabilities that sum to 1: logits need policy_kind="logits"'
-                )
+        priors, _ = self._runner.run(np.zeros((1, *self._compact.shape), self._compact.dtype))
+        if abs(float(priors.sum()) - 1) > _PRIORS_ERROR:
+            raise ModelError(
+                f"{self.name}: {self.signature.policy} of an empty board sum to {priors.sum():g}, expected "
+                'probabilities that sum to 1: logits need policy_kind="logits"'
+            )
 
     def fork(self) -> Self:
         """An evaluator for another pipeline's thread.
@@ -286,38 +282,44 @@ class OnnxEvaluator(CheckedEvaluator):
             DeviceError: the GPU has no room for another session.
         """
         other = copy.copy(self)
-        other._runner = self._runner.fork()
+        if self._open is not None:
+            other._runner = self._open()
         return other
 
-    def __repr__(self) -> str:
-        return f"OnnxEvaluator({self.name!r}, {self.device!r}, network_id={self.network_id:#018x})"
 
+class _Runner:
+    """A session, which any number of threads may run.
 
-class _OnCpu:
-    """A session that any number of threads may call."""
+    Args:
+        session: of ONNX Runtime; it takes the caller's memory, and answers in memory of its own.
+        signature: the model's input and outputs.
+        compact: how batches travel; the model's graph has it.
+        buckets: rows of the batches that the session is given, ascending; None: as many as come.
+    """
 
-    def __init__(self, session: Any, signature: Signature, compact: Compact) -> None:
-        self._session, self._signature, self._compact = session, signature, compact
+    def __init__(self, session: Any, signature: Signature, compact: Compact, buckets: Sequence[int] | None) -> None:
+        self._session, self._signature, self._compact, self._buckets = session, signature, compact, buckets
 
     def run(self, observations: NDArray[Any], actions: NDArray[np.int32] | None = None) -> Answer:
         """Policy [B, A], or [B, L] of the given actions, and values [B] of any number of rows as they travel."""
-        inputs = [observations] if actions is None else [observations, actions]
-        fixed = self._signature.batch
-        return self._run(len(observations), inputs) if fixed is None else in_buckets(self._run, inputs, (fixed,))
-
-    def _run(self, rows: int, inputs: Sequence[NDArray[Any]]) -> Answer:
-        # A plain run binds the caller's memory without a copy. IO binding, bound anew each batch as the memory
-        # changes, costs more: 5.9 us against 3.7 us of overhead a call (November 2026, ONNX Runtime 1.31).
         signature, compact = self._signature, self._compact
-        feed = {signature.input if compact.divisors is None else BYTES: inputs[0]}
+        feed = {signature.input if compact.divisors is None else BYTES: observations}
         if compact.legal_width is not None:
-            feed[ACTIONS] = inputs[1] if len(inputs) > 1 else np.zeros((rows, compact.legal_width), np.int32)
-        names = [signature.policy if len(inputs) == 1 else LEGAL, signature.value]
-        policy, values = self._session.run(names, feed)
-        return policy, values.reshape(-1)
-
-    def fork(self) -> "_OnCpu":
-        return self
+            nothing = np.zeros((len(observations), compact.legal_width), np.int32)
+            feed[ACTIONS] = nothing if actions is None else actions
+        names = [signature.policy if actions is None else LEGAL, signature.value]
+        if self._buckets is None:
+            policy, values = self._session.run(names, feed)
+            return policy, values.reshape(-1)
+        parts = []
+        for begin, end, rows in chunks(len(observations), self._buckets):
+            padded = {name: np.zeros((rows, *each.shape[1:]), each.dtype) for name, each in feed.items()}
+            for name, each in feed.items():
+                padded[name][: end - begin] = each[begin:end]
+            policy, values = self._session.run(names, padded)
+            parts.append((policy[: end - begin], values.reshape(-1)[: end - begin]))
+        policies, all_values = zip(*parts, strict=True)
+        return np.concatenate(policies), np.concatenate(all_values)
 
 
 def network_id(model: bytes, precision: str = "fp32") -> int:
@@ -333,13 +335,12 @@ def _read(model: str | os.PathLike[str] | bytes) -> tuple[str, bytes]:
     """The model's name for people, and its bytes."""
     if isinstance(model, bytes):
         return "model", model
+    path = Path(model)
     try:
-        path = Path(model)
         if path.is_dir():
             folder = checkpoint_at(path)
             return str(folder), read_model(folder)
         return str(path), path.read_bytes()
-    except RunError as error:
-        raise ModelError(f"model {os.fspath(model)} cannot be read: {error}") from error
-    except OSError as error:
-        raise ModelError(f"model {os.fspath(model)} cannot be read: {error.strerror or error}") from error
+    except (RunError, OSError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise ModelError(f"model {path} cannot be read: {why}") from error

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from azpy.errors import ModelError
 
-__all__ = ["CheckedEvaluator", "Evaluator", "GameShape", "first_line"]
+__all__ = ["Answer", "CheckedEvaluator", "Evaluator", "GameShape", "first_line"]
+
+Answer = tuple[NDArray[np.float32], NDArray[np.float32]]  # logits [B, A], values [B]
 
 _WARM_UP_ROWS = 2
 _FEW_ROWS = 7
@@ -61,7 +63,7 @@ class Evaluator(Protocol):
         3
     """
 
-    def evaluate_batch(self, observations: NDArray[np.float32], /) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def evaluate_batch(self, observations: NDArray[np.float32], /) -> Answer:
         """Evaluates one batch.
 
         Args:
@@ -81,12 +83,10 @@ class GameShape(Protocol):
     @property
     def num_actions(self) -> int:
         """A."""
-        ...
 
     @property
     def obs_shape(self) -> tuple[int, int, int]:
         """(C, H, W)."""
-        ...
 
 
 class CheckedEvaluator(ABC):
@@ -97,6 +97,7 @@ class CheckedEvaluator(ABC):
         obs_shape: (C, H, W) the network takes.
         num_actions: A, the number of logits in a row.
         network_id: nonzero 64-bit hash of the weights.
+        device: where it runs: "cpu", "cuda:0", ...
         description: device, precision and batches in one line.
     """
 
@@ -104,25 +105,20 @@ class CheckedEvaluator(ABC):
     obs_shape: tuple[int, int, int]
     num_actions: int
     network_id: int
+    device: str
     description: str
     _batches: Sequence[int] = (64,)  # rows of batches that play: libraries choose other kernels for other sizes
 
     @abstractmethod
-    def _evaluate(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def _evaluate(self, observations: NDArray[np.float32]) -> Answer:
         """Logits [B, A] and values [B] of observations that have the right shape."""
 
     @abstractmethod
     def fork(self) -> Self:
         """An evaluator for another pipeline's thread."""
 
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Evaluates one batch; safe to call from several threads.
-
-        Args:
-            observations: [B, C, H, W] float32, seen by the player to move; not kept.
-
-        Returns:
-            Raw logits [B, A] float32, and values [B] float32 in [-1, 1] for the player to move.
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> Answer:
+        """Answers as `Evaluator.evaluate_batch` says; safe to call from several threads. Observations are not kept.
 
         Raises:
             ModelError: observations of another shape than the network's, or of another dtype than float32.
@@ -135,9 +131,8 @@ class CheckedEvaluator(ABC):
         is_array = isinstance(observations, np.ndarray)
         if is_array and observations.shape[1:] == self.obs_shape and observations.dtype == np.float32:
             return
-        came = f"{type(observations).__name__}, which is no numpy array"
-        if is_array:
-            came = f"{observations.dtype} {list(observations.shape)}"
+        kind = type(observations).__name__
+        came = f"{observations.dtype} {list(observations.shape)}" if is_array else f"{kind}, which is no numpy array"
         shape = ", ".join(map(str, self.obs_shape))
         raise ModelError(f"{self.name} takes observations float32 [B, {shape}], got {came}")
 
@@ -166,13 +161,18 @@ class CheckedEvaluator(ABC):
         if not (np.isfinite(logits).all() and np.isfinite(values).all()):
             raise ModelError(f"{self.name} answers an empty board with NaN or infinity")
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.device!r}, network_id={self.network_id:#018x})"
+
     @cached_property
     def row_exact(self) -> bool:
         """Whether a row gets the same bits in batches of other sizes and in other places; found when first asked for.
 
         If not, the result of a search depends on which positions share a batch.
         """
-        rows = self._some_rows(max(_FEW_ROWS, *self._batches))
+        # Ones and zeros: planes that travel as bytes hold no random number in between.
+        shape = max(_FEW_ROWS, *self._batches), *self.obs_shape
+        rows = np.random.default_rng(0).integers(0, 2, shape).astype(np.float32)
         few = rows[:_FEW_ROWS]
         logits, values = self._evaluate(few)
         for size in (1, 2, *self._batches):
@@ -188,10 +188,6 @@ class CheckedEvaluator(ABC):
             if not _same((logits, values), tuple(np.concatenate(part) for part in zip(*parts, strict=True))):
                 return False
         return True
-
-    def _some_rows(self, count: int) -> NDArray[np.float32]:
-        """Observations [B, C, H, W] to compare answers on."""
-        return np.random.default_rng(0).random((count, *self.obs_shape), np.float32)
 
 
 def _same(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float32]]) -> bool:

@@ -71,12 +71,12 @@ def open_on_cpu(ort: Any, data: bytes, threads: int, name: str) -> Any:
 def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str, dict[str, str]]]) -> Any:
     """A session on exactly this device.
 
-    ONNX Runtime falls back to the CPU in silence, whatever its list of available providers says. With
-    `session.disable_cpu_ep_fallback` it refuses, but also where a GPU provider leaves the arithmetic of shapes to
-    the CPU on purpose. So if it refuses, another session is asked which node went where.
+    ONNX Runtime falls back to the CPU in silence, whatever its list of available providers says. So the session is
+    asked which node went where. (`session.disable_cpu_ep_fallback` would also refuse a model for which a GPU provider
+    leaves the arithmetic of shapes to the CPU on purpose.)
 
     Raises:
-        DeviceError: the provider does not load, or does not take the model.
+        DeviceError: the provider does not load, or does not take the model; or ONNX Runtime is too old to say so.
         MissingPackageError: this onnxruntime has no such provider.
     """
     missing = _preload(ort)
@@ -84,8 +84,8 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
         driver = driver_problem(device.index)
         if driver is not None:  # no package helps where there is no driver
             raise DeviceError(f"{device.title} cannot be used: {driver}")
-        why = missing or "ONNX Runtime does not offer it"
-        raise MissingPackageError(f"{device.title} cannot be used: {why}; {remedy(device)}")
+        absent = missing or "ONNX Runtime does not offer it"
+        raise MissingPackageError(f"{device.title} cannot be used: {absent}; {remedy(device)}")
     if device.kind == "tensorrt":
         folder = Path(providers[0][1]["trt_engine_cache_path"])
         try:
@@ -93,46 +93,36 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
         except OSError as error:
             raise DeviceError(f"TensorRT cannot keep its engines in {folder}: {error.strerror or error}") from error
 
-    def open_session(**config: str) -> Any:
-        options = _session_options(ort, 1)
-        for key, value in config.items():
-            options.add_session_config_entry(f"session.{key}", value)
-        # No fallback of the Python side either, neither now nor when a run fails.
-        return ort.InferenceSession(data, options, providers=providers, enable_fallback=0)
-
     def refused(why: str, incomplete: bool = False) -> DeviceError:
         cause = driver_problem(device.index)
         if cause is None:
             cause = f"{missing or why}; {remedy(device)}" if missing or incomplete else why
         return DeviceError(f"{device.title} cannot be used: {cause}")
 
+    options = _session_options(ort, 1)
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     with _SESSION_LOCK:
         try:
-            session = open_session(disable_cpu_ep_fallback="1", record_ep_graph_assignment_info="1")
-            strict = ""
+            # No fallback of the Python side either, neither now nor when a run fails.
+            session = ort.InferenceSession(data, options, providers=providers, enable_fallback=0)
+            fell_back = session.get_providers()[0] != device.provider
+            why = None if fell_back else misplaced(nodes_by_provider(session), device)
         except Exception as error:  # onnxruntime's exceptions share no base
-            strict = first_line(error)
-        try:
-            if strict:
-                session = open_session(record_ep_graph_assignment_info="1")
-            nodes = nodes_by_provider(session)
-        except Exception as error:
             raise refused(first_line(error)) from error
-        if session.get_providers()[0] != device.provider:
-            raise refused("ONNX Runtime fell back to another provider", incomplete=True)
-        # An ONNX Runtime too old to say which node went where has only its refusal to offer.
-        why = (misplaced(nodes, device) if nodes else strict) or ""
-        if why:
-            raise DeviceError(f"{device.title} cannot be used: {why}")
+    if fell_back:
+        raise refused("ONNX Runtime fell back to another provider", incomplete=True)
+    if why:
+        raise DeviceError(f"{device.title} cannot be used: {why}")
     return session
 
 
 def nodes_by_provider(session: Any) -> dict[str, list[str]]:
-    """Operators that each provider was given; empty where ONNX Runtime is too old to say so."""
+    """Operators that each provider was given."""
+    if not hasattr(session, "get_provider_graph_assignment_info"):
+        raise DeviceError("this ONNX Runtime does not say which node runs where: install a newer one")
     nodes: dict[str, list[str]] = {}
-    if hasattr(session, "get_provider_graph_assignment_info"):
-        for part in session.get_provider_graph_assignment_info():
-            nodes.setdefault(part.ep_name, []).extend(node.op_type for node in part.get_nodes())
+    for part in session.get_provider_graph_assignment_info():
+        nodes.setdefault(part.ep_name, []).extend(node.op_type for node in part.get_nodes())
     return nodes
 
 
@@ -143,8 +133,7 @@ def _preload(ort: Any) -> str:
     Returns:
         A line about the first missing library, or nothing.
     """
-    said: list[str] = []
-    preload = ort.preload_dlls
+    said, preload = list[str](), ort.preload_dlls
     # A copy of the function that has its own `print`: redirecting stdout would redirect other threads too.
     names = preload.__globals__ | {"print": lambda *parts, **_: said.append(" ".join(map(str, parts)))}
     FunctionType(preload.__code__, names, None, preload.__defaults__, preload.__closure__)()

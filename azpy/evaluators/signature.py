@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,6 @@ _VALUES = ("values",)
 _KINDS = ("logits", "priors")
 # A prior below the smallest normal float32 counts as that: the logarithm of 0 is no number.
 _LEAST_PRIOR = np.finfo(np.float32).tiny
-
-
-class _Declared(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def shape(self) -> list[Any]: ...
-    @property
-    def type(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -55,8 +46,8 @@ class Signature:
 
 
 def read_signature(
-    inputs: Iterable[_Declared],
-    outputs: Iterable[_Declared],
+    inputs: Iterable[Any],
+    outputs: Iterable[Any],
     model: str,
     named: Mapping[str, str | None] | None = None,
     policy_kind: str | None = None,
@@ -64,7 +55,7 @@ def read_signature(
     """Finds a model's input, policy and value, and checks them.
 
     Args:
-        inputs: of the model.
+        inputs: of the model, as ONNX Runtime declares them.
         outputs: of the model; others than policy and value are ignored.
         model: its name, for errors.
         named: names of "input", "policy" and "value". The usual ones, in any case of letters: observations or States;
@@ -79,16 +70,14 @@ def read_signature(
         raise SettingsError(f"policy_kind must be logits or priors, got {policy_kind!r}")
     taken, given = {item.name: item for item in inputs}, {item.name: item for item in outputs}
     asked = {key: name for key, name in (named or {}).items() if name is not None}
-    input_name = _find(taken, asked.get("input"), _INPUTS)
-    policy_name = _find(given, asked.get("policy"), tuple(_POLICIES))
-    value_name = _find(given, asked.get("value"), _VALUES)
-    if input_name is None or policy_name is None or value_name is None or len(taken) > 1:
+    observations = _find(taken, asked.get("input"), _INPUTS)
+    policies, values = _find(given, asked.get("policy"), _POLICIES), _find(given, asked.get("value"), _VALUES)
+    if observations is None or policies is None or values is None or len(taken) > 1:
         wanted = {"input": "observations", "policy": "logits", "value": "values"} | asked
         raise ModelError(
             f"{model} maps {list(taken)} to {list(given)}, expected {[wanted['input']]} to "
             f"{[wanted['policy'], wanted['value']]}; other names can be given: input=..., policy=..., value=..."
         )
-    observations, policies, values = taken[input_name], given[policy_name], given[value_name]
     kind = policy_kind or _POLICIES.get(policies.name.lower())
     if kind is None:
         raise SettingsError(f"policy_kind must say whether {policies.name!r} of {model} holds logits or priors")
@@ -112,17 +101,15 @@ def read_signature(
             f"{model}: only the batch may be free, got {observations.name} [B, {sizes[:3]}], "
             f"{policies.name} {sizes[3:]}"
         )
-    planes, height, width, actions = sizes
-    column = len(values.shape) == 2
-    shape = (planes, height, width)
-    return Signature(observations.name, policies.name, values.name, kind, shape, actions, batch, column)
+    shape, column = tuple(sizes[:3]), len(values.shape) == 2
+    return Signature(observations.name, policies.name, values.name, kind, shape, sizes[3], batch, column)
 
 
-def _find(declared: dict[str, Any], wanted: str | None, usual: tuple[str, ...]) -> str | None:
-    """The name that was asked for if it is there, else the first of the usual ones that is."""
+def _find(declared: dict[str, Any], wanted: str | None, usual: Iterable[str]) -> Any:
+    """What has the name that was asked for, else the first of the usual names; None if nothing has it."""
     if wanted is not None:
-        return wanted if wanted in declared else None
-    found = {name.lower(): name for name in declared}
+        return declared.get(wanted)
+    found = {name.lower(): item for name, item in declared.items()}
     return next((found[name] for name in usual if name in found), None)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy.errors import DeviceError, ModelError, SettingsError, missing_to_train
-from azpy.evaluators.protocol import CheckedEvaluator, GameShape, first_line
+from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_line
 
 try:
     import torch
@@ -105,7 +105,7 @@ class TorchEvaluator(CheckedEvaluator):
         self.description = f"torch {torch.__version__}, {self.device}, {said}"
         self._warm_up()
 
-    def _evaluate(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def _evaluate(self, observations: NDArray[np.float32]) -> Answer:
         with torch.inference_mode():  # a thread's own state: entered in each call
             given = torch.from_numpy(np.ascontiguousarray(observations)).to(self.device, self._dtype)
             logits, values = self._module(given)
@@ -117,9 +117,6 @@ class TorchEvaluator(CheckedEvaluator):
     def fork(self) -> Self:
         """An evaluator for another pipeline's thread; the weights are shared, as nothing writes to them."""
         return copy.copy(self)
-
-    def __repr__(self) -> str:
-        return f"TorchEvaluator({self.name!r}, {self.device!r}, network_id={self.network_id:#018x})"
 
 
 def _shapes(module: nn.Module, game: GameShape | None) -> tuple[tuple[int, int, int], int]:

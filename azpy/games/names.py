@@ -23,10 +23,6 @@ _NAMES_FILES = "[en]fg_game|file|path|root"
 def make_position(spec: str) -> State:
     """The start position of the game that `spec` names.
 
-    Args:
-        spec: `NAME`, `NAME(key=value,...)`, `module:Class` (imported as Python imports it), or `open_spiel:`
-            and a game of OpenSpiel.
-
     Raises:
         SettingsError: no such game or parameter, a class that cannot be imported or made, or a game of OpenSpiel that
             azpy cannot search.
@@ -126,6 +122,11 @@ def python_game(spec: str) -> Game:
     module_name, _, class_name = spec.partition(":")
     if not module_name or not class_name:
         raise SettingsError(f"game {spec!r}: expected module:Class, such as mygame:MyGame")
+    if "(" in class_name:
+        bare = spec.partition("(")[0]
+        raise SettingsError(
+            f"game {spec!r}: a class is made without parameters: give {bare}, or in Python azpy.State({class_name})"
+        )
     try:
         named = getattr(importlib.import_module(module_name), class_name)
         if isinstance(named, type) and issubclass(named, Game):

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +52,9 @@ class Learner:
     Batches depend on the seed and the step alone, so there is no generator state to save.
 
     Args:
-        obs_shape, num_actions, spec, action_cells: see `Network`.
-        learning_rate: peak rate of AdamW.
-        weight_decay: of AdamW.
+        game, spec: see `Network.of`.
+        learning_rate: AdamW's, at its peak.
+        weight_decay: AdamW's.
         seed: fixes every batch, and the initial weights, which are the same on every device.
         device: where the steps are taken: "cpu", "cuda", "cuda:1", or "auto" for CUDA where torch can use it.
 
@@ -69,11 +69,9 @@ class Learner:
 
     def __init__(
         self,
-        obs_shape: tuple[int, int, int],
-        num_actions: int,
+        game: Any,
         spec: str,
         *,
-        action_cells: Sequence[int] | None = None,
         learning_rate: float = 2e-3,
         weight_decay: float = 1e-4,
         seed: int = 0,
@@ -83,17 +81,11 @@ class Learner:
         self.device = _choose(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            network: Any = Network(obs_shape, num_actions, spec, action_cells)  # torch's releases type `to` differently
+            network: Any = Network.of(game, spec)  # torch's releases type `to` differently
         self.network: Network = network.to(self.device, memory_format=torch.channels_last)
         self._running: Network = copy.deepcopy(self.network).eval()
         self._parameters = dict(self.network.named_parameters())
         self._optimizer = AdamW(self._parameters.values(), lr=learning_rate, weight_decay=weight_decay, fused=True)
-
-    @classmethod
-    def of(cls, game: Any, spec: str, **options: Any) -> Self:
-        """Makes a learner for any position of a game; `options` are those of `Learner`."""
-        options["action_cells"] = getattr(game, "action_cells", None)
-        return cls(game.obs_shape, game.num_actions, spec, **options)
 
     def fit(
         self,
@@ -141,11 +133,11 @@ class Learner:
         return self._running if self.device.type == "cpu" else copy.deepcopy(self._running).cpu()
 
     def model_arrays(self) -> dict[str, NDArray[Any]]:
-        """Returns the averaged weights: the model."""
+        """The averaged weights: the model."""
         return to_arrays(self._running)
 
     def optimizer_arrays(self) -> dict[str, NDArray[Any]]:
-        """Returns the weights in training, AdamW's moments and the number of steps."""
+        """The weights in training, AdamW's moments and the number of steps."""
         arrays = {f"network.{name}": array for name, array in to_arrays(self.network).items()}
         for name, parameter in self._parameters.items():
             state = self._optimizer.state.get(parameter, {})
@@ -233,7 +225,7 @@ def _choose(device: str) -> torch.device:
 
 
 def policy_loss(logits: Tensor, legal: Tensor, target: Tensor) -> Tensor:
-    """Returns the mean cross-entropy over the legal actions; illegal actions' logits get exactly no gradient.
+    """The mean cross-entropy over the legal actions; illegal actions' logits get exactly no gradient.
 
     Takes raw logits [B, A], legal [B, A] bool, and target [B, A], which sums to 1 a row and is 0 where illegal.
     """

@@ -19,11 +19,11 @@ from azpy.game import Game
 from azpy.games.lines import roll
 from azpy.matches.openings import Book, Opening, draw_at_random, mix
 from azpy.matches.ratings import PAIR_SCORES, elo, pair_interval
+from azpy.settings.run import checked
 
 __all__ = ["MatchResult", "Pair", "Player", "RandomPlayer", "SearchPlayer", "mcts", "play_match", "play_pairs"]
 
 _SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
-_MAX_SIMULATIONS = 2**32 - 1
 _FIRST_PAIRS = 4  # of a match that may run out of time
 _SAFETY = 0.7  # of the time that is left, for the next group: what is cut off is lost
 
@@ -46,19 +46,14 @@ class RandomPlayer:
 
 
 class SearchPlayer:
-    """Searches every position and plays the most visited action, without noise.
+    """Searches every position with `simulations` and plays the most visited action, without noise.
 
-    Args:
-        evaluator: anything with `evaluate_batch`, or one of azpy's own evaluators; None: one random rollout a leaf.
-        simulations: a move.
-        options: of `Search`. `eval_batch` is 1 by default: many games in lock-step fill a batch, and 1 plays best.
+    `evaluator` is anything with `evaluate_batch`, or one of azpy's own; None means one random rollout a leaf. Of the
+    options of `Search`, `eval_batch` is 1 by default: many games in lock-step fill a batch, and 1 plays best.
     """
 
     def __init__(self, evaluator: Any, simulations: int, **options: Any) -> None:
-        if not 1 <= simulations <= _MAX_SIMULATIONS:
-            raise SettingsError(f"simulations must be at least 1, at most {_MAX_SIMULATIONS}; got {simulations}")
-        self._evaluator = evaluator
-        self._simulations = simulations
+        self._evaluator, self._simulations = evaluator, checked("simulations", simulations)
         self._options: dict[str, Any] = {"eval_batch": 1, "threads": None} | options
 
     def select_actions(self, states: Sequence[_core.State], seed: int) -> NDArray[np.int64]:
@@ -72,18 +67,14 @@ class SearchPlayer:
     def select_with(
         self, other: "SearchPlayer", states: Sequence[_core.State], movers: Sequence[int], seed: int
     ) -> NDArray[np.int64]:
-        """Actions [B] of two players in one search, with one call a round of each one's evaluator.
+        """Actions [B] of this player and of one that searches alike, in one search of positions [B].
 
-        Args:
-            other: a player that searches alike.
-            states: positions [B], each at a player's turn.
-            movers: which player moves, [B]: 0 for this one, 1 for the other.
-            seed: fixes the draws.
+        Each evaluator is called once a round. `movers` [B] says which player moves: 0 for this one, 1 for the other.
         """
-        evaluators = [player._evaluator for player in (self, other)]
-        for index, evaluator in enumerate(evaluators):
-            if evaluator is None:
-                evaluators[index] = _core.RolloutEvaluator(mix(seed, index))
+        evaluators = [
+            _core.RolloutEvaluator(mix(seed, index)) if player._evaluator is None else player._evaluator
+            for index, player in enumerate((self, other))
+        ]
         search = _core.VectorSearch(states, evaluators, networks=movers, seed=seed, **self._options)
         search.run(self._simulations)
         return search.select_actions(0.0)
@@ -96,15 +87,10 @@ def mcts(simulations: int, c_puct: float = 1.5, **options: Any) -> SearchPlayer:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two games of one opening.
+    """Two games of one opening."""
 
-    Attributes:
-        points: of player A in seat 0, and in seat 1; each 1, 0.5 or 0.
-        actions: of each game, the opening and the dice included.
-    """
-
-    points: tuple[float, float]
-    actions: tuple[tuple[int, ...], tuple[int, ...]]
+    points: tuple[float, float]  # of player A in seat 0, and in seat 1; each 1, 0.5 or 0
+    actions: tuple[tuple[int, ...], tuple[int, ...]]  # of each game, the opening and the dice included
 
     @property
     def score(self) -> float:
@@ -114,26 +100,15 @@ class Pair:
 
 @dataclass(frozen=True)
 class MatchResult:
-    """What player A scored against player B.
-
-    Attributes:
-        wins: games A won.
-        draws: games drawn.
-        losses: games A lost.
-        first: (wins, draws, losses) of the games in which A had seat 0.
-        pairs: how many pairs had each of `ratings.PAIR_SCORES`.
-        distinct: number of different games, by their actions.
-        repeated: pairs that repeat an earlier pair, action for action. Such pairs say nothing new, and the interval is
-            narrower than it should be.
-    """
+    """What player A scored against player B."""
 
     wins: int
     draws: int
     losses: int
-    first: tuple[int, int, int]
-    pairs: tuple[int, ...]
-    distinct: int
-    repeated: int
+    first: tuple[int, int, int]  # wins, draws and losses of the games in which A had seat 0
+    pairs: tuple[int, ...]  # how many pairs had each of `ratings.PAIR_SCORES`
+    distinct: int  # different games, by their actions
+    repeated: int  # pairs that repeat an earlier one, action for action: the interval is narrower than it should be
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> "MatchResult":
@@ -193,22 +168,17 @@ def play_match(
     opening_plies: int = 4,
     seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> MatchResult | None:
-    """Plays `games` games, half with A in seat 0, from random openings; fewer if time runs out.
+    """Plays an even number of games, half with A in seat 0, from random openings; fewer if time runs out.
 
     Where time is limited, pairs are played in groups. The time of one group decides the size of the next one. A group
     that time cuts off does not count at all: counting its finished games alone would favour short games.
 
-    Args:
-        game_factory: makes a start position.
-        player_a: whose score is counted.
-        player_b: the opponent.
-        games: an even number, at most.
-        seed: fixes openings, dice and players.
-        opening_plies: random actions at the start of each pair of games, see `Book`.
-        seconds_left: time left for the match, asked before every ply; 0 or less ends the match.
+    `game_factory` makes a start position, `seed` fixes openings, dice and players, and each pair of games begins with
+    `opening_plies` random actions (see `Book`). `seconds_left` is the time left for the match. It is asked before every
+    ply; 0 or less ends the match.
 
     Returns:
-        The result of the games that count; None if there are none.
+        A's result in the games that count; None if there are none.
 
     Raises:
         SettingsError: an odd number of games, or a game that is over before it begins.
@@ -243,18 +213,12 @@ def play_pairs(
 ) -> Iterator[Pair]:
     """Plays pairs of games, as many at a time as there are slots.
 
-    Args:
-        book: the openings: pair n begins with `book[first + n]`.
-        player_a: whose points are counted.
-        player_b: the opponent.
-        pairs: how many.
-        seed: fixes dice and players.
-        slots: games in play at a time. The games depend on it only where a player is random.
-        first: the number of the first opening.
-        may_go_on: asked before every ply; False ends the match at once.
+    Pair n begins with `book[first + n]`; `seed` fixes dice and players. The games depend on `slots`, the number of
+    games in play at a time, only where a player is random. `may_go_on` is asked before every ply; False ends the match
+    at once.
 
     Yields:
-        Pairs in the order of their openings, so stopping early does not favour short games.
+        Pairs in the order of their openings, so stopping early does not favour short games. The points are A's.
     """
     players = (player_a, player_b)
     waiting: deque[tuple[_Board, _Board]] = deque()
@@ -295,10 +259,8 @@ class _Board:
     """One game: its position, whether A has seat 1, its own dice, and what was played."""
 
     def __init__(self, opening: Opening, swapped: int, dice: int) -> None:
-        self.state = opening.position.clone()
-        self.swapped = swapped
-        self.actions = list(opening.actions)
-        self._dice = np.random.default_rng(dice)
+        self.state, self.actions = opening.position.clone(), list(opening.actions)
+        self.swapped, self._dice = swapped, np.random.default_rng(dice)
 
     def play(self, action: int) -> None:
         self.state.play(action)

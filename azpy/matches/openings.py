@@ -1,8 +1,7 @@
 """Openings of a match: positions drawn by chance or from a policy, no two alike as long as the game has others."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,8 +39,7 @@ def mix(*keys: int) -> int:
     return int(np.random.SeedSequence(keys).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-@dataclass(frozen=True)
-class Opening:
+class Opening(NamedTuple):
     """A position at a player's turn, and the actions that led to it, dice included."""
 
     position: _core.State
@@ -52,16 +50,10 @@ class Book:
     """Openings by number: `book[n]` is always the same one, made when it is first asked for.
 
     Openings lead to different positions. Once `_TRIES` draws in a row bring no new opening, the openings repeat in the
-    same order. If all games end within `plies`, the book halves `plies`.
+    same order. If all games end within `plies`, the book halves its `plies`.
 
-    Args:
-        start: makes a start position.
-        plies: actions of players before the match begins; dice are not counted.
-        seed: fixes the openings.
-        draw: picks a legal action.
-
-    Attributes:
-        plies: of these openings; fewer than given if the game is shorter.
+    `start` makes a start position. `plies` are actions of players before the match begins, each picked by `draw`; dice
+    are not counted. `seed` fixes the openings.
 
     Example:
         >>> from azpy.games.names import make_position

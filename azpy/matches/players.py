@@ -1,12 +1,10 @@
-"""Players by name: what a user types for each side of a match.
+"""Players by name: a *spec* is what a user types for each side of a match, see `az-match --help`.
 
-A *spec* is `random`, `mcts:1000` (plain Monte Carlo tree search with 1000 simulations a move), `uniform:800` (search
-without a network), or the path of a model file, a checkpoint folder or a run folder (its newest checkpoint). `PATH@200`
-searches with 200 simulations. Run folders are only read: they may be in use.
+Run folders are only read: they may be in use.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +19,7 @@ from azpy.machine import usable_cores
 from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
-from azpy.settings.run import ABOUT, Settings, match_search
+from azpy.settings.run import ABOUT, Settings, match_search, refuse_unused
 
 __all__ = ["Entrant", "Spec", "checkpoints_of", "load_players", "parse_player", "settings_of"]
 
@@ -30,38 +28,23 @@ _FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint folder or a run 
 
 @dataclass(frozen=True)
 class Spec:
-    """A player as the user named it; nothing is loaded yet.
+    """A player as the user named it; nothing is loaded yet."""
 
-    Attributes:
-        kind: "random", "mcts", "uniform" or "model".
-        simulations: a move, if given.
-        model: path of the model file, for a model.
-        run: the run folder that holds the model, if any.
-        search: the given options of `Search`.
-    """
-
-    kind: str
-    simulations: int | None = None
-    model: Path | None = None
-    run: Path | None = None
-    search: Mapping[str, Any] = field(default_factory=dict)
+    kind: str  # "random", "mcts", "uniform" or "model"
+    simulations: int | None = None  # a move, if given
+    model: Path | None = None  # the model file, for a model
+    run: Path | None = None  # the run folder that holds the model, if any
+    search: Mapping[str, Any] = field(default_factory=dict)  # the given options of `Search`
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """One side of a match.
+    """One side of a match."""
 
-    Attributes:
-        name: the kind or the path of the checkpoint or model, and the given search options.
-        simulations: a move; None for a player that does not search.
-        player: picks the actions.
-        network: evaluates the model; None without a model.
-    """
-
-    name: str
-    simulations: int | None
-    player: Player
-    network: OnnxEvaluator | None = None
+    name: str  # the kind or the path of the checkpoint or model, and the given search options
+    simulations: int | None  # a move; None for a player that does not search
+    player: Player  # picks the actions
+    network: OnnxEvaluator | None = None  # evaluates the model; None without a model
 
     def __str__(self) -> str:
         return self.name if self.simulations is None else f"{self.name} ({self.simulations} simulations)"
@@ -105,11 +88,7 @@ def _named(text: str) -> Spec:
 
 
 def checkpoints_of(run: Path, most: int | None = None) -> list[Spec]:
-    """The checkpoints of a run folder, oldest first.
-
-    Args:
-        run: its path.
-        most: take this many, spread evenly from the first to the last; all if not given.
+    """The checkpoints of a run folder, oldest first: all, or `most` of them, spread evenly from the first to the last.
 
     Raises:
         RunError: it is no run folder, or has no checkpoint yet.
@@ -152,38 +131,34 @@ def load_players(
         device: where models run, as for `OnnxEvaluator`.
 
     Raises:
-        DeviceError: the named device cannot be used.
-        ModelError: a model cannot be read or does not fit the game.
-        RunError: a checkpoint's model is damaged, or a config.toml cannot be read.
-        MissingPackageError: onnxruntime is not installed.
+        AzpyError: a model that `OnnxEvaluator` refuses, or a run that `StoredRun` refuses.
     """
 
     @cache
     def open_model(path: Path) -> OnnxEvaluator:
         return OnnxEvaluator(path, device, game=start, threads=usable_cores())
 
-    return [_load(spec, simulations, c_puct, open_model) for spec in specs]
-
-
-def _load(spec: Spec, simulations: int, c_puct: float | None, open_model: Callable[[Path], OnnxEvaluator]) -> Entrant:
-    if spec.kind == "random":
-        return Entrant("random", None, RandomPlayer())
-    count = simulations if spec.simulations is None else spec.simulations
-    settings: Settings | type[Settings] = StoredRun(spec.run).settings if spec.run is not None else Settings
-    name, network, search = spec.kind, None, dict[str, Any]()
-    if spec.model is not None:
-        name, folder = str(spec.model), spec.model.parent
-        if spec.model.name == "model.onnx" and (folder / "manifest.json").exists():
-            read_model(folder)  # a checkpoint's model must be the one that was saved
-            name = str(folder)
-        network = open_model(spec.model.resolve())
-        search = match_search(settings) | ({} if c_puct is None else {"c_puct": c_puct})
-    search = _combined(search, spec)
-    if spec.kind == "mcts":
-        player = mcts(count, **search)
-    else:
-        player = SearchPlayer(network or _core.UniformEvaluator(), count, **search)
-    return Entrant(f"{name}{query_text(spec.search)}", count, player, network)
+    players = []
+    for spec in specs:
+        if spec.kind == "random":
+            players.append(Entrant("random", None, RandomPlayer()))
+            continue
+        name, network, search = spec.kind, None, dict[str, Any]()
+        if spec.model is not None:
+            name, folder = str(spec.model), spec.model.parent
+            if spec.model.name == "model.onnx" and (folder / "manifest.json").exists():
+                read_model(folder)  # a checkpoint's model must be the one that was saved
+                name = str(folder)
+            network = open_model(spec.model.resolve())
+            search = match_search(Settings if spec.run is None else StoredRun(spec.run).settings)
+            search |= {} if c_puct is None else {"c_puct": c_puct}
+        count, search = spec.simulations or simulations, _combined(search, spec)
+        if spec.kind == "mcts":
+            player = mcts(count, **search)
+        else:
+            player = SearchPlayer(network or _core.UniformEvaluator(), count, **search)
+        players.append(Entrant(f"{name}{query_text(spec.search)}", count, player, network))
+    return players
 
 
 def _combined(search: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
@@ -192,7 +167,8 @@ def _combined(search: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     if options.get("gumbel_actions"):
         # The player plays to win: the draws of training would only weaken it.
         options = {"gumbel_scale": 0.0} | {name: options[name] for name in options if ABOUT[name].rule != "PUCT"}
-    return options | ({"lcb": options["lcb"] or None} if "lcb" in options else {})
+    refuse_unused(options)
+    return options
 
 
 def _simulations(text: str, number: str) -> int:

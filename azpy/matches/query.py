@@ -6,7 +6,7 @@ from typing import Any
 
 from azpy import _core
 from azpy.errors import SettingsError, did_you_mean
-from azpy.settings.run import ABOUT, unused
+from azpy.settings.run import ABOUT, refuse_unused
 
 __all__ = ["SEARCH_KEYS", "parse_query", "parse_search", "query_text"]
 
@@ -38,9 +38,8 @@ def parse_search(text: str) -> dict[str, Any]:
         SettingsError: see `parse_query`; an unknown key, a bad value, or an option that the search does not look at.
     """
     found = parse_query(text, _search_value)
-    if wrong := unused(found):
-        actions = found.get("gumbel_actions", 0)
-        raise SettingsError(f"{wrong[0]} does not go with gumbel_actions {actions}: leave one out")
+    # A player's search has its own defaults, not those of self-play.
+    refuse_unused(found, lambda name: _core.OPTIONS.get(name, {}).get("default"))
     return found
 
 

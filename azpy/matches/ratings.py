@@ -78,18 +78,16 @@ def mean_interval(scores: Sequence[float]) -> tuple[float, float] | None:
 
 
 def pair_score(counts: Sequence[int]) -> float:
-    """Mean score of pairs, in [0, 1]; `counts` are those of each of `PAIR_SCORES`."""
+    """Mean score of pairs, in [0, 1]; `counts` are those with each of `PAIR_SCORES`."""
     return sum(n * a for n, a in zip(counts, PAIR_SCORES, strict=True)) / sum(counts)
 
 
 def pair_interval(counts: Sequence[int]) -> tuple[float, float]:
-    """95 % interval of the mean score of pairs: all means that a likelihood ratio test does not refuse.
+    """95 % interval of the mean score of pairs, one at least: all means that a likelihood ratio test does not refuse.
 
     With many pairs it is mean ± 1.96 standard errors of the pairs' scores. With few pairs or a clean sweep it stays
     inside [0, 1] and keeps its width. Student's t with one degree of freedom less than pairs widens the threshold.
-
-    Args:
-        counts: pairs with each of `PAIR_SCORES`; one pair at least.
+    `counts` are pairs with each of `PAIR_SCORES`, here and below.
     """
     pairs, mean = sum(counts), pair_score(counts)
     threshold = _t95(pairs - 1) ** 2 / 2
@@ -116,11 +114,7 @@ def _likelihood_ratio(counts: Sequence[int], mean: float) -> float:
 
     With n_i pairs of score a_i that maximum has p_i = n_i / n / (1 + t (a_i - mean)). The difference is the maximum
     over t of the sum of n_i log(1 + t (a_i - mean)), t between -1 / (1 - mean) and 1 / mean. At an end of that range
-    an unseen score (0 or 1) gets the rest of the probability.
-
-    Args:
-        counts: pairs with each of `PAIR_SCORES`.
-        mean: in (0, 1).
+    an unseen score (0 or 1) gets the rest of the probability. `mean` is in (0, 1).
     """
     seen = [(n, a - mean) for n, a in zip(counts, PAIR_SCORES, strict=True) if n]
 
@@ -150,20 +144,14 @@ class Sprt:
     It may be asked after every pair. The log likelihood ratio compares the best fits of the pairs' scores to each
     hypothesis, and Wald's bounds end the test. The score of a match that it ends is a little too far to that side.
 
-    Args:
-        elo0: of H0, logistic Elo.
-        elo1: of H1, more than `elo0`.
-        alpha: how often H1 is accepted where H0 is true.
-        beta: how often H0 is accepted where H1 is true.
-
     Raises:
         SettingsError: a value out of range.
     """
 
-    elo0: float
-    elo1: float
-    alpha: float = 0.05
-    beta: float = 0.05
+    elo0: float  # of H0, logistic Elo
+    elo1: float  # of H1, more than `elo0`
+    alpha: float = 0.05  # how often H1 is accepted where H0 is true
+    beta: float = 0.05  # how often H0 is accepted where H1 is true
 
     def __post_init__(self) -> None:
         if not -_MAX_ELO <= self.elo0 < self.elo1 <= _MAX_ELO:
@@ -180,7 +168,7 @@ class Sprt:
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
     def llr(self, counts: Sequence[int]) -> float:
-        """Log likelihood ratio of H1 over H0; `counts` are pairs with each of `PAIR_SCORES`."""
+        """Log likelihood ratio of H1 over H0."""
         null, alternative = expected_score(self.elo0), expected_score(self.elo1)
         return _likelihood_ratio(counts, null) - _likelihood_ratio(counts, alternative)
 
@@ -201,18 +189,11 @@ class Rating:
 
 
 def bradley_terry(players: int, matches: Sequence[tuple[int, int, Sequence[int]]]) -> list[Rating]:
-    """Maximum-likelihood Elo of players from their matches.
+    """Maximum-likelihood Elo of each player, from matches (i, j, counts of i's pairs) that connect all of them.
 
-    A clean sweep counts half a point less, so that ratings stay finite. Intervals are for the difference from the first
-    player. They come from the spread of the pairs' scores in each match (a sandwich estimate). One more pair, a quarter
-    of its points off, keeps a few equal pairs from claiming certainty.
-
-    Args:
-        players: how many; all are compared with player 0.
-        matches: (i, j, counts of i's pairs with each of `PAIR_SCORES`); they must connect all players.
-
-    Returns:
-        A rating for each player.
+    A clean sweep counts half a point less, so that ratings stay finite. Intervals are for the difference from player 0.
+    They come from the spread of the pairs' scores in each match (a sandwich estimate). One more pair, a quarter of its
+    points off, keeps a few equal pairs from claiming certainty.
     """
     design = np.zeros((len(matches), players))
     pairs, scores, spreads = np.zeros((3, len(matches)))

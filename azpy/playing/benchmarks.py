@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ __all__ = [
 EVALUATOR_ROWS = (1, 8, 64, 256, 512)
 _TREES, _LEAVES, _SIMULATIONS = 64, 8, 800
 _PACKAGES = ("azpy", "numpy", "onnxruntime", "onnxruntime-gpu", "torch")
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def machine() -> dict[str, Any]:
     return about | {"python": platform.python_version()} | found | {"azpy": _core.__version__}
 
 
-def _in_turn(jobs: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, tuple[float, ...]]:
+def _in_turn(jobs: Mapping[str, Callable[[], _Found]], repeats: int) -> dict[str, tuple[_Found, ...]]:
     """Each job once to warm up, then `repeats` times, one after the other."""
     turns = [[job() for job in jobs.values()] for _ in range(repeats + 1)]
     return dict(zip(jobs, zip(*turns[1:], strict=True), strict=True))
@@ -109,12 +110,9 @@ class _Zeros:
 
 
 def measure_search(start: _core.State, *, seconds: float = 2.0, repeats: int = 5) -> list[Figure]:
-    """Searches of 800 simulations from `start`: one tree alone, and the batched path.
+    """Searches of 800 simulations: one tree alone, and the batched path.
 
-    Args:
-        start: the position; dice that are due are rolled first, always alike.
-        seconds: of each turn.
-        repeats: turns that count.
+    They begin at `start`; dice that are due are rolled first, always alike.
 
     Returns:
         Simulations a second of one tree on one thread, one leaf at a time, with the uniform evaluator in Rust. Leaves a
@@ -149,19 +147,15 @@ def measure_search(start: _core.State, *, seconds: float = 2.0, repeats: int = 5
 
 
 def measure_games(games: Mapping[str, _core.State], *, seconds: float = 2.0, repeats: int = 5) -> list[Figure]:
-    """Random games from each start to their ends, one thread, the loop in Rust.
+    """Random games from each start (by name) to their ends, one thread, the loop in Rust.
 
-    Args:
-        games: name -> start. Calls into a game written in Python count too.
-        seconds: of each turn.
-        repeats: turns that count.
+    Calls into a game written in Python count too.
 
     Returns:
         For each game: games a second and plies (rolls counted) a second, taken in the same turns.
     """
-    lengths: dict[str, list[float]] = {name: [] for name in games}
 
-    def turn(name: str, start: _core.State) -> float:
+    def turn(start: _core.State) -> tuple[float, float]:
         chunk, played, plies, begin = 1, 0, 0, time.perf_counter()
         while True:
             called = time.perf_counter()
@@ -169,45 +163,28 @@ def measure_games(games: Mapping[str, _core.State], *, seconds: float = 2.0, rep
             played += chunk
             now = time.perf_counter()
             if now - begin >= seconds:
-                lengths[name].append(plies / played)
-                return plies / (now - begin)
+                return played / (now - begin), plies / (now - begin)
             if now - called < 0.01:  # longer calls, so that the cost of a call does not count
                 chunk *= 2
 
-    runs = _in_turn({name: partial(turn, name, start) for name, start in games.items()}, repeats)
-    figures = []
-    for name, plies in runs.items():
-        games_a_second = _ratios(plies, lengths[name][1:])
-        figures.append(Figure(f"{name}, random games", "games/s", games_a_second))
-        figures.append(Figure(f"{name}, random games", "plies/s", plies))
-    return figures
+    runs = _in_turn({name: partial(turn, start) for name, start in games.items()}, repeats)
+    return [
+        Figure(f"{name}, random games", unit, rates)
+        for name, found in runs.items()
+        for unit, rates in zip(("games/s", "plies/s"), zip(*found, strict=True), strict=True)
+    ]
 
 
 def measure_evaluator(
     evaluator: Evaluator, obs_shape: Sequence[int], *, seconds: float = 2.0, repeats: int = 5
 ) -> list[Figure]:
-    """One caller that evaluates batches of one size after another.
-
-    Args:
-        evaluator: to measure.
-        obs_shape: (C, H, W) of its observations.
-        seconds: of each turn.
-        repeats: turns that count.
+    """One caller that evaluates batches of one size after another, of observations [B, *obs_shape].
 
     Returns:
         Positions a second for each of `EVALUATOR_ROWS` as batch size, with the ratio to the best of the same turn.
     """
-
-    def job(size: int) -> Callable[[], float]:
-        observations = _observations(size, obs_shape, seed=size)
-
-        def step() -> float:
-            evaluator.evaluate_batch(observations)
-            return size
-
-        return lambda: _rate(step, seconds)
-
-    runs = _in_turn({f"batch {size}": job(size) for size in EVALUATOR_ROWS}, repeats)
+    jobs = {f"batch {size}": partial(measure_alone, [evaluator], size, obs_shape, seconds) for size in EVALUATOR_ROWS}
+    runs = _in_turn(jobs, repeats)
     best = [max(turn) for turn in zip(*runs.values(), strict=True)]
     return [Figure(name, "positions/s", found, "the best batch", _ratios(found, best)) for name, found in runs.items()]
 
@@ -280,10 +257,7 @@ def measure_self_play(
 class Play:
     """Self-play that runs for some time now and then, to be measured in a `with` block; finished games are dropped.
 
-    Args:
-        start: of the games.
-        evaluator: as for `SelfPlay`.
-        options: its keywords.
+    Its arguments are those of `SelfPlay`.
     """
 
     def __init__(self, start: _core.State, evaluator: Evaluator | Sequence[Evaluator], **options: Any) -> None:
@@ -333,22 +307,18 @@ class Play:
 
 def measure_alone(evaluators: Sequence[Evaluator], rows: int, obs_shape: Sequence[int], seconds: float) -> float:
     """Positions a second of as many threads as evaluators, which only evaluate batches of `rows`."""
-    batches = [_observations(rows, obs_shape, seed=index) for index in range(len(evaluators))]
-    begin = time.perf_counter()
 
-    def loop(mine: Evaluator, observations: NDArray[np.float32]) -> float:
-        done = 0
-        while not done or time.perf_counter() - begin < seconds:
-            mine.evaluate_batch(observations)
-            done += rows
-        return done / (time.perf_counter() - begin)  # by itself: the first to end must not count as slow
+    def alone(index: int) -> float:
+        observations = np.random.default_rng(index).integers(0, 2, (rows, *obs_shape)).astype(np.float32)
+
+        def step() -> float:
+            evaluators[index].evaluate_batch(observations)
+            return rows
+
+        return _rate(step, seconds)  # each by itself: the first to end must not count as slow
 
     with ThreadPoolExecutor(len(evaluators)) as pool:
-        return sum(pool.map(loop, evaluators, batches))
-
-
-def _observations(rows: int, obs_shape: Sequence[int], *, seed: int) -> NDArray[np.float32]:
-    return np.random.default_rng(seed).integers(0, 2, (rows, *obs_shape)).astype(np.float32)
+        return sum(pool.map(alone, range(len(evaluators))))
 
 
 def _ratios(found: Sequence[float], ceilings: Sequence[float]) -> tuple[float, ...]:

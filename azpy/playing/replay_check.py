@@ -106,7 +106,7 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
         from azpy.learning.export import to_onnx
         from azpy.learning.learner import Learner
 
-        untrained = to_onnx(Learner.of(run.start, run.settings.network, seed=run.settings.seed).averaged)
+        untrained = to_onnx(Learner(run.start, run.settings.network, seed=run.settings.seed).averaged)
         if network_id(untrained) == network:
             return _open(run, untrained, "fp32"), "the untrained network"
     except MissingPackageError as error:

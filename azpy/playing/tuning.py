@@ -28,23 +28,13 @@ _ENOUGH = 2  # larger batches in a row that win nothing
 
 @dataclass(frozen=True)
 class Trial:
-    """One layout of self-play, measured.
-
-    Attributes:
-        slots: games at once, over all pipelines.
-        pipelines: threads with a batch of their own, on each device.
-        eval_batch: leaves of one tree in a batch.
-        threads: that grow the trees.
-        rate: positions a second that the network answered.
-        rows: of a batch, on average.
-    """
+    """One layout of self-play, by the settings' names, and its `rate`: positions a second that the network answered."""
 
     slots: int
     pipelines: int
     eval_batch: int
     threads: int
     rate: float = 0.0
-    rows: float = 0.0
 
     def settings(self) -> dict[str, int]:
         """The four by the names that they have in `Settings`."""
@@ -86,8 +76,7 @@ def tune(
                 first = play.run(each * _WARM_UP)
                 round_seconds = first["seconds"] * options["pipelines"] / first["batches"]
                 done = play.run(max(each * (1 - _WARM_UP), _LEAST_ROUNDS * round_seconds))
-            rate, rows = done["rows"] / done["seconds"], done["rows"] / done["batches"]
-            tried[layout] = replace(layout, rate=rate, rows=rows)
+            tried[layout] = replace(layout, rate=done["rows"] / done["seconds"])
         return tried[layout]
 
     on_cpu = alone[0].device == "cpu"
@@ -140,7 +129,7 @@ def _leaves(settings: Settings, best: Trial, given: set[str], _on_cpu: bool) -> 
     """More leaves of a tree, where there cannot be more slots."""
     if "eval_batch" in given or best.slots < _most_slots(settings, given):
         return []
-    return [replace(best, eval_batch=leaves, rate=0.0, rows=0.0) for leaves in (2, 4, MOST_LEAVES)]
+    return [replace(best, eval_batch=leaves, rate=0.0) for leaves in (2, 4, MOST_LEAVES)]
 
 
 def _most_slots(settings: Settings, given: set[str]) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import missing_to_train
+from azpy.games.lines import replayed
 from azpy.reports.alarms import alarms
 from azpy.reports.statistics import Searched, calibration, searched_positions
 
@@ -30,16 +31,16 @@ def make_report(
     settings: Mapping[str, Any],
     rows: Rows,
     records: Sequence[_core.GameRecord],
-    make_start: Callable[[], _core.State],
+    start: _core.State,
 ) -> str:
-    """Makes the page, as HTML.
+    """The page, as HTML.
 
     Args:
         title: the run's name.
         settings: of the run, by name.
         rows: of metrics.jsonl.
         records: the games of the newest iteration.
-        make_start: makes a start position of the game.
+        start: where the games begin.
 
     Raises:
         MissingPackageError: matplotlib is not installed.
@@ -47,7 +48,7 @@ def make_report(
     boxes = "".join(f'<p class="alarm">{html.escape(text)}</p>' for text in alarms(rows))
     positions = searched_positions(records)
     charts = "".join(_charts(rows, positions))
-    boards = "".join(_position(records[game], ply, make_start) for game, ply in _telling(positions))
+    boards = "".join(_position(records[game], ply, start) for game, ply in _telling(positions))
     table = "".join(
         f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
         for name, value in settings.items()
@@ -201,10 +202,8 @@ def _telling(positions: Searched) -> list[tuple[int, int]]:
     return list(chosen.items())[:_POSITIONS]
 
 
-def _position(record: _core.GameRecord, ply: int, make_start: Callable[[], _core.State]) -> str:
-    state = make_start()
-    for action in record.actions[:ply].tolist():
-        state.play(action)
+def _position(record: _core.GameRecord, ply: int, start: _core.State) -> str:
+    *_, state = replayed(start, record.actions[:ply].tolist())
     begin, end = record.offsets[ply : ply + 2]
     share, priors, legal = (array[begin:end] for array in (record.targets, record.priors, record.legal))
     result = record.outcome if record.players[ply] == 0 else -record.outcome

@@ -71,12 +71,7 @@ class Node:
 
 
 def to_dot(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
-    """The nodes as Graphviz text.
-
-    Args:
-        title: what the game is called.
-        nodes: the fields of each `Node`, the root first.
-    """
+    """Graphviz text of a game's name and the fields of each `Node`, the root first."""
     shown = [Node(**node) for node in nodes]
     text = [
         "digraph search {",
@@ -100,12 +95,7 @@ def to_dot(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def to_svg(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
-    """The nodes as a picture, growing from left to right.
-
-    Args:
-        title: what the game is called.
-        nodes: the fields of each `Node`, the root first.
-    """
+    """The picture of a game's name and the fields of each `Node`, the root first; the tree grows to the right."""
     shown = [Node(**node) for node in nodes]
     # "+n more" takes a row like a last child.
     marks = [index for index, node in enumerate(shown) if node.left_out]

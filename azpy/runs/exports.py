@@ -1,7 +1,8 @@
 """A run's games in forms that other programs read: npz of training arrays, JSON lines, PGN, SGF.
 
 Everything is made from the stored records by playing them again, so planes have their true history. Files are written
-as `storage.output` does: whole or not at all, or straight into a device or a pipe.
+as `storage.output` does: whole or not at all, or straight into a device or a pipe. A `RunError` says why one cannot be
+written.
 """
 
 import json
@@ -9,7 +10,7 @@ import os
 import re
 import textwrap
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,28 +28,6 @@ _PGN_WIDTH = 80
 _CHESS_START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
 
-def _column(name: str, start: State, record: GameRecord) -> NDArray[Any]:
-    """One of the arrays of `to_npz`: a row for each searched position of a game."""
-    plies = np.flatnonzero(record.flags & SEARCHED)
-    match name:
-        case "observations":
-            searched, positions = set(plies.tolist()), enumerate(replayed(start, record.actions.tolist()))
-            return np.array([position.observation() for ply, position in positions if ply in searched], np.float32)
-        case "legal" | "policy_targets":
-            rows = np.zeros((len(plies), start.num_actions), np.float32)
-            counts = np.diff(record.offsets)[plies]
-            values = 1 if name == "legal" else record.targets
-            rows[np.repeat(np.arange(len(rows)), counts), record.legal] = values
-            return rows
-        case "value_targets":
-            return np.where(record.players[plies] == 0, record.outcome, -record.outcome)
-        case "root_values":
-            return np.asarray(record.root_values[plies])
-        case "game_id":
-            return np.full(len(plies), record.game_id)
-    return plies
-
-
 def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
     """Writes one row for each searched position, in the order of the games. Memory holds one game's rows.
 
@@ -58,40 +37,48 @@ def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
 
     Returns:
         N.
-
-    Raises:
-        RunError: the file cannot be written.
     """
+
+    def searched(record: GameRecord) -> NDArray[np.int64]:
+        return np.flatnonzero(record.flags & SEARCHED)
+
+    def observations(record: GameRecord) -> NDArray[np.float32]:
+        plies, positions = set(searched(record).tolist()), enumerate(replayed(start, record.actions.tolist()))
+        return np.array([position.observation() for ply, position in positions if ply in plies], np.float32)
+
+    def over_actions(record: GameRecord, values: Any) -> NDArray[np.float32]:
+        plies = searched(record)
+        table = np.zeros((len(plies), start.num_actions), np.float32)
+        table[np.repeat(np.arange(len(plies)), np.diff(record.offsets)[plies]), record.legal] = values
+        return table
+
     rows, actions = sum(record.positions for _, record in games), (start.num_actions,)
-    columns: dict[str, tuple[str, tuple[int, ...]]] = {  # name -> dtype, shape of a row
-        "observations": ("<f4", tuple(start.obs_shape)),
-        "legal": ("|b1", actions),
-        "policy_targets": ("<f4", actions),
-        "value_targets": ("<f4", ()),
-        "root_values": ("<f4", ()),
-        "game_id": ("<i8", ()),
-        "ply": ("<i4", ()),
+    columns: dict[str, tuple[str, tuple[int, ...], Callable[[GameRecord], NDArray[Any]]]] = {
+        # name -> dtype, shape of a row, the rows of a game
+        "observations": ("<f4", tuple(start.obs_shape), observations),
+        "legal": ("|b1", actions, lambda record: over_actions(record, 1)),
+        "policy_targets": ("<f4", actions, lambda record: over_actions(record, record.targets)),
+        "value_targets": ("<f4", (), lambda record: (record.outcome * (1 - 2 * record.players))[searched(record)]),
+        "root_values": ("<f4", (), lambda record: record.root_values[searched(record)]),
+        "game_id": ("<i8", (), lambda record: np.full(record.positions, record.game_id)),
+        "ply": ("<i4", (), searched),
     }
     with storage.output(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name, (dtype, shape) in columns.items():
+        for name, (dtype, shape, rows_of) in columns.items():
             header = {"descr": dtype, "fortran_order": False, "shape": (rows, *shape)}
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array_header_1_0(member, header)
                 for _, record in games:
-                    member.write(np.ascontiguousarray(_column(name, start, record), dtype).tobytes())
+                    member.write(np.ascontiguousarray(rows_of(record), dtype).tobytes())
     return rows
 
 
 def to_jsonl(path: str | os.PathLike[str], start: State, games: Games) -> int:
-    """Writes one JSON object a line and game, see `game_as_dict`; returns the number of games.
-
-    Raises:
-        RunError: the file cannot be written.
-    """
+    """Writes one JSON object a line and game, see `game_as_dict`; returns the number of games."""
     with storage.output(path) as file:
         for iteration, record in games:
             text = json.dumps(game_as_dict(start, record) | {"iteration": iteration}, allow_nan=False)
-            file.write((text + "\n").encode())
+            file.write(f"{text}\n".encode())
     return len(games)
 
 
@@ -127,11 +114,7 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
 
 
 def to_pgn(path: str | os.PathLike[str], start: State, games: Games, event: str) -> int:
-    """Writes games of chess as PGN, moves in SAN, with `event` as the tag Event; returns the number of games.
-
-    Raises:
-        RunError: the file cannot be written.
-    """
+    """Writes games of chess as PGN, moves in SAN, with `event` as the tag Event; returns the number of games."""
     with storage.output(path) as file:
         for iteration, record in games:
             file.write(_pgn(start, iteration, record, event).encode())
@@ -164,29 +147,22 @@ def to_sgf(folder: str | os.PathLike[str], start: State, games: Games, event: st
     """Writes games of Go as SGF, a file each (`000017.sgf` is game 17), with `event` as EV; returns their number.
 
     Player 0 is Black. The folder is made if it is missing.
-
-    Raises:
-        RunError: a file cannot be written.
     """
     target = Path(folder)
     with storage.disk_errors(target):
         target.mkdir(parents=True, exist_ok=True)
     for iteration, record in games:
+        *_, last = replayed(start, record.actions.tolist())
+        about = {"EV": event, "RO": f"{iteration}.{record.game_id}"}
+        about |= {seat: _network_name(record, player) for player, seat in enumerate(("PB", "PW"))}
+        if record.resigned:
+            about["RE"] = "B+R" if record.outcome > 0 else "W+R"
+        elif record.capped:
+            about["RE"] = "Void"  # a game that was counted says its score itself
+        text = "".join(f"{name}[{_escaped(value, ']')}]" for name, value in about.items())
         with storage.output(target / f"{record.game_id:06}.sgf") as file:
-            file.write(_sgf(start, iteration, record, event).encode())
+            file.write(last.to_text().replace("SZ[", f"{text}SZ[", 1).encode())
     return len(games)
-
-
-def _sgf(start: State, iteration: int, record: GameRecord, event: str) -> str:
-    *_, last = replayed(start, record.actions.tolist())
-    about = {"EV": event, "RO": f"{iteration}.{record.game_id}"}
-    about |= {seat: _network_name(record, player) for player, seat in enumerate(("PB", "PW"))}
-    if record.resigned:
-        about["RE"] = "B+R" if record.outcome > 0 else "W+R"
-    elif record.capped:
-        about["RE"] = "Void"  # a game that was counted says its score itself
-    text = "".join(f"{name}[{_escaped(value, ']')}]" for name, value in about.items())
-    return last.to_text().replace("SZ[", f"{text}SZ[", 1)
 
 
 def _network_name(record: GameRecord, player: int) -> str:

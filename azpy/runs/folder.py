@@ -36,15 +36,12 @@ from azpy.settings.toml import parse_file, run_id_of, to_toml
 
 __all__ = ["RunFolder", "read_checkpoint"]
 
+_STOPPED = ("stopped", "stopped_collecting")
 _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "iteration": ("games", "positions", "seconds"),
     "match": ("score", "low", "high", "seconds"),
-    "settings": ("seconds",),
-    "collected": ("seconds",),
-    "stopped": ("seconds",),
-    "stopped_collecting": ("seconds",),
+    **dict.fromkeys(("settings", "collected", *_STOPPED), ("seconds",)),
 }
-_STOPPED = ("stopped", "stopped_collecting")
 Setting = str | int | float | bool
 
 
@@ -159,8 +156,7 @@ class RunFolder:
         """SHA-256 over all sealed games, in order of iteration and game id."""
         digest = hashlib.sha256()
         for iteration in self.sealed.iterations():
-            for record in self.sealed.read(iteration):
-                digest.update(record.to_bytes())
+            digest.update(b"".join(record.to_bytes() for record in self.sealed.read(iteration)))
         return digest.hexdigest()
 
     def newest_game(self) -> int | None:
@@ -219,8 +215,7 @@ class RunFolder:
 
     def weights_hash(self, iteration: int) -> str:
         """SHA-256 of a checkpoint's weights."""
-        path = self.load_checkpoint(iteration).path / CHECKPOINT_FILES[0]
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256((self.load_checkpoint(iteration).path / CHECKPOINT_FILES[0]).read_bytes()).hexdigest()
 
     def prune_checkpoints(self, keep: Callable[[int], bool]) -> None:
         """Deletes the checkpoints of all iterations for which `keep` is false."""
@@ -249,27 +244,16 @@ class RunFolder:
         with storage.disk_errors(self.path):
             storage.check_regular(self._metrics)
             lines = self._metrics.read_bytes().split(b"\n")[:-1]
-        return [self._row(number, line) for number, line in enumerate(lines, start=1)]
-
-    def _row(self, number: int, line: bytes) -> dict[str, Any]:
-        def damaged(why: object) -> RunError:
-            return RunError(f"{self._metrics} is damaged in line {number}: {why}; put that line right, or delete it")
-
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise damaged(error) from error
-        if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
-            raise damaged("it is no row with a kind")
-        if not isinstance(row.get("iteration"), int):
-            raise damaged("it has no iteration")
-        if row["kind"] == "match" and not isinstance(row.get("opponent"), str):
-            raise damaged("it has no opponent")
-        for name in (*_FIGURES.get(row["kind"], ()), "evaluations"):
-            value = row.get(name, 0.0 if name == "evaluations" else None)  # older versions did not count them
-            if not isinstance(value, int | float) or not math.isfinite(value):
-                raise damaged(f"{name} is {value!r}")
-        return row
+        rows = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                rows.append(json.loads(line))
+                why: object = _wrong_in(rows[-1])
+            except (ValueError, RecursionError) as error:
+                why = error
+            if why:
+                raise RunError(f"{self._metrics} is damaged in line {number}: {why}; put that line right, or delete it")
+        return rows
 
     def spent(self, name: str, *kinds: str) -> float:
         """The most `seconds` or `evaluations` in the rows of these kinds; 0 if there are none."""
@@ -293,13 +277,10 @@ class RunFolder:
 
         self.replace("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows if stays(row)))
 
-    def note_changes(self, iteration: int, seconds: float, *, deterministic: bool) -> None:
+    def note_changes(self, iteration: int, seconds: float) -> None:
         """Adds a notice for each changed setting, and one row of metrics for all of them.
 
-        Args:
-            iteration: the last one that is done.
-            seconds: spent so far.
-            deterministic: whether equal settings give equal games.
+        `iteration` is the last one that is done, after so many seconds.
         """
         if not self.changed or not (iteration or self.journal or self.sealed.iterations()):
             return  # the old settings were not used
@@ -310,7 +291,7 @@ class RunFolder:
             self.append_metrics(row | {"seconds": seconds})
         for name, pair in self.changed.items():
             old, new = ("not set" if value is None else value for value in pair)
-            differs = deterministic and name not in SAME_GAMES_SETTINGS
+            differs = self._settings.get("deterministic") and name not in SAME_GAMES_SETTINGS
             self.notices.append(
                 f"{name} was {old}, is now {new} from iteration {iteration + 1} on"
                 + (": no run with one value throughout gives the same games" if differs else "")
@@ -344,7 +325,26 @@ def _read_config(path: Path) -> dict[str, Any]:
         storage.check_regular(path)
         return parse_file(path)
     except (OSError, ValueError) as error:
-        raise RunError(f"{path} is damaged: {error}; put that right, or a good copy in its place") from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(config: Path, why: object) -> RunError:
+    return RunError(f"{config} is damaged: {why}; put that right, or a good copy in its place")
+
+
+def _wrong_in(row: Any) -> str:
+    """Why a row of metrics.jsonl cannot be used; empty if it can."""
+    if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
+        return "it is no row with a kind"
+    if not isinstance(row.get("iteration"), int):
+        return "it has no iteration"
+    if row["kind"] == "match" and not isinstance(row.get("opponent"), str):
+        return "it has no opponent"
+    for name in (*_FIGURES.get(row["kind"], ()), "evaluations"):
+        value = row.get(name, 0.0 if name == "evaluations" else None)  # older versions did not count them
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            return f"{name} is {value!r}"
+    return ""
 
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[str, tuple[Any, Any]]:
@@ -360,9 +360,8 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[
 def _check_same_run(config: Path, changed: Mapping[str, tuple[Any, Any]], fixed: Mapping[str, str]) -> None:
     """Refuses changes of fixed settings."""
     refused = {name: changed[name] for name in fixed if name in changed}
-    for name, (old, _) in refused.items():
-        if old is None:
-            raise RunError(f"{config} is damaged: it does not say {name}; put that right, or a good copy in its place")
+    if missing := [name for name, (old, _) in refused.items() if old is None]:
+        raise _damaged(config, f"it does not say {missing[0]}")
     if refused:
         parts = [f"{name} {old!r}, asked for {new!r} ({fixed[name]})" for name, (old, new) in refused.items()]
         raise RunError(f"{config.parent} holds a run with {' and '.join(parts)}: choose another folder")

@@ -1,4 +1,7 @@
-"""Reading a run folder that another process may be using: nothing in it is locked, cleared or changed."""
+"""Reading a run folder that another process may be using: nothing in it is locked, cleared or changed.
+
+A `RunError` says what is missing, damaged or not of this run.
+"""
 
 import functools
 import hashlib
@@ -24,18 +27,10 @@ CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", 
 
 
 class StoredRun:
-    """A run on disk.
+    """A run on disk, with the settings of its config.toml.
 
     A run folder is data only. If its game is a Python class, `start` imports the class's module, and only if `game`
-    names the class.
-
-    Args:
-        path: the run folder.
-        game: the run's game; needed for a Python class, `module:Class`.
-
-    Attributes:
-        path: the run folder.
-        settings: of config.toml.
+    names the class, as `module:Class`.
 
     Raises:
         RunError: no run folder, or its config.toml is damaged.
@@ -73,11 +68,7 @@ class StoredRun:
 
     @property
     def iteration(self) -> int:
-        """The iteration of the newest checkpoint.
-
-        Raises:
-            RunError: there is no checkpoint yet.
-        """
+        """The iteration of the newest checkpoint."""
         return int(checkpoint_at(self.path).name)
 
     def iterations(self) -> list[int]:
@@ -85,11 +76,7 @@ class StoredRun:
         return self._sealed.iterations()
 
     def games(self, iterations: Iterable[int]) -> Iterator[tuple[int, GameRecord]]:
-        """Sealed games: (iteration, game), by iteration and game id.
-
-        Raises:
-            RunError: an iteration is not sealed, or its file is damaged or holds other games.
-        """
+        """Sealed games: (iteration, game), by iteration and game id."""
         sealed = self.iterations()
         for iteration in iterations:
             if iteration not in sealed:
@@ -99,25 +86,21 @@ class StoredRun:
                 yield iteration, record
 
     def find_game(self, game_id: int) -> tuple[int | None, GameRecord]:
-        """A game and its iteration, None for the iteration in play.
-
-        Raises:
-            RunError: there is no such game, or its file is damaged.
-        """
+        """A game and its iteration, None for the iteration in play."""
         journal = self.path / "games/journal.bin"
         # The journal first: a game that is sealed meanwhile is found twice, not missed.
         with storage.disk_errors(self.path):
             records = storage.read_journal(journal)[0] if journal.exists() else []
-        ids = {record.game_id: record for record in records}
-        if game_id in ids:
-            return None, ids[game_id]
-        every = list(ids)
+        found = {record.game_id: record for record in records}
+        if game_id in found:
+            return None, found[game_id]
+        ids = set(found)
         for iteration in self.iterations():
             sealed = self._sealed.ids(iteration)
             if game_id in sealed:
                 return next((i, record) for i, record in self.games([iteration]) if record.game_id == game_id)
-            every += [*sealed[:1], *sealed[-1:]]
-        there = f"its games are among {min(every)} to {max(every)}" if every else "it has no games yet"
+            ids.update(sealed)
+        there = f"it has games {_ranges(ids)}" if ids else "it has no games yet"
         raise RunError(f"{self.path} has no game {game_id}: {there}")
 
     def checkpoints(self) -> list[int]:
@@ -125,24 +108,28 @@ class StoredRun:
         return storage.numbered(self.path / "checkpoints")
 
     def model(self, iteration: int) -> bytes:
-        """The exported model of a checkpoint, compared with the checkpoint's manifest.
-
-        Raises:
-            RunError: there is no such checkpoint, or it is damaged.
-        """
+        """The exported model of a checkpoint, compared with the checkpoint's manifest."""
         there = self.checkpoints()
         if iteration not in there:
-            listed = f"it has {', '.join(map(str, there))}" if there else "it has none"
+            listed = f"it has {', '.join(map(str, there)) or 'none'}"
             raise RunError(f"{self.path} has no checkpoint {iteration}: {listed}")
         return read_model(self.path / f"checkpoints/{iteration:06d}")
 
 
-def checkpoint_at(path: Path) -> Path:
-    """The checkpoint folder of a path: the newest checkpoint of a run folder, or the path itself.
+def _ranges(ids: Iterable[int]) -> str:
+    """Numbers as people write them: 0 to 7, 9, 12 to 20. Of many ranges the first and the last ones."""
+    ranges = list[list[int]]()
+    for number in sorted(ids):
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1][1:] = [number]
+        else:
+            ranges.append([number])
+    texts = [" to ".join(map(str, both)) for both in ranges]
+    return ", ".join(texts if len(texts) <= 8 else [*texts[:4], "...", *texts[-4:]])
 
-    Raises:
-        RunError: a run folder without a checkpoint, or a path that is neither.
-    """
+
+def checkpoint_at(path: Path) -> Path:
+    """The checkpoint folder of a path: the newest checkpoint of a run folder, or the path itself."""
     if (path / "config.toml").is_file():
         there = storage.numbered(path / "checkpoints")
         if not there:
@@ -166,34 +153,21 @@ class Checkpoint:
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """Reads a checkpoint's folder and compares every file with its manifest.
-
-    Raises:
-        RunError: a file is missing or differs.
-    """
+    """Reads a checkpoint's folder and compares every file with its manifest."""
     manifest = _read_manifest(folder)
     model, optimizer, state, onnx = (_read_file(folder, manifest, name) for name in CHECKPOINT_FILES)
-    return Checkpoint(
-        path=folder,
-        model=safetensors().load(model),
-        optimizer=safetensors().load(optimizer),
-        state=json.loads(state),
-        onnx=onnx,
-        int8=_read_file(folder, manifest, storage.INT8_MODEL) if storage.INT8_MODEL in manifest else None,
-    )
+    int8 = _read_file(folder, manifest, storage.INT8_MODEL) if storage.INT8_MODEL in manifest else None
+    load = safetensors().load
+    return Checkpoint(folder, load(model), load(optimizer), json.loads(state), onnx, int8)
 
 
 def read_model(folder: Path) -> bytes:
-    """The exported model of a checkpoint's folder, compared with its manifest.
-
-    Raises:
-        RunError: a file is missing or differs.
-    """
+    """The exported model of a checkpoint's folder, compared with its manifest."""
     return _read_file(folder, _read_manifest(folder), "model.onnx")
 
 
 def read_player(folder: Path) -> bytes:
-    """The model of a checkpoint that played: the int8 model if there is one. Errors are those of `read_model`."""
+    """`read_model` of the model that played: the int8 model if there is one."""
     manifest = _read_manifest(folder)
     return _read_file(folder, manifest, storage.INT8_MODEL if storage.INT8_MODEL in manifest else "model.onnx")
 
@@ -235,11 +209,7 @@ def safetensors() -> Any:
 
 
 def check_rules(start: State, records: Iterable[GameRecord]) -> None:
-    """Replays games and compares their actions, legal actions, players and outcomes with the rules.
-
-    Raises:
-        RunError: a game does not fit the rules.
-    """
+    """Replays games and compares their actions, legal actions, players and outcomes with the rules."""
     buffer = ReplayBuffer(start, max_positions=1)  # it checks each game, and keeps the last one
     for record in records:
         try:

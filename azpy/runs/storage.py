@@ -17,6 +17,7 @@ import struct
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -32,6 +33,7 @@ TEMPORARY = ".tmp-"  # how the name of an unfinished file or folder begins
 _MAGIC = b"azpyjrn2"
 _FRAME = struct.Struct("<III")  # length of the payload, crc32 of those four bytes, crc32 of the payload
 _LENGTH = struct.Struct("<I")
+_BLOCK = 512  # bytes that devices write at once, or more
 
 
 @contextmanager
@@ -189,10 +191,15 @@ def append(file: IO[bytes], data: bytes) -> None:
 
 
 class Journal:
-    """An append-only file of framed game records, and its records in memory.
+    """An append-only file of framed game records, and its records in memory. It is made if it is not there.
 
-    Args:
-        path: made if it is not there.
+    The file begins with `_MAGIC`, 8 bytes. Each `append` adds one frame. All numbers are uint32, little-endian::
+
+        length of the payload | crc32 of these 4 bytes | crc32 of the payload | payload
+
+    The payload of one game is the game's bytes (`GameRecord.to_bytes`). The payload of several games is `_MAGIC`, then
+    for each game the length of its bytes and its bytes. A frame is whole or not there, for a power cut can lose a part
+    in its middle.
 
     Attributes:
         records: the games, in the order in which they were appended; always the same list.
@@ -230,7 +237,7 @@ class Journal:
             self._file.close()
             self._file = self._path.open("r+b", buffering=0)
             self._file.seek(0, os.SEEK_END)
-        elif not kept:
+        elif not kept:  # in the file itself, which Ctrl-C cannot take from under this process
             self._file.truncate(len(_MAGIC))
             self._file.seek(len(_MAGIC))
             os.fsync(self._file.fileno())
@@ -244,9 +251,8 @@ class Journal:
 def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
     """Reads all whole frames of a journal, and changes nothing.
 
-    A kill or a power cut can tear the last frame: it is cut short, its payload is wrong with nothing after it, or it is
-    all zeros. Any other bad frame is damage. Games that were appended at once are one frame, because a power cut can
-    lose a part in their middle.
+    A kill or a power cut can tear the last frame: its bytes end too early, or file systems leave zeros in place of
+    whole blocks of it, or behind it. Any other bad frame is damage, a last frame with a flipped bit too.
 
     Returns:
         The games, the byte at which they end, and the bytes of a torn frame after it.
@@ -266,16 +272,19 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
     if data[: len(_MAGIC)] != _MAGIC:
         raise damage(0, f"it does not begin with {_MAGIC.decode()}")
     offset = len(_MAGIC)
-    while len(data) - offset >= _FRAME.size and any(data[offset : offset + _FRAME.size]):
+    while len(data) - offset >= _FRAME.size and (any(data[offset : offset + _FRAME.size]) or any(data[offset:])):
         length, length_crc, payload_crc = _FRAME.unpack_from(data, offset)
-        if zlib.crc32(_LENGTH.pack(length)) != length_crc:
-            raise damage(offset, "a game's length has a wrong checksum")
         begin, end = offset + _FRAME.size, offset + _FRAME.size + length
+        if zlib.crc32(_LENGTH.pack(length)) != length_crc:
+            if _lost_block(data, offset, begin) and not _frame_after(data, begin):
+                break
+            zeros = not any(data[offset:begin])
+            raise damage(offset, f"{'zeros in place of' if zeros else 'a wrong checksum of'} a game's length")
         if end > len(data):
             break
         payload = data[begin:end]
         if zlib.crc32(payload) != payload_crc:
-            if not any(data[end:]):
+            if _lost_block(data, offset, end) and not any(data[end:]):
                 break
             raise damage(offset, "a game's checksum does not hold")
         try:
@@ -283,9 +292,19 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
         except (ValueError, struct.error) as error:
             raise damage(offset, str(error)) from error
         offset = end
-    if not any(data[offset : offset + _FRAME.size]) and any(data[offset:]):
-        raise damage(offset, "zeros in place of a game's length, and games may follow")
     return records, offset, len(data) - offset
+
+
+def _lost_block(data: bytes, begin: int, end: int) -> bool:
+    """Whether a block of the file that has bytes of `begin` to `end` is zeros from `begin` on: a power cut lost it."""
+    blocks = range(begin - begin % _BLOCK, end, _BLOCK)
+    return not all(any(data[max(block, begin) : block + _BLOCK]) for block in blocks)
+
+
+def _frame_after(data: bytes, begin: int) -> bool:
+    """Whether a frame begins anywhere behind a byte: a length with its checksum."""
+    ends = range(begin + _LENGTH.size, len(data) - _LENGTH.size)
+    return any(zlib.crc32(data[end - _LENGTH.size : end]) == _LENGTH.unpack_from(data, end)[0] for end in ends)
 
 
 def _games_in(payload: bytes) -> Iterator[GameRecord]:
@@ -313,16 +332,11 @@ class SealedGames:
     Its arrays are `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it); for
     readers without azpy also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0) and `length` (int32 [N],
     plies). `label` (text: a JSON object) names the iteration and the run. Files of older versions have no such label:
-    no two of them may hold the same game.
-
-    Args:
-        folder: of the files; it may be missing.
-        run: facts that identify the run, by name; numbers and texts.
+    no two of them may hold the same game. `folder` may be missing; `run` are facts that identify the run, by name.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
         self._folder, self._run = folder, dict(run)
-        self._iteration_of: dict[int, int] | None = None  # by game id; looked up for files of older versions alone
 
     def path(self, iteration: int) -> Path:
         """The file of an iteration."""
@@ -348,15 +362,9 @@ class SealedGames:
         write_atomically(self.path(iteration), buffer.getvalue())
 
     def ids(self, iteration: int) -> list[int]:
-        """Ids of an iteration's games, ascending; its games are not read.
-
-        Raises:
-            RunError: the file is missing or damaged, or holds other games.
-        """
-        with _reading(self.path(iteration)) as arrays:
-            label, ids = _label_of(arrays), _ids_of(arrays)
-        self._check(iteration, label, ids)
-        return ids
+        """Ids of an iteration's games, ascending; its games are not read. Errors are those of `read`."""
+        with self._opened(iteration) as (_, ids):
+            return ids
 
     def read(self, iteration: int) -> list[GameRecord]:
         """Games of an iteration, in order of game id.
@@ -364,27 +372,29 @@ class SealedGames:
         Raises:
             RunError: the file is missing or damaged (every array in it carries a checksum), or holds other games.
         """
-        with _reading(self.path(iteration)) as arrays:
+        with self._opened(iteration) as (arrays, ids):
             if (member := arrays.zip.testzip()) is not None:
                 raise ValueError(f"the checksum of {member} does not hold")
             payload, offsets = arrays["payload"].tobytes(), arrays["offsets"].tolist()
             records = [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
-            label, ids = _label_of(arrays), _ids_of(arrays)
             if [record.game_id for record in records] != ids or offsets[-1] != len(payload):
                 raise ValueError("its arrays disagree")
-        self._check(iteration, label, ids)
         return records
 
-    def _check(self, iteration: int, label: Mapping[str, Any] | None, ids: Sequence[int]) -> None:
-        """Refuses a file that holds another iteration's games, or another run's.
+    @contextmanager
+    def _opened(self, iteration: int) -> Iterator[tuple[Any, list[int]]]:
+        """The arrays of an iteration's file and its ids; then refuses a file of another iteration or another run.
 
         Compares the facts that both the file and the run have: other versions of azpy may have more or fewer.
         """
         path, to_do = self.path(iteration), "put the right file back, or delete it to go on without its games"
+        with _reading(path) as arrays:
+            label, ids = _label_of(arrays), _ids_of(arrays)
+            yield arrays, ids
         if label is None:
             for game in ids:
-                if (other := self._first_with(game)) not in (None, iteration):
-                    raise RunError(f"{path} and {self.path(other or 0)} both hold game {game}: one is a copy; {to_do}")
+                if (other := self._iteration_of.get(game, iteration)) != iteration:
+                    raise RunError(f"{path} and {self.path(other)} both hold game {game}: one is a copy; {to_do}")
             return
         expected = {"iteration": iteration, **self._run}
         both = [name for name in expected if name in label]
@@ -392,17 +402,15 @@ class SealedGames:
             found, wanted = (_in_words({name: facts[name] for name in both}) for facts in (label, expected))
             raise RunError(f"{path} holds the games of {found}, expected those of {wanted}: {to_do}")
 
-    def _first_with(self, game: int) -> int | None:
-        """The first iteration whose file has a game."""
-        if self._iteration_of is None:
-            self._iteration_of = {}
-            for iteration in self.iterations():
-                path = self.path(iteration)
-                # A damaged file is refused where it is read itself.
-                with contextlib.suppress(RunError), _reading(path) as arrays:
-                    for each in _ids_of(arrays):
-                        self._iteration_of.setdefault(each, iteration)
-        return self._iteration_of.get(game)
+    @cached_property
+    def _iteration_of(self) -> dict[int, int]:
+        """The first iteration whose file has a game, by id; looked up for files of older versions alone."""
+        found = dict[int, int]()
+        for iteration in reversed(self.iterations()):
+            # A damaged file is refused where it is read itself.
+            with contextlib.suppress(RunError), _reading(self.path(iteration)) as arrays:
+                found |= dict.fromkeys(_ids_of(arrays), iteration)
+        return found
 
 
 def _ids_of(arrays: Any) -> list[int]:

@@ -27,6 +27,7 @@ class About:
     unit: str = ""  # what it counts
     source: str = "our choice"  # the paper, program or measurement that the default comes from
     rule: str = ""  # "PUCT" or "Gumbel": only that search looks at it
+    without: tuple[str, ...] = ()  # settings that it does not go with
     low: float = -math.inf
     high: float = math.inf
     above: bool = False  # `low` itself is refused
@@ -64,11 +65,14 @@ class About:
             raise SettingsError(f"{name} must be {self._expected()}, got {came}")
         if kind in (bool, str):
             return value
-        number = _finite(name, value) if kind is float else value
-        if number < self.low:
-            raise SettingsError(f"{name} must be at least {self.low}, got {number}")
-        if self.above and number <= self.low:
-            raise SettingsError(f"{name} must be more than {self.low}, got {number}")
+        try:
+            number = kind(value)
+        except OverflowError:  # a whole number with more than 308 digits
+            number = math.inf
+        if kind is float and not math.isfinite(number):
+            raise SettingsError(f"{name} must be a finite number, got {number}")
+        if number < self.low or (self.above and number == self.low):
+            raise SettingsError(f"{name} must be {'more than' if self.above else 'at least'} {self.low}, got {number}")
         if number > self.high:
             raise SettingsError(f"{name} must be at most {self.high}, got {number}")
         if self.even and number % 2:
@@ -90,13 +94,3 @@ class About:
     def _expected(self) -> str:
         others = [] if self.kind is str and self.words else [_KINDS[self.kind]]
         return " or ".join([*self.words, *others, *(["auto"] if self.auto else [])])
-
-
-def _finite(name: str, value: float) -> float:
-    try:
-        number = float(value)
-    except OverflowError:  # a whole number with more than 308 digits
-        number = math.inf
-    if not math.isfinite(number):
-        raise SettingsError(f"{name} must be a finite number, got {number}")
-    return number

@@ -7,13 +7,13 @@ checks and the comments in config.toml come from it. The options of search and o
 
 import math
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from azpy import _core
-from azpy.devices import PRECISIONS, name_devices, no_gpu, parse_devices
+from azpy.devices import check_precision, name_devices, no_gpu, parse_devices
 from azpy.errors import SettingsError, did_you_mean
 from azpy.machine import MOST_PIPELINES, MOST_THREADS, usable_cores
 from azpy.settings.about import GROUPS as GROUPS
@@ -171,7 +171,7 @@ class Settings:
     )
     match_c_puct: float = _like("c_puct", 2.5, "measured in Connect Four: 0.89, and 0.87 with 1.5")
     match_fpu: float | str = _like("fpu", 0.25, "Leela Chess Zero; measured in Connect Four: 0.93, and 0.88 with zero")
-    match_lcb: float = _like("lcb", 2.0, "Leela Zero; measured in Connect Four: 0.87, and 0.80 with 0")
+    match_lcb: float | None = _like("lcb", 2.0, "Leela Zero; measured in Connect Four: 0.87, and 0.80 with none")
     match_solver: bool = _like("solver", True, "Winands, Björnsson and Saito 2008")
     match_opening_plies: int = _matches("random plies before each pair of match games", 4, 0, unit="plies")
 
@@ -179,29 +179,22 @@ class Settings:
         """Checks each setting, and those that depend on each other."""
         for name in ABOUT:
             object.__setattr__(self, name, checked(name, getattr(self, name)))
-        if extra := unused(vars(self)):
-            raise SettingsError(_said_unused(extra[0], self.gumbel_actions))
+        refuse_unused(vars(self))
         name_devices(self.device, self.devices)
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
-        if self.deterministic:
-            if self.minutes is not None:
-                raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
-            if self.total_evaluations is not None:
-                text = "deterministic runs cannot depend on total_evaluations, which depend on the cache"
-                raise SettingsError(f"{text}: give iterations")
-            if self.device != "cpu":
-                raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
+        if self.deterministic and self.minutes is not None:
+            raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
+        if self.deterministic and self.total_evaluations is not None:
+            text = "deterministic runs cannot depend on total_evaluations, which depend on the cache: give iterations"
+            raise SettingsError(text)
+        if self.deterministic and self.device != "cpu":
+            raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
         if self.precision == "int8" and self.device != "cpu":
             raise SettingsError(f"precision int8 is for the CPU, got device {self.device!r}")
         for device in (device for name in self.device_names for device in parse_devices(name)):
-            has = [*PRECISIONS[device.kind], *(["int8", "auto"] if device.kind == "cpu" else [])]
-            if self.precision not in {*has, "int8", "auto"}:
-                where = [kind for kind, precisions in PRECISIONS.items() if self.precision in precisions]
-                raise SettingsError(
-                    f"precision {self.precision} needs device {' or '.join(where)}, got {self.device}: "
-                    f"{device.title} has {', '.join(has)}"
-                )
+            if self.precision not in {"int8", "auto"}:
+                check_precision(device, self.precision)
 
     def search_options(self) -> dict[str, Any]:
         """The options of search and of self-play, as `SelfPlay` takes them."""
@@ -239,7 +232,7 @@ def match_search(settings: Settings | type[Settings]) -> dict[str, Any]:
     return {
         "c_puct": settings.match_c_puct,
         "fpu": settings.match_fpu,
-        "lcb": settings.match_lcb or None,
+        "lcb": settings.match_lcb,
         "solver": settings.match_solver,
     }
 
@@ -260,22 +253,14 @@ SAME_GAMES_SETTINGS = tuple(name for name, about in ABOUT.items() if about.same_
 
 
 def checked(name: str, value: Any) -> Any:
-    """The value as `Settings` holds it: 1 becomes 1.0 if the setting is a number with decimals.
-
-    Raises:
-        SettingsError: no such setting, or a value of another type or out of range.
-    """
+    """The value as `Settings` holds it; a `SettingsError` for no such setting, or a value of another type or range."""
     if name not in ABOUT:
         raise SettingsError(f"{name}: no such setting{did_you_mean(name, ABOUT)}")
     return ABOUT[name].checked(name, value)
 
 
 def parse(name: str, text: str) -> Any:
-    """The value of a text on the command line; `none` takes back a file's value.
-
-    Raises:
-        SettingsError: text that is no value of this setting.
-    """
+    """The value of a text on the command line; `none` takes back a file's value."""
     return text if is_auto(name, text) else ABOUT[name].parsed(name, text)
 
 
@@ -284,20 +269,30 @@ def default_of(name: str) -> Any:
     return "auto" if ABOUT[name].auto else getattr(Settings, name, None)
 
 
-def unused(settings: Mapping[str, Any]) -> list[str]:
-    """The settings without effect that differ from their default: PUCT's with `gumbel_actions`, Gumbel's without."""
-    rule = "PUCT" if settings.get("gumbel_actions") else "Gumbel"
-    return [
-        name
-        for name, value in settings.items()
-        if name in ABOUT and ABOUT[name].rule == rule and value != default_of(name)
-    ]
+def unused(settings: Mapping[str, Any], default: Callable[[str], Any] = default_of) -> dict[str, str]:
+    """The settings without effect that differ from their default, and why each has none.
+
+    These are PUCT's with `gumbel_actions`, Gumbel's without, and those that another setting rules out.
+    """
+
+    def is_set(name: str) -> bool:
+        return name in ABOUT and settings.get(name, default(name)) != default(name)
+
+    actions, found = settings.get("gumbel_actions"), {}
+    for name in filter(is_set, settings):
+        about = ABOUT[name]
+        if about.rule == ("PUCT" if actions else "Gumbel"):
+            puct = f"does not go with gumbel_actions {actions}: leave one of them out"
+            found[name] = puct if actions else f"needs gumbel_actions above 0: give both, or leave {name} out"
+        elif others := list(filter(is_set, about.without)):
+            found[name] = f"does not go with {others[0]}: leave one of them out"
+    return found
 
 
-def _said_unused(name: str, actions: int) -> str:
-    if actions:
-        return f"{name} has no effect with gumbel_actions {actions}: leave {name} out, or set gumbel_actions to 0"
-    return f"{name} has no effect without gumbel_actions: leave {name} out, or set gumbel_actions"
+def refuse_unused(settings: Mapping[str, Any], default: Callable[[str], Any] = default_of) -> None:
+    """Raises a `SettingsError` about the first setting without effect."""
+    for name, why in unused(settings, default).items():
+        raise SettingsError(f"{name} {why}")
 
 
 def identity(settings: Mapping[str, Any], run_id: str | None = None) -> dict[str, Any]:

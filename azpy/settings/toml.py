@@ -6,6 +6,7 @@ a run's file names the version of azpy that wrote the file, and its format.
 
 import functools
 import json
+import math
 import os
 import re
 import shlex
@@ -26,6 +27,8 @@ __all__ = ["parse_file", "path_argument", "read_config", "read_run_config", "rep
 _FORMAT = 1  # of the files that this version writes; a version refuses files with a higher number
 _MADE_WITH = "made_with"  # the table of facts that are no settings
 _COMMENT_WIDTH = 100
+# What 0 meant in runs of earlier versions: no bound in matches, and the highest mean in self-play.
+_OLD_ZEROS = {"match_lcb": "none", "lcb": math.ulp(0.0)}
 
 
 def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -47,6 +50,9 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path} has format {number!r}, written by azpy {made.get('azpy', '?')}, expected a format up to "
             f"{_FORMAT}, as azpy {versions()['azpy']} reads: install the newer azpy"
         )
+    for name, value in _OLD_ZEROS.items() if made else ():
+        if found.get(name) == 0:
+            found[name] = value
     return found
 
 
@@ -71,23 +77,23 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise SettingsError(f"{path} is no TOML file: {error}") from error
+
+    def leave_out(name: str, settings: dict[str, Any], why: str) -> None:
+        del settings[name]
+        warnings.warn(f"{path}: {name} {why}", SettingsWarning, stacklevel=2)
+
     here, run_id = versions()["azpy"], run_id_of(given)
     writer = _made_with(given).get("azpy", here)
     written = given.pop(_MADE_WITH, None) is not None
     for name in [name for name in given if name not in ABOUT and writer != here]:
-        del given[name]
-        text = f"{path}: {name} is no setting of azpy {here}, and is left out (azpy {writer} wrote the file)"
-        warnings.warn(text, SettingsWarning, stacklevel=1)
+        leave_out(name, given, f"is no setting of azpy {here}, and is left out (azpy {writer} wrote the file)")
     try:
         settings = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
     # Earlier versions took settings of both searches together, and ignored those of the other one.
     for name in unused(settings) if written else []:
-        warnings.warn(
-            f"{path}: {name} has no effect on this run's search, and is left out", SettingsWarning, stacklevel=1
-        )
-        del settings[name]
+        leave_out(name, settings, "has no effect on this run's search, and is left out")
     return settings, run_id
 
 
@@ -105,10 +111,7 @@ def run_id_of(parsed: Mapping[str, Any]) -> str | None:
 def repeat_command(folder: str | os.PathLike[str], game: str, flags: Sequence[str] = ()) -> str:
     """The command line that makes the run of a folder again, in a folder beside it.
 
-    Args:
-        folder: of the run.
-        game: the run's game; part of the command only if it must be typed, such as a Python class.
-        flags: of the command, besides settings.
+    It names the run's `game` only if that must be typed, such as a Python class. `flags` are no settings.
     """
     path = path_argument(folder)
     named = [game] if must_be_typed(game) else []
@@ -127,13 +130,10 @@ def to_toml(
     folder: str | os.PathLike[str],
     flags: Sequence[str] = (),
 ) -> str:
-    """The text of config.toml.
+    """The text of config.toml in a run folder; `flags` as for `repeat_command`.
 
-    Args:
-        settings: the values that the run uses, by name; None is left out.
-        made_with: other facts that the run depends on, such as versions; "azpy" is the version that writes the file.
-        folder: the run folder.
-        flags: see `repeat_command`.
+    `settings` are the values that the run uses, by name; None is left out. `made_with` are other facts that the run
+    depends on, such as versions; "azpy" is the version that writes the file.
     """
     command = repeat_command(folder, str(settings.get("game", "")), flags)
     command = "".join(character if character.isprintable() else "?" for character in command)

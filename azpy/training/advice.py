@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from azpy.settings.run import CPU_BATCH, Settings
 
-__all__ = ["advise", "typical"]
+__all__ = ["advise"]
 
 _MOST = 0.6  # of self-play
 _SOME_PLAY = 0.3  # of all time: below it nothing is said about self-play
@@ -29,60 +29,47 @@ _TOO_MUCH = {  # stage -> its largest share of all time, and what to do about mo
 }
 
 
-def advise(settings: Settings, metrics: Mapping[str, float], cores: int, *, own_device: bool = False) -> str | None:
+def advise(
+    settings: Settings, rows: Sequence[Mapping[str, float]], cores: int, *, own_device: bool = False
+) -> str | None:
     """What to change first, if anything stands out.
 
     The sentence holds settings but no measured number, so it changes only when the advice does.
 
     Args:
         settings: of the run.
-        metrics: a typical iteration's row: the shares of `TimeShares`, and `batch_rows` (a batch, on average) and
-            `batch_fill` where games were played.
+        rows: of some iterations: the shares of `TimeShares`, and `batch_rows` (a batch, on average) and `batch_fill`
+            where games were played. Matches and slow writes come with one iteration and are spread over all.
         cores: of this machine.
         own_device: whether the network runs on a device of its own; if not, on the cores that also grow the trees.
 
     Returns:
         One sentence, or None.
     """
+    names = set.intersection(*(set(row) for row in rows))
+    metrics = {name: sum(row[name] for row in rows) / len(rows) for name in names}
     for stage, (most, text) in _TOO_MUCH.items():
         if metrics[f"share_{stage}"] > most:
             return text.format(settings)
     playing = metrics["share_growing"] + metrics["share_evaluating"]
     if playing < _SOME_PLAY:
         return None
-    return _small_batches(settings, metrics, own_device) or _who_waits(
-        settings, metrics["share_evaluating"] / playing, cores, own_device
-    )
-
-
-def typical(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The means of several iterations' rows: matches and slow writes come with one of them and are spread over all."""
-    names = set.intersection(*(set(row) for row in rows))
-    return {name: sum(row[name] for row in rows) / len(rows) for name in names}
-
-
-def _small_batches(settings: Settings, metrics: Mapping[str, float], own_device: bool) -> str | None:
-    if "batch_fill" not in metrics or metrics["share_evaluating"] < metrics["share_growing"]:
-        return None  # where the trees are the limit, larger batches win nothing
-    if not own_device and metrics["batch_rows"] >= CPU_BATCH / 2:  # half of it costs a CPU little
-        return None
-    if metrics["batch_fill"] < _HALF_FULL:
-        return (
-            f"batches are less than half full, the trees find fewer leaves than --eval-batch {settings.eval_batch}: "
-            f"more --slots (now {settings.slots}) make batches larger and evaluating them faster"
-        )
-    if own_device:
-        return None  # how many rows a device needs is not known here
-    if settings.deterministic:  # another --eval-batch would be other games
-        return f"batches are small for the network: more --slots (now {settings.slots}) make evaluating them faster"
-    return (
-        f"batches are small for the network: more --slots (now {settings.slots}) or a larger --eval-batch (now "
-        f"{settings.eval_batch}) make evaluating them faster"
-    )
-
-
-def _who_waits(settings: Settings, evaluating: float, cores: int, own_device: bool) -> str | None:
-    """`evaluating` is the share of self-play spent in the evaluator."""
+    evaluating = metrics["share_evaluating"] / playing
+    # Where the trees are the limit, larger batches win nothing. Half of a CPU's batch costs it little.
+    if "batch_fill" in metrics and evaluating >= 0.5 and (own_device or metrics["batch_rows"] < CPU_BATCH / 2):
+        if metrics["batch_fill"] < _HALF_FULL:
+            return (
+                "batches are less than half full, the trees find fewer leaves than --eval-batch "
+                f"{settings.eval_batch}: more --slots (now {settings.slots}) make batches larger and evaluating them "
+                "faster"
+            )
+        if not own_device:  # how many rows a device needs is not known here
+            # In a deterministic run another --eval-batch would be other games.
+            leaves = "" if settings.deterministic else f" or a larger --eval-batch (now {settings.eval_batch})"
+            return (
+                f"batches are small for the network: more --slots (now {settings.slots}){leaves} make evaluating them "
+                "faster"
+            )
     pipelines = settings.pipelines
     faster = "more cores would help"
     if ":" in settings.game.partition("(")[0]:  # module:Class or open_spiel:NAME: asked with the GIL held

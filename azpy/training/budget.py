@@ -93,11 +93,11 @@ class Budget:
     def is_over(self, iteration: int) -> bool:
         """True when another iteration would not fit."""
         settings = self._settings
-        if iteration >= (settings.iterations or math.inf):
-            return True
-        if self.evaluations >= (settings.total_evaluations or math.inf):
-            return True
-        return self._end() - self.elapsed() <= 0.25 * self._measured["iteration_seconds"]
+        return (
+            iteration >= (settings.iterations or math.inf)
+            or self.evaluations >= (settings.total_evaluations or math.inf)
+            or self._end() - self.elapsed() <= 0.25 * self._measured["iteration_seconds"]
+        )
 
     def may_play(self, positions: int) -> bool:
         """False when the time left is needed to fit this iteration's `positions`, to export and for the last match.

@@ -14,8 +14,9 @@ from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from azpy.playing.selfplay import on_devices
 from azpy.settings.run import Settings
 from azpy.settings.toml import path_argument
-from azpy.training.events import Event, Finished, Saved, Started
-from azpy.training.loop import Loop
+from azpy.training.events import Event, Saved
+from azpy.training.loop import NOT_ROW_EXACT, Loop
+from azpy.training.timing import TimeShares
 
 __all__ = ["Collector"]
 
@@ -69,9 +70,6 @@ class Collector(Loop):
         self._budget.evaluations = sum(row.get("evaluations", 0.0) for row in collected)
         self._resume_budget("collected")
 
-    def _players(self, iteration: int) -> tuple[Sequence[Any], Sequence[Any]]:
-        return self._evaluators, ()
-
     def run(self) -> Iterator[Event]:
         """Plays until the budget is spent; every finished iteration leaves its sealed games and a row of metrics.
 
@@ -81,25 +79,20 @@ class Collector(Loop):
         Raises:
             ModelError: the model's file was replaced by one that cannot play this game.
         """
-        path, budget = str(self._run.path), self._budget
-        self._under_way = True
-        self._time.restart()
-        notes = dict.fromkeys(note for evaluator in self._evaluators for note in getattr(evaluator, "notes", ()))
-        notices = (*self._run.notices, *notes)
-        yield Started(path, self._settings, self._iteration, budget.elapsed(), notices, self._player())
+        budget = self._budget
+        self._under_way, self._time = True, TimeShares()
+        yield self._started(self._evaluators, self._player())
         while not budget.is_over(self._iteration):
             self._take_model()
             iteration, metrics = self._iteration + 1, dict[str, float]()
-            self._games += len((yield from self._play(iteration, metrics)))
+            self._games += len((yield from self._play(iteration, metrics, self._evaluators)))
             self._iteration = iteration
             metrics["seconds"] = budget.elapsed()
-            self._time.restart()
+            self._time = TimeShares()
             row = {"kind": "collected", "iteration": iteration, "model": self._player()}
             self._run.append_metrics(row | metrics)
-            yield Saved(iteration, f"{path}/games/{iteration:06d}.npz", metrics)
-        self._under_way = False
-        game, repeatable = self._run.newest_game(), self._run.is_repeatable()
-        yield Finished(path, self._iteration, budget.elapsed(), game, repeatable, collected=self._games)
+            yield Saved(iteration, str(self._run.sealed.path(iteration)), metrics)
+        yield self._finished(self._games)
 
     def _take_model(self) -> None:
         """Opens the model's file if it holds another model than before."""
@@ -117,9 +110,7 @@ class Collector(Loop):
         except ModelError as error:  # of bytes it only says "model"
             raise ModelError(f"{os.fspath(self._model)}: {error}") from error
         if self._settings.deterministic and not all(evaluator.row_exact for evaluator in evaluators):
-            raise ModelError(
-                "a deterministic run cannot be: here the model's answer depends on what else is in its batch"
-            )
+            raise ModelError(f"a deterministic run cannot be: {NOT_ROW_EXACT}")
         self._evaluators = evaluators
 
     def _player(self) -> str:

@@ -89,17 +89,20 @@ class Comparison:
         """
         if (done := self.stored(a, b, seed)) is not None:
             return done
-        folders = []
+        folders, evaluations, fitted = list[Path](), list[int](), list[int]()
         for arm in (a, b):
             settings, folder = self.settings(arm, seed), self.folder(arm, seed)
             _check_same(folder, settings)
             train(settings, folder, show)
+            rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
+            rows = [row for row in rows if row["kind"] == "iteration"]
             folders.append(folder)
+            evaluations.append(int(sum(row.get("evaluations", 0) for row in rows)))
+            fitted.append(sum(row["steps"] for row in rows) * settings.batch_size)
         result = self._match(folders, seed)
         low, high = result.interval
-        evaluations, fitted = zip(*map(_work, folders), strict=True)
         row = self._key(a, b, seed) | {"score": result.score, "low": low, "high": high}
-        row |= {"evaluations": list(evaluations), "rows_fitted": list(fitted)}
+        row |= {"evaluations": evaluations, "rows_fitted": fitted}
         with storage.disk_errors(self.out):
             storage.write_atomically(self._results, json.dumps([*self._rows(), row], indent=1).encode())
         return row
@@ -160,12 +163,3 @@ def _check_same(folder: Path, settings: Settings) -> None:
         had, wanted = getattr(before, name), getattr(settings, name)
         if had != wanted and name not in _FREE:
             raise SettingsError(f"{folder} was trained with {name} {had}, not {wanted}: give another folder as --out")
-
-
-def _work(folder: Path) -> tuple[int, int]:
-    """Evaluations of a run's self-play, and the rows it was fitted to."""
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
-    iterations = [row for row in rows if row["kind"] == "iteration"]
-    steps = sum(row["steps"] for row in iterations)
-    evaluations = sum(row.get("evaluations", 0) for row in iterations)
-    return int(evaluations), int(steps * StoredRun(folder).settings.batch_size)

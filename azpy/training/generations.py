@@ -25,12 +25,12 @@ from azpy.learning.network import Network
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import read_player
 from azpy.settings import Settings
+from azpy.training.loop import NOT_ROW_EXACT
 
-__all__ = ["NOT_ROW_EXACT", "Generations", "Ready"]
+__all__ = ["Generations", "Ready"]
 
 _PARITY_ROWS = 64
 _TENSORRT_TOLERANCE = 2e-2  # its layers may use TF32, which keeps 10 bits of a number, whatever is asked of it
-NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
 
 _Positions = tuple[NDArray[np.float32], NDArray[np.bool_]]
 
@@ -57,7 +57,8 @@ class Generations:
 
     Attributes:
         ready: the network that plays; without evaluators until `publish` or `reopen`.
-        model: the newest network's file, in float32; it may not play yet. Set it before `reopen`.
+        model: the newest network's file, in float32; it may not play yet. Empty at first. Set `model` and the `int8`
+            of `ready` before `reopen`.
         newest: the iteration of the newest network.
         on_tensorrt: whether networks play on TensorRT, which takes long to build an engine for each.
         future: the engine of the newest network while it is built.
@@ -75,21 +76,11 @@ class Generations:
         self._faster: bool | None = None  # with precision auto: whether int8 is faster here
         self.ready = Ready([], {})
         self.newest = 0
-        self.model: bytes | None = None
+        self.model = b""
         self._builder = ThreadPoolExecutor(1, "azpy-engine")
         self.future: Future[Ready] | None = None
         self.begun = 0.0
         self.earlier: dict[int, list[OnnxEvaluator]] = {}
-
-    @property
-    def needs_games(self) -> bool:
-        """Whether a network is checked on games before it plays."""
-        return self._reduced != "fp32" or self._wants_int8
-
-    @property
-    def on_cpu(self) -> bool:
-        """Whether networks play on the CPU."""
-        return self._devices[0] == "cpu"
 
     @property
     def to_come(self) -> str:
@@ -115,39 +106,33 @@ class Generations:
             last: the network will play no games, so it gets no int8 model. A deterministic run still makes one, so that
                 it plays the same games if it goes on.
         """
-        model = to_onnx(network)
-        if buffer is None:
-            observations, positions = self._some_observations(), None
-        else:
-            observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
-            positions = held_out(buffer, iteration) if self._reduced != "fp32" else None
+        model, rows = to_onnx(network), self._rows_to_check(iteration, buffer)
         self.model, self.newest = model, iteration
         if self.on_tensorrt and self.ready.evaluators:
             as_it_is, self.begun = copy.deepcopy(network), time.monotonic()
-            self.future = self._builder.submit(self._build, self.begun, model, as_it_is, observations, positions)
+            self.future = self._builder.submit(self._build, self.begun, model, as_it_is, *rows)
             return {}
-        ready = self._open_checked(model, network, observations, positions)
+        ready = self._open_checked(model, network, *rows)
         if buffer is not None and self._wants_int8 and (self._settings.deterministic or not last):
             ready = self._with_int8(ready, model, None, iteration, buffer)
         self.ready = ready
         return ready.checks
 
-    def reopen(self, network: Network, int8: bytes | None, iteration: int, buffer: _core.ReplayBuffer | None) -> None:
-        """Has a checkpoint's `model` play after its checks: the device or the precision may have changed.
+    def reopen(self, network: Network, iteration: int, buffer: _core.ReplayBuffer | None) -> None:
+        """Has a checkpoint's `model`, or the int8 model in `ready`, play after its checks on games in `buffer`.
 
-        `int8` is the checkpoint's int8 model, `buffer` holds games to check the model on; both may be missing.
+        The device or the precision may have changed since the checkpoint.
         """
-        self.newest = iteration
-        model, observations = self.model or b"", self._some_observations()
-        positions = held_out(buffer, iteration) if buffer is not None and self._reduced != "fp32" else None
+        self.newest, model, int8 = iteration, self.model, self.ready.int8
+        rows = self._rows_to_check(iteration, buffer)
         try:
-            ready = self._open_checked(model, network, observations, positions)
+            ready = self._open_checked(model, network, *rows)
         except DeviceError as error:
             if not self.on_tensorrt:
                 raise
             # As in a run that was not interrupted: a later network may have an engine.
             self._run.notices.append(f"no engine, so that CUDA plays until another network has one: {error}")
-            ready = self._open_checked(model, network, observations, positions, on_cuda=True)
+            ready = self._open_checked(model, network, *rows, on_cuda=True)
         if buffer is not None and self._wants_int8:
             ready = self._with_int8(ready, model, int8, iteration, buffer)
             if ready.int8 is not None and int8 is None:
@@ -173,14 +158,13 @@ class Generations:
             RunError: a checkpoint is missing, and a deterministic run would go on with other games.
         """
         there = self._run.checkpoints()
-        for missing in [checkpoint for checkpoint in chosen if checkpoint not in there]:
-            if self._settings.deterministic:
-                raise RunError(
-                    f"{self._run.path} has no checkpoint {missing} any more: without its network the games of a "
-                    "deterministic run with historical_share are others"
-                )
         before, self.earlier = self.earlier, {}
         for checkpoint in chosen:
+            if checkpoint not in there and self._settings.deterministic:
+                raise RunError(
+                    f"{self._run.path} has no checkpoint {checkpoint} any more: without its network the games of a "
+                    "deterministic run with historical_share are others"
+                )
             if checkpoint in before:
                 self.earlier[checkpoint] = before[checkpoint]
             elif checkpoint in there:
@@ -195,8 +179,6 @@ class Generations:
 
     def prune_engines(self) -> None:
         """Deletes the TensorRT engines of networks that no longer play."""
-        if not self.on_tensorrt or self.model is None:
-            return
         kept = {evaluator.network_id for evaluator in self.ready.evaluators}
         kept |= {network_id(self.model, precision) for precision in ("fp32", self._reduced)}
         for file in self._engines.glob("azpy-*"):  # their names hold the network's id
@@ -277,16 +259,22 @@ class Generations:
                 raise ModelError(f"a deterministic run cannot be: {NOT_ROW_EXACT}")
         return evaluators
 
-    def _some_observations(self) -> NDArray[np.float32]:
-        rng = np.random.default_rng(self._settings.seed)
-        # Ones and zeros, as planes that travel as bytes hold nothing in between.
-        return rng.integers(0, 2, (_PARITY_ROWS, *self._start.obs_shape)).astype(np.float32)
+    def _rows_to_check(
+        self, iteration: int, buffer: _core.ReplayBuffer | None
+    ) -> tuple[NDArray[np.float32], _Positions | None]:
+        """Observations for `check_parity`, and if a reduced precision is to play, positions of games for `drift`."""
+        if buffer is None:
+            rng = np.random.default_rng(self._settings.seed)
+            # Ones and zeros, as planes that travel as bytes hold nothing in between.
+            return rng.integers(0, 2, (_PARITY_ROWS, *self._start.obs_shape)).astype(np.float32), None
+        observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
+        return observations, held_out(buffer, iteration) if self._reduced != "fp32" else None
 
     @property
     def _wants_int8(self) -> bool:
         if self._settings.precision != "auto":
             return self._settings.precision == "int8"
-        return self.on_cpu and not self._settings.deterministic and self._faster is not False
+        return self._devices[0] == "cpu" and not self._settings.deterministic and self._faster is not False
 
     @property
     def _cuda_devices(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The part that training and collecting games share: an iteration's self-play, and an interruption."""
 
 import contextlib
+import itertools
 import os
 import time
 from collections.abc import Generator, Iterator, Sequence
@@ -11,14 +12,17 @@ from azpy import _core
 from azpy.games.names import make_position
 from azpy.machine import made_with
 from azpy.playing.resignation import Resignation
-from azpy.playing.selfplay import ids_of_iteration, known_ids, open_self_play, play_on, player_of, take_rest
+from azpy.playing.selfplay import open_self_play, rates
 from azpy.runs.folder import RunFolder
 from azpy.settings.run import FIXED_SETTINGS, Settings
 from azpy.training.budget import Budget
-from azpy.training.events import Event, Played
+from azpy.training.events import Event, Finished, Played, Started
 from azpy.training.timing import TimeShares
 
-__all__ = ["Loop"]
+__all__ = ["EVENT_SECONDS", "NOT_ROW_EXACT", "Loop"]
+
+EVENT_SECONDS = 0.2  # how often a long stage reports
+NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
 
 
 class Loop:
@@ -38,9 +42,8 @@ class Loop:
         self._resignation = Resignation(settings.resign_below)
         self._time = TimeShares()
         self._iteration = self._next_game = 0
-        self._evaluations = 0.0  # of the iteration in play, parts before an interruption included
-        self._counted = 0.0  # rows of `_self_play` that are in these, or in those of earlier iterations
         self._self_play: _core.SelfPlay | None = None
+        self._evaluations = 0.0  # of the run, without those of `_self_play`
         self._playing: Sequence[Any] = ()  # the evaluators that `_self_play` has, one a device
         self._taken: Sequence[_core.GameRecord] = ()  # games that are on their way to the journal
         self._under_way = False
@@ -53,8 +56,7 @@ class Loop:
         self._last_first.callback(self._run.close)
         try:
             self._resume()
-            deterministic = self._settings.deterministic
-            self._run.note_changes(self._iteration, self._budget.elapsed(), deterministic=deterministic)
+            self._run.note_changes(self._iteration, self._budget.elapsed())
             self._run.write_settings()
         except BaseException:
             self._last_first.close()
@@ -68,11 +70,24 @@ class Loop:
         """Counts the time and evaluations up to the last row of this kind, and of an interrupted iteration after it."""
         self._run.trim_metrics(self._iteration)
         self._budget.advance_to(self._run.spent("seconds", row, "match", self._STOPPED))
-        self._evaluations = max(0.0, self._run.spent("evaluations", self._STOPPED) - self._budget.evaluations)
+        self._evaluations = max(self._budget.evaluations, self._run.spent("evaluations", self._STOPPED))
 
-    def _players(self, iteration: int) -> tuple[Sequence[Any], Sequence[Any]]:
-        """The evaluators that play the iteration, one a device, and the earlier networks they play against."""
-        raise NotImplementedError
+    def _started(
+        self, evaluators: Sequence[Any], player: str, notices: Sequence[str] = (), parameters: int | None = None
+    ) -> Started:
+        """The first event: `evaluators` play, in words `player`."""
+        notes = dict.fromkeys(note for evaluator in evaluators for note in getattr(evaluator, "notes", ()))
+        every, seconds = (*self._run.notices, *notes, *notices), self._budget.elapsed()
+        return Started(str(self._run.path), self._settings, self._iteration, seconds, every, player, parameters)
+
+    def _finished(self, collected: int | None = None) -> Finished:
+        """The last event; `collected` is the number of a collection's games, None for training."""
+        self._under_way = False
+        run, games_hash, weights_hash = self._run, None, None
+        if self._settings.deterministic and collected is None:
+            games_hash, weights_hash = run.games_hash(), run.weights_hash(self._iteration)
+        path, seconds, game = str(run.path), self._budget.elapsed(), run.newest_game()
+        return Finished(path, self._iteration, seconds, game, run.is_repeatable(), games_hash, weights_hash, collected)
 
     def _change_over(self) -> Iterator[Event]:
         """Called now and then while games are played."""
@@ -94,21 +109,21 @@ class Loop:
                 self._last_first.callback(self._keep_rest, play)
 
     def _note_stop(self) -> None:
-        evaluations = self._budget.evaluations + self._evaluations
         row = {"kind": self._STOPPED, "iteration": self._iteration, "seconds": self._budget.elapsed()}
-        self._run.append_metrics(row | {"evaluations": evaluations})
+        self._run.append_metrics(row | {"evaluations": self._evaluations})
 
     def _keep_rest(self, play: _core.SelfPlay) -> None:
-        there = {record.game_id for record in self._run.journal}
-        if left := [record for record in self._taken if record.game_id not in there]:
-            self._run.append(*left)
-        take_rest(play, known_ids(self._settings, self._next_game, self._run.journal), self._run.append)
-        self._count_rows(play)
+        """Pauses self-play, and journals the finished games that the journal lacks."""
 
-    def _count_rows(self, play: _core.SelfPlay) -> None:
-        rows = play.stats["rows"]
-        self._evaluations += rows - self._counted
-        self._counted = rows
+        def keep(games: Sequence[_core.GameRecord]) -> None:
+            there = {record.game_id for record in self._run.journal}
+            if rest := [record for record in games if record.game_id not in there]:
+                self._run.append(*rest)
+
+        keep(self._taken)
+        play.pause()
+        self._evaluations += play.stats["rows"]
+        keep(play.take_finished())
 
     def __enter__(self) -> Self:
         return self
@@ -116,64 +131,86 @@ class Loop:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _play(self, iteration: int, metrics: dict[str, float]) -> Generator[Event, None, list[_core.GameRecord]]:
-        """Plays the games that an iteration lacks, seals them, and returns all of them in order of their ids."""
-        settings = self._settings
+    def _play(
+        self, iteration: int, metrics: dict[str, float], evaluators: Sequence[Any], opponents: Sequence[Any] = ()
+    ) -> Generator[Event, None, list[_core.GameRecord]]:
+        """Plays the games that an iteration lacks, seals them, and returns all of them in order of their ids.
+
+        Args:
+            iteration: in which they are played.
+            metrics: the iteration's row so far; gets the figures of its games.
+            evaluators: of the network that plays, one a device.
+            opponents: evaluators of earlier networks, if self-play begins here.
+        """
+        target = self._settings.games_per_iteration
         if iteration in self._run.sealed.iterations():  # before an interruption
             games = self._run.sealed.read(iteration)
         else:
-            known = known_ids(settings, self._next_game, self._run.journal)
-            if len(known) < settings.games_per_iteration:
-                yield from self._play_missing(iteration, known, metrics)
+            ids = range(self._next_game, self._next_game + target) if self._settings.deterministic else None
+            known = {record.game_id for record in self._run.journal if ids is None or record.game_id in ids}
+            if len(known) < target:
+                yield from self._play_missing(iteration, metrics, evaluators, opponents, known)
             with self._time.stage("writing"):
-                games = self._run.seal(iteration, ids_of_iteration(settings, self._next_game))
+                games = self._run.seal(iteration, ids)
         self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
-        if self._evaluations:
-            metrics["evaluations"] = round(self._evaluations)
-            self._budget.evaluations += self._evaluations
-            self._evaluations = 0.0
+        evaluations, play = self._evaluations, self._self_play
+        if play is not None:
+            evaluations += play.stats["rows"]
+        if evaluations > self._budget.evaluations:
+            metrics["evaluations"] = round(evaluations - self._budget.evaluations)
+            self._budget.evaluations = evaluations
         metrics |= {"games": len(games), "positions": sum(record.positions for record in games)}
         metrics |= self._resignation.note(games)
-        if self._self_play is not None:
-            self._self_play.set_resign_below(self._resignation.below)
+        if play is not None:
+            play.set_resign_below(self._resignation.below)
         return games
 
-    def _play_missing(self, iteration: int, known: set[int], metrics: dict[str, float]) -> Iterator[Event]:
-        """Self-play until there are enough games or, with one game at least, time is up."""
-        settings = self._settings
-        evaluators, opponents = self._players(iteration)
+    def _play_missing(
+        self,
+        iteration: int,
+        metrics: dict[str, float],
+        evaluators: Sequence[Any],
+        opponents: Sequence[Any],
+        known: set[int],
+    ) -> Iterator[Event]:
+        """Self-play until there are enough games or, with one game at least, time is up; adds their ids to `known`."""
+        settings, target = self._settings, self._settings.games_per_iteration
         if self._self_play is None:  # lasts for the whole run, in a deterministic run for this iteration
-            later = [i for i in self._run.sealed.iterations() if i > iteration and not settings.deterministic]
-            ids = [game for i in later for game in self._run.sealed.ids(i)]  # of a run that lost this iteration's games
-            first = max([self._next_game, *(game + 1 for game in ids)])
-            below, player = self._resignation.below, player_of(evaluators)
+            if settings.deterministic:
+                first = next(game for game in itertools.count(self._next_game) if game not in known)
+                games = self._next_game + target - first
+            else:
+                later = [i for i in self._run.sealed.iterations() if i > iteration]  # this iteration's games were lost
+                ids = [*known, *(game for i in later for game in self._run.sealed.ids(i))]
+                first, games = max([self._next_game, *(game + 1 for game in ids)]), None
+            below = self._resignation.below
             self._self_play = open_self_play(
-                settings, self._start, player, first, known, resign_below=below, opponents=opponents
+                settings, self._start, evaluators, first, games, resign_below=below, opponents=opponents
             )
-            self._counted = 0.0
         elif evaluators is not self._playing:
             self._self_play.swap(evaluators)
         self._playing, play = evaluators, self._self_play
         play.resume()
-        begin, pipelines = time.monotonic(), play.pipeline_stats
+        begin, reported, before, pipelines = time.monotonic(), 0.0, play.stats, play.pipeline_stats
         positions = sum(record.positions for record in self._run.journal if record.game_id in known)
-
-        def keep(*records: _core.GameRecord) -> None:
-            nonlocal positions
-            self._taken = records
-            self._run.append(*records)
-            self._taken = ()
-            positions += sum(record.positions for record in records)
-
-        target = settings.games_per_iteration
-        for found in play_on(play, known, target, keep, lambda: self._budget.may_play(positions)):
-            self._time.played(time.monotonic() - begin, pipelines, play.pipeline_stats)
-            metrics |= found | self._time.shares()
-            yield Played(iteration, len(known), dict(metrics))
-            yield from self._change_over()
+        while len(known) < target and (not known or self._budget.may_play(positions)):
+            self._taken = play.take_finished(target - len(known)) or [next(play)]
+            # A deterministic run plays from the first missing game on, and so some games again.
+            if not (new := [record for record in self._taken if record.game_id not in known]):
+                continue
+            self._run.append(*new)
+            self._taken, now = (), time.monotonic()
+            known |= {record.game_id for record in new}
+            positions += sum(record.positions for record in new)
+            if now - reported > EVENT_SECONDS or len(known) == target:
+                reported = now
+                self._time.played(now - begin, pipelines, play.pipeline_stats)
+                metrics |= rates(before, play.stats, now - begin) | self._time.shares()
+                yield Played(iteration, len(known), dict(metrics))
+                yield from self._change_over()
         play.pause()
         self._time.played(time.monotonic() - begin, pipelines, play.pipeline_stats)
-        self._count_rows(play)
         if settings.deterministic:
+            self._evaluations += play.stats["rows"]
             play.close()
             self._self_play = None

@@ -10,11 +10,7 @@ __all__ = ["Board"]
 
 
 class Board:
-    """Writes curves into a folder that `tensorboard --logdir` shows.
-
-    Args:
-        path: the folder.
-        iteration: the curves go on after this one; later points of an interrupted part of the run are hidden.
+    """Curves in the folder `path`, for `tensorboard --logdir`; points after `iteration` that are there are hidden.
 
     Raises:
         MissingPackageError: tensorboard is not installed.

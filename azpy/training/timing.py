@@ -15,7 +15,7 @@ _PLAYING = {"growing": "seconds_growing", "evaluating": "seconds_evaluating", "w
 
 
 class TimeShares:
-    """Shares of the time since the last `restart`.
+    """Shares of the time since this was made.
 
     growing: self-play in which trees grow: descending, encoding, expanding, playing moves.
     evaluating: self-play inside the evaluator, its turn at a shared one included.
@@ -30,16 +30,14 @@ class TimeShares:
 
     Args:
         clock: seconds from any moment on.
+
+    Attributes:
+        seconds: spent in each stage, without those of self-play.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self.restart()
-
-    def restart(self) -> None:
-        """Begins anew."""
-        self._begin = self._clock()
-        self._seconds = dict.fromkeys(STAGES, 0.0)
+        self._clock, self._begin = clock, clock()
+        self.seconds = dict.fromkeys(STAGES, 0.0)
         self._playing: dict[str, float] = {}
 
     @contextmanager
@@ -49,7 +47,7 @@ class TimeShares:
         try:
             yield
         finally:
-            self._seconds[name] += self._clock() - begin
+            self.seconds[name] += self._clock() - begin
 
     def played(
         self, seconds: float, before: Sequence[Mapping[str, float]], after: Sequence[Mapping[str, float]]
@@ -71,5 +69,5 @@ class TimeShares:
     def shares(self) -> dict[str, float]:
         """Shares of the time by name: `share_` and a stage, and `share_other`. They are in [0, 1] and add up to 1."""
         total = max(self._clock() - self._begin, 1e-9)
-        shares = {f"share_{name}": (self._seconds[name] + self._playing.get(name, 0.0)) / total for name in STAGES}
+        shares = {f"share_{name}": (self.seconds[name] + self._playing.get(name, 0.0)) / total for name in STAGES}
         return shares | {"share_other": max(0.0, 1.0 - sum(shares.values()))}

@@ -17,20 +17,21 @@ from typing import Any
 from azpy import _core
 from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, RunError, missing_to_train
-from azpy.evaluators.onnx import OnnxEvaluator, import_onnxruntime
+from azpy.evaluators.onnx import import_onnxruntime
 from azpy.games.names import make_position
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, use_threads
 from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
-from azpy.playing.selfplay import EVENT_SECONDS, on_devices
+from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
 from azpy.settings.run import Settings, match_search
-from azpy.training.advice import advise, typical
-from azpy.training.events import BeingBuilt, Built, Event, Finished, Fitted, Matched, Saved, Started
-from azpy.training.generations import NOT_ROW_EXACT, Generations
-from azpy.training.loop import Loop
+from azpy.training.advice import advise
+from azpy.training.events import BeingBuilt, Built, Event, Fitted, Matched, Saved
+from azpy.training.generations import Generations, Ready
+from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
+from azpy.training.timing import TimeShares
 
 __all__ = ["Trainer", "opponents_of", "window_size"]
 
@@ -73,7 +74,7 @@ class Trainer(Loop):
         import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged
         super().__init__(settings, len(_OPPONENTS))
         self._cores = use_threads(single=settings.deterministic)
-        self._learner = Learner.of(
+        self._learner = Learner(
             self._start,
             settings.network,
             learning_rate=settings.learning_rate,
@@ -86,7 +87,6 @@ class Trainer(Loop):
         self._board: Board | None = None
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
-        self._int8: bytes | None = None  # of the checkpoint from which the run goes on
         self._open(path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
 
     def run(self) -> Iterator[Event]:
@@ -96,55 +96,49 @@ class Trainer(Loop):
             The events, in order. An interruption at any point loses at most the games in play and the gradient steps
             since the last checkpoint, once `close` is called.
         """
-        settings, generations, path = self._settings, self._generations, str(self._run.path)
-        self._under_way = True
-        self._time.restart()
+        generations = self._generations
+        self._under_way, self._time = True, TimeShares()
         if not generations.ready.evaluators:
             if generations.on_tensorrt:
                 yield BeingBuilt(self._iteration, 0.0, waited_for=True)
-            if generations.model is None:
+            if not generations.model:
                 generations.publish(self._learner.averaged)
             else:
                 is_checked = not self._budget.is_over(self._iteration) and self._window.num_positions
-                buffer = self._window if generations.needs_games and is_checked else None
-                generations.reopen(self._learner.averaged, self._int8, self._iteration, buffer)
+                generations.reopen(self._learner.averaged, self._iteration, self._window if is_checked else None)
         evaluators, refused = generations.ready.evaluators, generations.ready.refused
-        notices = list(self._run.notices)
-        notices += dict.fromkeys(note for evaluator in evaluators for note in evaluator.notes)
-        if refused:
-            notices.append(f"fp32 plays, as {refused}")
+        notices = [f"fp32 plays, as {refused}"] if refused else []
         if not all(evaluator.row_exact for evaluator in evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
         player = f"{on_devices(evaluators)}{generations.to_come}, and is trained on {self._learner.device}"
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
-        seconds = self._budget.elapsed()
-        yield Started(path, settings, self._iteration, seconds, tuple(notices), player, parameters)
+        yield self._started(evaluators, player, notices, parameters)
         over = False
         while not over:
+            self._run.prune_checkpoints(lambda iteration: _is_kept(iteration, self._iteration))
+            if generations.on_tensorrt:
+                generations.prune_engines()
             over = self._budget.is_over(self._iteration)
             if self._iteration and (over or self._budget.match_is_due(self._iteration)):
                 yield from self._match(over)
             if not self._budget.is_over(self._iteration):  # a match on the way can take the rest of the time
                 yield from self._iterate(self._iteration + 1)
-        self._under_way = False
-        hashes: dict[str, Any] = {}
-        if settings.deterministic:
-            hashes = {"games_hash": self._run.games_hash(), "weights_hash": self._run.weights_hash(self._iteration)}
-        game, repeatable = self._run.newest_game(), self._run.is_repeatable()
-        yield Finished(path, self._iteration, self._budget.elapsed(), game, repeatable, **hashes)
+        yield self._finished()
 
     def _iterate(self, iteration: int) -> Iterator[Event]:
-        budget, generations, begin = self._budget, self._generations, self._budget.elapsed()
-        metrics: dict[str, float] = {}
-        there = len(self._run.journal)
-        games = yield from self._play(iteration, metrics)
+        settings, budget, generations = self._settings, self._budget, self._generations
+        begin, metrics, there = budget.elapsed(), dict[str, float](), len(self._run.journal)
+        if settings.historical_share and iteration not in self._run.sealed.iterations():
+            changed = generations.choose_opponents(opponents_of(iteration))
+            if changed and self._self_play is not None:
+                self._self_play.set_opponents(list(generations.earlier.values()))
+        opponents = list(generations.earlier.values())
+        games = yield from self._play(iteration, metrics, generations.ready.evaluators, opponents)
         played = len(games) - there if "play_seconds" in metrics else 0
         metrics |= game_statistics(games)
-        fit_begin = budget.elapsed()
         with self._time.stage("fitting"):
             self._learn_from(games)
             share = yield from self._fit(iteration, metrics)
-        export_begin = budget.elapsed()
         with self._time.stage("exporting"):
             yield from self._change_over(wait=True)  # one engine at a time
             last = budget.is_over(iteration)
@@ -152,15 +146,16 @@ class Trainer(Loop):
         if generations.future is not None:
             yield BeingBuilt(iteration, 0.0, waited_for=False)
         now = budget.elapsed()
-        fitted, exporting = share * metrics["positions"], now - export_begin
-        budget.note_iteration(now - begin, export_begin - fit_begin, fitted, played, export_seconds=exporting)
+        fitting, exporting = (self._time.seconds[stage] for stage in ("fitting", "exporting"))
+        budget.note_iteration(now - begin, fitting, share * metrics["positions"], played, export_seconds=exporting)
         self._iteration = iteration
-        metrics |= {"fit_seconds": now - fit_begin, "seconds": now} | self._time.shares()
+        metrics |= {"fit_seconds": fitting + exporting, "seconds": now} | self._time.shares()
         self._recent.append(metrics)
-        advice = advise(self._settings, typical(self._recent), self._cores, own_device=not generations.on_cpu)
+        own_device = generations.ready.evaluators[0].device != "cpu"
+        advice = advise(settings, self._recent, self._cores, own_device=own_device)
         if generations.ready.refused:
             advice = f"fp32 plays, as {generations.ready.refused}" + (f"; {advice}" if advice else "")
-        self._time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
+        self._time = TimeShares()  # the checkpoint counts towards the next iteration: the row is written before it
         with self._time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
             self._note(row | ({"advice": advice} if advice else {}))
@@ -170,21 +165,10 @@ class Trainer(Loop):
                 optimizer=self._learner.optimizer_arrays(),
                 state={"iteration": iteration, "next_game": self._next_game, "positions": self._seen}
                 | {"budget": budget.state(), "resignation": self._resignation.state()},
-                onnx=generations.model or b"",
+                onnx=generations.model,
                 int8=generations.ready.int8,
             )
-            self._prune()
         yield Saved(iteration, str(saved), metrics, advice)
-
-    def _players(self, iteration: int) -> tuple[Sequence[OnnxEvaluator], Sequence[Any]]:
-        generations = self._generations
-        if not self._settings.historical_share:
-            return generations.ready.evaluators, ()
-        changed = generations.choose_opponents(opponents_of(iteration))
-        opponents = list(generations.earlier.values())
-        if self._self_play is not None and changed:
-            self._self_play.set_opponents(opponents)
-        return generations.ready.evaluators, opponents
 
     def _learn_from(self, games: Sequence[_core.GameRecord]) -> None:
         """Adds games to the window, and drops its oldest games beyond its size."""
@@ -257,7 +241,7 @@ class Trainer(Loop):
             asdict(self._settings),
             self._run.metrics(),
             self._run.sealed.read(sealed[-1]) if sealed else [],
-            lambda: make_position(self._settings.game),
+            self._start,
         )
         self._run.replace("report.html", page)
 
@@ -269,12 +253,12 @@ class Trainer(Loop):
             evaluator = self._generations.evaluator_for_matches(model, self._cores)
             return SearchPlayer(evaluator, settings.simulations_in_matches, **match_search(settings))
 
-        newest = player(self._generations.model or b"")
+        newest = player(self._generations.model)
         for index, opponent in enumerate(due):
             if (make := _OPPONENTS[opponent]) is not None:
                 other = make()
             else:
-                other = player(to_onnx(Learner.of(self._start, settings.network, seed=settings.seed).averaged))
+                other = player(to_onnx(Learner(self._start, settings.network, seed=settings.seed).averaged))
             share = self._budget.match_seconds(begin, last=last) / (len(due) - index)
             until = time.monotonic() + share
             options: dict[str, Any] = {"seed": settings.seed, "opening_plies": settings.match_opening_plies}
@@ -298,10 +282,6 @@ class Trainer(Loop):
         if self._board is not None:
             self._board.add(row)
 
-    def _prune(self) -> None:
-        self._run.prune_checkpoints(lambda iteration: _is_kept(iteration, self._iteration))
-        self._generations.prune_engines()
-
     def _resume(self) -> None:
         """Goes on from the newest checkpoint, if there is one."""
         self._generations = Generations(self._settings, self._start, self._run)
@@ -311,12 +291,11 @@ class Trainer(Loop):
             checkpoint = self._run.load_checkpoint(checkpoints[-1])
             self._iteration = checkpoints[-1]
             self._learner.load(checkpoint.model, checkpoint.optimizer)
-            self._generations.model, self._int8 = checkpoint.onnx, checkpoint.int8
+            self._generations.model, self._generations.ready = checkpoint.onnx, Ready([], {}, int8=checkpoint.int8)
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])
             self._refill_window(int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration])
-            self._prune()  # what a killed process had no time for
         self._resume_budget("iteration")
         if self._settings.tensorboard:
             self._board = Board(self._run.path / "tensorboard", self._iteration)

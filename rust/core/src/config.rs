@@ -107,11 +107,13 @@ options! {
         maxvisit_init: f64 = 50.0, source = "mctx", high = MOST, rule = Rule::Gumbel;
         /// the action to play has the highest value less so many standard errors, of those with a tenth of the most
         /// visits; none: the most visited
-        lcb: Option<f64> = None, unit = "standard errors", source = "Leela Zero", high = MOST, rule = Rule::Puct;
+        lcb: Option<f64> = None, unit = "standard errors", source = "Leela Zero", above = true, high = MOST,
+            rule = Rule::Puct;
         /// proven wins, draws and losses are carried up the tree and not searched again
         solver: bool = false, source = "Winands, Björnsson and Saito 2008";
-        /// a search ends once the most visited action cannot be overtaken; no effect with lcb or solver
-        early_stop: bool = false, rule = Rule::Puct;
+        /// a search ends once the most visited action cannot be overtaken; not with lcb or solver, where visits alone do not
+        /// choose the action
+        early_stop: bool = false, rule = Rule::Puct, without = &["lcb", "solver"];
         /// evaluations of a search at most, its root and answers of the cache included
         evaluations: Option<u32> = None, unit = "evaluations", low = 2.0, rule = Rule::Puct;
         /// memory of a tree; a full tree is searched on without growing
@@ -155,14 +157,21 @@ impl SearchConfig {
         table: &[OptionRow],
         value: impl Fn(&str) -> (Option<OptionValue>, Option<OptionValue>),
     ) -> Result<(), String> {
-        for row in table.iter().filter(|row| !self.looks_at(row)) {
-            let (given, default) = value(row.name);
-            if given != default {
-                let (name, actions) = (row.name, self.gumbel_actions);
-                return Err(match row.rule {
-                    Rule::Puct => format!("{name} does not go with gumbel_actions {actions}: leave one of them out"),
-                    _ => format!("{name} needs gumbel_actions above 0: give both, or leave {name} out"),
-                });
+        let plain = Self::default();
+        for row in table {
+            let (name, actions, (given, default)) = (row.name, self.gumbel_actions, value(row.name));
+            if given == default {
+                continue;
+            }
+            match row.rule {
+                _ if self.looks_at(row) => (),
+                Rule::Puct => {
+                    return Err(format!("{name} does not go with gumbel_actions {actions}: leave one of them out"));
+                }
+                _ => return Err(format!("{name} needs gumbel_actions above 0: give both, or leave {name} out")),
+            }
+            if let Some(other) = row.without.iter().find(|other| self.get(other) != plain.get(other)) {
+                return Err(format!("{name} does not go with {other}: leave one of them out"));
             }
         }
         Ok(())

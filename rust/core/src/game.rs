@@ -187,10 +187,10 @@ pub trait Game: Clone + Send + Sync + 'static {
     /// those of the player to move unless the game's encoding says otherwise.
     fn encode(&self, row: &mut [f32]);
 
-    /// What the planes hold where that is whole numbers: a divisor above 0 for each of the C planes, so that every value
-    /// that `encode` writes to a plane is n / divisor, one division in f32, with a whole n from 0 to 255, or to 65,535
-    /// where the divisor is above 255. The same in all positions of a game. Then observations can travel as bytes
-    /// (`bytes.rs`), a quarter as large.
+    /// A divisor above 0 for each of the C planes, if all values of the planes are whole numbers over these divisors.
+    /// Each value that `encode` writes to a plane is then n / divisor, one division in f32. n is a whole number from 0
+    /// to 255, or to 65,535 if the divisor is above 255. The divisors are the same in all positions of a game. Such
+    /// observations can travel as bytes (`bytes.rs`), a quarter as large.
     fn plane_divisors(&self) -> Option<Vec<u16>> {
         None
     }
@@ -201,9 +201,9 @@ pub trait Game: Clone + Send + Sync + 'static {
         self.num_actions()
     }
 
-    /// The cell of the planes (`row * W + column`) that each group of actions belongs to, where they come in equal
-    /// groups: action `group * n + i`, with `i < n` of the same meaning in all of them, as with a piece that goes from
-    /// the cell to where `i` says. Then a network can have one small policy head for all cells.
+    /// The cell of the planes (`row * W + column`) of each group of actions, if actions come in equal groups. Action
+    /// `group * n + i`, with `i < n`, means the same in each group: the piece on the group's cell goes where `i` says.
+    /// Then a network can have one small policy head for all cells.
     fn action_cells(&self) -> Option<Vec<u16>> {
         None
     }

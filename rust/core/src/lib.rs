@@ -6,10 +6,11 @@
 //! 2. [`evaluator`], [`cache`], [`options`] (the table of all options that users set) and [`config`].
 //! 3. [`search`] is the room of one search: [`tree`], the rules that choose a child, and [`look`] (what people see).
 //! 4. [`batched`] runs rounds of many searches, [`serving`] shares rounds among requests.
-//! 5. [`selfplay`] is the room of games that a network plays against itself: [`record`], [`resign`], [`replay`], [`timing`].
+//! 5. [`selfplay`] is the room of games that a network plays against itself: [`record`], [`resign`], [`replay`],
+//!    [`timing`].
 //!
-//! [`conformance`] checks the rules that every game must keep. [`text`] is how people write a game, [`bytes`] has planes as bytes, [`process`] detects forks.
-//! The crate knows no Python, no concrete game and no file.
+//! [`conformance`] checks the rules that every game must keep. [`text`] is how people write a game, [`bytes`] has
+//! planes as bytes, [`process`] detects forks. The crate knows no Python, no concrete game and no file.
 #![forbid(unsafe_code)]
 
 pub mod batched;

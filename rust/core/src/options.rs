@@ -92,6 +92,8 @@ pub struct OptionRow {
     pub source: &'static str,
     /// Which search looks at it.
     pub rule: Rule,
+    /// Options of the search that it does not go with.
+    pub without: &'static [&'static str],
     /// Where self-play has another default.
     pub in_self_play: Option<OptionValue>,
 }
@@ -110,6 +112,7 @@ impl OptionRow {
         unit: "",
         source: "our choice",
         rule: Rule::Any,
+        without: &[],
         in_self_play: None,
     };
 

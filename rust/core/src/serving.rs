@@ -1,15 +1,17 @@
 //! Requests that come and go: searches that share rounds, and join and leave between them.
 //!
-//! A round takes whatever waits, up to a cap of rows, and never waits for more: 3 searches with a leaf each are a batch
-//! of 3, and 300 under a cap of 256 are 256 and 44. Searches stand in a queue. Those that were in a batch go to its end,
-//! so whoever the cap left over comes first the next time, with the leaves that it has gathered already. Simulations that
-//! need no evaluator are shared out too: all searches together do about a thousand of them a round.
+//! A round takes the leaves that wait, up to a cap of rows, and never waits for more: 3 searches with a leaf each are a
+//! batch of 3, and 300 under a cap of 256 are 256 and 44. Searches stand in a queue. The searches of a batch go to the
+//! queue's end. So a search that the cap left over comes first the next time, with the leaves that it has gathered
+//! already. Simulations that need no evaluator are shared out too: all searches together do about a thousand of them a
+//! round.
 //!
-//! A search sees its own leaves and their answers alone, in its own order, so what it finds does not depend on who shares
-//! its rounds, as long as the evaluator's answer to a row does not. Only a deadline makes a result depend on time: a
-//! search ends before the round that would probably end too late, which is told from how long the last rounds took.
+//! A search sees its own leaves and their answers alone, in its own order. So what a search finds does not depend on
+//! the searches that share its rounds, if the evaluator's answer to a row does not. Only a deadline makes a result
+//! depend on time: a search ends before the round that would probably end too late. The lengths of the last rounds say
+//! how long the next one may take.
 //!
-//! It knows no threads, and time only as it is told.
+//! This module knows no threads, and time only as it is told.
 
 use std::slice;
 use std::sync::Arc;
@@ -191,8 +193,9 @@ impl<G: Game, T> Serving<G, T> {
         Ok(self.take_ended())
     }
 
-    /// Lets newcomers with a deadline (those from `new` on) ahead once, so that there is something to answer them with. But
-    /// as half of a batch at most, and behind whoever is first: so the others go on, however large their leaves' share.
+    /// Lets newcomers with a deadline (those from `new` on) ahead once, so that there is something to answer them with.
+    /// They get half of a batch at most, and stay behind the first search of the queue. So the other searches go on,
+    /// however many leaves the newcomers have.
     fn let_ahead(&mut self, new: usize) {
         let mut room = self.max_batch / 2;
         let newcomers = self.searches.drain(new..).zip(self.requests.drain(new..));

@@ -16,27 +16,29 @@ use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::any_state;
 use crate::threads::{wait, wait_until_attached};
 
-/// A session that searches positions for many who ask at once, in a thread of its own: for a site where people play
-/// against a network, or a program with many games at a time.
+/// A session that searches positions for many who ask at once, in a thread of its own. It is for a site where people
+/// play against a network, or for a program with many games at a time.
 ///
-/// Requests share each call of the evaluator, and join and leave between calls: a batch takes whatever leaves wait, at
-/// most `max_batch`, and never waits for more. Where there are more, those left over come first the next time, so equal
-/// requests that come together take the same time, and none waits for a longer one. What a request finds depends on its
-/// state, its seed and the settings alone: it is what `azpy.Search(evaluator, seed=seed, ...).run(state)` finds, to the
-/// last visit where a row's answer does not depend on the rest of its batch (`row_exact`), and nearly so elsewhere.
+/// Requests share each call of the evaluator, and join and leave between calls. A batch takes the leaves that wait, at
+/// most `max_batch`, and never waits for more. If more leaves wait, those left over come first the next time. So equal
+/// requests that come together take the same time, and no request waits for a longer one. What a request finds depends
+/// on its state, its seed and the settings alone. It is what `azpy.Search(evaluator, seed=seed, ...).run(state)` finds:
+/// to the last visit if a row's answer does not depend on the rest of its batch (`row_exact`), and nearly so otherwise.
 ///
-/// There is one call of the evaluator at a time. An exception in it ends every request under way: each raises a copy of
-/// it. The session goes on with the requests that come after. A game that fails, fails its own request alone; if it
-/// fails while it is encoded, the others of its batch begin again, and find the same later.
+/// There is one call of the evaluator at a time. An exception in this call ends every request under way, and each of
+/// these requests raises a copy of the exception. The session goes on with the requests that come after. A game that
+/// fails ends its own request alone. If it fails while it is encoded, the other requests of its batch begin again, and
+/// find the same later.
 ///
-/// Use it in a `with` block, which ends when every request is answered (or cancelled, if an exception leaves the block),
-/// or call `close`. All its requests are about one game, that of the first. Safe to use from many threads. The end of the
-/// interpreter cancels what is open, but waits for threads that are no daemons first, and so for what these wait for.
+/// Use a session in a `with` block, or call `close`. The block ends when every request is answered; if an exception
+/// leaves the block, the requests are cancelled. All requests of a session are about one game, that of the first
+/// request. Many threads may use a session. The end of the interpreter cancels open requests. It first waits for
+/// threads that are no daemons, and so for what these threads wait for.
 ///
 /// Args:
 ///     evaluator: as for `Search`.
-///     simulations: visits below the root at most, where a request does not say it. None: 800, or no limit for a request
-///         with `seconds`.
+///     simulations: visits below the root, at most, for a request that does not give its own. None: 800, or no limit
+///         for a request with `seconds`.
 ///     max_batch: rows of a call of the evaluator, at most (256); at least eval_batch.
 ///     max_requests: that may wait for their answers at once (1024); each has a tree. One more raises `queue.Full`.
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes 48 bytes,
@@ -147,22 +149,25 @@ impl BatchedSearch {
         })
     }
 
-    /// Asks for a search of `state`, and returns at once: a `concurrent.futures.Future` of a `SearchResult`
-    /// (`asyncio.wrap_future` makes it one to await). `cancel()` works until the result is there, and ends the search.
+    /// Asks for a search of `state`, and returns at once. Returns a `concurrent.futures.Future` of a `SearchResult`;
+    /// `asyncio.wrap_future` makes a future to await of it. `cancel()` works until the result is there, and ends the
+    /// search.
     ///
-    /// A state that cannot be searched, a closed session (RuntimeError) and one that is full (`queue.Full`) are raised
-    /// here. The future raises what the evaluator or the game raised (a copy, where several requests fail with it); a
-    /// StopIteration, which no asyncio future takes, becomes the cause of a RuntimeError. Its callbacks run in the session's thread, and everybody waits for
-    /// them: to wait for a future of the session there, in the evaluator or in a game is to wait for ever. A result keeps
-    /// its tree for as long as it is kept.
+    /// These errors are raised here: a state that cannot be searched, a closed session (RuntimeError), a session that
+    /// is full (`queue.Full`). The future raises what the evaluator or the game raised, and a copy if several requests
+    /// fail with it. No asyncio future takes a StopIteration, so a StopIteration becomes the cause of a RuntimeError. A
+    /// result keeps its tree for as long as the result is kept.
+    ///
+    /// The future's callbacks run in the session's thread, and all requests wait for them. Never wait for a future of
+    /// the session in a callback, in the evaluator or in a game: such a wait never ends.
     ///
     /// Args:
     ///     state: a position, of the game that the first request was about.
     ///     simulations: in place of the session's own number.
-    ///     seconds: from now on, in which to answer with what is known by then; a search whose simulations are done sooner
-    ///         is answered sooner. The search ends before the call of the
-    ///         evaluator that would end too late, going by the last calls. The root is evaluated in any case, so less
-    ///         than the call under way and one more cannot be kept.
+    ///     seconds: from now on, in which to answer with what is known by then. A search whose simulations are done
+    ///         sooner is answered sooner. The search ends before the call of the evaluator that would end too late,
+    ///         going by the last calls. The root is evaluated in any case. So no limit is kept that is shorter than the
+    ///         call under way and one more.
     ///     seed: of the noise and the dice.
     #[pyo3(signature = (state, simulations = None, *, seconds = None, seed = 0))]
     fn submit(
@@ -222,11 +227,16 @@ impl BatchedSearch {
         self.close(py, !kind.is_none())
     }
 
-    /// Since the start. Requests: requests (all), finished, failed, cancelled, open (not answered yet), left_over (those
-    /// of them for whose leaves the last batch had no room), late (finished after their `seconds`); seconds_p50 and
-    /// seconds_p99, from `submit` to the answer, of the last 4,096 that finished (NaN before the first). Batches:
-    /// batches, rows, fill (rows over what the batches could have held), shared (leaves that shared a row with an equal
-    /// one). Of finished requests: simulations, evaluations, cache_hits, terminals, collisions.
+    /// Counts since the start.
+    ///
+    /// Requests: requests (all), finished, failed, cancelled, open (not answered yet), left_over (open requests for
+    /// whose leaves the last batch had no room), late (finished after their `seconds`). seconds_p50 and seconds_p99 are
+    /// from `submit` to the answer, of the last 4,096 requests that finished (NaN before the first).
+    ///
+    /// Batches: batches, rows, fill (rows over what the batches could have held), shared (leaves that shared a row with
+    /// an equal one).
+    ///
+    /// Of finished requests: simulations, evaluations, cache_hits, terminals, collisions.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let server = self.live().server.clone();

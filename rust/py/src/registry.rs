@@ -286,6 +286,12 @@ pub(crate) fn make(spec: &str, mut given: Vec<(String, String)>) -> Result<(Stri
         given.push((key.to_string(), value.to_string()));
     }
     let Some(entry) = all_games().find(|entry| entry.name == name) else {
+        if name.contains(':') {
+            let spec = shown(spec);
+            return Err(format!(
+                "game {spec} is not written in Rust: give the state that azpy.make_game({spec}) makes"
+            ));
+        }
         let names: Vec<_> = all_games().map(|entry| entry.name).collect();
         return Err(format!("unknown game {}; there are: {}", shown(name), names.join(", ")));
     };

@@ -32,6 +32,10 @@ impl<'py> FromPyObject<'_, 'py> for Whole {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        // Python counts True as 1.
+        if value.is_instance_of::<PyBool>() {
+            return Err(PyTypeError::new_err("expected a whole number, got a bool"));
+        }
         match value.extract::<i64>() {
             Ok(number) => Ok(Self(number.into())),
             Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
@@ -133,7 +137,10 @@ fn option_value(row: &OptionRow, given: &Bound<'_, PyAny>) -> PyResult<OptionVal
             PyValueError::new_err(format!("{name} must be {} or a number, got {text:?}", expected.join(" or ")))
         });
     }
-    let number = || given.extract().map(OptionValue::Number);
+    let number = || match given.extract() {
+        Ok(_) if given.is_instance_of::<PyBool>() => Err(PyTypeError::new_err("a bool")),
+        number => number.map(OptionValue::Number),
+    };
     let value = match row.kind {
         Kind::Switch => given.extract().map(OptionValue::Switch),
         Kind::Whole => given.extract().map(|Whole(number)| OptionValue::Whole(number)),
@@ -212,6 +219,7 @@ pub(crate) fn option_table(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         entry.set_item("unit", row.unit)?;
         entry.set_item("source", row.source)?;
         entry.set_item("rule", rule)?;
+        entry.set_item("without", PyTuple::new(py, row.without)?)?;
         table.set_item(row.name, entry)?;
     }
     Ok(table)

@@ -105,7 +105,6 @@ impl<G: Game> Search<G> {
     /// A root at a chance turn is refused.
     pub fn begin(&mut self, simulations: u32, stream: Stream) -> Result<(), GameFault> {
         self.run = Run::new(stream);
-        self.round.paused = None;
         match self.position.turn() {
             Turn::Chance => return Err(GameFault::ChanceRoot),
             Turn::Terminal => self.end(Stop::GameOver),
@@ -252,9 +251,6 @@ impl<G: Game> Search<G> {
 
     /// Whether the most visited action will be so whatever the simulations left find.
     fn is_decided(&self) -> bool {
-        if self.config.lcb.is_some() || self.config.solver || self.config.gumbel().is_some() {
-            return false;
-        }
         let children = self.tree.children(ROOT);
         let Some(best) = result::most_visited(children) else {
             return false;

@@ -11,7 +11,7 @@ use crate::search::puct::softmax;
 use crate::search::solver;
 use crate::search::tree::{Kind, NodeId, ROOT};
 
-/// A round without a leaf ends after so many simulations that end in known positions.
+/// A search pauses after so many simulations that end in known positions, so that others get their turn.
 pub(crate) const GATHER_AT_MOST: u64 = 4096;
 
 /// Where a leaf's answer is.
@@ -55,8 +55,6 @@ pub(crate) struct Round<G> {
     hit_priors: Vec<f32>,
     pub(super) paths: Vec<NodeId>,
     collided: Vec<Range<u32>>,
-    /// A round that has no leaf yet and was left in the middle: its number of leaves, and where it ends without one.
-    pub(super) paused: Option<(usize, u64)>,
 }
 
 impl<G> Default for Round<G> {
@@ -68,7 +66,6 @@ impl<G> Default for Round<G> {
             hit_priors: Vec::new(),
             paths: Vec::new(),
             collided: Vec::new(),
-            paused: None,
         }
     }
 }
@@ -88,7 +85,7 @@ impl<G: Game> Search<G> {
         }
     }
 
-    /// Leaves that a new round may have.
+    /// Leaves that a round may have whose first is about to be gathered.
     fn wanted(&self) -> usize {
         match self.config.in_flight_share {
             // A root without children can give one leaf, itself.
@@ -101,17 +98,13 @@ impl<G: Game> Search<G> {
         }
     }
 
-    fn gather_round(&mut self, cache: Option<(&Cache, u64)>, pause: u64) {
-        let (wanted, end) = self.round.paused.take().unwrap_or_else(|| {
-            self.run.stats.rounds += 1;
-            (self.wanted(), self.run.stats.simulations + GATHER_AT_MOST)
-        });
+    fn gather_round(&mut self, cache: Option<(&Cache, u64)>, until: u64) {
+        let mut wanted = self.wanted();
         let root_is_due = self.root_is_due();
         let plain = self.is_plain();
         // While a leaf waits, other descents shun it. Endgames can have thousands of finished games to visit: were they
         // free, they would take the visits that the waiting leaf deserves, so they count once a leaf waits.
         let mut terminals = 0;
-        let until = end.min(pause);
         while self.round.leaves.len() + terminals < wanted
             && (root_is_due || (self.round.leaves.len() as u64) < u64::from(self.run.remaining))
             && !self.evaluations_are_spent()
@@ -135,7 +128,11 @@ impl<G: Game> Search<G> {
                     self.run.remaining -= 1;
                     self.run.stats.simulations += 1;
                     self.run.stats.terminals += 1;
-                    terminals += usize::from(!self.round.leaves.is_empty());
+                    if self.round.leaves.is_empty() {
+                        wanted = self.wanted();
+                    } else {
+                        terminals += 1;
+                    }
                 }
                 Ok(Descent::Collision) => {
                     self.round.collided.push(start..self.round.paths.len() as u32);
@@ -151,8 +148,7 @@ impl<G: Game> Search<G> {
                 }
             }
         }
-        // A round is paused between two simulations with nothing in flight, so the pause changes no result.
-        self.round.paused = (self.round.leaves.is_empty() && self.run.stats.simulations < end).then_some((wanted, end));
+        self.run.stats.rounds += u64::from(!self.round.leaves.is_empty());
     }
 
     /// Ends a simulation, and with a solver draws the conclusions of a finished game at its end.
@@ -275,7 +271,6 @@ impl<G: Game> Search<G> {
             self.tree.release(&self.round.paths[leaf.path.start as usize..leaf.path.end as usize]);
         }
         self.forget_round();
-        self.round.paused = None;
         self.run.remaining = 0;
     }
 

@@ -13,7 +13,7 @@ pub struct SearchStats {
     pub terminals: u64,
     /// Descents that met a leaf in flight and were taken back.
     pub collisions: u64,
-    /// Rounds in which something was gathered.
+    /// Rounds in which a leaf was gathered.
     pub rounds: u64,
     /// Evaluated leaves whose children found no room in the tree.
     pub unexpanded: u64,
