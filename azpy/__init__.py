@@ -21,8 +21,9 @@ from azpy import games
 from azpy._core import (
     CHANCE,
     TERMINAL,
-    BatchedSearch,
     CoreError,
+    Engine,
+    EngineGame,
     EvaluatorError,
     GameError,
     GameRecord,
@@ -51,8 +52,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CHANCE",
     "TERMINAL",
-    "BatchedSearch",
     "CoreError",
+    "Engine",
+    "EngineGame",
     "Evaluator",
     "EvaluatorError",
     "Game",

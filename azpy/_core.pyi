@@ -1,11 +1,12 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypedDict, Unpack, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
+
+from azpy.serving.pending import Pending
 
 __all__ = [
     "CHANCE",
@@ -17,8 +18,9 @@ __all__ = [
     "OPTIONS",
     "SEARCHED",
     "TERMINAL",
-    "BatchedSearch",
     "CoreError",
+    "Engine",
+    "EngineGame",
     "EvaluatorError",
     "Facts",
     "GameError",
@@ -273,6 +275,7 @@ class Search:
         simulations: int | None = None,
         *,
         seconds: float | None = None,
+        actions: Sequence[int] | None = None,
         gumbel: Sequence[float] | NDArray[np.float64] | None = None,
     ) -> SearchResult: ...
     def advance(self, action: int) -> None: ...
@@ -304,18 +307,22 @@ class VectorSearch:
     def stats(self) -> dict[str, int]: ...
 
 @final
-class BatchedSearch:
+class Engine:
     def __new__(
         cls,
-        evaluator: Any,
+        models: Any,
         *,
         simulations: int | None = None,
         max_batch: int = 256,
         max_requests: int = 1024,
+        total_memory_mb: int | None = None,
         cache_positions: int = 200_000,
         threads: int | None = None,
         **options: Unpack[SearchOptions],
-    ) -> BatchedSearch: ...
+    ) -> Engine: ...
+    @property
+    def models(self) -> list[str]: ...
+    def load(self, name: str, evaluator: Any) -> None: ...
     def submit(
         self,
         state: State | GameLike,
@@ -323,12 +330,38 @@ class BatchedSearch:
         *,
         seconds: float | None = None,
         seed: int = 0,
-    ) -> Future[SearchResult]: ...
-    def close(self, *, cancel: bool = False) -> None: ...
-    def __enter__(self) -> BatchedSearch: ...
+        model: str | None = None,
+        priority: str = "play",
+        actions: Sequence[int] | None = None,
+        on_report: Callable[[SearchResult], object] | None = None,
+        report_every: float | None = None,
+    ) -> Pending: ...
+    def game(self, state: State | GameLike, *, model: str | None = None, seed: int = 0) -> EngineGame: ...
+    def close(self, *, cancel: bool = False, seconds: float | None = None) -> None: ...
+    def __enter__(self) -> Engine: ...
     def __exit__(self, kind: type[BaseException] | None, *args: object) -> None: ...
     @property
     def stats(self) -> dict[str, float]: ...
+
+@final
+class EngineGame:
+    def search(
+        self,
+        simulations: int | None = None,
+        *,
+        seconds: float | None = None,
+        priority: str = "play",
+        actions: Sequence[int] | None = None,
+        on_report: Callable[[SearchResult], object] | None = None,
+        report_every: float | None = None,
+    ) -> Pending: ...
+    def ponder(self) -> Pending: ...
+    def play(self, action: int) -> None: ...
+    def undo(self) -> None: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def num_played(self) -> int: ...
 
 @final
 class GameRecord:

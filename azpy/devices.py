@@ -122,15 +122,15 @@ def name_devices(device: str, numbers: str | None) -> tuple[str, ...]:
     return tuple(f"{kind}:{int(number)}" for number in given)
 
 
-def check_precision(device: Device, precision: str) -> None:
-    """Refuses a precision that a float32 model cannot have on a device.
+def check_precision(device: Device, precision: str, more: Sequence[str] = ()) -> None:
+    """Refuses a precision that a float32 model cannot have on a device; `more` are those that a run has besides.
 
     Raises:
         SettingsError: names a device that has it.
     """
     if precision not in PRECISIONS[device.kind]:
         where = [kind for kind, precisions in PRECISIONS.items() if precision in precisions]
-        has = f"{device.title} has {', '.join(PRECISIONS[device.kind])}"
+        has = f"{device.title} has {', '.join((*PRECISIONS[device.kind], *more))}"
         needs = f"needs device {' or '.join(where)}" if where else "is none of any device"
         raise SettingsError(f"precision {precision} {needs}: {has}")
 

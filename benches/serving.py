@@ -1,19 +1,29 @@
-"""How long do requests wait that share batches? Latency, throughput and deadlines of `azpy.BatchedSearch`.
+"""How long do requests wait that share batches? Latency, throughput and deadlines of `azpy.Engine`.
 
-    python benches/serving.py [--concurrent 512] [--eval-batch 8] [--seconds 15] [--hurried 16]
+    python benches/serving.py [crowd games alone models swap small] [--concurrent 512] [--eval-batch 8] [--seconds 15]
 
-So many clients ask at once, and each again as soon as it is answered: a quarter of them for 50 simulations, the
-others for 100, 200 and 400, from random early positions of Connect Four, with a small untrained network on the CPU.
-A batch has room for 256 rows, so most of them are left over each time.
-Equal requests should take equal times, whatever the others ask for: p99 over p50 says so for each size. Then a part of
-the clients asks for answers within 0.1 s, while the others go on. Throughput is in evaluations a second, over what the
-evaluator reaches alone with full batches, before and after.
+A small untrained network of Connect Four on the CPU answers, and a batch has room for 256 rows.
+
+crowd   So many clients ask at once, and each again as soon as it is answered: a quarter of them for 50 simulations,
+        the others for 100, 200 and 400, from random early positions. Equal requests should take equal times: p99 over
+        p50 says so for each size. Then `--hurried` clients ask for answers within 0.1 s, while the others go on.
+games   256 and then 1,000 games that keep their trees ask for 100 simulations a move at once.
+alone   One client, and nobody else: the time of a request over the time of `azpy.Search` for the same.
+models  Two models side by side, half of the clients each, over one model with all clients.
+swap    Another network takes the place of the first under load: requests lost, and how long the first one goes on.
+
+small   A million requests of a few simulations, some cancelled: how often each is answered.
+
+Throughput is in evaluations a second, over the evaluator's own with full batches, measured before, between and after.
 """
 
 import argparse
 import queue
 import random
+import statistics
+import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 
 import numpy as np
@@ -25,6 +35,7 @@ from azpy.learning.network import Network
 SIZES = (50, 100, 200, 400)
 ALLOWED = 0.1  # seconds, of hurried clients
 Answered = tuple[int, float, float]  # client, when it asked, seconds until it was answered
+Ask = Callable[[int], "Future[azpy.SearchResult]"]
 
 
 def positions(count: int) -> list[azpy.State]:
@@ -39,46 +50,40 @@ def positions(count: int) -> list[azpy.State]:
     return found
 
 
-def alone(evaluator: azpy.OnnxEvaluator, rows: int, seconds: float = 2.0) -> float:
+def evaluator() -> azpy.OnnxEvaluator:
+    return azpy.OnnxEvaluator(to_onnx(Network.of(azpy.make_game("connect_four"), "2x32")))
+
+
+def rate_alone(network: azpy.OnnxEvaluator, rows: int = 256, seconds: float = 2.0) -> float:
     """Evaluations a second of full batches and nothing else."""
     observations = np.random.default_rng(1).integers(0, 2, (rows, *positions(1)[0].obs_shape)).astype(np.float32)
     begin, done = time.perf_counter(), 0
     while time.perf_counter() - begin < seconds:
-        evaluator.evaluate_batch(observations)
+        network.evaluate_batch(observations)
         done += rows
     return done / (time.perf_counter() - begin)
 
 
-def serve(
-    session: azpy.BatchedSearch, clients: int, hurried: int, seconds: float
-) -> tuple[list[Answered], dict[str, float]]:
+def serve(engine: azpy.Engine, clients: int, ask: Ask, seconds: float) -> tuple[list[Answered], dict[str, float]]:
     """Has clients ask and ask again; the answers to what was asked in so many seconds, and what was done in them."""
-    states, answered = positions(1000), queue.SimpleQueue[Answered]()
-    asked = 0
+    answered = queue.SimpleQueue[Answered]()
 
-    def ask(client: int) -> None:
-        nonlocal asked
-        asked += 1
+    def again(client: int) -> None:
         begin = time.perf_counter()
 
-        def tell(future: Future[azpy.SearchResult]) -> None:
+        def tell(future: "Future[azpy.SearchResult]") -> None:
             future.result()
             answered.put((client, begin, time.perf_counter() - begin))
 
-        state = states[asked % len(states)]
-        if client < hurried:
-            future = session.submit(state, seconds=ALLOWED, seed=asked)
-        else:
-            future = session.submit(state, SIZES[client % len(SIZES)], seed=asked)
-        future.add_done_callback(tell)
+        ask(client).add_done_callback(tell)
 
     for client in range(clients):
-        ask(client)
+        again(client)
     seen = 0
     while seen < 2 * clients:  # the crowd of the start spreads
-        ask(answered.get()[0])
+        again(answered.get()[0])
         seen += 1
-    settled, before, found = time.perf_counter(), session.stats, list[Answered]()
+    settled, before, found = time.perf_counter(), engine.stats, list[Answered]()
     over, after = settled + seconds, dict[str, float]()
     waiting = set(range(clients))  # for what was asked before the end; all go on asking until it is there
     while waiting:
@@ -87,8 +92,8 @@ def serve(
             found.append(one)
         if one[1] + one[2] > over:
             waiting.discard(one[0])
-            after = after or session.stats | {"seconds": time.perf_counter() - settled}
-        ask(one[0])
+            after = after or engine.stats | {"seconds": time.perf_counter() - settled}
+        again(one[0])
     for _ in range(clients):
         answered.get()
     return found, {name: after[name] - before.get(name, 0.0) for name in ("batches", "rows", "seconds")}
@@ -99,38 +104,158 @@ def percentiles(times: list[float]) -> tuple[float, float]:
     return float(p50), float(p99)
 
 
+def spread(name: str, times: list[float]) -> str:
+    p50, p99 = percentiles(times)
+    return f"  {name}: p50 {p50:.3f} s, p99 {p99:.3f} s, p99/p50 {p99 / p50:.2f}"
+
+
+def throughput(did: dict[str, float], rates: list[float]) -> str:
+    rate, reached = did["rows"] / did["seconds"], statistics.median(rates)
+    return (
+        f"  {rate:,.0f} evaluations/s in batches of {did['rows'] / did['batches']:.0f}, {rate / reached:.2f} of the "
+        f"{reached:,.0f} of the evaluator alone"
+    )
+
+
+def requests(engine: azpy.Engine, hurried: int, models: list[str]) -> Ask:
+    """Asks from random positions: the first `hurried` clients within 0.1 s, the others for simulations."""
+    states, asked = positions(1000), 0
+
+    def ask(client: int) -> "Future[azpy.SearchResult]":
+        nonlocal asked
+        asked += 1
+        state, model = states[asked % len(states)], models[client % len(models)]
+        if client < hurried:
+            return engine.submit(state, seconds=ALLOWED, seed=asked, model=model)
+        # Each model has clients of all sizes.
+        return engine.submit(state, SIZES[client // len(models) % len(SIZES)], seed=asked, model=model)
+
+    return ask
+
+
+def crowd(given: argparse.Namespace) -> None:
+    network = evaluator()
+    rates = [rate_alone(network)]
+    with azpy.Engine(network, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
+        found, did = serve(engine, given.concurrent, requests(engine, 0, ["main"]), given.seconds)
+        rates.append(rate_alone(network))
+        hurried, _ = serve(engine, given.concurrent, requests(engine, given.hurried, ["main"]), given.seconds)
+    rates.append(rate_alone(network))
+    print(f"crowd: {given.concurrent} searches at once, {len(found)} asked for in {did['seconds']:.1f} s")
+    for index, size in enumerate(SIZES):
+        print(spread(f"{size} simulations", [took for client, _, took in found if client % len(SIZES) == index]))
+    print(throughput(did, rates))
+    times = [took for client, _, took in hurried if client < given.hurried]
+    late = [1e3 * (took - ALLOWED) for took in times if took > ALLOWED]
+    print(spread(f"{given.hurried} clients that want answers in {ALLOWED} s", times))
+    print(f"  {len(late)} of {len(times)} late, by {max(late, default=0.0):.1f} ms at most")
+
+
+def games(given: argparse.Namespace) -> None:
+    for count in (256, 1000):
+        network = evaluator()
+        rates = [rate_alone(network)]
+        with azpy.Engine(network, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
+            starts = positions(count)
+            playing = [engine.game(state, seed=seed) for seed, state in enumerate(starts)]
+
+            def ask(
+                client: int, engine: azpy.Engine = engine, playing: list[azpy.EngineGame] = playing
+            ) -> "Future[azpy.SearchResult]":
+                game = playing[client]
+                if game.num_played:
+                    game.undo()  # for ever an early position, so that all requests are equal
+                else:
+                    game.play(game.state.legal_actions()[0])
+                return game.search(100)
+
+            found, did = serve(engine, count, ask, given.seconds)
+        rates.append(rate_alone(network))
+        print(f"games: {count} at once, {len(found)} moves asked for in {did['seconds']:.1f} s")
+        print(spread("100 simulations", [took for _, _, took in found]))
+        print(throughput(did, rates))
+
+
+def alone(given: argparse.Namespace) -> None:
+    network, states = evaluator(), positions(200)
+    ratios = []
+    with azpy.Engine(network, eval_batch=given.eval_batch, cache_positions=0) as engine:
+        search = azpy.Search(network, eval_batch=given.eval_batch)
+        for turn in range(7):
+            times = {}
+            for name in ("engine", "search") if turn % 2 else ("search", "engine"):
+                begin = time.perf_counter()
+                for state in states[:60]:
+                    _ = engine.submit(state, 400).result() if name == "engine" else search.run(state, 400)
+                times[name] = time.perf_counter() - begin
+            ratios.append(times["engine"] / times["search"])
+    print(f"alone: one client takes {statistics.median(ratios):.3f} of the time of a Search ({sorted(ratios)})")
+
+
+def models(given: argparse.Namespace) -> None:
+    rates: dict[int, list[float]] = {1: [], 2: []}
+    for turn in range(6):
+        names = ["one", "other"][: 1 + turn % 2]
+        networks = {name: evaluator() for name in names}
+        with azpy.Engine(networks, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
+            _, did = serve(engine, given.concurrent, requests(engine, 0, names), given.seconds / 3)
+        rates[len(names)].append(did["rows"] / did["seconds"])
+    one, two = statistics.median(rates[1]), statistics.median(rates[2])
+    print(f"models: two have {two:,.0f} evaluations/s together, one has {one:,.0f}: {two / one:.3f}")
+
+
+def swap(given: argparse.Namespace) -> None:
+    with azpy.Engine(evaluator(), max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
+        ask = requests(engine, 0, ["main"])
+        before = [ask(client) for client in range(given.concurrent)]
+        another = evaluator()
+        begin = time.perf_counter()
+        engine.load("main", another)
+        took = time.perf_counter() - begin
+        after = [ask(client) for client in range(given.concurrent)]
+        done = [future.result().visits.sum() for future in before]
+        old = time.perf_counter() - begin
+        done += [future.result().visits.sum() for future in after]
+        lost = 2 * given.concurrent - len(done)
+    print(f"swap: load() took {1e3 * took:.1f} ms; the network before went on for {old:.2f} s; {lost} requests lost")
+
+
+def small(given: argparse.Namespace) -> None:
+    answers, states = np.zeros(given.requests, np.int64), positions(1000)
+    room, rng = threading.Semaphore(1000), random.Random(1)
+    begin = time.perf_counter()
+    with azpy.Engine(azpy.UniformEvaluator(), max_requests=4096) as engine:
+        for number in range(given.requests):
+            room.acquire()
+
+            def tell(future: "Future[azpy.SearchResult]", number: int = number) -> None:
+                answers[number] += 1
+                room.release()
+
+            future = engine.submit(states[number % 1000], number % 4)
+            future.add_done_callback(tell)
+            if rng.random() < 0.1:
+                future.cancel()
+    took = time.perf_counter() - begin
+    stats = engine.stats
+    print(
+        f"small: {given.requests:,} requests in {took:.0f} s, {stats['cancelled']:,} cancelled; {np.sum(answers == 0)} "
+        f"never answered, {np.sum(answers > 1)} twice, {stats['open']} open"
+    )
+
+
 def main() -> None:
+    parts = {part.__name__: part for part in (crowd, games, alone, models, swap, small)}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*parts, []], help="all by default")
     parser.add_argument("--concurrent", type=int, default=512)
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--hurried", type=int, default=16)
     parser.add_argument("--eval-batch", type=int, default=8)
+    parser.add_argument("--requests", type=int, default=1_000_000)
     given = parser.parse_args()
-    evaluator = azpy.OnnxEvaluator(to_onnx(Network.of(azpy.make_game("connect_four"), "2x32")))
-    rates = [alone(evaluator, 256)]
-    with azpy.BatchedSearch(
-        evaluator, max_batch=256, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0
-    ) as session:
-        found, did = serve(session, given.concurrent, 0, given.seconds)
-        rates.append(alone(evaluator, 256))
-        hurried, _ = serve(session, given.concurrent, given.hurried, given.seconds / 2)
-    rates.append(alone(evaluator, 256))
-    print(f"{given.concurrent} searches at once, {len(found)} asked for in {did['seconds']:.1f} s")
-    for index, size in enumerate(SIZES):
-        p50, p99 = percentiles([took for client, _, took in found if client % len(SIZES) == index])
-        print(f"  {size} simulations: p50 {p50:.3f} s, p99 {p99:.3f} s, p99/p50 {p99 / p50:.2f}")
-    rate, reached = did["rows"] / did["seconds"], sorted(rates)[1]
-    print(
-        f"{rate:,.0f} evaluations/s in batches of {did['rows'] / did['batches']:.0f}, {rate / reached:.2f} of the "
-        f"{reached:,.0f} of the evaluator alone"
-    )
-    times = [took for client, _, took in hurried if client < given.hurried]
-    late = [1e3 * (took - ALLOWED) for took in times if took > ALLOWED]
-    p50, p99 = percentiles(times)
-    print(
-        f"{given.hurried} clients that want answers in {ALLOWED} s: p50 {p50:.3f} s, p99 {p99:.3f} s; {len(late)} of "
-        f"{len(times)} late, by {max(late, default=0.0):.1f} ms at most"
-    )
+    for name in given.parts or parts:
+        parts[name](given)
 
 
 if __name__ == "__main__":

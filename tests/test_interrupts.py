@@ -159,6 +159,38 @@ def test_games_that_are_finished_are_handed_over_together_and_no_more_than_are_w
     assert kept == [30]
 
 
+def test_an_interrupt_while_a_deterministic_iteration_ends_counts_its_evaluations_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = []
+
+    class Closing:
+        """Self-play whose first `close` is interrupted."""
+
+        def __init__(self, play: azpy.SelfPlay) -> None:
+            self._play = play
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._play, name)
+
+        def __next__(self) -> azpy.GameRecord:
+            return next(self._play)
+
+        def close(self) -> None:
+            rows.append(self._play.stats["rows"])
+            self._play.close()
+            if len(rows) == 1:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(
+        "azpy.training.loop.open_self_play", lambda *given, **options: Closing(open_self_play(*given, **options))
+    )
+    with pytest.raises(KeyboardInterrupt), Collector(settings(deterministic=True), tmp_path) as collector:
+        list(collector.run())
+    with RunFolder(tmp_path, read_config(tmp_path / "config.toml")) as run:
+        assert run.spent("evaluations", "stopped_collecting") == rows[0] > 0
+
+
 class Slow:
     """Answers after a while."""
 
@@ -276,7 +308,7 @@ def test_more_threads_than_there_may_be_are_refused() -> None:
     makers: tuple[Any, ...] = (
         lambda threads: azpy.SelfPlay(start, evaluator, games=0, threads=threads),
         lambda threads: azpy.VectorSearch([start], evaluator, threads=threads),
-        lambda threads: azpy.BatchedSearch(evaluator, threads=threads),
+        lambda threads: azpy.Engine(evaluator, threads=threads),
         lambda threads: settings(threads=threads),
         lambda threads: azpy.OnnxEvaluator("is not read", threads=threads),
     )
@@ -302,7 +334,7 @@ start = azpy.make_game("tic_tac_toe")
 if sys.argv[1] == "self-play":
     object = azpy.SelfPlay(start, Never(), slots=4, simulations=5)
 else:
-    object = azpy.BatchedSearch(Never())
+    object = azpy.Engine(Never())
     object.submit(start)
 asked.wait()
 if sys.argv[3] == "close":

@@ -3,11 +3,15 @@
 import errno
 import os
 import shutil
+import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from azpy.errors import RunError
+from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from azpy.runs.storage import read_journal
 from test_runs import SETTINGS, folder, payloads, play
@@ -195,3 +199,39 @@ def test_every_game_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pyte
         assert len(run.journal) == 3
     with folder(tmp_path) as run:
         assert payloads(run.journal) == payloads(games)
+
+
+@pytest.mark.parametrize("sealed", [{0, 1, 2}, {0, 2}])
+def test_an_interrupt_in_any_line_of_sealing_costs_no_game_that_comes_after(sealed: set[int], tmp_path: Path) -> None:
+    games = sorted(play(4), key=lambda game: game.game_id)
+    left, lines, passed = 0, 0, False
+
+    def interrupt(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename != storage.__file__:
+            return None
+        if event == "line":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return interrupt
+
+    while not passed:
+        lines += 1
+        left, path = lines, tmp_path / str(lines)
+        with folder(path) as run:
+            run.append(*games[:3])
+            before = sys.gettrace()
+            sys.settrace(interrupt)
+            try:
+                run.seal(1, sealed)
+                passed = True
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(before)
+            run.append(games[3])  # as on the way out
+        with folder(path) as run:
+            there = [*(run.sealed.read(1) if run.sealed.iterations() else []), *run.journal]
+            assert sorted(game.game_id for game in there) == [game.game_id for game in games]
+    assert lines > 20

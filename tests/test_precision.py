@@ -155,7 +155,7 @@ def test_games_are_repeated_in_it(now: str, tmp_path: Path, gpu: list[tuple[byte
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"device": "cpu"}, "precision fp16 needs device cuda or tensorrt: CPU has fp32"),
+        ({"device": "cpu"}, "precision fp16 needs device cuda or tensorrt: CPU has fp32, int8, auto"),
         ({"device": "auto"}, "precision fp16 needs device cuda or tensorrt: CPU has fp32"),
         ({"precision": "bf16"}, "precision bf16 needs device tensorrt: CUDA has fp32, tf32, fp16"),
         ({"device": "tensorrt", "precision": "tf32"}, "needs device cuda: TensorRT has fp32, fp16, bf16"),

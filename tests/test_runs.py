@@ -88,18 +88,12 @@ def test_a_new_name_is_on_the_device_before_a_write_is_done(tmp_path: Path, monk
         assert synced(checkpoint / "manifest.json")
 
 
-def test_the_folder_is_let_go_of_even_if_closing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: storage.Journal) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
+def test_a_checkpoint_that_cannot_be_deleted_is_an_error_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail_to_rename(self: Path, target: Path) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(storage.Journal, "close", fail)
-        run = folder(tmp_path)
-        with pytest.raises(RunError, match="Input/output error"):
-            run.close()
     with folder(tmp_path) as run, monkeypatch.context() as patch:
         save(run, 1)
         patch.setattr(Path, "rename", fail_to_rename)
@@ -379,14 +373,12 @@ def test_a_disk_that_fills_up_under_a_game_keeps_the_games_before(
     games = play(3)
     with folder(tmp_path) as run:
         run.append(games[0])
-        journal = run._journal
-        assert journal is not None
-        file = journal._file
-        monkeypatch.setattr(journal, "_file", FullDisk(file, room=20))
-        with pytest.raises(RunError, match="no space left") as caught:
-            run.append(games[1])
+        with monkeypatch.context() as patch:
+            plain: Any = storage.append
+            patch.setattr(storage, "append", lambda file, data: plain(FullDisk(file, room=20), data))
+            with pytest.raises(RunError, match="no space left") as caught:
+                run.append(games[1])
         assert "\n" not in str(caught.value)
-        monkeypatch.setattr(journal, "_file", file)
         run.append(games[2])  # someone made room
     with folder(tmp_path) as run:
         assert payloads(run.journal) == payloads([games[0], games[2]])

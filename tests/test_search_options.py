@@ -235,8 +235,11 @@ MAKERS: dict[str, Any] = {
     "VectorSearch": lambda **given: azpy.VectorSearch([connect_four()], UNIFORM, **given),
     "VectorSearch.run": lambda **given: azpy.VectorSearch([connect_four()], UNIFORM).run(**given),
     "VectorSearch.replace": lambda index: azpy.VectorSearch([connect_four()], UNIFORM).replace(index, connect_four()),
-    "BatchedSearch": lambda **given: azpy.BatchedSearch(UNIFORM, **given),
-    "BatchedSearch.submit": lambda **given: azpy.BatchedSearch(UNIFORM).submit(connect_four(), **given),
+    "Engine": lambda **given: azpy.Engine(UNIFORM, **given),
+    "Engine.submit": lambda **given: azpy.Engine(UNIFORM).submit(connect_four(), **given),
+    "Engine.game": lambda **given: azpy.Engine(UNIFORM).game(connect_four(), **given),
+    "EngineGame.play": lambda **given: azpy.Engine(UNIFORM).game(connect_four()).play(**given),
+    "EngineGame.search": lambda **given: azpy.Engine(UNIFORM).game(connect_four()).search(**given),
     "ReplayBuffer": lambda **given: azpy.ReplayBuffer("pig", **given),
     "ReplayBuffer.resize": lambda **given: azpy.ReplayBuffer("pig").resize(**given),
     "ReplayBuffer.sample": lambda **given: azpy.ReplayBuffer("pig").sample(**{"rows": 1, "seed": 0, **given}),
@@ -302,7 +305,7 @@ def test_a_whole_number_in_a_list_is_refused_too() -> None:
             azpy.make_game("wall_game").format_actions([number])
 
 
-@pytest.mark.parametrize("kind", ["Search", "VectorSearch", "BatchedSearch", "SelfPlay"])
+@pytest.mark.parametrize("kind", ["Search", "VectorSearch", "Engine", "SelfPlay"])
 def test_a_misspelt_option_is_told_all_that_there_are(kind: str) -> None:
     parameters = inspect.signature(getattr(azpy, kind)).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
@@ -447,9 +450,9 @@ COMMON = {"simulations", "evaluations", "max_plies"}
 def test_an_option_of_the_table_reaches_all_that_take_options(name: str) -> None:
     value = another(name)
     needs = {"gumbel_actions": 4} if OPTIONS[name]["rule"] == "Gumbel" else {}
-    kinds = ("Search", "VectorSearch", "BatchedSearch", "SelfPlay") if name in SEARCH else ("SelfPlay",)
+    kinds = ("Search", "VectorSearch", "Engine", "SelfPlay") if name in SEARCH else ("SelfPlay",)
     for kind in kinds:
-        extra = {"max_batch": 100} if kind == "BatchedSearch" else {}
+        extra = {"max_batch": 100} if kind == "Engine" else {}
         MAKERS[kind](**{name: value}, **needs, **extra)
         with pytest.raises((TypeError, ValueError), match=f"{name} must be"):
             MAKERS[kind](**{name: "much"}, **needs)
@@ -467,9 +470,9 @@ def test_an_option_of_the_table_reaches_all_that_take_options(name: str) -> None
 
 @pytest.mark.parametrize("name", [name for name, row in OPTIONS.items() if row["kind"] is not bool])
 def test_true_is_no_number(name: str) -> None:
-    kinds = ("Search", "VectorSearch", "BatchedSearch", "SelfPlay") if name in SEARCH else ("SelfPlay",)
+    kinds = ("Search", "VectorSearch", "Engine", "SelfPlay") if name in SEARCH else ("SelfPlay",)
     for kind in kinds:
-        extra = {"max_batch": 100} if kind == "BatchedSearch" else {}
+        extra = {"max_batch": 100} if kind == "Engine" else {}
         for value in (True, False):
             with pytest.raises(TypeError, match=f"{name} must be .*, got {value}"):
                 MAKERS[kind](**{name: value}, **extra)
@@ -521,6 +524,6 @@ def test_draws_that_are_refused_change_nothing(options: dict[str, Any], draws: i
 
 @pytest.mark.parametrize("number", [0, -1, 2**64])
 def test_a_network_id_that_means_none_is_refused(number: int) -> None:
-    for make in (azpy.Search, azpy.BatchedSearch, lambda own: azpy.SelfPlay("connect_four", own)):
+    for make in (azpy.Search, azpy.Engine, lambda own: azpy.SelfPlay("connect_four", own)):
         with pytest.raises(ValueError, match=f"network_id must be None or a whole number from 1 .*, got {number}"):
             make(Hashed(7, network_id=number))

@@ -112,7 +112,6 @@ class RunFolder:
             self._checkpoints.mkdir(exist_ok=True)
             self._clear_temporary_files()
             self._journal = storage.Journal(self._games / "journal.bin")
-            self._closing.callback(self._journal.close)
             self.journal = self._journal.records
             if self.journal:  # sealed just before the process ended, whatever the iteration
                 sealed = self.sealed.iterations()
@@ -126,7 +125,7 @@ class RunFolder:
         self.replace("config.toml", to_toml(self._settings, made_with, self.path, self._flags))
 
     def close(self) -> None:
-        """Closes the journal and lets go of the folder, whatever fails."""
+        """Lets go of the folder, whatever fails."""
         with storage.disk_errors(self.path):
             self._closing.close()
 

@@ -214,38 +214,28 @@ class Journal:
             write_atomically(path, _MAGIC)
         self.records, good, self.dropped = read_journal(path)
         self._path = path
-        self._file = path.open("r+b", buffering=0)
         if self.dropped:
-            self._file.truncate(good)
-            os.fsync(self._file.fileno())
-        self._file.seek(good)
+            with path.open("r+b") as file:
+                file.truncate(good)
+                os.fsync(file.fileno())
 
     def append(self, *records: GameRecord) -> None:
         """Adds games and waits once until the device has them; after an `OSError` the file is as it was."""
-        begin = self._file.tell()
-        try:
-            append(self._file, _frame(*records))
-        finally:
-            if self._file.tell() > begin:
-                self.records.extend(records)
+        # By its name: an interrupted `drop` may have put another file in its place.
+        with self._path.open("r+b", buffering=0) as file:
+            begin = file.seek(0, os.SEEK_END)
+            try:
+                append(file, _frame(*records))
+            finally:
+                if file.tell() > begin:
+                    self.records.extend(records)
 
     def drop(self, ids: Container[int]) -> None:
         """Forgets the games with these ids, all at once."""
         kept = [record for record in self.records if record.game_id not in ids]
-        if kept and len(kept) < len(self.records):
+        if len(kept) < len(self.records):
             write_atomically(self._path, _MAGIC + b"".join(map(_frame, kept)))
-            self._file.close()
-            self._file = self._path.open("r+b", buffering=0)
-            self._file.seek(0, os.SEEK_END)
-        elif not kept:  # in the file itself, which Ctrl-C cannot take from under this process
-            self._file.truncate(len(_MAGIC))
-            self._file.seek(len(_MAGIC))
-            os.fsync(self._file.fileno())
-        self.records[:] = kept
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+            self.records[:] = kept
 
 
 def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:

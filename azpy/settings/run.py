@@ -194,7 +194,7 @@ class Settings:
             raise SettingsError(f"precision int8 is for the CPU, got device {self.device!r}")
         for device in (device for name in self.device_names for device in parse_devices(name)):
             if self.precision not in {"int8", "auto"}:
-                check_precision(device, self.precision)
+                check_precision(device, self.precision, ("int8", "auto") if device.kind == "cpu" else ())
 
     def search_options(self) -> dict[str, Any]:
         """The options of search and of self-play, as `SelfPlay` takes them."""

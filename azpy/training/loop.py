@@ -212,5 +212,5 @@ class Loop:
         self._time.played(time.monotonic() - begin, pipelines, play.pipeline_stats)
         if settings.deterministic:
             self._evaluations += play.stats["rows"]
+            self._self_play = None  # counted: an interrupted `close` below does not count it again
             play.close()
-            self._self_play = None

@@ -235,7 +235,7 @@ impl<G: Game> Rounds<G> {
         evaluators: &mut [E],
     ) -> Result<bool, SearchError<E::Error>> {
         let before = total(searches);
-        self.gather(searches, evaluators, GATHER_AT_MOST);
+        self.gather(searches, evaluators.iter().map(Evaluator::network), GATHER_AT_MOST);
         if let Some((search, fault)) =
             searches.iter().enumerate().find_map(|(index, search)| Some((index, search.fault()?.clone())))
         {
@@ -248,12 +248,18 @@ impl<G: Game> Rounds<G> {
 
     /// The first half of a round: every search without leaves gathers some. A search that meets a fault is left with
     /// none. `known` simulations are what a search that needs no evaluator may do.
-    pub(crate) fn gather<E: Evaluator<G>>(&mut self, searches: &mut [Search<G>], evaluators: &[E], known: u64) {
+    pub(crate) fn gather<S: AsMut<Search<G>> + Send>(
+        &mut self,
+        searches: &mut [S],
+        networks: impl Iterator<Item = Option<u64>>,
+        known: u64,
+    ) {
         self.networks.clear();
-        self.networks.extend(evaluators.iter().map(Evaluator::network));
+        self.networks.extend(networks);
         let Self { cache, networks, .. } = &*self;
         let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
         self.workers.for_each(searches, |search| {
+            let search = search.as_mut();
             if !search.has_leaves() {
                 search.gather(cache_for(search.network), known);
             }
@@ -262,9 +268,9 @@ impl<G: Game> Rounds<G> {
 
     /// The second half, for searches that have gathered: their leaves are evaluated and taken up. On an error their
     /// leaves are lost, and it is for the caller to abandon them.
-    pub(crate) fn answer<E: Evaluator<G>>(
+    pub(crate) fn answer<S: AsMut<Search<G>> + Send, E: Evaluator<G>>(
         &mut self,
-        searches: &mut [Search<G>],
+        searches: &mut [S],
         evaluators: &mut [E],
     ) -> Result<(), SearchError<E::Error>> {
         self.states.clear();
@@ -286,14 +292,29 @@ impl<G: Game> Rounds<G> {
         let Self { cache, networks, .. } = &*self;
         let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
         let replies = Replies { offsets: &self.offsets, logits: &self.logits, values: &self.values };
-        self.workers.for_each(searches, |search| search.apply(replies, cache_for(search.network)));
+        self.workers.for_each(searches, |search| {
+            let search = search.as_mut();
+            search.apply(replies, cache_for(search.network));
+        });
         Ok(())
     }
 
+    /// Gives searches whose batch was not evaluated their leaves back, as they were gathered.
+    pub(crate) fn restore<S: AsMut<Search<G>>>(&self, searches: &mut [S]) {
+        for search in searches.iter_mut().map(AsMut::as_mut) {
+            for leaf in &mut search.round.leaves {
+                if let Answer::Row(row) = &mut leaf.answer {
+                    search.round.states.push(self.states[*row as usize].clone());
+                    *row = u32::MAX;
+                }
+            }
+        }
+    }
+
     /// Gives every leaf of this network's searches a row.
-    fn collect(&mut self, searches: &mut [Search<G>], network: usize, share: bool) {
+    fn collect<S: AsMut<Search<G>>>(&mut self, searches: &mut [S], network: usize, share: bool) {
         self.seen.clear();
-        for search in searches.iter_mut().filter(|search| search.network == network) {
+        for search in searches.iter_mut().map(AsMut::as_mut).filter(|search| search.network == network) {
             if search.round.states.is_empty() {
                 continue;
             }

@@ -18,6 +18,7 @@ pub mod bytes;
 pub mod cache;
 pub mod config;
 pub mod conformance;
+pub mod engine;
 pub mod evaluator;
 pub mod game;
 pub mod options;
@@ -25,7 +26,7 @@ pub mod process;
 pub mod rng;
 pub mod search;
 pub mod selfplay;
-pub mod serving;
+
 pub mod text;
 pub mod toy;
 

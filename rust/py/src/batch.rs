@@ -111,6 +111,30 @@ pub(crate) fn check_draws(draws: &[f64], actions: usize) -> PyResult<()> {
     )))
 }
 
+/// The root's actions to choose among, ascending; empty for all.
+pub(crate) fn allowed_actions(state: &dyn AnyState, given: Option<Vec<Whole>>) -> PyResult<Vec<Action>> {
+    let Some(given) = given else {
+        return Ok(Vec::new());
+    };
+    let legal = state.legal_actions();
+    let mut allowed = Vec::new();
+    for action in given {
+        match u32::try_from(action.0).ok().filter(|number| legal.contains(number)) {
+            Some(number) => allowed.push(number),
+            None => return Err(PyValueError::new_err(format!("actions: {action} is not legal here"))),
+        }
+    }
+    allowed.sort_unstable();
+    allowed.dedup();
+    if allowed.is_empty() {
+        return Err(PyValueError::new_err("actions must name at least one legal action; None stands for all"));
+    }
+    if allowed.len() == legal.len() {
+        allowed.clear();
+    }
+    Ok(allowed)
+}
+
 /// The position in `state`, if it goes with the others.
 pub(crate) fn same_game<'a, G: Hosted>(state: &'a dyn AnyState, first: Option<&G>) -> PyResult<&'a G> {
     let size = |game: &G| (game.num_actions(), game.obs_shape());
@@ -162,13 +186,13 @@ impl<G: Hosted> AnyBatch for Batch<G> {
 
     fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()> {
         let search = &mut self.searches[index];
-        let mut legal = Vec::new();
-        if matches!(search.root().turn(), Turn::Player(_)) {
-            search.root().legal_actions(&mut legal);
-        }
-        check_draws(draws, legal.len())?;
+        check_draws(draws, search.num_root_actions())?;
         search.set_gumbel_draws(draws);
         Ok(())
+    }
+
+    fn allow(&mut self, index: usize, actions: Vec<Action>) {
+        self.searches[index].allow(actions);
     }
 
     fn stop(&self, index: usize) -> Stop {

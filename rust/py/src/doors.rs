@@ -1,11 +1,11 @@
-//! What Python holds without knowing which game it is: five small object-safe traits, and the settings of the sessions.
+//! What Python holds without knowing which game it is: six small object-safe traits, and the settings of the sessions.
 //!
 //! The traits mention each other, so they stand in one file, below everything that implements or uses one. `sessions.rs`
 //! implements [`AnyState`]; each kind of session has a file of its own.
 
 use std::any::Any;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::{RoundStats, Workers};
@@ -24,7 +24,6 @@ use pyo3::prelude::*;
 
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::Hosted;
-use crate::serving_stats::Stats;
 use crate::settings::Whole;
 use crate::threads::Stop;
 
@@ -69,8 +68,11 @@ pub(crate) trait AnyState: Send + Sync {
     fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>>;
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
     fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay>;
-    /// A session for requests about this state's game.
-    fn serve(&self, settings: ServingSettings, evaluator: AnyEvaluator) -> PyResult<Arc<dyn AnyServing>>;
+    /// A model of an engine for requests about this state's game: an `Arc<dyn AnyModel>`, of which this file, which is
+    /// below that one, does not know.
+    fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Box<dyn Any>;
+    /// Refuses a position that no search can begin at.
+    fn check_searchable(&self) -> PyResult<()>;
 
     /// A walk from here, for az-check-game.
     fn walk(&self) -> PyResult<Box<dyn AnyWalk>>;
@@ -118,6 +120,8 @@ pub(crate) trait AnyBatch: Send {
     /// With a limit the run also ends after so long.
     fn run(&mut self, py: Python<'_>, simulations: u32, limit: Option<Duration>) -> PyResult<()>;
     fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()>;
+    /// Has the root of a search offer these actions only.
+    fn allow(&mut self, index: usize, actions: Vec<Action>);
     /// Why the last run of a search ended.
     fn stop(&self, index: usize) -> Reason;
     fn advance(&mut self, index: usize, action: Whole) -> PyResult<()>;
@@ -173,33 +177,17 @@ pub(crate) trait AnyReplay: Send {
     fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()>;
 }
 
-/// Settings of a session.
-pub(crate) struct ServingSettings {
+/// Settings of one network of an engine.
+pub(crate) struct ModelSettings {
     pub(crate) config: SearchConfig,
     pub(crate) spec: String,
+    /// Tells networks apart.
+    pub(crate) number: u64,
     pub(crate) max_batch: usize,
-    pub(crate) max_requests: usize,
+    /// Fewer rows than this are one batch.
+    pub(crate) split_from: usize,
     pub(crate) cache: Option<Arc<Cache>>,
-    pub(crate) threads: usize,
-}
-
-/// How a position is to be searched.
-#[derive(Clone, Copy)]
-pub(crate) struct Asked {
-    pub(crate) simulations: u32,
-    pub(crate) limit: Option<Duration>,
-    pub(crate) seed: u64,
-}
-
-/// A session of some game.
-pub(crate) trait AnyServing: Stop {
-    /// A `concurrent.futures.Future` of what will be found.
-    fn submit(&self, py: Python<'_>, spec: &str, state: &dyn AnyState, asked: Asked) -> PyResult<Py<PyAny>>;
-    fn stats(&self) -> PyResult<Stats>;
-    /// Takes no more requests, and ends with the last of those there are.
-    fn close(&self);
-    fn is_over(&self) -> bool;
-    /// Whether this process is a copy of the one that has the thread. The copy may not even lock the inbox: the thread
-    /// may have held the lock in that moment.
-    fn is_forked(&self) -> bool;
+    pub(crate) workers: Workers,
+    /// Held during a call of the evaluator.
+    pub(crate) device: Arc<Mutex<()>>,
 }

@@ -123,7 +123,7 @@ impl AnyEvaluator {
         (0..pipelines).map(|_| Ok(Self::Python(PyEvaluator::new(object, Some(turns.clone()))?))).collect()
     }
 
-    fn network_id(&self) -> Option<u64> {
+    pub(crate) fn network_id(&self) -> Option<u64> {
         match self {
             Self::Python(evaluator) => evaluator.network,
             Self::Uniform | Self::Rollout(_) => None,

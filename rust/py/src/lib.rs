@@ -9,8 +9,8 @@
 //!    core, which is compiled once a game.
 //! 4. [`batch`] runs searches of one game, [`result`] is what they found ([`picture`] hands trees to what draws them).
 //! 5. [`registry`] has the games by name, [`state`] is `azpy.State`.
-//! 6. [`search`], [`selfplay`], [`replay`], [`record`] and [`batched_search`] (with [`serving`]) are the other Python
-//!    classes.
+//! 6. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. An engine's threads are
+//!    in [`hub`], one network of it and its games in [`model`], its requests in [`calls`].
 //! 7. [`sessions`] implements the door of a position: it opens a session of each kind.
 //!
 //! Public is what a crate with a game of one's own needs: [`export_game!`], which makes a module of all this and that
@@ -18,11 +18,15 @@
 #![forbid(unsafe_code)]
 
 mod batch;
-mod batched_search;
+mod calls;
 mod doors;
+mod engine;
+mod engine_stats;
 mod errors;
 mod evaluators;
 mod hosted;
+mod hub;
+mod model;
 mod picture;
 mod pygame;
 mod record;
@@ -31,8 +35,6 @@ mod replay;
 mod result;
 mod search;
 mod selfplay;
-mod serving;
-mod serving_stats;
 mod sessions;
 mod settings;
 mod state;
@@ -95,7 +97,8 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_class::<result::SearchResult>()?;
     module.add_class::<search::VectorSearch>()?;
     module.add_class::<selfplay::SelfPlay>()?;
-    module.add_class::<batched_search::BatchedSearch>()?;
+    module.add_class::<engine::Engine>()?;
+    module.add_class::<engine::EngineGame>()?;
     module.add_class::<state::State>()?;
     module.add_class::<walk::Facts>()?;
     module.add_class::<walk::Look>()?;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use azpy_core::look::{Variation, standard_errors, variations};
-use azpy_core::search::{SearchResult as CoreResult, SearchStats, Stop};
+use azpy_core::search::{Search, SearchResult as CoreResult, SearchStats, Stop};
 use azpy_core::selfplay::sharpen;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -12,6 +12,7 @@ use pyo3::types::PyDict;
 
 use crate::doors::AnyBatch;
 use crate::errors::caught;
+use crate::hosted::Hosted;
 use crate::picture::drawn;
 use crate::settings::{SIZE, Whole, whole, within};
 
@@ -40,10 +41,15 @@ pub(crate) struct SearchResult {
     stats: SearchStats,
     nodes: usize,
     memory: usize,
+    seen: Seen,
+}
+
+/// What can be asked of the tree.
+enum Seen {
     /// Where the tree is, which of its session it is, and how often it had changed when this was read from it.
-    session: SharedSession,
-    index: usize,
-    changes: u64,
+    Tree { session: SharedSession, index: usize, changes: u64 },
+    /// Of a tree that an engine's game goes on with: what was seen of it in passing.
+    Passing { standard_errors: Vec<f32>, variations: Vec<Variation> },
 }
 
 /// Of a picture: nobody reads more.
@@ -54,11 +60,32 @@ impl SearchResult {
         &self.stats
     }
 
-    /// The session, with the tree as this result knows it, for `what`.
-    fn session(&self, what: &str) -> PyResult<MutexGuard<'_, Session>> {
-        let session = exclusive(&self.session)?;
-        if session.batch.changes(self.index) == self.changes {
-            return Ok(session);
+    /// What a search has found that goes on.
+    pub(crate) fn in_passing<G: Hosted>(search: &Search<G>) -> Self {
+        let tree = search.tree();
+        Self {
+            inner: search.result(),
+            num_actions: search.root().num_actions(),
+            stats: *search.stats(),
+            nodes: tree.nodes().len(),
+            memory: tree.memory_bytes(),
+            seen: Seen::Passing {
+                standard_errors: standard_errors(tree),
+                variations: variations(tree, usize::MAX, usize::MAX),
+            },
+        }
+    }
+
+    /// The session, and the tree's place in it, for `what`: the tree is as this result knows it.
+    fn session(&self, what: &str) -> PyResult<(MutexGuard<'_, Session>, usize)> {
+        let Seen::Tree { session, index, changes } = &self.seen else {
+            return Err(PyValueError::new_err(format!(
+                "{what} reads the search's tree, which an engine's game has kept; engine.submit gives a result its tree"
+            )));
+        };
+        let session = exclusive(session)?;
+        if session.batch.changes(*index) == *changes {
+            return Ok((session, *index));
         }
         Err(PyValueError::new_err(format!(
             "{what} reads the search's tree, which has been run, advanced or replaced since this result; \
@@ -75,9 +102,9 @@ impl SearchResult {
     ) -> PyResult<Bound<'py, PyAny>> {
         let max_nodes = within("max_nodes", max_nodes, 1, MOST_NODES)?;
         let depth = depth.map_or(Ok(usize::MAX), |Whole(depth)| within("depth", depth, 0, SIZE))?;
-        let session = self.session(function)?;
+        let (session, index) = self.session(function)?;
         let best = &self.inner.principal_variation;
-        let shown = caught(|| session.batch.picture(self.index, best, max_nodes, depth))?;
+        let shown = caught(|| session.batch.picture(index, best, max_nodes, depth))?;
         let title = session.spec.clone();
         drop(session);
         drawn(py, function, &title, shown)
@@ -139,7 +166,7 @@ impl SearchResult {
     }
 
     /// Why the run ended: "simulations" (all are done), "evaluations", "decided" (early_stop), "proven", "seconds",
-    /// "game over", or "visits" (the root has 2**32 - 2**18 visits, about the most that a tree can count).
+    /// "game over", "stopped" and "memory" (in an `Engine`), or "visits" (the root has 2**32 - 2**18 visits, about the most that a tree can count).
     #[getter]
     fn stop(&self) -> &'static str {
         stop_name(self.inner.stop)
@@ -164,8 +191,11 @@ impl SearchResult {
     /// It takes the simulations for independent, which those of a search are not: a measure of scatter, no promise.
     #[getter]
     fn standard_errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let session = self.session("standard_errors")?;
-        Ok(PyArray1::from_vec(py, standard_errors(session.batch.tree(self.index))))
+        if let Seen::Passing { standard_errors, .. } = &self.seen {
+            return Ok(PyArray1::from_slice(py, standard_errors));
+        }
+        let (session, index) = self.session("standard_errors")?;
+        Ok(PyArray1::from_vec(py, standard_errors(session.batch.tree(index))))
     }
 
     /// The lines of the `count` most visited actions, as [(actions, visits, q)].
@@ -181,9 +211,15 @@ impl SearchResult {
     ) -> PyResult<Vec<(Vec<u32>, u32, f32)>> {
         let count = within("count", count, 0, SIZE)?;
         let length = length.map_or(Ok(usize::MAX), |Whole(length)| within("length", length, 1, SIZE))?;
-        let session = self.session("principal_variations")?;
-        let found = variations(session.batch.tree(self.index), count, length);
-        Ok(found.into_iter().map(|Variation { actions, visits, q }| (actions, visits, q)).collect())
+        let cut = |Variation { mut actions, visits, q }| {
+            actions.truncate(length);
+            (actions, visits, q)
+        };
+        if let Seen::Passing { variations, .. } = &self.seen {
+            return Ok(variations.iter().take(count).cloned().map(cut).collect());
+        }
+        let (session, index) = self.session("principal_variations")?;
+        Ok(variations(session.batch.tree(index), count, length).into_iter().map(cut).collect())
     }
 
     /// The tree as Graphviz text (`dot -Tsvg`): the nodes that `to_svg` shows.
@@ -257,6 +293,8 @@ pub(crate) fn stop_name(stop: Stop) -> &'static str {
         Stop::Decided => "decided",
         Stop::Proven => "proven",
         Stop::Interrupted => "seconds",
+        Stop::Stopped => "stopped",
+        Stop::Memory => "memory",
         Stop::GameOver => "game over",
         Stop::Visits => "visits",
     }
@@ -307,9 +345,7 @@ impl Session {
             stats,
             nodes,
             memory,
-            session: Arc::clone(shared),
-            index,
-            changes: self.batch.changes(index),
+            seen: Seen::Tree { session: Arc::clone(shared), index, changes: self.batch.changes(index) },
         }
     }
 }

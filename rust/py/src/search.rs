@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::batch::check_draws;
+use crate::batch::{allowed_actions, check_draws};
 use crate::doors::{AnyState, BatchSettings};
 use crate::errors::caught;
 use crate::evaluators::AnyEvaluator;
@@ -85,14 +85,17 @@ impl Search {
     ///     simulations: in place of the search's own number.
     ///     seconds: the run ends after so long, with the round under way, or with the last simulation if that comes first;
     ///         the root is evaluated in any case.
+    ///     actions: the root's actions to choose among; None for all. The search is that of a game in which the others are
+    ///         not legal in `state`, which must be given.
     ///     gumbel: float64 [L], draws for the root's actions in place of random ones, with `gumbel_actions`.
-    #[pyo3(signature = (state = None, simulations = None, *, seconds = None, gumbel = None))]
+    #[pyo3(signature = (state = None, simulations = None, *, seconds = None, actions = None, gumbel = None))]
     fn run(
         &self,
         py: Python<'_>,
         state: Option<&Bound<'_, PyAny>>,
         simulations: Option<Whole>,
         seconds: Option<f64>,
+        actions: Option<Vec<Whole>>,
         gumbel: Option<Vec<f64>>,
     ) -> PyResult<SearchResult> {
         let limit = settings::limit(seconds)?;
@@ -102,12 +105,17 @@ impl Search {
                 "gumbel gives draws for a search with gumbel_actions, and this one has none",
             ));
         }
+        if actions.is_some() && state.is_none() {
+            return Err(PyValueError::new_err("actions restrict the root of a new search: give its state too"));
+        }
         let mut kept = exclusive(&self.session)?;
         if let Some(state) = state {
             let (spec, state) = any_state(state)?;
+            let allowed = allowed_actions(&*state, actions)?;
             if let Some(draws) = &gumbel {
                 let legal = matches!(state.turn(), Turn::Player(_)).then(|| state.legal_actions().len());
-                check_draws(draws, legal.unwrap_or(0))?;
+                let legal = if allowed.is_empty() { legal.unwrap_or(0) } else { allowed.len() };
+                check_draws(draws, legal)?;
             }
             let replaced = match kept.as_ref() {
                 Some(shared) => {
@@ -127,6 +135,9 @@ impl Search {
                 };
                 let batch = state.batch(&[&*state], settings)?;
                 *kept = Some(Arc::new(Mutex::new(Session { spec, batch })));
+            }
+            if let (Some(shared), false) = (kept.as_ref(), allowed.is_empty()) {
+                exclusive(shared)?.batch.allow(0, allowed);
             }
         }
         let Some(shared) = kept.as_ref() else {

@@ -11,16 +11,16 @@ use azpy_core::rng::Stream;
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
+use crate::calls::AnyModel;
 use crate::doors::{
-    AnyBatch, AnyReplay, AnySelfPlay, AnyServing, AnyState, AnyWalk, BatchSettings, SelfPlaySettings, ServingSettings,
-    Typed,
+    AnyBatch, AnyReplay, AnySelfPlay, AnyState, AnyWalk, BatchSettings, ModelSettings, SelfPlaySettings, Typed,
 };
 use crate::errors::GameError;
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{Fault, Hosted};
+use crate::model::{Model, check_searchable};
 use crate::replay::Replay;
 use crate::selfplay::Playing;
-use crate::serving::Server;
 use crate::walk::walk;
 
 impl<G: Hosted> AnyState for Typed<G> {
@@ -138,8 +138,12 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay> {
         Box::new(Replay::new(self.0.clone(), max_positions))
     }
-    fn serve(&self, settings: ServingSettings, evaluator: AnyEvaluator) -> PyResult<Arc<dyn AnyServing>> {
-        Ok(Server::start(&self.0, settings, evaluator)?)
+    fn check_searchable(&self) -> PyResult<()> {
+        check_searchable(&self.0)
+    }
+    fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Box<dyn Any> {
+        let model: Arc<dyn AnyModel> = Arc::new(Model::new(&self.0, settings, evaluator));
+        Box::new(model)
     }
     fn walk(&self) -> PyResult<Box<dyn AnyWalk>> {
         walk(&self.0)

@@ -42,6 +42,13 @@ pub struct Search<G> {
     scratch: Scratch,
 }
 
+/// So that rounds take searches alone, and searches in something else.
+impl<G> AsMut<Self> for Search<G> {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
 /// What `begin` asked for, and what came of it so far.
 #[derive(Clone, Debug)]
 struct Run {
@@ -141,8 +148,8 @@ impl<G: Game> Search<G> {
         }
     }
 
-    /// As [`Search::interrupt`], but in the middle of a round: what is in flight is taken back.
-    pub(crate) fn cut_short(&mut self) {
+    /// As [`Search::interrupt`], but in the middle of a round, and for any reason: what is in flight is taken back.
+    pub(crate) fn cut_short(&mut self, why: Stop) {
         if self.is_done() {
             return;
         }
@@ -151,7 +158,7 @@ impl<G: Game> Search<G> {
         if !at_root {
             self.abandon();
         }
-        self.end(Stop::Interrupted);
+        self.end(why);
     }
 
     fn end(&mut self, why: Stop) {
@@ -167,6 +174,13 @@ impl<G: Game> Search<G> {
         self.root.forget();
     }
 
+    /// Has the root offer these of its legal actions only, ascending, until it changes: the search is that of a game in
+    /// which the others are not legal there. A tree that has begun with other actions begins anew.
+    pub fn allow(&mut self, actions: Vec<Action>) {
+        self.reset(self.position.clone());
+        self.root.allowed = actions;
+    }
+
     /// Moves the root along an action or a chance outcome, and keeps what the tree knows of it.
     pub fn advance(&mut self, action: Action) {
         self.abandon();
@@ -174,6 +188,36 @@ impl<G: Game> Search<G> {
         self.tree.keep_subtree(action);
         self.root.forget();
         self.root.inherit(self.tree.children(ROOT));
+    }
+
+    /// A search of the position after `action`, with what this one's tree knows of it. This one stays as it is.
+    #[must_use]
+    pub fn child(&self, action: Action) -> Self {
+        let mut child = Self::new(self.position.clone(), self.config, self.network);
+        child.position.play(action);
+        child.tree = self.tree.subtree(action);
+        child.root.inherit(child.tree.children(ROOT));
+        child.root.exploring = self.root.exploring;
+        child
+    }
+
+    /// Whether the root offers only some of its legal actions (see [`Search::allow`]).
+    #[must_use]
+    pub fn is_restricted(&self) -> bool {
+        !self.root.allowed.is_empty()
+    }
+
+    /// How many actions the root offers.
+    #[must_use]
+    pub fn num_root_actions(&self) -> usize {
+        if self.is_restricted() {
+            return self.root.allowed.len();
+        }
+        let mut legal = Vec::new();
+        if matches!(self.position.turn(), Turn::Player(_)) {
+            self.position.legal_actions(&mut legal);
+        }
+        legal.len()
     }
 
     /// The position searched.
@@ -192,6 +236,11 @@ impl<G: Game> Search<G> {
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.round.leaves.is_empty() && self.run.remaining == 0 && !self.root_is_due()
+    }
+
+    /// Ends a search that cannot begin.
+    pub(crate) fn fail(&mut self, fault: GameFault) {
+        self.run.fault = Some(fault);
     }
 
     /// Counts since `begin`.
@@ -232,7 +281,7 @@ impl<G: Game> Search<G> {
         self.config.evaluations.is_some_and(|evaluations| self.run.leaves_met >= u64::from(evaluations))
     }
 
-    fn root_is_due(&self) -> bool {
+    pub(crate) fn root_is_due(&self) -> bool {
         self.tree.node(ROOT).kind == Kind::New && matches!(self.position.turn(), Turn::Player(_))
     }
 
@@ -286,7 +335,7 @@ mod tests {
                 search[0].begin(10_000, Stream::keyed(&[seed])).unwrap();
                 let mut rounds = Rounds::new(Workers::Serial, None);
                 while !search[0].is_done() {
-                    rounds.gather(&mut search, &[Uniform], known);
+                    rounds.gather(&mut search, [None].into_iter(), known);
                     rounds.answer(&mut search, &mut [Uniform]).unwrap();
                 }
                 let bits = |node: &tree::Node| (node.visits, node.value_sum.to_bits());

@@ -1,6 +1,7 @@
 //! What a search knows of its root besides the tree, and what it does to the root's priors: temperature and noise.
 
 use crate::config::{RootNoise, SearchConfig};
+use crate::game::Action;
 use crate::rng::Stream;
 use crate::search::gumbel::Halving;
 use crate::search::tree::{Node, ROOT, Tree};
@@ -17,6 +18,8 @@ pub(crate) struct Root {
     noised: bool,
     /// Gumbel draws to use in place of random ones.
     given_draws: Vec<f64>,
+    /// The actions to choose among, ascending; empty where all that are legal may be chosen.
+    pub(crate) allowed: Vec<Action>,
 }
 
 impl Default for Root {
@@ -27,6 +30,7 @@ impl Default for Root {
             halving: Halving::default(),
             noised: false,
             given_draws: Vec::new(),
+            allowed: Vec::new(),
         }
     }
 }
@@ -38,6 +42,7 @@ impl Root {
         self.noised = false;
         self.halving = Halving::default();
         self.given_draws.clear();
+        self.allowed.clear();
     }
 
     /// A position of the tree is the root: these are its children.

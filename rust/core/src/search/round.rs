@@ -182,6 +182,11 @@ impl<G: Game> Search<G> {
         let state = self.round.states.last().expect("a leaf leaves its position");
         let legal_start = self.round.legal.len() as u32;
         state.legal_actions(&mut self.scratch.actions);
+        let restricted = path.len() == 1 && self.is_restricted();
+        if restricted {
+            let allowed = &self.root.allowed;
+            self.scratch.actions.retain(|action| allowed.binary_search(action).is_ok());
+        }
         self.round.legal.extend_from_slice(&self.scratch.actions);
         let legal = &self.scratch.actions;
         debug_assert!(legal.windows(2).all(|pair| pair[0] < pair[1]), "legal actions must ascend: {legal:?}");
@@ -211,7 +216,8 @@ impl<G: Game> Search<G> {
         if let Some((cache, network)) = cache {
             leaf.key = state.key();
             let priors = self.round.hit_priors.len() as u32;
-            if let Some(value) = cache.get(network, leaf.key, legal.len(), &mut self.round.hit_priors) {
+            // The cache has the priors of all legal actions.
+            if !restricted && let Some(value) = cache.get(network, leaf.key, legal.len(), &mut self.round.hit_priors) {
                 leaf.answer = Answer::Cached { priors, value };
                 self.round.states.pop();
             }
@@ -232,7 +238,9 @@ impl<G: Game> Search<G> {
                     let first = replies.offsets[row as usize] as usize;
                     softmax(&replies.logits[first..first + legal.len()], &mut self.scratch.priors);
                     let value = replies.values[row as usize];
-                    if let Some((cache, network)) = cache {
+                    if let Some((cache, network)) = cache
+                        && (path.len() > 1 || !self.is_restricted())
+                    {
                         cache.put(network, leaf.key, &self.scratch.priors, value);
                     }
                     self.run.stats.evaluations += 1;

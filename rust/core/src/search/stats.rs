@@ -58,8 +58,12 @@ pub enum Stop {
     Decided,
     /// The value of the root is proven.
     Proven,
-    /// It was told to stop: its time was over.
+    /// Its time was over.
     Interrupted,
+    /// It was told to stop.
+    Stopped,
+    /// All trees together had no more memory.
+    Memory,
     /// There is nothing to search: the game is over.
     GameOver,
     /// The root has as many visits as a node can count (see [`crate::search::tree::MOST_VISITS`]).

@@ -301,26 +301,49 @@ impl Tree {
     /// Makes the root's child under `action` the new root and drops everything else; without such a child, or where it
     /// was never expanded, the tree is cleared. Nothing may be in flight.
     pub fn keep_subtree(&mut self, action: Action) {
-        let chooser = self.nodes[0].kind;
+        let (mut nodes, mut squares) = (std::mem::take(&mut self.spare), std::mem::take(&mut self.spare_squares));
+        if self.copy_subtree(action, &mut nodes, &mut squares) {
+            self.spare = std::mem::replace(&mut self.nodes, nodes);
+            self.spare_squares = std::mem::replace(&mut self.squares, squares);
+        } else {
+            (self.spare, self.spare_squares) = (nodes, squares);
+            self.clear();
+        }
+    }
+
+    /// The tree below an action of the root, as [`Tree::keep_subtree`] keeps it. This one stays as it is.
+    #[must_use]
+    pub fn subtree(&self, action: Action) -> Self {
+        let mut below = Self::new(self.max_nodes, !self.squares.is_empty());
+        let (mut nodes, mut squares) = (Vec::new(), Vec::new());
+        if self.copy_subtree(action, &mut nodes, &mut squares) {
+            nodes.shrink_to_fit();
+            squares.shrink_to_fit();
+            (below.nodes, below.squares) = (nodes, squares);
+        }
+        below
+    }
+
+    /// Copies what lies below an action of the root into `new`; whether anything is known of it.
+    fn copy_subtree(&self, action: Action, new: &mut Vec<Node>, new_squares: &mut Vec<f64>) -> bool {
         let known = |child: &Node| child.action == action && child.kind != Kind::New;
         let Some(index) = self.children(ROOT).iter().position(known) else {
-            self.clear();
-            return;
+            return false;
         };
+        let old = &self.nodes;
         let mut root = self.children(ROOT)[index].clone();
-        if chooser == Kind::Decision(Player::One) {
+        if old[0].kind == Kind::Decision(Player::One) {
             root.value_sum = -root.value_sum;
         }
-        let (old, new) = (&self.nodes, &mut self.spare);
         new.clear();
         // Not by doubling, so that both halves keep to the room that there is.
         new.reserve_exact(old.len());
         new.push(root);
         let squares = !self.squares.is_empty();
-        self.spare_squares.clear();
+        new_squares.clear();
         if squares {
-            self.spare_squares.reserve_exact(old.len());
-            self.spare_squares.push(self.squares[old[0].first_child as usize + index]);
+            new_squares.reserve_exact(old.len());
+            new_squares.push(self.squares[old[0].first_child as usize + index]);
         }
         // Breadth first: the part of `new` not yet looked at is the queue.
         let mut next = 0;
@@ -329,12 +352,11 @@ impl Tree {
             new[next].first_child = new.len() as NodeId;
             new.extend_from_slice(&old[first..first + count]);
             if squares {
-                self.spare_squares.extend_from_slice(&self.squares[first..first + count]);
+                new_squares.extend_from_slice(&self.squares[first..first + count]);
             }
             next += 1;
         }
-        std::mem::swap(&mut self.nodes, &mut self.spare);
-        std::mem::swap(&mut self.squares, &mut self.spare_squares);
+        true
     }
 }
 

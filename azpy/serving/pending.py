@@ -1,0 +1,18 @@
+"""What `azpy.Engine` answers a request with: a future that can be told to stop."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from azpy._core import SearchResult
+
+
+class Pending(Future[SearchResult]):
+    """A `concurrent.futures.Future` of a `SearchResult`, with `stop()`."""
+
+    def __init__(self, stop: Callable[[], object]) -> None:
+        super().__init__()
+        self._stop = stop
+
+    def stop(self) -> None:
+        """Has the request answered with what is known by now. The root is evaluated in any case."""
+        self._stop()

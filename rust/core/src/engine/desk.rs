@@ -1,0 +1,297 @@
+//! The queue of one network's open searches: whose turn it is, and who ends.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Lane, Open, Priority, Request, STRIDE, Took, Wish};
+use crate::batched::{RoundStats, Workers};
+use crate::cache::Cache;
+use crate::config::SearchConfig;
+use crate::game::Game;
+use crate::search::{Search, Stop};
+
+/// Rounds of which the longest says how long the next one may take: few, so that a single slow one is soon forgotten.
+const ROUNDS_REMEMBERED: usize = 8;
+
+/// The open searches of one network.
+pub struct Desk<G, T> {
+    config: SearchConfig,
+    max_batch: usize,
+    /// Fewer rows than this are not shared out to several lanes.
+    split_from: usize,
+    /// Whether a game has failed in a way of its own: its request ends alone.
+    broken: fn(&G) -> bool,
+    wish: fn(&T) -> Wish,
+    /// In the order of their turns.
+    waiting: Vec<Open<G, T>>,
+    /// Searches in the lanes, and those of them that do not ponder.
+    out: usize,
+    out_in_earnest: usize,
+    /// Rounds so far.
+    rounds: u64,
+    /// How long the last rounds took, and which of them is the oldest.
+    lengths: [Duration; ROUNDS_REMEMBERED],
+    oldest: usize,
+    left_over: usize,
+    stats: RoundStats,
+}
+
+impl<G: Game, T> Desk<G, T> {
+    /// Nobody asks yet. `broken` says whether a game has failed in a way of its own, `wish` what an owner wants by now.
+    /// Fewer rows than `split_from` stay in one batch.
+    ///
+    /// # Panics
+    /// When `max_batch` has no room for the leaves of one search.
+    pub fn new(
+        config: SearchConfig,
+        max_batch: usize,
+        split_from: usize,
+        broken: fn(&G) -> bool,
+        wish: fn(&T) -> Wish,
+    ) -> Self {
+        assert!(max_batch >= config.eval_batch, "a batch has room for the leaves of one search");
+        Self {
+            config,
+            max_batch,
+            split_from,
+            broken,
+            wish,
+            waiting: Vec::new(),
+            out: 0,
+            out_in_earnest: 0,
+            rounds: 0,
+            lengths: [Duration::ZERO; ROUNDS_REMEMBERED],
+            oldest: 0,
+            left_over: 0,
+            stats: RoundStats::default(),
+        }
+    }
+
+    /// A lane for this desk's searches.
+    pub fn lane(&self, workers: Workers, cache: Option<Arc<Cache>>) -> Lane<G, T> {
+        Lane::new(workers, cache, self.max_batch, self.config.eval_batch, self.broken)
+    }
+
+    /// A search from nothing, with the desk's options.
+    pub fn search(&self, root: G) -> Search<G> {
+        Search::new(root, self.config, 0)
+    }
+
+    /// Takes a request that `search` will answer, with the tree that it has already. At a chance turn it ends with a
+    /// fault.
+    pub fn join(&mut self, mut search: Search<G>, request: Request<T>, now: Instant) {
+        if let Err(fault) = search.begin(request.simulations, request.stream()) {
+            search.fail(fault);
+        }
+        let report = request.report_every.map(|every| now + every);
+        let turn = self.next_turn(request.priority);
+        self.queue(Open { search, request, turn, begun: false, report });
+    }
+
+    /// Whether there is a search for a lane to take. Searches that ponder wait until the whole engine is `quiet`.
+    #[must_use]
+    pub fn has_work(&self, quiet: bool) -> bool {
+        self.waiting.iter().any(|open| self.may_go(open, quiet))
+    }
+
+    /// Whether there is a search that does not ponder, waiting or in a lane.
+    #[must_use]
+    pub fn in_earnest(&self) -> bool {
+        self.out_in_earnest > 0 || self.waiting.iter().any(|open| !open.ponders())
+    }
+
+    /// Whether there is nothing to do, and no lane has a search.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.out == 0
+    }
+
+    /// Searches for whose leaves the last batch had no room.
+    #[must_use]
+    pub fn left_over(&self) -> usize {
+        self.left_over.min(self.waiting.len())
+    }
+
+    /// What filled the batches so far.
+    #[must_use]
+    pub fn stats(&self) -> RoundStats {
+        self.stats
+    }
+
+    /// Bytes of the trees that wait for their turns.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.waiting.iter().map(|open| open.search.tree().memory_bytes()).sum()
+    }
+
+    /// Ends the waiting search with the largest tree. Whether there was one that had begun.
+    pub fn end_largest(&mut self) -> bool {
+        let begun = self.waiting.iter_mut().filter(|open| open.begun && !open.search.is_done());
+        let largest = begun.max_by_key(|open| open.search.tree().memory_bytes());
+        largest.is_some_and(|open| {
+            open.search.cut_short(Stop::Memory);
+            true
+        })
+    }
+
+    /// Gives a lane the searches whose turn it is, as many as fit into what its batch has left. Whether there was one.
+    pub fn give(&mut self, lane: &mut Lane<G, T>, now: Instant, quiet: bool) -> bool {
+        self.end_due(now);
+        let quiet = quiet && !lane.open.iter().any(|open| !open.ponders());
+        if lane.open.is_empty() {
+            lane.began = Some(now);
+            self.rounds += 1;
+        }
+        let mut room = self.share(lane).saturating_sub(lane.rows());
+        self.let_ahead(room);
+        let mut took = Vec::new();
+        let mut index = 0;
+        while index < self.waiting.len() {
+            let open = &self.waiting[index];
+            if !self.may_go(open, quiet) {
+                index += 1;
+                continue;
+            }
+            let rows = open.rows();
+            if rows > room && !(lane.open.is_empty() && took.is_empty()) {
+                break;
+            }
+            room = room.saturating_sub(rows);
+            took.push(index);
+            index += 1;
+        }
+        if took.is_empty() {
+            return false;
+        }
+        let mut next = took.iter().copied().peekable();
+        for (index, open) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
+            if next.next_if_eq(&index).is_some() {
+                self.out += 1;
+                self.out_in_earnest += usize::from(!open.ponders());
+                lane.open.push(open);
+            } else {
+                self.waiting.push(open);
+            }
+        }
+        true
+    }
+
+    /// Takes back what a lane has done in a round. Those that ended go to their owners.
+    pub fn take_back(&mut self, lane: &mut Lane<G, T>, now: Instant) -> Took<G, T> {
+        if let Some(began) = lane.began.take() {
+            self.lengths[self.oldest] = now.saturating_duration_since(began);
+            self.oldest = (self.oldest + 1) % ROUNDS_REMEMBERED;
+        }
+        self.stats.add(&std::mem::take(&mut lane.rounds.stats));
+        let mut took = std::mem::take(&mut lane.took);
+        let count = lane.open.len() + took.ended.len() + took.failed.len();
+        let ponder = |open: &Open<G, T>| usize::from(!open.ponders());
+        self.out -= count;
+        self.out_in_earnest -= lane.open.iter().chain(&took.ended).chain(&took.failed).map(ponder).sum::<usize>();
+        self.left_over = self.waiting.len();
+        for mut open in lane.open.drain(..) {
+            if open.search.has_leaves() {
+                self.left_over += 1;
+            } else {
+                open.begun = true;
+                open.turn = self.next_turn(open.request.priority);
+            }
+            self.queue(open);
+        }
+        self.end_due(now);
+        took.ended.append(&mut self.take_ended());
+        took
+    }
+
+    /// Searches that have ended in the queue, by a wish of their owners or a deadline.
+    pub fn look(&mut self, now: Instant) -> Vec<Open<G, T>> {
+        self.end_due(now);
+        self.take_ended()
+    }
+
+    /// Takes all requests out that no lane has.
+    pub fn clear(&mut self) -> Vec<Open<G, T>> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    fn may_go(&self, open: &Open<G, T>, quiet: bool) -> bool {
+        !open.ponders() || (quiet && !self.in_earnest())
+    }
+
+    /// Rows that the lane's batch may have. Where two lanes could not both have a full one, each has half of what there is.
+    fn share(&self, lane: &Lane<G, T>) -> usize {
+        let rows: usize = self.waiting.iter().chain(&lane.open).map(Open::rows).sum();
+        let rows = rows + self.out.saturating_sub(lane.open.len()) * self.config.eval_batch;
+        if rows >= 2 * self.max_batch || rows < self.split_from {
+            return self.max_batch;
+        }
+        rows.div_ceil(2).min(self.max_batch)
+    }
+
+    /// When a search of this priority has its next turn: searches that ponder after all others, an analysis after so many
+    /// turns of the others.
+    fn next_turn(&self, priority: Priority) -> u64 {
+        match priority {
+            Priority::Play => self.rounds,
+            Priority::Analysis => {
+                let rounds = (self.waiting.len() + self.out) * self.config.eval_batch / self.max_batch;
+                self.rounds + STRIDE * (1 + rounds as u64)
+            }
+            Priority::Ponder => u64::MAX,
+        }
+    }
+
+    /// Puts a search behind all whose turn is not after its own.
+    fn queue(&mut self, open: Open<G, T>) {
+        let place = self.waiting.partition_point(|other| other.turn <= open.turn);
+        self.waiting.insert(place, open);
+    }
+
+    /// Lets newcomers with a deadline ahead once, so that there is something to answer them with. But as half of a batch at
+    /// most, and behind the first of the queue: so the others go on, however large their leaves' share.
+    fn let_ahead(&mut self, room: usize) {
+        let Some(first) = self.waiting.first() else {
+            return;
+        };
+        let (turn, mut room) = (first.turn, room / 2);
+        let mut ahead = Vec::new();
+        for index in (1..self.waiting.len()).filter(|&index| self.waiting[index].hurries()).collect::<Vec<_>>() {
+            let rows = self.waiting[index].rows();
+            if rows <= room {
+                room -= rows;
+                ahead.push(index);
+            }
+        }
+        for (place, index) in ahead.into_iter().enumerate() {
+            self.waiting[1 + place..=index].rotate_right(1);
+            self.waiting[1 + place].turn = turn;
+        }
+    }
+
+    /// Ends the searches for which another round would probably be too long, and those whose owners wish it.
+    fn end_due(&mut self, now: Instant) {
+        // And a quarter more, as the next round may be longer still.
+        let longest = self.lengths.iter().max().copied().unwrap_or_default().mul_f64(1.25);
+        for open in &mut self.waiting {
+            if (self.wish)(&open.request.token) == Wish::Stop {
+                open.search.cut_short(Stop::Stopped);
+            }
+            if open.request.deadline.is_some_and(|deadline| deadline.saturating_duration_since(now) <= longest) {
+                open.search.cut_short(Stop::Interrupted);
+            }
+        }
+    }
+
+    fn take_ended(&mut self) -> Vec<Open<G, T>> {
+        let over = |open: &mut Open<G, T>| {
+            open.search.is_done()
+                || open.search.fault().is_some()
+                || (self.broken)(open.search.root())
+                || (self.wish)(&open.request.token) == Wish::Leave
+        };
+        let mut ended: Vec<_> = self.waiting.extract_if(.., over).collect();
+        // Those whose owners have left may have leaves.
+        ended.iter_mut().filter(|open| open.search.has_leaves()).for_each(|open| open.search.abandon());
+        ended
+    }
+}

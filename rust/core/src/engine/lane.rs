@@ -1,0 +1,136 @@
+//! One round of some searches: they gather leaves, a batch is evaluated, and they take its answers up.
+
+use std::slice;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Open;
+use crate::batched::{Rounds, SearchError, Workers};
+use crate::cache::Cache;
+use crate::evaluator::Evaluator;
+use crate::game::Game;
+
+/// Simulations that end in known positions (finished games, answers of the cache) in one round, over all searches. They
+/// need no evaluator, so a search in a nearly finished position could do thousands while the others wait.
+const KNOWN_A_ROUND: u64 = 1024;
+
+/// Searches that a desk has given out, for a round.
+pub struct Lane<G, T> {
+    pub(super) rounds: Rounds<G>,
+    pub(super) open: Vec<Open<G, T>>,
+    pub(super) took: Took<G, T>,
+    pub(super) began: Option<Instant>,
+    max_batch: usize,
+    eval_batch: usize,
+    broken: fn(&G) -> bool,
+}
+
+/// Searches that a round took out of the queue.
+pub struct Took<G, T> {
+    /// They are done, or have met a fault ([`crate::search::Search::fault`]), or their owners have left.
+    pub ended: Vec<Open<G, T>>,
+    /// They were in a batch that the evaluator could not answer. They have nothing in flight.
+    pub failed: Vec<Open<G, T>>,
+}
+
+impl<G, T> Default for Took<G, T> {
+    fn default() -> Self {
+        Self { ended: Vec::new(), failed: Vec::new() }
+    }
+}
+
+impl<G: Game, T> Lane<G, T> {
+    pub(super) fn new(
+        workers: Workers,
+        cache: Option<Arc<Cache>>,
+        max_batch: usize,
+        eval_batch: usize,
+        broken: fn(&G) -> bool,
+    ) -> Self {
+        let rounds = Rounds::new(workers, cache);
+        Self { rounds, open: Vec::new(), took: Took::default(), began: None, max_batch, eval_batch, broken }
+    }
+
+    /// Rows that its searches have gathered, or probably will.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.open.iter().map(Open::rows).sum()
+    }
+
+    /// The first half of a round: every search without leaves gathers some. `network` is that of the evaluator, for the
+    /// cache. Whether the batch has room for more.
+    pub fn gather(&mut self, network: Option<u64>) -> bool
+    where
+        T: Send,
+    {
+        // Each search has the same share, and no less than the simulations of a search that needs the evaluator.
+        let share = KNOWN_A_ROUND / self.open.len().max(1) as u64;
+        let known = share.max(self.eval_batch as u64);
+        self.rounds.gather(&mut self.open, std::iter::once(network), known);
+        self.take_ended();
+        self.open.iter().map(|open| open.search.rows()).sum::<usize>() < self.max_batch
+    }
+
+    /// Whether leaves wait that the cache did not answer.
+    #[must_use]
+    pub fn needs_evaluator(&self) -> bool {
+        self.open.iter().any(|open| open.search.rows() > 0)
+    }
+
+    /// The second half: one batch is evaluated and taken up. Searches that do not fit keep their leaves.
+    ///
+    /// # Errors
+    /// The evaluator's. The searches of the batch have failed. Where a game failed as it was encoded, only its own search
+    /// ends, and the others keep their leaves.
+    pub fn answer<E: Evaluator<G>>(&mut self, evaluator: &mut E) -> Result<(), SearchError<E::Error>>
+    where
+        T: Send,
+    {
+        if self.open.is_empty() {
+            return Ok(());
+        }
+        let mut rows = 0;
+        let fits = |open: &&Open<G, T>| {
+            rows += open.search.rows();
+            rows <= self.max_batch
+        };
+        let batch = self.open.iter().take_while(fits).count();
+        let outcome = self.rounds.answer(&mut self.open[..batch], slice::from_mut(evaluator));
+        let outcome = match outcome {
+            Err(_) if self.open.iter().any(|open| (self.broken)(open.search.root())) => {
+                self.rounds.restore(&mut self.open[..batch]);
+                Ok(())
+            }
+            Err(error) => {
+                self.took.failed.extend(self.open.drain(..batch));
+                self.took.failed.iter_mut().for_each(|open| open.search.abandon());
+                Err(error)
+            }
+            Ok(()) => Ok(()),
+        };
+        self.take_ended();
+        outcome
+    }
+
+    /// Calls `tell` for every search whose report is due.
+    pub fn report(&mut self, now: Instant, mut tell: impl FnMut(&Open<G, T>)) {
+        for open in &mut self.open {
+            if open.report.is_some_and(|due| due <= now) && open.search.tree().nodes().len() > 1 {
+                tell(open);
+                open.report = open.request.report_every.map(|every| now + every);
+            }
+        }
+    }
+
+    /// Takes all its searches out as failed, after a panic in the middle of a round.
+    pub fn fail(&mut self) {
+        self.took.failed.append(&mut self.open);
+    }
+
+    fn take_ended(&mut self) {
+        let over = |open: &mut Open<G, T>| {
+            open.search.is_done() || open.search.fault().is_some() || (self.broken)(open.search.root())
+        };
+        self.took.ended.extend(self.open.extract_if(.., over));
+    }
+}

@@ -1,0 +1,117 @@
+//! Requests that come and go: searches that share batches, join and leave between rounds, and end in time.
+//!
+//! A [`Desk`] has the open searches of one network. A [`Lane`] takes some of them for a round: they gather their leaves,
+//! one batch is evaluated, and they come back. Two lanes alternate: while the batch of one is evaluated, the trees of
+//! the other grow. A round takes the searches that wait, up to a cap of rows, and never waits for more: 3 searches with
+//! a leaf each are a batch of 3, and 300 under a cap of 256 are 256 and 44.
+//!
+//! A search sees only its own leaves and their answers, in its own order. So a search finds the same whoever shares its
+//! rounds, as long as the evaluator's answer to a row does not depend on the rest of the batch. Only a deadline, a call
+//! to stop and a lack of memory make a result depend on time.
+//!
+//! The room knows no threads, and time only as it is told.
+
+mod desk;
+mod lane;
+mod seat;
+
+use std::time::{Duration, Instant};
+
+use crate::game::Game;
+use crate::rng::Stream;
+use crate::search::{Search, stream_for};
+
+pub use desk::Desk;
+pub use lane::{Lane, Took};
+pub use seat::Seat;
+
+/// How urgent a request is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// Somebody waits for the answer.
+    #[default]
+    Play,
+    /// It has one turn for every [`STRIDE`] turns of a request at [`Priority::Play`], and all rows that are free.
+    Analysis,
+    /// It goes on while there is nothing else to do.
+    Ponder,
+}
+
+/// Turns of a played move for one turn of an analysis.
+pub const STRIDE: u64 = 8;
+
+/// What the owner of a request wants by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// The search goes on.
+    GoOn,
+    /// The search ends with what is known.
+    Stop,
+    /// Nobody waits for the answer any more.
+    Leave,
+}
+
+/// What somebody wants to know of a position.
+#[derive(Clone, Debug)]
+pub struct Request<T> {
+    /// Whatever the owner tells requests apart by.
+    pub token: T,
+    /// Visits below the root.
+    pub simulations: u32,
+    /// Seed of the noise and the dice.
+    pub seed: u64,
+    /// Which run of a search with this seed it is: the first is 0.
+    pub run: u64,
+    /// When it is answered with what is known by then.
+    pub deadline: Option<Instant>,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// How often its owner wants to hear of it before the end.
+    pub report_every: Option<Duration>,
+}
+
+impl<T> Request<T> {
+    /// The random stream of the search that answers it.
+    fn stream(&self) -> Stream {
+        stream_for(self.seed, 0, self.run)
+    }
+}
+
+/// A search and the request that it answers.
+pub struct Open<G, T> {
+    /// The search, with its tree.
+    pub search: Search<G>,
+    /// The request.
+    pub request: Request<T>,
+    /// The order of the queue: a round's number, later for lower priorities.
+    turn: u64,
+    /// Whether it has been in a batch.
+    begun: bool,
+    /// When the next report is due.
+    report: Option<Instant>,
+}
+
+impl<G: Game, T> Open<G, T> {
+    /// Rows that it probably needs in the next batch.
+    fn rows(&self) -> usize {
+        match self.search.rows() {
+            0 if self.search.root_is_due() => 1,
+            0 => self.search.eval_batch(),
+            rows => rows,
+        }
+    }
+
+    fn hurries(&self) -> bool {
+        self.request.deadline.is_some() && !self.begun
+    }
+
+    fn ponders(&self) -> bool {
+        self.request.priority == Priority::Ponder
+    }
+}
+
+impl<G, T> AsMut<Search<G>> for Open<G, T> {
+    fn as_mut(&mut self) -> &mut Search<G> {
+        &mut self.search
+    }
+}

@@ -1,0 +1,205 @@
+//! Requests to an engine: who asked, what they want by now, how they are told; and the object-safe doors of what answers
+//! them.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use azpy_core::batched::RoundStats;
+use azpy_core::engine::{Priority, Wish};
+use azpy_core::game::Action;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+
+use crate::doors::{AnyState, ModelSettings};
+use crate::errors::no_stop_iteration;
+use crate::evaluators::AnyEvaluator;
+use crate::result::SearchResult;
+use crate::settings::Whole;
+
+const STOP: u8 = 1;
+const LEAVE: u8 = 2;
+
+/// A wish that several share: the one that goes furthest counts.
+#[derive(Default)]
+pub(crate) struct Wishes(AtomicU8);
+
+impl Wishes {
+    pub(crate) fn stop(&self) {
+        self.0.fetch_max(STOP, Ordering::Relaxed);
+    }
+
+    pub(crate) fn leave(&self) {
+        self.0.fetch_max(LEAVE, Ordering::Relaxed);
+    }
+}
+
+/// Whoever asked.
+pub(crate) struct Call {
+    future: Py<PyAny>,
+    on_report: Option<Py<PyAny>>,
+    /// Set to leave when the future is cancelled (and when it is answered, when nobody looks any more).
+    pub(crate) wishes: Arc<Wishes>,
+    /// Of all requests of its kind.
+    all: Arc<Wishes>,
+    pub(crate) asked: Instant,
+    pub(crate) limit: Option<Duration>,
+    /// The newest report that has not been told.
+    report: Mutex<Option<SearchResult>>,
+}
+
+/// What became of a request; `None` where it was cancelled.
+pub(crate) type Ending = Option<PyResult<SearchResult>>;
+
+/// How a position is to be searched.
+pub(crate) struct Asked {
+    pub(crate) simulations: u32,
+    pub(crate) seed: u64,
+    pub(crate) priority: Priority,
+    /// The root's actions to choose among, ascending; empty for all.
+    pub(crate) allowed: Vec<Action>,
+    pub(crate) report_every: Option<Duration>,
+    pub(crate) call: Arc<Call>,
+}
+
+impl Asked {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        // A limit beyond all clocks is none.
+        self.call.limit.and_then(|limit| self.call.asked.checked_add(limit))
+    }
+}
+
+impl Call {
+    /// A request with a future to answer.
+    pub(crate) fn new(
+        py: Python<'_>,
+        limit: Option<Duration>,
+        on_report: Option<Py<PyAny>>,
+        all: Arc<Wishes>,
+    ) -> PyResult<Arc<Self>> {
+        let wishes = Arc::new(Wishes::default());
+        let wish = wishes.clone();
+        let stop = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| wish.stop();
+        let stop = PyCFunction::new_closure(py, None, None, stop)?;
+        let future = py.import(intern!(py, "azpy.serving.pending"))?.getattr(intern!(py, "Pending"))?.call1((stop,))?;
+        let wish = wishes.clone();
+        let settle = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| wish.leave();
+        let settle = PyCFunction::new_closure(py, None, None, settle)?;
+        future.call_method1(intern!(py, "add_done_callback"), (settle,))?;
+        let (future, asked) = (future.unbind(), Instant::now());
+        Ok(Arc::new(Self { future, on_report, wishes, all, asked, limit, report: Mutex::default() }))
+    }
+
+    pub(crate) fn future(&self, py: Python<'_>) -> Py<PyAny> {
+        self.future.clone_ref(py)
+    }
+
+    /// What its owner wants by now.
+    pub(crate) fn wish(&self) -> Wish {
+        match self.wishes.0.load(Ordering::Relaxed).max(self.all.0.load(Ordering::Relaxed)) {
+            0 => Wish::GoOn,
+            STOP => Wish::Stop,
+            _ => Wish::Leave,
+        }
+    }
+
+    fn newest(&self) -> MutexGuard<'_, Option<SearchResult>> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a report until it is told. Whether there was none that waits.
+    pub(crate) fn keep_report(&self, report: SearchResult) -> bool {
+        self.newest().replace(report).is_none()
+    }
+
+    /// Tells the newest report.
+    pub(crate) fn tell_report(&self, py: Python<'_>) {
+        let report = self.newest().take();
+        if let (Some(report), Some(on_report), Wish::GoOn) = (report, &self.on_report, self.wish())
+            && let Err(error) = on_report.call1(py, (report,))
+        {
+            error.write_unraisable(py, Some(on_report.bind(py)));
+        }
+    }
+
+    /// Whether the future is to be answered: after this it cannot be cancelled any more.
+    pub(crate) fn claim(&self, py: Python<'_>, cancel: bool) -> bool {
+        let claim = || -> PyResult<bool> {
+            let future = self.future.bind(py);
+            if cancel {
+                future.call_method0(intern!(py, "cancel"))?;
+            }
+            future.call_method0(intern!(py, "set_running_or_notify_cancel"))?.is_truthy()
+        };
+        claim().unwrap_or_else(|error| {
+            error.write_unraisable(py, None);
+            false
+        })
+    }
+
+    pub(crate) fn answer(&self, py: Python<'_>, ending: PyResult<SearchResult>) {
+        let future = self.future.bind(py);
+        let done = match ending {
+            Ok(result) => future.call_method1(intern!(py, "set_result"), (result,)),
+            Err(error) => {
+                let error = no_stop_iteration(py, error).into_value(py);
+                future.call_method1(intern!(py, "set_exception"), (error,))
+            }
+        };
+        if let Err(error) = done {
+            // Of a callback that raised no `Exception`: those the future reports itself.
+            error.write_unraisable(py, None);
+        }
+    }
+}
+
+/// One network of an engine and one game. No method is called with the GIL, for they wait for each other, and some of them
+/// for the GIL.
+pub(crate) trait AnyModel: Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    /// Has a position searched.
+    fn submit(&self, state: &dyn AnyState, asked: Asked) -> PyResult<()>;
+    /// A game of this model's, which keeps its tree.
+    fn seat(&self, state: &dyn AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnySeat>>;
+    /// The same game for another network.
+    fn renewed(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel>;
+    /// Whether one thread at a time may touch its games.
+    fn is_serial(&self) -> bool;
+    /// See [`azpy_core::engine::Desk`] for these.
+    fn has_work(&self, quiet: bool) -> bool;
+    fn in_earnest(&self) -> bool;
+    fn is_empty(&self) -> bool;
+    /// A round of this lane. `filled` is called when it has its searches, `tell` with requests that have a report.
+    fn round(&self, lane: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done>;
+    /// Requests that have ended in the queue.
+    fn look(&self) -> Vec<Done>;
+    fn memory_bytes(&self) -> usize;
+    fn end_largest(&self) -> bool;
+    /// What filled the batches, and how many requests the last one had no room for.
+    fn stats(&self) -> (RoundStats, usize);
+}
+
+/// A request that has ended, and its game if that goes on.
+pub(crate) struct Done {
+    pub(crate) call: Arc<Call>,
+    pub(crate) ending: Ending,
+    pub(crate) seat: Option<Arc<dyn AnySeat>>,
+}
+
+/// A game that goes on in an engine. No method is called with the GIL.
+pub(crate) trait AnySeat: Send + Sync {
+    /// The name of its model, and of its game.
+    fn model(&self) -> (&str, &str);
+    /// The position after everything that was asked for.
+    fn state(&self) -> PyResult<Box<dyn AnyState>>;
+    fn num_played(&self) -> usize;
+    fn play(&self, action: Whole) -> PyResult<()>;
+    fn undo(&self) -> bool;
+    fn search(&self, asked: Asked) -> PyResult<()>;
+    /// Hands the next request to its model, where the one before is answered.
+    fn go_on(&self, model: &dyn AnyModel) -> bool;
+    fn memory_bytes(&self) -> usize;
+    fn drop_trees(&self);
+}

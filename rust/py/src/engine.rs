@@ -1,0 +1,591 @@
+//! `azpy.Engine`: searches for many who ask at once, with several models, and with games that keep their trees.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use azpy_core::batched::Workers;
+use azpy_core::config::SearchConfig;
+use azpy_core::engine::Priority;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::batch::allowed_actions;
+use crate::calls::{AnyModel, AnySeat, Asked, Call};
+use crate::doors::{AnyState, ModelSettings};
+use crate::engine_stats::Stats;
+use crate::errors::forked;
+use crate::evaluators::AnyEvaluator;
+use crate::hub::{Hub, closed, is_serving};
+use crate::settings::{self, SIZE, U64, Whole, whole, within};
+use crate::state::{State, any_state};
+use crate::threads::{wait, wait_until_attached};
+
+/// Fewer rows than this are one batch; more are shared out to two, and the trees of one grow while the other is evaluated.
+const SPLIT_FROM: usize = 64;
+
+/// What the only model is called.
+const ONLY: &str = "main";
+
+/// Searches positions for many who ask at once, in threads of its own. It is for a site where people play against a
+/// network, or for a program with many games at a time.
+///
+/// Requests share each call of the evaluator, and join and leave between calls. A batch takes the leaves that wait, at
+/// most `max_batch`, and never waits for more. Requests of one priority take turns, so equal requests that come together
+/// take the same time. While a batch is evaluated, the trees of other requests grow.
+///
+/// What a request finds depends on its state, its seed and the options alone. It is what
+/// `azpy.Search(evaluator, seed=seed, ...).run(state)` finds: to the last visit if a row's answer does not depend on the
+/// rest of its batch (`row_exact`), and nearly so otherwise. Only `seconds`, `stop` and a lack of memory make the result
+/// depend on time.
+///
+/// Each device has one call of an evaluator at a time. An exception in a call ends the requests of its batch: each raises
+/// a copy of the exception. A game that fails ends its own request alone.
+///
+/// Use an engine in a `with` block, or call `close`. The block ends when every request is answered; if an exception
+/// leaves the block, the requests are cancelled. Many threads may use an engine. The end of the interpreter cancels open
+/// requests. It first waits for threads that are no daemons, and so for what these threads wait for.
+///
+/// Args:
+///     models: an evaluator, or a dict from names to evaluators. Evaluators with the same attribute `device`, or without
+///         one, take turns.
+///     simulations: visits below the root, at most, for a request that does not give its own. None: 800, or no limit
+///         for a request with `seconds`.
+///     max_batch: rows of a call of an evaluator, at most (256); at least eval_batch.
+///     max_requests: requests that may wait for their answers at once (1024). One more raises `queue.Full`.
+///     total_memory_mb: memory of all trees together, in MB; None for no limit. Kept trees of games go first, the least
+///         recently used before the others. Then the search with the largest tree ends, with `stop` "memory".
+///     cache_positions: answers to keep for each network with a `network_id`; 0 for none. One takes 48 bytes, and 4 for
+///         each legal action.
+///     threads: threads that grow the trees; by default one a core.
+///     Others as for `Search`.
+///
+///     >>> import azpy
+///     >>> state = azpy.make_game("connect_four")
+///     >>> with azpy.Engine(azpy.RolloutEvaluator(1), simulations=400) as engine:
+///     ...     pending = [engine.submit(state, seed=player) for player in range(3)]
+///     ...     quick = engine.submit(state, 10**9, seconds=0.05)
+///     ...     [int(each.result().visits.sum()) for each in pending]
+///     [400, 400, 400]
+///     >>> quick.result().stop
+///     'seconds'
+#[pyclass(module = "azpy", frozen)]
+pub(crate) struct Engine {
+    shared: Arc<Shared>,
+}
+
+/// What an engine and its games share.
+struct Shared {
+    /// Where they were given.
+    simulations: Option<u32>,
+    config: SearchConfig,
+    max_batch: usize,
+    max_requests: usize,
+    cache_positions: usize,
+    budget: usize,
+    threads: usize,
+    /// Networks so far: each has a number.
+    networks: AtomicU64,
+    named: Mutex<Named>,
+}
+
+/// The models, and what the first request begins and `close` ends.
+#[derive(Default)]
+struct Named {
+    /// By name: the evaluator and its number.
+    models: HashMap<String, (Arc<Py<PyAny>>, u64)>,
+    /// Evaluators on one device share a lock.
+    devices: HashMap<String, Arc<Mutex<()>>>,
+    live: Option<(Arc<Hub>, Workers)>,
+    closed: bool,
+}
+
+impl Shared {
+    /// Taken for moments only: nothing is asked of Python under it.
+    fn named(&self) -> MutexGuard<'_, Named> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hub(&self) -> Option<Arc<Hub>> {
+        self.named().live.as_ref().map(|(hub, _)| hub.clone())
+    }
+
+    /// The threads, which begin with the first request.
+    fn live(&self, py: Python<'_>) -> PyResult<(Arc<Hub>, Workers)> {
+        if let Some((hub, workers)) = self.named().live.clone() {
+            if hub.is_forked() {
+                return Err(forked("this engine's threads are", "an engine"));
+            }
+            return Ok((hub, workers));
+        }
+        if self.named().closed {
+            return Err(closed());
+        }
+        let fresh = (Hub::start(self.budget)?, Workers::new(self.threads).map_err(PyOSError::new_err)?);
+        wait_until_attached(py);
+        let mut named = self.named();
+        let live = match (&named.live, named.closed) {
+            (None, false) => {
+                named.live = Some(fresh.clone());
+                return Ok(fresh);
+            }
+            (live, _) => live.clone(),
+        };
+        drop(named);
+        // Another thread was faster: nobody will use these.
+        py.detach(|| fresh.0.close());
+        live.ok_or_else(closed)
+    }
+
+    /// The name of a model that was asked for.
+    fn name(&self, model: Option<&str>) -> PyResult<String> {
+        let named = self.named();
+        let mut names: Vec<&str> = named.models.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        match model {
+            Some(model) if names.contains(&model) => Ok(model.to_owned()),
+            None if names.len() == 1 => Ok(names[0].to_owned()),
+            Some(model) => Err(PyValueError::new_err(format!("no model {model}; there are: {}", names.join(", ")))),
+            None => Err(PyValueError::new_err(format!("say which model: {}", names.join(", ")))),
+        }
+    }
+
+    fn settings(&self, spec: &str, number: u64, workers: Workers, device: Arc<Mutex<()>>) -> ModelSettings {
+        ModelSettings {
+            config: self.config,
+            spec: spec.to_owned(),
+            number,
+            max_batch: self.max_batch,
+            split_from: SPLIT_FROM,
+            cache: settings::cache(self.cache_positions),
+            workers,
+            device,
+        }
+    }
+
+    /// The lock of the device that an evaluator names.
+    fn device(&self, evaluator: &Bound<'_, PyAny>) -> PyResult<Arc<Mutex<()>>> {
+        let device = match evaluator.getattr_opt("device")? {
+            Some(device) => device.str()?.to_string(),
+            None => String::new(),
+        };
+        Ok(self.named().devices.entry(device).or_default().clone())
+    }
+
+    /// The model of this name for a state's game.
+    fn model(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        spec: &str,
+        state: &dyn AnyState,
+    ) -> PyResult<(Arc<Hub>, Arc<dyn AnyModel>)> {
+        let (hub, workers) = self.live(py)?;
+        if let Some(model) = py.detach(|| hub.model(name, spec)) {
+            return Ok((hub, model));
+        }
+        let known = self.named().models.get(name).map(|(evaluator, number)| (evaluator.clone(), *number));
+        let (evaluator, number) = known.ok_or_else(closed)?;
+        let evaluator = evaluator.bind(py);
+        let settings = self.settings(spec, number, workers, self.device(evaluator)?);
+        let model = state.model(settings, AnyEvaluator::new(evaluator)?);
+        let model = *model.downcast::<Arc<dyn AnyModel>>().expect("a model");
+        let model = py.detach(|| hub.add(name, spec, model, false));
+        Ok((hub, model))
+    }
+
+    /// A request, checked and counted.
+    fn asked(&self, py: Python<'_>, hub: &Arc<Hub>, state: &dyn AnyState, given: Given<'_>) -> PyResult<Asked> {
+        let limit = settings::limit(given.seconds)?;
+        let simulations = settings::simulations_within(given.simulations, limit, &self.config, self.simulations)?;
+        let priority = match given.priority {
+            "play" => Priority::Play,
+            "analysis" => Priority::Analysis,
+            "ponder" => Priority::Ponder,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "priority must be \"play\", \"analysis\" or \"ponder\", got {other:?}"
+                )));
+            }
+        };
+        let report_every = match (&given.on_report, given.report_every) {
+            (Some(_), seconds) => Some(settings::limit(Some(seconds.unwrap_or(0.1)))?.unwrap_or_default()),
+            (None, None) => None,
+            (None, Some(_)) => {
+                return Err(PyValueError::new_err("report_every needs on_report, which hears the reports"));
+            }
+        };
+        state.check_searchable()?;
+        let allowed = allowed_actions(state, given.actions)?;
+        py.detach(|| hub.check_open())?;
+        let counted = py.detach(|| {
+            let mut stats = hub.stats.lock().unwrap_or_else(PoisonError::into_inner);
+            let room = stats.open < self.max_requests;
+            if room {
+                stats.count_request();
+            }
+            room
+        });
+        if !counted {
+            let text = format!("{} requests wait for their answers already (max_requests)", self.max_requests);
+            return Err(PyErr::from_value(py.import("queue")?.getattr("Full")?.call1((text,))?));
+        }
+        let shared = if priority == Priority::Ponder { &hub.pondering } else { &hub.all };
+        let call = Call::new(py, limit, given.on_report, shared.clone())?;
+        Ok(Asked { simulations, seed: given.seed, priority, allowed, report_every, call })
+    }
+}
+
+/// A request as Python gives it.
+struct Given<'a> {
+    simulations: Option<Whole>,
+    seconds: Option<f64>,
+    seed: u64,
+    priority: &'a str,
+    actions: Option<Vec<Whole>>,
+    report_every: Option<f64>,
+    on_report: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Engine {
+    #[new]
+    #[pyo3(signature = (
+        models, *, simulations = None, max_batch = 256, max_requests = 1024, total_memory_mb = None,
+        cache_positions = 200_000, threads = None, **options
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn new(
+        models: &Bound<'_, PyAny>,
+        simulations: Option<Whole>,
+        #[pyo3(from_py_with = whole)] max_batch: i128,
+        #[pyo3(from_py_with = whole)] max_requests: i128,
+        total_memory_mb: Option<Whole>,
+        #[pyo3(from_py_with = whole)] cache_positions: i128,
+        threads: Option<Whole>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let config = settings::search_config::<Self>(models.py(), options)?;
+        let max_batch: usize = within("max_batch", max_batch, 1, SIZE)?;
+        if max_batch < config.eval_batch {
+            let leaves = config.eval_batch;
+            return Err(PyValueError::new_err(format!(
+                "max_batch must be at least eval_batch, the {leaves} leaves of one search, got {max_batch}"
+            )));
+        }
+        let budget = total_memory_mb.map(|Whole(given)| within("total_memory_mb", given, 1, SIZE >> 20));
+        let engine = Self {
+            shared: Arc::new(Shared {
+                simulations: simulations.map(|Whole(given)| settings::simulations(given)).transpose()?,
+                config,
+                max_batch,
+                max_requests: within("max_requests", max_requests, 1, SIZE)?,
+                cache_positions: settings::cache_positions(cache_positions)?,
+                budget: budget.transpose()?.map_or(usize::MAX, |mb: usize| mb << 20),
+                threads: settings::threads(threads)?,
+                networks: AtomicU64::new(1),
+                named: Mutex::default(),
+            }),
+        };
+        match models.cast::<PyDict>() {
+            Ok(named) if named.is_empty() => return Err(PyValueError::new_err("an engine needs at least one model")),
+            Ok(named) => {
+                for (name, evaluator) in named {
+                    engine.load(&name.extract::<String>()?, &evaluator)?;
+                }
+            }
+            Err(_) => engine.load(ONLY, models)?,
+        }
+        Ok(engine)
+    }
+
+    /// The names of the models, sorted.
+    #[getter]
+    fn models(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.shared.named().models.keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Adds a model, or puts one in the place of another. Requests under way end with the network that they began with;
+    /// later ones search with this one. A game's kept tree of another network is dropped.
+    fn load(&self, name: &str, evaluator: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = evaluator.py();
+        AnyEvaluator::new(evaluator)?;
+        let device = self.shared.device(evaluator)?;
+        let number = self.shared.networks.fetch_add(1, Ordering::Relaxed);
+        let live = {
+            let mut named = self.shared.named();
+            if named.closed {
+                return Err(closed());
+            }
+            let given = (Arc::new(evaluator.clone().unbind()), number);
+            let old = named.models.insert(name.to_owned(), given);
+            let live = named.live.clone();
+            drop(named);
+            drop(old);
+            live
+        };
+        let Some((hub, workers)) = live else {
+            return Ok(());
+        };
+        for (spec, model) in py.detach(|| hub.models(name)) {
+            let settings = self.shared.settings(&spec, number, workers.clone(), device.clone());
+            let evaluator = AnyEvaluator::new(evaluator)?;
+            py.detach(|| hub.add(name, &spec, model.renewed(settings, evaluator), true));
+        }
+        Ok(())
+    }
+
+    /// Asks for a search of `state`, and returns at once. Returns a `Pending`: a `concurrent.futures.Future` of a
+    /// `SearchResult` with a method `stop()`. `asyncio.wrap_future` makes a future to await of it. `stop()` has the
+    /// request answered with what is known by now. `cancel()` works until the result is there, and ends the search.
+    ///
+    /// These errors are raised here: a state that cannot be searched, a closed engine (RuntimeError), an engine that is
+    /// full (`queue.Full`). The future raises what the evaluator or the game raised, and a copy if several requests fail
+    /// with it. No asyncio future takes a StopIteration, so a StopIteration becomes the cause of a RuntimeError. A result
+    /// keeps its tree for as long as the result is kept.
+    ///
+    /// Callbacks run in one thread of the engine, and other answers wait for them; searches do not. Never wait for a
+    /// request in a callback, in the evaluator or in a game: such a wait never ends.
+    ///
+    /// Args:
+    ///     state: a position.
+    ///     simulations: in place of the engine's own number.
+    ///     seconds: from now on, in which to answer with what is known by then. A search whose simulations are done
+    ///         sooner is answered sooner. The search ends before the call of the evaluator that would end too late,
+    ///         going by the last calls. The root is evaluated in any case. So no limit is kept that is shorter than the
+    ///         call under way and one more.
+    ///     seed: of the noise and the dice.
+    ///     model: a name, if there are several models.
+    ///     priority: "play"; "analysis" takes the rows that are free, and if there are none, one turn for eight turns of
+    ///         a request to play; "ponder" goes on while there is nothing else to do.
+    ///     actions: the root's actions to choose among; None for all. The search is that of a game in which the others
+    ///         are not legal at the root.
+    ///     on_report: is called with a `SearchResult` of what is known so far, every `report_every` seconds (0.1). A slow
+    ///         listener hears the newest report only.
+    #[pyo3(signature = (
+        state, simulations = None, *, seconds = None, seed = 0, model = None, priority = "play", actions = None,
+        on_report = None, report_every = None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn submit(
+        &self,
+        py: Python<'_>,
+        state: &Bound<'_, PyAny>,
+        simulations: Option<Whole>,
+        seconds: Option<f64>,
+        #[pyo3(from_py_with = whole)] seed: i128,
+        model: Option<&str>,
+        priority: &str,
+        actions: Option<Vec<Whole>>,
+        on_report: Option<Py<PyAny>>,
+        report_every: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        let seed = within("seed", seed, 0, U64)?;
+        let name = self.shared.name(model)?;
+        let (spec, state) = any_state(state)?;
+        let (hub, model) = self.shared.model(py, &name, &spec, &*state)?;
+        let given = Given { simulations, seconds, seed, priority, actions, report_every, on_report };
+        let asked = self.shared.asked(py, &hub, &*state, given)?;
+        let future = asked.call.future(py);
+        py.detach(|| model.submit(&*state, asked).map(|()| hub.wake()))?;
+        Ok(future)
+    }
+
+    /// A game that goes on from `state`, and keeps its tree between requests. See `EngineGame`.
+    #[pyo3(signature = (state, *, model = None, seed = 0))]
+    fn game(
+        &self,
+        py: Python<'_>,
+        state: &Bound<'_, PyAny>,
+        model: Option<&str>,
+        #[pyo3(from_py_with = whole)] seed: i128,
+    ) -> PyResult<EngineGame> {
+        let seed = within("seed", seed, 0, U64)?;
+        let name = self.shared.name(model)?;
+        let (spec, state) = any_state(state)?;
+        let (hub, model) = self.shared.model(py, &name, &spec, &*state)?;
+        let seat = py.detach(|| {
+            let seat = model.seat(&*state, &name, seed)?;
+            hub.add_seat(&seat);
+            Ok::<_, PyErr>(seat)
+        })?;
+        Ok(EngineGame { shared: self.shared.clone(), hub, seat, spec })
+    }
+
+    /// Takes no more requests, and returns when those there are have been answered; those that ponder stop. After
+    /// `seconds` all are answered with what is known by then; with `cancel` they are cancelled. The call of an evaluator
+    /// that is under way ends first. A second call does no harm.
+    #[pyo3(signature = (*, cancel = false, seconds = None))]
+    fn close(&self, py: Python<'_>, cancel: bool, seconds: Option<f64>) -> PyResult<()> {
+        if is_serving() {
+            return Err(PyRuntimeError::new_err(
+                "close() inside an engine's own thread (an evaluator, a game or a callback) would wait for itself",
+            ));
+        }
+        let limit = settings::limit(seconds)?;
+        self.shared.named().closed = true;
+        let Some(hub) = self.shared.hub().filter(|hub| !hub.is_forked()) else {
+            return Ok(());
+        };
+        let began = std::time::Instant::now();
+        py.detach(|| if cancel { crate::threads::Stop::stop(&*hub) } else { hub.close() });
+        let over = wait(py, || {
+            std::thread::sleep(Duration::from_millis(1));
+            if limit.is_some_and(|limit| began.elapsed() >= limit) {
+                hub.all.stop();
+            }
+            Ok(hub.is_over().then_some(()))
+        });
+        if over.is_ok() {
+            // The threads that grew the trees go with the models.
+            let pool =
+                self.shared.named().live.as_mut().map(|(_, workers)| std::mem::replace(workers, Workers::Serial));
+            py.detach(|| hub.clear());
+            drop(pool);
+        } else {
+            // Whoever interrupts this does not want to wait.
+            py.detach(|| crate::threads::Stop::stop(&*hub));
+        }
+        over
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind, *_args))]
+    fn __exit__(&self, py: Python<'_>, kind: &Bound<'_, PyAny>, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py, !kind.is_none(), None)
+    }
+
+    /// Counts since the start.
+    ///
+    /// Requests: requests (all), finished, failed, cancelled, open (not answered yet), left_over (open requests for whose
+    /// leaves the last batch had no room), late (finished after their `seconds`). seconds_p50 and seconds_p99 are the
+    /// times from `submit` to the answer, of the last 4,096 that finished (NaN before the first). Batches: batches, rows,
+    /// fill (rows over what the batches could have held), shared (leaves that shared a row with an equal leaf). Of
+    /// finished requests: simulations, evaluations, cache_hits, terminals, collisions.
+    #[getter]
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = match self.shared.hub() {
+            None => Stats::default(),
+            Some(hub) if hub.is_forked() => return Err(forked("this engine's threads are", "an engine")),
+            Some(hub) => py.detach(|| hub.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+        };
+        stats.dict(py, self.shared.max_batch)
+    }
+}
+
+impl Drop for Shared {
+    /// An engine that nobody can reach any more still answers whoever waits.
+    fn drop(&mut self) {
+        if let Some(hub) = self.hub().filter(|hub| !hub.is_forked()) {
+            hub.close();
+        }
+    }
+}
+
+/// A game that goes on in an `Engine`, and keeps its tree between requests. `Engine.game` makes one.
+///
+/// Requests of one game are answered in the order in which they came; `play` and `undo` take their places among them. With
+/// `simulations`, an answer is what a `Search` finds that is run and advanced in the same way (run k of a search with this
+/// game's seed). Its arrays, `standard_errors` and `principal_variations` can be read at any time; its picture cannot,
+/// as the tree goes on.
+///
+///     >>> import azpy
+///     >>> with azpy.Engine(azpy.RolloutEvaluator(1), simulations=400) as engine:
+///     ...     game = engine.game(azpy.make_game("connect_four"))
+///     ...     action = game.search().result().action
+///     ...     game.play(action)
+///     ...     before = int(game.search(0).result().visits.sum())  # of the kept tree
+///     ...     after = int(game.search(100).result().visits.sum())
+///     >>> (action, before > 50, after - before)
+///     (3, True, 100)
+#[pyclass(module = "azpy", frozen)]
+pub(crate) struct EngineGame {
+    shared: Arc<Shared>,
+    hub: Arc<Hub>,
+    seat: Arc<dyn AnySeat>,
+    spec: String,
+}
+
+impl EngineGame {
+    fn check_fork(&self) -> PyResult<()> {
+        if self.hub.is_forked() {
+            return Err(forked("this engine's threads are", "an engine"));
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl EngineGame {
+    /// Asks for a search of the position after everything that was asked for before; as `Engine.submit`. A search that
+    /// ponders ends as soon as the game is asked for something else. A search with `actions` has a tree of its own, and
+    /// leaves the game's as it is.
+    #[pyo3(signature = (
+        simulations = None, *, seconds = None, priority = "play", actions = None, on_report = None, report_every = None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn search(
+        &self,
+        py: Python<'_>,
+        simulations: Option<Whole>,
+        seconds: Option<f64>,
+        priority: &str,
+        actions: Option<Vec<Whole>>,
+        on_report: Option<Py<PyAny>>,
+        report_every: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        self.check_fork()?;
+        let state = py.detach(|| self.seat.state())?;
+        let given = Given { simulations, seconds, seed: 0, priority, actions, report_every, on_report };
+        let asked = self.shared.asked(py, &self.hub, &*state, given)?;
+        let future = asked.call.future(py);
+        py.detach(|| self.seat.search(asked).map(|()| self.hub.go_on(&self.seat)))?;
+        Ok(future)
+    }
+
+    /// Searches on until the game is asked for something else, while the engine has nothing else to do.
+    fn ponder(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if self.shared.config.gumbel().is_some() {
+            return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
+        }
+        self.search(py, Some(Whole(u32::MAX.into())), None, "ponder", None, None, None)
+    }
+
+    /// Plays an action or a chance outcome, after everything that was asked for before; the tree below it is kept. Raises
+    /// ValueError, and changes nothing, if it is not legal.
+    fn play(&self, py: Python<'_>, action: Whole) -> PyResult<()> {
+        self.check_fork()?;
+        py.detach(|| self.seat.play(action))
+    }
+
+    /// Takes the last action back; the tree from before it is still there while memory lasts. Raises ValueError where
+    /// there is none.
+    fn undo(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_fork()?;
+        if py.detach(|| self.seat.undo()) {
+            return Ok(());
+        }
+        Err(PyValueError::new_err("undo() at the position that the game began with"))
+    }
+
+    /// The position after everything that was asked for, a copy.
+    #[getter]
+    fn state(&self, py: Python<'_>) -> PyResult<State> {
+        self.check_fork()?;
+        Ok(State { spec: self.spec.clone(), inner: py.detach(|| self.seat.state())? })
+    }
+
+    /// Actions that can be undone.
+    #[getter]
+    fn num_played(&self, py: Python<'_>) -> PyResult<usize> {
+        self.check_fork()?;
+        Ok(py.detach(|| self.seat.num_played()))
+    }
+}

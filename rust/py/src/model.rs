@@ -1,0 +1,348 @@
+//! One network of an engine and one game: their desk behind an object-safe door, and games that keep their trees.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use azpy_core::batched::RoundStats;
+use azpy_core::config::SearchConfig;
+use azpy_core::engine::{Desk, Lane, Open, Priority, Request, Seat, Wish};
+use azpy_core::game::Turn;
+use azpy_core::search::Search;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::batch::{Batch, same_game, try_play};
+use crate::calls::{AnyModel, AnySeat, Asked, Call, Done};
+use crate::doors::{AnyState, ModelSettings, Typed};
+use crate::errors::{GameError, caught, copied, search_error};
+use crate::evaluators::AnyEvaluator;
+use crate::hosted::{Fault, Hosted};
+use crate::result::{SearchResult, Session};
+use crate::settings::Whole;
+
+/// Lanes of an engine: the batch of one is evaluated while the trees of the other grow.
+pub(crate) const LANES: usize = 2;
+
+/// Whoever asked, and their game if it goes on.
+pub(crate) struct Token<G: Hosted> {
+    call: Arc<Call>,
+    chair: Option<Arc<Chair<G>>>,
+}
+
+/// Requests that no desk has yet, and the searches that will answer them.
+type Arrived<G> = Vec<(Search<G>, Request<Token<G>>)>;
+
+fn wish<G: Hosted>(token: &Token<G>) -> Wish {
+    token.call.wish()
+}
+
+fn failed<G: Hosted>(root: &G) -> bool {
+    root.fault().is_some_and(Fault::is_set)
+}
+
+fn request<G: Hosted>(asked: Asked, chair: Option<Arc<Chair<G>>>) -> Request<Token<G>> {
+    let deadline = asked.deadline();
+    let Asked { simulations, seed, priority, report_every, call, .. } = asked;
+    Request { token: Token { call, chair }, simulations, seed, run: 0, deadline, priority, report_every }
+}
+
+/// The one implementation of [`AnyModel`].
+pub(crate) struct Model<G: Hosted> {
+    spec: String,
+    /// Of the game and size that all requests are about.
+    first: G,
+    config: SearchConfig,
+    /// Tells networks apart.
+    number: u64,
+    /// The evaluator's name for its network, for the cache.
+    network: Option<u64>,
+    evaluator: Mutex<AnyEvaluator>,
+    device: Arc<Mutex<()>>,
+    /// Requests that have not reached the desk yet. Nothing is done under this lock, so that nobody waits for it.
+    arrived: Mutex<Arrived<G>>,
+    desk: Mutex<Desk<G, Token<G>>>,
+    lanes: [Mutex<Lane<G, Token<G>>>; LANES],
+}
+
+/// The lock of something that is whole whenever a panic could leave it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<G: Hosted> Model<G> {
+    pub(crate) fn new(first: &G, settings: ModelSettings, evaluator: AnyEvaluator) -> Self {
+        let ModelSettings { config, spec, number, max_batch, split_from, cache, workers, device } = settings;
+        let desk = Desk::new(config, max_batch, split_from, failed, wish);
+        // A game written in Python is touched by one thread at a time.
+        let workers = if first.fault().is_some() { azpy_core::batched::Workers::Serial } else { workers };
+        let lanes = [(); LANES].map(|()| Mutex::new(desk.lane(workers.clone(), cache.clone())));
+        Self {
+            spec,
+            first: first.clone(),
+            config,
+            number,
+            network: evaluator.network_id(),
+            evaluator: Mutex::new(evaluator),
+            device,
+            arrived: Mutex::default(),
+            desk: Mutex::new(desk),
+            lanes,
+        }
+    }
+
+    fn arrive(&self, search: Search<G>, request: Request<Token<G>>) {
+        locked(&self.arrived).push((search, request));
+    }
+
+    /// The desk, with all requests that have arrived.
+    fn desk(&self, now: Instant) -> MutexGuard<'_, Desk<G, Token<G>>> {
+        let mut desk = locked(&self.desk);
+        let arrived = std::mem::take(&mut *locked(&self.arrived));
+        for (search, request) in arrived {
+            desk.join(search, request, now);
+        }
+        desk
+    }
+
+    /// The end of a request. Its search goes back to its game, or into its result.
+    fn done(&self, open: Open<G, Token<G>>, error: Option<PyErr>) -> Done {
+        let Open { search, request: Request { token: Token { call, chair }, .. }, .. } = open;
+        // A Python game's own error comes before whatever followed from it.
+        let broken = search.root().fault().map_or(Ok(()), Fault::check).err();
+        let fault = || search.fault().map(|fault| GameError::new_err(fault.to_string()));
+        let error = broken.or(error).or_else(fault);
+        let sound = error.is_none();
+        let wanted = call.wish() != Wish::Leave;
+        let Some(chair) = chair else {
+            let result = error.map_or_else(|| self.result(search), Err);
+            return Done { ending: wanted.then_some(result), call, seat: None };
+        };
+        let result = error.map_or_else(|| caught(|| self.look(&search)), Err);
+        locked(&chair.seat).give_back(search, sound);
+        Done { ending: wanted.then_some(result), call, seat: Some(chair) }
+    }
+
+    /// What a search found, with its tree, which is this result's alone.
+    fn result(&self, search: Search<G>) -> PyResult<SearchResult> {
+        caught(|| {
+            let session = Session { spec: self.spec.clone(), batch: Box::new(Batch::over(search)) };
+            let shared = Arc::new(Mutex::new(session));
+            let session = locked(&shared);
+            let result = session.result(&shared, 0);
+            session.batch.check().map(|()| result)
+        })
+    }
+
+    /// What a search has found that goes on.
+    fn look(&self, search: &Search<G>) -> PyResult<SearchResult> {
+        let result = SearchResult::in_passing(search);
+        search.root().fault().map_or(Ok(()), Fault::check).map(|()| result)
+    }
+
+    /// Has a lane take searches, and these gather leaves, until its batch is full or nothing waits.
+    fn fill(&self, lane: &mut Lane<G, Token<G>>, quiet: bool) {
+        loop {
+            let now = Instant::now();
+            if !(self.desk(now).give(lane, now, quiet) && lane.gather(self.network)) {
+                return;
+            }
+        }
+    }
+
+    /// One half of a round after the other.
+    fn work(&self, lane: &mut Lane<G, Token<G>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
+        self.fill(lane, quiet);
+        filled();
+        if !lane.needs_evaluator() {
+            return lane.answer(&mut AnyEvaluator::Uniform).map_err(search_error);
+        }
+        let _turn = self.device.try_lock().unwrap_or_else(|_| {
+            let turn = locked(&self.device);
+            // Requests have come while the batch of the other lane was evaluated.
+            self.fill(lane, quiet);
+            turn
+        });
+        lane.answer(&mut *locked(&self.evaluator)).map_err(search_error)
+    }
+}
+
+impl<G: Hosted> AnyModel for Model<G> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn submit(&self, state: &dyn AnyState, asked: Asked) -> PyResult<()> {
+        let root = same_game(state, Some(&self.first))?.clone();
+        let allowed = asked.allowed.clone();
+        let mut search = Search::new(root, self.config, 0);
+        if !allowed.is_empty() {
+            search.allow(allowed);
+        }
+        self.arrive(search, request(asked, None));
+        Ok(())
+    }
+
+    fn seat(&self, state: &dyn AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnySeat>> {
+        let root = same_game(state, Some(&self.first))?.copied()?;
+        let seat = Mutex::new(Seat::new(root, self.config, seed));
+        let (model, spec) = (model.to_owned(), self.spec.clone());
+        Ok(Arc::new_cyclic(|this| Chair { this: this.clone(), seat, model, spec, pondering: Mutex::default() }))
+    }
+
+    fn renewed(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel> {
+        Arc::new(Self::new(&self.first, settings, evaluator))
+    }
+
+    fn is_serial(&self) -> bool {
+        self.first.fault().is_some()
+    }
+
+    fn has_work(&self, quiet: bool) -> bool {
+        !locked(&self.arrived).is_empty() || locked(&self.desk).has_work(quiet)
+    }
+
+    fn in_earnest(&self) -> bool {
+        let arrived = locked(&self.arrived).iter().any(|(_, request)| request.priority != Priority::Ponder);
+        arrived || locked(&self.desk).in_earnest()
+    }
+
+    fn is_empty(&self) -> bool {
+        locked(&self.arrived).is_empty() && locked(&self.desk).is_empty()
+    }
+
+    fn round(&self, lane: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done> {
+        let mut lane = locked(&self.lanes[lane]);
+        let lane = &mut *lane;
+        let outcome = caught(|| Ok(self.work(lane, quiet, filled)));
+        let error = match outcome {
+            Ok(outcome) => outcome.err(),
+            Err(panic) => {
+                lane.fail();
+                Some(panic)
+            }
+        };
+        let now = Instant::now();
+        lane.report(now, |open| {
+            let call = &open.request.token.call;
+            if let Ok(report) = caught(|| self.look(&open.search))
+                && call.keep_report(report)
+            {
+                tell(call);
+            }
+        });
+        let took = self.desk(now).take_back(lane, now);
+        let mut done: Vec<_> = took.ended.into_iter().map(|open| self.done(open, None)).collect();
+        if let Some(error) = error {
+            Python::attach(|py| {
+                done.extend(took.failed.into_iter().map(|open| self.done(open, Some(copied(py, &error)))));
+            });
+        }
+        done
+    }
+
+    fn look(&self) -> Vec<Done> {
+        let now = Instant::now();
+        let ended = self.desk(now).look(now);
+        ended.into_iter().map(|open| self.done(open, None)).collect()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        locked(&self.desk).memory_bytes()
+    }
+
+    fn end_largest(&self) -> bool {
+        locked(&self.desk).end_largest()
+    }
+
+    fn stats(&self) -> (RoundStats, usize) {
+        let desk = locked(&self.desk);
+        (desk.stats(), desk.left_over())
+    }
+}
+
+/// A game that goes on, the one implementation of [`AnySeat`].
+pub(crate) struct Chair<G: Hosted> {
+    this: std::sync::Weak<Self>,
+    seat: Mutex<Seat<G, Token<G>>>,
+    model: String,
+    spec: String,
+    /// Requests that end as soon as something else is asked for.
+    pondering: Mutex<Vec<Arc<Call>>>,
+}
+
+impl<G: Hosted> Chair<G> {
+    /// The seat, for a thread that does not hold the GIL. Whoever ponders there stops.
+    fn interrupted(&self) -> MutexGuard<'_, Seat<G, Token<G>>> {
+        locked(&self.pondering).drain(..).for_each(|call| call.wishes.stop());
+        locked(&self.seat)
+    }
+}
+
+impl<G: Hosted> AnySeat for Chair<G> {
+    fn model(&self) -> (&str, &str) {
+        (&self.model, &self.spec)
+    }
+
+    fn state(&self) -> PyResult<Box<dyn AnyState>> {
+        Ok(Box::new(Typed(locked(&self.seat).position().copied()?)))
+    }
+
+    fn num_played(&self) -> usize {
+        locked(&self.seat).num_played()
+    }
+
+    fn play(&self, action: Whole) -> PyResult<()> {
+        let mut seat = self.interrupted();
+        // Checked on a copy, so that a refused action changes nothing.
+        let mut copy = seat.position().clone();
+        let played = try_play(action, |action| copy.try_play(action));
+        copy.fault().map_or(Ok(()), Fault::check)?;
+        seat.play(played.map_err(PyValueError::new_err)?);
+        Ok(())
+    }
+
+    fn undo(&self) -> bool {
+        self.interrupted().undo()
+    }
+
+    fn search(&self, asked: Asked) -> PyResult<()> {
+        let mut seat = self.interrupted();
+        check_searchable(seat.position())?;
+        let (allowed, call) = (asked.allowed.clone(), asked.call.clone());
+        if asked.priority == Priority::Ponder {
+            locked(&self.pondering).push(call);
+        }
+        seat.search(request(asked, self.this.upgrade()), allowed);
+        Ok(())
+    }
+
+    fn go_on(&self, model: &dyn AnyModel) -> bool {
+        let Some(model) = model.as_any().downcast_ref::<Model<G>>() else {
+            return false;
+        };
+        let next = locked(&self.seat).next(model.number);
+        next.is_some_and(|(search, request)| {
+            model.arrive(search, request);
+            true
+        })
+    }
+
+    fn memory_bytes(&self) -> usize {
+        locked(&self.seat).memory_bytes()
+    }
+
+    fn drop_trees(&self) {
+        locked(&self.seat).drop_trees();
+    }
+}
+
+/// Refuses a position that no search can begin at.
+pub(crate) fn check_searchable<G: Hosted>(root: &G) -> PyResult<()> {
+    let turn = root.turn();
+    root.fault().map_or(Ok(()), Fault::check)?;
+    if turn == Turn::Chance {
+        return Err(GameError::new_err(azpy_core::game::GameFault::ChanceRoot.to_string()));
+    }
+    Ok(())
+}
