@@ -318,7 +318,9 @@ impl Hub {
         }
     }
 
-    fn hand_over(&self, reports: Vec<News>, done: Vec<Done>) {
+    fn hand_over(&self, reports: Vec<News>, mut done: Vec<Done>) {
+        // Each answer takes Python some time: requests with a time limit come first.
+        done.sort_by_key(|done| done.call.limit.is_none());
         for seat in done.iter().filter_map(|done| done.seat.as_ref()) {
             self.go_on(seat);
         }
@@ -326,7 +328,7 @@ impl Hub {
             return;
         }
         let news = done.into_iter().map(|Done { call, ending, .. }| News::Answer(call, Box::new(ending)));
-        locked(&self.answers).news.extend(reports.into_iter().chain(news));
+        locked(&self.answers).news.extend(news.chain(reports));
         self.told.notify_all();
     }
 
