@@ -14,6 +14,7 @@ __all__ = [
     "DeviceError",
     "MissingPackageError",
     "ModelError",
+    "RequestError",
     "RunError",
     "SettingsError",
     "SettingsWarning",
@@ -33,6 +34,10 @@ class DeviceError(AzpyError, RuntimeError):
 
 class ModelError(AzpyError, ValueError):
     """A model that is missing, damaged, does not fit the game, or differs from the network it was exported from."""
+
+
+class RequestError(AzpyError, ValueError):
+    """A request from another program that cannot be served; the text names the field."""
 
 
 class RunError(AzpyError, RuntimeError):

@@ -11,7 +11,17 @@ import os
 import sys
 from functools import partial
 
-__all__ = ["az_bench", "az_check_game", "az_compare", "az_doctor", "az_export", "az_match", "az_replay", "az_train"]
+__all__ = [
+    "az_bench",
+    "az_check_game",
+    "az_compare",
+    "az_doctor",
+    "az_engine",
+    "az_export",
+    "az_match",
+    "az_replay",
+    "az_train",
+]
 
 _codes: list[int] = []  # the exit code, once a command has returned
 
@@ -46,6 +56,7 @@ az_bench = partial(_run, "bench")
 az_check_game = partial(_run, "check_game")
 az_compare = partial(_run, "compare")
 az_doctor = partial(_run, "doctor")
+az_engine = partial(_run, "engine")
 az_export = partial(_run, "export")
 az_match = partial(_run, "match")
 az_replay = partial(_run, "replay")

@@ -14,7 +14,7 @@ import planted_games
 import sound_games
 from azpy.checks.check_game import check_game
 from azpy.checks.faults import Broken
-from azpy.checks.perspective import Sides
+from azpy.checks.perspective import Perspective, Sides
 from azpy.checks.rules import RULES
 from azpy.cli.check_game import main
 from azpy.errors import SettingsError
@@ -118,7 +118,7 @@ class ForTheLastToPlay:
         return self.state.outcome() * (1 - 2 * self.last)
 
 
-@pytest.mark.parametrize("game", ["othello", "go(size=5)", "go(size=7)", "wall_game(variant=classic)"])
+@pytest.mark.parametrize("game", ["othello", "go(size=5)", "go(size=7)"])
 def test_an_outcome_for_the_last_to_play_is_told_from_one_for_player_0(game: str) -> None:
     state: Any = make_position(game)
     assert signs_of(state, 200) is None
@@ -126,6 +126,19 @@ def test_an_outcome_for_the_last_to_play_is_told_from_one_for_player_0(game: str
     assert warned is not None
     assert warned.rule == "sides"
     assert re.search(r"random games that end with .* of player 0 \(correlation [+-]0\.", warned.got)
+
+
+def test_where_whoever_moves_last_wins_an_outcome_for_the_last_to_play_is_one_sided() -> None:
+    rng, sound, planted = random.Random(1), Perspective(), Perspective()
+    for _ in range(60):
+        position, last = make_position("wall_game(variant=classic,width=4,height=4)"), 0
+        while not position.is_terminal:
+            last = position.turn
+            position.play(rng.choice(position.legal_actions()))
+        for perspective, start in ((sound, position), (planted, ForTheLastToPlay(position, last))):
+            perspective.end(last, start.outcome())
+    assert sound.warnings() == []
+    assert [warning.rule for warning in planted.warnings()] == ["one-sided"]
 
 
 def test_a_sound_game_of_double_turns_has_no_warning() -> None:
@@ -142,7 +155,8 @@ def test_whose_outcome_it_is_shows_in_kalah_too(name: str) -> None:
 
 
 def test_sound_games_show_no_such_sign() -> None:
-    for game in (planted_games.Kalah(), *map(make_position, ("othello(size=6)", "wall_game", "breakthrough", "pig"))):
+    names = ("othello(size=6)", "wall_game", "wall_game(variant=classic)", "breakthrough", "pig")
+    for game in (planted_games.Kalah(), *map(make_position, names)):
         assert signs_of(game, 200) is None
 
 

@@ -164,16 +164,13 @@ def test_the_next_iteration_is_played_by_the_model_that_the_file_holds_then(
             if isinstance(event, Saved) and event.iteration == 1:
                 (tmp_path / "new").write_bytes(new)
                 (tmp_path / "new").rename(model)
-    networks = {
-        iteration: {
-            int(network) for i, record in sealed(tmp_path / "run") if i == iteration for network in record.networks
-        }
-        for iteration in (1, 2, 3)
-    }
-    assert networks[1] == {old}
-    assert id_of(model) in networks[2]
-    assert networks[3] == {id_of(model)}
-    assert not deterministic or networks[2] == {id_of(model)}
+    played = [[record.networks.tolist() for i, record in sealed(tmp_path / "run") if i == n] for n in (1, 2, 3)]
+    networks = [{network for game in games for network in game} for games in played]
+    assert networks[0] == {old}
+    assert id_of(model) in networks[1]
+    # Games that were in play when the model was exchanged are ended by the new one, some of them after iteration 2.
+    assert {game[-1] for game in played[2]} == {id_of(model)}
+    assert not deterministic or networks[1:] == [{id_of(model)}, {id_of(model)}]
 
 
 def test_a_model_that_cannot_play_ends_it_in_one_line_and_a_good_one_goes_on(tmp_path: Path, model: Path) -> None:

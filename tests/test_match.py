@@ -226,6 +226,7 @@ def test_a_model_searches_with_the_c_puct_of_its_run_and_other_players_as_ever(r
 
     def plays(spec: str, c_puct: float | None = None) -> list[int]:
         player = load(spec, 60, c_puct).player
+        assert isinstance(player, SearchPlayer)
         return [*player.select_actions([book()[number].position for number in range(30)], seed=1)]
 
     assert plays(run) == plays(run, 2.0) != plays(run, 0.01)
@@ -242,7 +243,9 @@ def test_a_player_takes_search_settings_of_its_own(run: str) -> None:
 
     def plays(text: str, seed: int = 1, **given: Any) -> list[int]:
         positions = [book()[number].position for number in range(30)]
-        return [*loaded(text, **given).player.select_actions(positions, seed)]
+        player = loaded(text, **given).player
+        assert isinstance(player, SearchPlayer)
+        return [*player.select_actions(positions, seed)]
 
     assert plays("c4?c_puct=0.01") == plays("c4", c_puct=0.01) != plays("c4?c_puct=2") == plays("c4")
     assert plays("c4?c_puct=2", c_puct=0.01) == plays("c4")  # a player's own goes before that of all

@@ -128,19 +128,26 @@ class Twin:
             self.turns, self.second, self.behind = self.turns + 1, False, None
         else:
             self.second, self.behind = True, behind
+            if self.captured() is None and not self.legal():
+                self.turns, self.second, self.behind, self.known = self.turns + 1, False, None, None
 
     def outcome(self) -> float | None:
-        """For Red; None while the game goes on. A capture comes first, then the draw, then who cannot act."""
+        """For Red; None while the game goes on. A position read in mid-turn without an action has no winner."""
+        captured = self.captured()
+        if captured is not None:
+            return captured
+        return 0.0 if self.turns == 200 or not self.legal() else None
+
+    def captured(self) -> float | None:
+        """For Red; None if nobody has captured, or if a capture is not judged yet."""
         if not self.second or self.options.get("immediate"):
             last = self.mover if self.second else 1 - self.mover
             for player in (last, 1 - last):
                 if self.pieces[player, "C"] == self.pieces[1 - player, "M"]:
                     away = self.paths_from(self.pieces[1, "C"], self.walls)[self.pieces[0, "M"]]
-                    drawn = player == 0 and self.options.get("one_move_rule") and away <= 2
+                    drawn = player == last == 0 and self.options.get("one_move_rule") and away <= 2
                     return 0.0 if drawn else 1.0 - 2 * player
-        if self.turns == 200:
-            return 0.0
-        return None if self.legal() else 2.0 * self.mover - 1
+        return None
 
     def planes(self) -> NDArray[np.float32]:
         planes = np.zeros((9, self.columns, self.rows), np.float32)
@@ -335,6 +342,24 @@ def test_self_play_of_freestyle_draws_a_start_for_every_game() -> None:
     for record in records:
         buffer.add(record)
     assert buffer.sample(8, seed=1)[0].shape == (8, 9, 12, 10)
+
+
+def test_short_turns_are_read_by_parse_state_alone() -> None:
+    start = azpy.make_game("wall_game")
+    for line, turns in [("---", ""), ("Cb8 end_turn", "Cb8"), ("Cb8 ---", "Cb8")]:
+        ended = azpy.parse_state(start, line)
+        assert ended.turn == 1
+        assert ended.key() == azpy.parse_state(start, f"{turns} end_turn").key()
+        with pytest.raises(ValueError, match="no number of an action stands for"):
+            start.parse_actions(line)
+    both = azpy.parse_state(start, "--- Ch7 --- >e4 ---")
+    assert both.to_text() == "cats a8 h7 mice a1 h1 walls >e4 turn 2 blue"
+    # A search begins at the position.
+    assert azpy.Search(azpy.UniformEvaluator(), simulations=20).run(both).action is not None
+    won = azpy.parse_state("wall_game", "cats g1 b8 mice a1 h1 turn 3 red second")
+    assert azpy.parse_state(won, "Ch1").outcome() == 1
+    with pytest.raises(ValueError, match="the game is over"):
+        azpy.parse_state(azpy.parse_state(won, "Ch1"), "---")
 
 
 # Worked examples that count

@@ -1,8 +1,8 @@
 """`az-match A B`: which of two players is stronger, and by how much; `az-match RUN --round-robin`: a run's Elo curve.
 
 A player is a run folder (its newest checkpoint), a checkpoint folder, a model.onnx file, random, mcts:N (plain Monte
-Carlo tree search with N simulations a move) or uniform:N (search without a network); PATH@N searches with N
-simulations.
+Carlo tree search with N simulations a move), uniform:N (search without a network) or another program (see below);
+PATH@N searches with N simulations.
 
 A player that searches takes settings of its own after a "?", with "&" between them. Quote them for the shell:
 
@@ -14,6 +14,19 @@ The keys are options of the search:
 @N and :N come before the "?" and mean simulations=N: give one of them. With gumbel_actions, gumbel_scale is 0 unless
 given. A player's own settings go before --simulations and --c-puct.
 
+Another program is its protocol and its command line, which no shell reads: gtp: for Go, uci: for chess, ugi: for any
+game.
+
+    az-match runs/go "gtp:gnugo --mode gtp --level 10 --chinese-rules --positional-superko --capture-all-dead"
+    az-match runs/chess "uci:stockfish?UCI_Elo=1500&movetime=0.1"
+    az-match runs/hex "ugi:./mine --threads 1?nodes=1000"
+
+After the last "?" come nodes (a move), movetime (seconds a move), timeout (seconds for an answer, beside movetime),
+start_timeout (seconds until the program is ready) and the program's own options, which GTP has not. A program of UCI or
+UGI without nodes and movetime gets --simulations as nodes. Each game has a process of its own. Our rules decide: a
+program that ends, is late, or plays what is not legal loses the game. The result names the program and the file that
+holds what was said, and the match goes on with a fresh process.
+
 Games are played as pairs: the same opening from both seats, with the same dice. Score, Elo and their 95 %
 intervals are computed from the pairs (the pentanomial model: azpy/matches/ratings.py names
 the formulas and their sources). Ctrl-C prints the result so far.
@@ -24,7 +37,9 @@ import json
 import math
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
@@ -35,9 +50,11 @@ from azpy.cli.progress import Screen
 from azpy.devices import parse_devices
 from azpy.errors import SettingsError
 from azpy.games.names import make_position, refuse_untyped
-from azpy.matches.arena import MatchResult, Pair, play_pairs
+from azpy.machine import usable_cores
+from azpy.matches.arena import MATCH_SLOTS, Fault, Follower, MatchResult, Pair, play_pairs
 from azpy.matches.openings import Book, draw_at_random, draw_from
 from azpy.matches.players import Entrant, Spec, checkpoints_of, load_players, parse_player, settings_of
+from azpy.matches.programs import MOST_SLOTS, Transcripts
 from azpy.matches.query import SEARCH_KEYS
 from azpy.matches.ratings import PAIR_SCORES, Sprt, bradley_terry
 from azpy.runs import storage
@@ -46,6 +63,8 @@ from azpy.settings.run import Settings, checked
 _KEYS = textwrap.fill(", ".join(SEARCH_KEYS), 118)
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
 _LIVE_SECONDS = 0.25  # how often a terminal shows the score so far
+_MOST_FAULTS = 3  # kinds of fault a player that a result names; the JSON has more
+_MOST_JSON_FAULTS = 20
 
 
 def _match(arguments: Sequence[str]) -> int:
@@ -60,6 +79,10 @@ def _match(arguments: Sequence[str]) -> int:
     add("--c-puct", type=float, help="weight of the prior of every model (default: match_c_puct of its run)")
     text = "where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, or auto for the best that loads (default cpu)"
     add("--device", default="cpu", help=text)
+    text = f"games in play at a time (default {MATCH_SLOTS}; two a core where another program plays)"
+    add("--slots", type=int, help=text)
+    text = "where programs that misbehave leave what was said (default: a new folder for temporary files)"
+    add("--transcripts", type=Path, metavar="FOLDER", help=text)
     add("--opening-plies", type=int, help="actions before each pair of games (default: the run's, else 4)")
     add("--openings", choices=("random", "policy"), default="random", help="drawn by chance, or by a model's policy")
     add("--seed", type=int, default=0, help="fixes openings, dice and players (default 0)")
@@ -93,7 +116,11 @@ class _Table:
         start = make_position(self.game)
         if parse_devices(given.device)[0].kind != "cpu" and all(spec.model is None for spec in specs):
             raise SettingsError(f"device {given.device}: no player has a model that could run there")
-        self.entrants = load_players(specs, start, given.simulations, c_puct, given.device)
+        if given.slots is not None and not 2 <= given.slots <= MOST_SLOTS:
+            raise SettingsError(f"slots must be from 2 to {MOST_SLOTS}, got {given.slots}")
+        self._slots: int | None = given.slots
+        transcripts = Transcripts(given.transcripts)
+        self.entrants = load_players(specs, start, given.simulations, c_puct, given.device, transcripts)
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
         self.seed, self.openings = checked("seed", given.seed), given.openings
         if given.openings == "policy" and not self.networks:
@@ -107,6 +134,13 @@ class _Table:
         facts["device"] = self.networks[0].device if self.networks else None
         # The book holds more openings than pairs if a match was stopped early.
         return facts | {"distinct_openings": min(len(self.book), pairs)}
+
+    def slots(self, *players: Entrant) -> int:
+        """Games in play at a time. Programs take turns with their opponents, so half of the games think."""
+        if self._slots is not None:
+            return self._slots
+        programs = any(isinstance(one.player, Follower) for one in players)
+        return min(2 * usable_cores(), MOST_SLOTS) if programs else MATCH_SLOTS
 
     def begin(self, said: str, display: Screen) -> None:
         """Prints the first lines; they say where models run unless it is the CPU."""
@@ -157,13 +191,20 @@ def _play(
     """The played pairs, and whether Ctrl-C ended the match."""
     pairs: list[Pair] = []
     counts = [0] * len(PAIR_SCORES)
+    told: set[int] = set()
+    slots = table.slots(a, b)
     try:
-        for pair in play_pairs(table.book, a.player, b.player, table.games // 2, table.seed):
-            pairs.append(pair)
-            _show(display, prefix, pairs, table.games // 2, sprt)
-            counts[PAIR_SCORES.index(pair.score)] += 1
-            if sprt is not None and sprt.accepts(counts):
-                break
+        with closing(play_pairs(table.book, a.player, b.player, table.games // 2, table.seed, slots)) as played:
+            for pair in played:
+                pairs.append(pair)
+                for index, (player, faults) in enumerate(zip((a, b), pair.faults, strict=True)):
+                    if faults and index not in told:  # the first one at once; the result has the others
+                        told.add(index)
+                        display.line(_fault_line(player.name, faults[:1]))
+                _show(display, prefix, pairs, table.games // 2, sprt)
+                counts[PAIR_SCORES.index(pair.score)] += 1
+                if sprt is not None and sprt.accepts(counts):
+                    break
     except KeyboardInterrupt:
         return pairs, True
     return pairs, False
@@ -185,6 +226,7 @@ def _report(result: MatchResult | None, table: _Table, sprt: Sprt | None, stoppe
         f"of {plies} {table.openings} {'ply' if plies == 1 else 'plies'}",
     ]
     lines += _repeated(result.repeated, pairs)
+    lines += [_fault_line(side, faults) for side, faults in zip("AB", result.faults, strict=True) if faults]
     if sprt is None:
         return lines
     zero, one = _stronger(sprt.elo0), _stronger(sprt.elo1)
@@ -204,6 +246,17 @@ def _repeated(repeated: int, pairs: int) -> list[str]:
     return [text + "should be; --opening-plies with a larger number gives more openings"]
 
 
+def _fault_line(who: str, faults: Sequence[Fault]) -> str:
+    """What a program did wrong, the most frequent things first."""
+    games = sum(fault.forfeit for fault in faults)
+    lost = f"lost {games} game{'s' * (games != 1)} by rule" if games else "lost no game by rule"
+    kinds = Counter(fault.text for fault in faults).most_common()
+    texts = [f"{count} times: {text}" if count > 1 else text for text, count in kinds[:_MOST_FAULTS]]
+    texts += [f"{len(kinds) - _MOST_FAULTS} more kinds"] * (len(kinds) > _MOST_FAULTS)
+    transcript = next((fault.transcript for fault in faults if fault.transcript), None)
+    return f"{who} {lost}: it {'; it '.join(texts)}" + (f" (transcript {transcript})" if transcript else "")
+
+
 def _stronger(difference: float) -> str:
     if difference == 0:
         return "as strong as B"
@@ -217,7 +270,8 @@ def _facts_of(result: MatchResult, sprt: Sprt | None = None) -> dict[str, Any]:
     facts["low"], facts["high"] = result.interval
     facts["elo_low"], facts["elo_high"] = (value if math.isfinite(value) else None for value in result.elo_interval)
     facts |= {"as_seat_0": result.first, "as_seat_1": result.second}
-    facts |= {"distinct_games": result.distinct, "repeated_pairs": result.repeated}
+    facts |= {"distinct_games": result.distinct, "repeated_pairs": result.repeated, "forfeits": result.forfeits}
+    facts["faults"] = [[asdict(fault) for fault in faults[:_MOST_JSON_FAULTS]] for faults in result.faults]
     if sprt is not None:
         found = {"llr": sprt.llr(result.pairs), "bounds": sprt.bounds, "accepted": sprt.accepts(result.pairs)}
         facts["sprt"] = asdict(sprt) | found
@@ -252,6 +306,9 @@ def _round_robin(given: argparse.Namespace) -> int:
                 break
             results.append((i, j, MatchResult.of(pairs)))
             display.line(f"{prefix}: {results[-1][2]}")
+            for index, faults in zip((i, j), results[-1][2].faults, strict=True):
+                if faults:
+                    display.line(_fault_line(names[index], faults))
     curve = _curve(table, specs, results)
     repeated = _repeated(sum(result.repeated for *_, result in results), len(results) * table.games // 2)
     text = "\n".join([*_ratings_table(curve["ratings"]), *repeated])

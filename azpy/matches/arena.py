@@ -2,11 +2,13 @@
 
 Each opening is played twice, with the players' seats exchanged and the same dice, so neither player is favoured. Every
 move is searched with a fresh tree. Where both players search alike, all their trees share the rounds of one search.
+Another program follows each game from its start, and loses the game where it breaks the rules.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,11 +23,37 @@ from azpy.matches.openings import Book, Opening, draw_at_random, mix
 from azpy.matches.ratings import PAIR_SCORES, elo, pair_interval
 from azpy.settings.run import checked
 
-__all__ = ["MatchResult", "Pair", "Player", "RandomPlayer", "SearchPlayer", "mcts", "play_match", "play_pairs"]
+__all__ = [
+    "MATCH_SLOTS",
+    "Answer",
+    "Board",
+    "Fault",
+    "Follower",
+    "MatchResult",
+    "Pair",
+    "Player",
+    "RandomPlayer",
+    "SearchPlayer",
+    "mcts",
+    "play_match",
+    "play_pairs",
+]
 
-_SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
+MATCH_SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
 _FIRST_PAIRS = 4  # of a match that may run out of time
 _SAFETY = 0.7  # of the time that is left, for the next group: what is cut off is lost
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a program did wrong in a game."""
+
+    text: str  # goes on from the program's name
+    forfeit: bool  # whether the program lost the game by it
+    transcript: str | None = None  # the file that holds what was said
+
+
+Answer = int | Fault | None  # an action, or the reason that a game is lost: None says that the player resigns
 
 
 class Player(Protocol):
@@ -34,6 +62,22 @@ class Player(Protocol):
     def select_actions(self, states: Sequence[_core.State], seed: int) -> Sequence[int] | NDArray[np.int64]:
         """One legal action a position; all positions are at a player's turn. Equal seeds give equal actions."""
         ...
+
+
+class Follower(ABC):
+    """A player that follows each game from its start, as another program does."""
+
+    @abstractmethod
+    def follow(self, games: Sequence["Board"]) -> Sequence[Answer]:
+        """One answer a game; all games are at this player's turn. Actions are legal."""
+
+    @abstractmethod
+    def leave(self, game: "Board") -> Fault | None:
+        """Hears that a game is over, which it may have never seen; says what was wrong with it, if anything."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends what runs for it. It may play on after that."""
 
 
 class RandomPlayer:
@@ -53,8 +97,8 @@ class SearchPlayer:
     """
 
     def __init__(self, evaluator: Any, simulations: int, **options: Any) -> None:
-        self._evaluator, self._simulations = evaluator, checked("simulations", simulations)
-        self._options: dict[str, Any] = {"eval_batch": 1, "threads": None} | options
+        self.evaluator, self._simulations = evaluator, checked("simulations", simulations)
+        self.options: dict[str, Any] = {"eval_batch": 1, "threads": None} | options
 
     def select_actions(self, states: Sequence[_core.State], seed: int) -> NDArray[np.int64]:
         """See `Player`."""
@@ -62,7 +106,7 @@ class SearchPlayer:
 
     def searches_like(self, other: "SearchPlayer") -> bool:
         """Whether the two differ in their evaluators alone, so that their trees can grow in one search."""
-        return (self._simulations, self._options) == (other._simulations, other._options)
+        return (self._simulations, self.options) == (other._simulations, other.options)
 
     def select_with(
         self, other: "SearchPlayer", states: Sequence[_core.State], movers: Sequence[int], seed: int
@@ -72,10 +116,10 @@ class SearchPlayer:
         Each evaluator is called once a round. `movers` [B] says which player moves: 0 for this one, 1 for the other.
         """
         evaluators = [
-            _core.RolloutEvaluator(mix(seed, index)) if player._evaluator is None else player._evaluator
+            _core.RolloutEvaluator(mix(seed, index)) if player.evaluator is None else player.evaluator
             for index, player in enumerate((self, other))
         ]
-        search = _core.VectorSearch(states, evaluators, networks=movers, seed=seed, **self._options)
+        search = _core.VectorSearch(states, evaluators, networks=movers, seed=seed, **self.options)
         search.run(self._simulations)
         return search.select_actions(0.0)
 
@@ -91,6 +135,7 @@ class Pair:
 
     points: tuple[float, float]  # of player A in seat 0, and in seat 1; each 1, 0.5 or 0
     actions: tuple[tuple[int, ...], tuple[int, ...]]  # of each game, the opening and the dice included
+    faults: tuple[tuple[Fault, ...], tuple[Fault, ...]] = ((), ())  # of player A, and of player B
 
     @property
     def score(self) -> float:
@@ -109,6 +154,7 @@ class MatchResult:
     pairs: tuple[int, ...]  # how many pairs had each of `ratings.PAIR_SCORES`
     distinct: int  # different games, by their actions
     repeated: int  # pairs that repeat an earlier one, action for action: the interval is narrower than it should be
+    faults: tuple[tuple[Fault, ...], tuple[Fault, ...]] = ((), ())  # of player A, and of player B, in order
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> "MatchResult":
@@ -120,6 +166,7 @@ class MatchResult:
             pairs=tuple(scores.count(score) for score in PAIR_SCORES),
             distinct=len({actions for pair in pairs for actions in pair.actions}),
             repeated=len(pairs) - len({pair.actions for pair in pairs}),
+            faults=_faults(pairs),
         )
 
     @property
@@ -132,6 +179,12 @@ class MatchResult:
         """(wins, draws, losses) of the games in which A had seat 1."""
         wins, draws, losses = self.first
         return self.wins - wins, self.draws - draws, self.losses - losses
+
+    @property
+    def forfeits(self) -> tuple[int, int]:
+        """How many games A and B lost by breaking the rules; they count as lost."""
+        a, b = (sum(fault.forfeit for fault in faults) for faults in self.faults)
+        return a, b
 
     @property
     def score(self) -> float:
@@ -161,8 +214,8 @@ class MatchResult:
 
 def play_match(
     game_factory: Callable[[], _core.State | Game],
-    player_a: Player,
-    player_b: Player,
+    player_a: Player | Follower,
+    player_b: Player | Follower,
     games: int,
     seed: int = 0,
     opening_plies: int = 4,
@@ -202,75 +255,127 @@ def play_match(
 
 def play_pairs(
     book: Book,
-    player_a: Player,
-    player_b: Player,
+    player_a: Player | Follower,
+    player_b: Player | Follower,
     pairs: int,
     seed: int,
-    slots: int = _SLOTS,
+    slots: int = MATCH_SLOTS,
     *,
     first: int = 0,
     may_go_on: Callable[[], bool] = lambda: True,
-) -> Iterator[Pair]:
+) -> Generator[Pair, None, None]:
     """Plays pairs of games, as many at a time as there are slots.
 
     Pair n begins with `book[first + n]`; `seed` fixes dice and players. The games depend on `slots`, the number of
-    games in play at a time, only where a player is random. `may_go_on` is asked before every ply; False ends the match
-    at once.
+    games in play at a time, only where a player is random or another program. `may_go_on` is asked before every ply;
+    False ends the match at once.
 
     Yields:
         Pairs in the order of their openings, so stopping early does not favour short games. The points are A's.
     """
     players = (player_a, player_b)
-    waiting: deque[tuple[_Board, _Board]] = deque()
+    waiting: deque[tuple[Board, Board]] = deque()
     begun = step = 0
-    while (begun < pairs or waiting) and may_go_on():
-        live = [board for pair in waiting for board in pair if not board.state.is_terminal]
-        while begun < pairs and (len(live) + 2 <= slots or not live):
-            opening, dice = book[first + begun], mix(seed, 1, begun)
-            waiting.append((_Board(opening, 0, dice), _Board(opening, 1, dice)))
-            live += waiting[-1]
-            begun += 1
-        movers = [board.state.turn ^ board.swapped for board in live]
-        actions = _select(players, [board.state for board in live], movers, mix(seed, 2, step))
-        for board, action in zip(live, actions, strict=True):
-            board.play(int(action))
-        step += 1
-        while waiting and all(board.state.is_terminal for board in waiting[0]):
-            one, other = waiting.popleft()
-            yield Pair((one.points(), other.points()), (tuple(one.actions), tuple(other.actions)))
+    try:
+        while (begun < pairs or waiting) and may_go_on():
+            live = [board for pair in waiting for board in pair if not board.is_over]
+            while begun < pairs and (len(live) + 2 <= slots or not live):
+                opening, dice = book[first + begun], mix(seed, 1, begun)
+                waiting.append((Board(2 * begun, opening, 0, dice), Board(2 * begun + 1, opening, 1, dice)))
+                live += waiting[-1]
+                begun += 1
+            for board, answer in zip(live, _select(players, live, mix(seed, 2, step)), strict=True):
+                board.answer(answer)
+                if board.is_over:
+                    _leave(players, board)
+            step += 1
+            while waiting and all(board.is_over for board in waiting[0]):
+                yield _pair(*waiting.popleft())
+    finally:
+        for player in players:
+            if isinstance(player, Follower):
+                player.close()
 
 
-def _select(
-    players: tuple[Player, Player], states: Sequence[_core.State], movers: Sequence[int], seed: int
-) -> NDArray[np.int64]:
-    """The action of `players[movers[i]]` in each position i."""
+def _select(players: tuple[Player | Follower, Player | Follower], boards: Sequence["Board"], seed: int) -> list[Answer]:
+    """What the player to move says on each board."""
+    states, movers = [board.state for board in boards], [board.mover for board in boards]
     first, second = players
     if isinstance(first, SearchPlayer) and isinstance(second, SearchPlayer) and first.searches_like(second):
-        return first.select_with(second, states, movers, seed)
-    actions = np.empty(len(states), np.int64)
+        return [int(action) for action in first.select_with(second, states, movers, seed)]
+    answers: list[Answer] = [None] * len(boards)
     for index, player in enumerate(players):
         due = [i for i, mover in enumerate(movers) if mover == index]
-        if due:
-            actions[due] = player.select_actions([states[i] for i in due], mix(seed, index))
-    return actions
+        if not due:
+            continue
+        if isinstance(player, Follower):
+            chosen = player.follow([boards[i] for i in due])
+        else:
+            chosen = [int(action) for action in player.select_actions([states[i] for i in due], mix(seed, index))]
+        for i, answer in zip(due, chosen, strict=True):
+            answers[i] = answer
+    return answers
 
 
-class _Board:
-    """One game: its position, whether A has seat 1, its own dice, and what was played."""
+def _leave(players: tuple[Player | Follower, Player | Follower], board: "Board") -> None:
+    for index, player in enumerate(players):
+        if isinstance(player, Follower) and (fault := player.leave(board)) is not None:
+            board.faults[index].append(fault)
 
-    def __init__(self, opening: Opening, swapped: int, dice: int) -> None:
-        self.state, self.actions = opening.position.clone(), list(opening.actions)
-        self.swapped, self._dice = swapped, np.random.default_rng(dice)
 
-    def play(self, action: int) -> None:
-        self.state.play(action)
-        self.actions += [action, *roll(self.state, self._dice)]
+def _pair(one: "Board", other: "Board") -> Pair:
+    a, b = (tuple(one.faults[index] + other.faults[index]) for index in (0, 1))
+    return Pair((one.points(), other.points()), (tuple(one.actions), tuple(other.actions)), (a, b))
+
+
+class Board:
+    """One game: its position, and what was played.
+
+    Attributes:
+        number: of the game in its match.
+        state: the position; only look at it.
+        actions: from the game's start, the opening and the dice included.
+        faults: of player A, and of player B.
+    """
+
+    def __init__(self, number: int, opening: Opening, swapped: int, dice: int) -> None:
+        self.number, self.state, self.actions = number, opening.position.clone(), list(opening.actions)
+        self.faults: tuple[list[Fault], list[Fault]] = ([], [])
+        self._swapped, self._dice = swapped, np.random.default_rng(dice)
+        self._loser: int | None = None
+
+    @property
+    def mover(self) -> int:
+        """The player whose turn it is: 0 for A, 1 for B."""
+        return self.state.turn ^ self._swapped
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the game is over, by its rules or because a player lost it otherwise."""
+        return self._loser is not None or self.state.is_terminal
+
+    def answer(self, answer: Answer) -> None:
+        """Plays what the player to move answers, and rolls the dice; or ends the game."""
+        if isinstance(answer, int):
+            self.state.play(answer)
+            self.actions += [answer, *roll(self.state, self._dice)]
+            return
+        self._loser = self.mover
+        if answer is not None:
+            self.faults[self._loser].append(answer)
 
     def points(self) -> float:
-        """Player A's."""
-        outcome = self.state.outcome() * (-1 if self.swapped else 1)
+        """Player A's, of a game that is over."""
+        if self._loser is not None:
+            return float(self._loser)
+        outcome = self.state.outcome() * (-1 if self._swapped else 1)
         return 1.0 if outcome > 0 else 0.0 if outcome < 0 else 0.5
 
 
 def _count(points: Sequence[float]) -> tuple[int, int, int]:
     return points.count(1.0), points.count(0.5), points.count(0.0)
+
+
+def _faults(pairs: Sequence[Pair]) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
+    a, b = (tuple(fault for pair in pairs for fault in pair.faults[index]) for index in (0, 1))
+    return a, b

@@ -16,25 +16,28 @@ from azpy import _core
 from azpy.errors import SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.machine import usable_cores
-from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts
+from azpy.matches.arena import Follower, Player, RandomPlayer, SearchPlayer, mcts
+from azpy.matches.programs import Transcripts
+from azpy.matches.protocols import ProgramSpec, load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
 from azpy.settings.run import ABOUT, Settings, match_search, refuse_unused
 
 __all__ = ["Entrant", "Spec", "checkpoints_of", "load_players", "parse_player", "settings_of"]
 
-_FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint folder or a run folder"
+_FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and a program"
 
 
 @dataclass(frozen=True)
 class Spec:
     """A player as the user named it; nothing is loaded yet."""
 
-    kind: str  # "random", "mcts", "uniform" or "model"
+    kind: str  # "random", "mcts", "uniform", "model" or "program"
     simulations: int | None = None  # a move, if given
     model: Path | None = None  # the model file, for a model
     run: Path | None = None  # the run folder that holds the model, if any
     search: Mapping[str, Any] = field(default_factory=dict)  # the given options of `Search`
+    program: ProgramSpec | None = None  # another program
 
 
 @dataclass(frozen=True)
@@ -43,22 +46,28 @@ class Entrant:
 
     name: str  # the kind or the path of the checkpoint or model, and the given search options
     simulations: int | None  # a move; None for a player that does not search
-    player: Player  # picks the actions
+    player: Player | Follower  # picks the actions
     network: OnnxEvaluator | None = None  # evaluates the model; None without a model
+    about: str = ""  # what another program says that it is
 
     def __str__(self) -> str:
-        return self.name if self.simulations is None else f"{self.name} ({self.simulations} simulations)"
+        about = self.about if self.simulations is None else f"{self.simulations} simulations"
+        return f"{self.name} ({about})" if about else self.name
 
 
 def parse_player(text: str) -> Spec:
     """The player that `text` names.
 
     Raises:
-        SettingsError: an unknown kind of player, no such path, or a wrong search option.
+        SettingsError: an unknown kind of player, no such path or program, or a wrong option.
         RunError: a folder without a model.
     """
+    if _exists(text):
+        return _named(text)
+    if (program := parse_program(text)) is not None:
+        return Spec("program", program=program)
     name, mark, query = text.rpartition("?")
-    if not mark or Path(text).exists():
+    if not mark:
         return _named(text)
     spec = _named(name)
     try:
@@ -119,19 +128,25 @@ def settings_of(specs: Sequence[Spec]) -> Settings | None:
 
 
 def load_players(
-    specs: Sequence[Spec], start: _core.State, simulations: int, c_puct: float | None = None, device: str = "cpu"
+    specs: Sequence[Spec],
+    start: _core.State,
+    simulations: int,
+    c_puct: float | None = None,
+    device: str = "cpu",
+    transcripts: Transcripts | None = None,
 ) -> list[Entrant]:
     """Makes the players that specs name; those of one model share one evaluator.
 
     Args:
         specs: from `parse_player` or `checkpoints_of`.
         start: a position of the game, which a model must fit.
-        simulations: a move, for specs without them.
+        simulations: a move, for specs without them; nodes for programs without nodes and time.
         c_puct: weight of a model's prior, in place of match_c_puct of its run. The spec's own option goes first.
         device: where models run, as for `OnnxEvaluator`.
+        transcripts: where programs that misbehave leave what they said.
 
     Raises:
-        AzpyError: a model that `OnnxEvaluator` refuses, or a run that `StoredRun` refuses.
+        AzpyError: a model that `OnnxEvaluator` refuses, a run that `StoredRun` refuses, or a program that cannot play.
     """
 
     @cache
@@ -142,6 +157,10 @@ def load_players(
     for spec in specs:
         if spec.kind == "random":
             players.append(Entrant("random", None, RandomPlayer()))
+            continue
+        if spec.program is not None:
+            called, about, other = load_program(spec.program, start, simulations, transcripts)
+            players.append(Entrant(called, None, other, about=about))
             continue
         name, network, search = spec.kind, None, dict[str, Any]()
         if spec.model is not None:
@@ -177,6 +196,13 @@ def _simulations(text: str, number: str) -> int:
     if int(number) < 1:
         raise SettingsError(f"player {text!r}: the number of simulations must be at least 1, got {number}")
     return int(number)
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):  # too long for a path, or with a NUL
+        return False
 
 
 def _model(text: str) -> Spec:

@@ -275,85 +275,7 @@ fn example_12_cats_reach_the_mice_until_no_wall_is_left() {
     }
 }
 
-// Turns
-
-#[test]
-fn a_turn_has_two_actions_and_the_second_does_not_take_back_the_first() {
-    let start = standard(8, 8);
-    let step = start.parse("Cb8").unwrap();
-    assert_eq!(step.turn(), Turn::Player(Player::Zero));
-    let names: Vec<_> = legal(&step).iter().map(|&action| step.action_name(action)).collect();
-    assert!(
-        !names.contains(&"Ca8".to_owned()) && names.contains(&"Cc8".to_owned()) && names.contains(&"Ma2".to_owned())
-    );
-    let blue = step.parse(">d4").unwrap();
-    assert_eq!(blue.turn(), Turn::Player(Player::One));
-    // The next turn may.
-    let red = blue.parse("Ch7 Ch6").unwrap();
-    assert!(red.parse_actions("Ca8").is_ok());
-    // A wall is nothing to take back, and neither is a step of the other piece.
-    assert!(start.parse(">d4 Cb8 Ch7 Ch6 Ca8").is_ok());
-    assert!(start.parse("Cb8 Ma2").is_ok());
-}
-
-#[test]
-fn a_player_without_an_action_loses() {
-    // Every open edge is on a cat's only path. Red's cat would have to go back to where it came from; mice stay at home.
-    let start = board(2, 2, CLASSIC);
-    let text = "cats a1 b2 mice a2 b2 walls ^a1 turn 1 red second";
-    assert_eq!(legal(&start.parse(text).unwrap()), [8]);
-    let position = start.parse(&format!("{text} not Cb1")).unwrap();
-    assert_eq!(winner(&position), -1.0, "{}", position.render());
-    // By playing: Blue's cat steps into a dead end.
-    let text = "cats b2 b1 mice a2 a2 walls ^a1 turn 1 blue";
-    let stuck = start.parse(text).unwrap().parse("Ca1").unwrap();
-    assert_eq!(winner(&stuck), 1.0);
-    // The rules let Blue stop there, where search does not.
-    assert_eq!(stuck.parse("end_turn").unwrap().turn(), Turn::Player(Player::Zero));
-}
-
-#[test]
-fn after_a_hundred_turns_of_both_it_is_a_draw() {
-    let start = standard(8, 8);
-    // Red's cat goes round in a square; so does Blue's.
-    let mut game = start;
-    for turn in 0..200 {
-        assert_eq!(game.turn(), Turn::Player([Player::Zero, Player::One][turn % 2]), "turn {turn}");
-        let corner = turn / 2 % 2 == 0;
-        let word = match (turn % 2, corner) {
-            (0, true) => "Cb7",
-            (0, false) => "Ca8",
-            (_, true) => "Cg7",
-            (_, false) => "Ch8",
-        };
-        game = game.parse(word).unwrap();
-    }
-    assert_eq!(winner(&game), 0.0);
-    let text = game.to_text().unwrap();
-    assert_eq!(text, "cats a8 h8 mice a1 h1 turn 101 red");
-    assert_eq!(start.parse(&text).unwrap().key(), game.key());
-    // The capture on the last turn counts.
-    let last = start.parse("cats g8 b8 mice a1 h8 turn 100 blue second").unwrap();
-    assert_eq!(winner(&last.parse("Mg8").unwrap()), 1.0);
-    assert_eq!(winner(&last.parse("Mh7").unwrap()), 0.0);
-    assert_eq!(game.max_plies(), 400);
-}
-
-#[test]
-fn a_turn_may_end_early_but_not_by_an_action() {
-    let start = standard(8, 8);
-    let game = start.parse("end_turn Ch7 end_turn Cb8.>e4").unwrap();
-    assert_eq!(game.to_text().unwrap(), "cats b8 h7 mice a1 h1 walls >e4 turn 2 blue");
-    let error = start.parse_actions("Cb8 end_turn").unwrap_err();
-    assert_eq!(error, "word 2: no number of an action stands for end_turn");
-    // A capture that stands is judged when the turn ends.
-    let caught = start.parse("cats g1 b8 mice a1 h1 turn 3 red").unwrap().parse("Ch1").unwrap();
-    assert_eq!(caught.turn(), Turn::Player(Player::Zero));
-    let mut ended = caught;
-    ended.end_turn().unwrap();
-    assert_eq!(winner(&ended), 1.0);
-    assert!(ended.end_turn().is_err() && board(12, 10, FREESTYLE).end_turn().is_err());
-}
+// Keys
 
 #[test]
 fn keys_tell_apart_all_that_the_future_depends_on() {
@@ -525,7 +447,7 @@ fn any_word() -> impl Strategy<Value = String> {
         4 => "[>^][a-c][1-3]",
         2 => "[CM][a-c][1-3]\\.[>^CM][a-c][1-3]",
         2 => "[a-c][1-3]",
-        1 => "cats|mice|walls|turn|red|blue|second|not|end_turn|start[0-9]{1,6}",
+        1 => "cats|mice|walls|turn|red|blue|second|not|end_turn|---|start[0-9]{1,6}",
         1 => "[0-9]{1,3}",
         1 => "\\PC{0,6}",
     ]

@@ -11,9 +11,9 @@
 //! | [`Variant::Classic`] | the same, but mice do not step: they are homes |
 //! | [`Variant::Freestyle`] | 12 x 10, from a random start: a chance turn, whose outcome is the seed of the start |
 //!
-//! The rules know turns of fewer actions ([`WallGame::end_turn`]); search always plays two, where the second is not the
-//! first step taken back, and a player without an action loses. After 100 full turns, one of Red and one of Blue each,
-//! the game is a draw.
+//! The rules know turns of fewer actions ([`WallGame::end_turn`]). Search plays two, where the second is not the first
+//! step taken back; a turn ends after its first action where no second one is legal. (A first action is always legal: the
+//! cat has a path to the mouse.) After 100 full turns, one of Red and one of Blue each, the game is a draw.
 //!
 //! Cells are `column * rows + row`, row 0 = top. The policy and the planes are those of the original program, Deep
 //! Wallwars, so that its models play here. Policy: the walls right of each cell, those below each cell, the
@@ -86,8 +86,8 @@ pub struct WallRules {
     pub variant: Variant,
     /// Whether a capture ends the game after the first action of a turn too.
     pub immediate: bool,
-    /// Whether it is a draw if Red captures while Blue's cat is at most two steps from Red's mouse: Red, who began, has
-    /// had a turn more.
+    /// Whether it is a draw if Red captures in Red's own turn while Blue's cat is at most two steps from Red's mouse: Red,
+    /// who began, has had a turn more.
     pub one_move_rule: bool,
     /// Whether the policy lacks the steps of mice, as that of models for the classic variant alone.
     pub classic_policy: bool,
@@ -98,6 +98,9 @@ enum Status {
     /// The start is still to be drawn.
     Undrawn,
     Playing,
+    /// The position was read after the first action of a turn, and no second one is legal. Search cannot begin here.
+    /// [`WallGame::end_turn`] goes on.
+    Stuck,
     /// The winner, if there is one.
     Over(Option<Player>),
 }
@@ -215,13 +218,13 @@ impl WallGame {
         Some(self.board.distance(from, to)).filter(|&steps| steps != FAR).map(usize::from)
     }
 
-    /// Ends the turn with fewer than two actions, which the rules allow and search never does: the policy has no number
-    /// for it. A capture is judged. Who has no action may end the turn too, though search counts that as lost.
+    /// Ends the turn with fewer than two actions. The rules allow this and search never does it: the policy has no number
+    /// for it. A capture is judged.
     ///
     /// # Errors
     /// If it is nobody's turn.
     pub fn end_turn(&mut self) -> Result<(), String> {
-        if self.status == Status::Undrawn || self.captured().is_some() || self.turns == MAX_TURNS {
+        if !matches!(self.status, Status::Playing | Status::Stuck) {
             return Err("no turn can end here: the game is over, or its start is not drawn yet".to_owned());
         }
         self.next_turn();
@@ -268,18 +271,28 @@ impl WallGame {
         self.board.buildable(self.hunts())
     }
 
-    /// Brings `status` up to date after an action or the end of a turn.
+    /// Brings `status` up to date after an action or the end of a turn. Ends a turn that has no second action.
     #[inline]
     fn settle(&mut self) {
-        self.status = if let Some(winner) = self.captured() {
+        self.status = self.judged();
+        if self.status == Status::Stuck {
+            self.next_turn();
+            self.status = self.judged();
+        }
+    }
+
+    /// What the position is by itself.
+    #[inline]
+    fn judged(&self) -> Status {
+        if let Some(winner) = self.captured() {
             Status::Over(winner)
         } else if self.turns == MAX_TURNS {
             Status::Over(None)
         } else if self.steps() == 0 && self.walls().is_empty() {
-            Status::Over(Some(self.mover().opponent()))
+            Status::Stuck
         } else {
             Status::Playing
-        };
+        }
     }
 
     /// Who has captured, if that is judged now; nobody is the winner where the one-move rule makes it a draw.
@@ -296,7 +309,8 @@ impl WallGame {
             cat == mouse
         })?;
         let [cat, mouse] = hunts[Player::One.index()];
-        let drawn = winner == Player::Zero && self.rules.one_move_rule && self.board.distance(cat, mouse) <= 2;
+        let own_turn = winner == last && winner == Player::Zero;
+        let drawn = own_turn && self.rules.one_move_rule && self.board.distance(cat, mouse) <= 2;
         Some(Some(winner).filter(|_| !drawn))
     }
 }
@@ -322,7 +336,7 @@ impl Game for WallGame {
         match self.status {
             Status::Undrawn => Turn::Chance,
             Status::Playing => Turn::Player(self.mover()),
-            Status::Over(_) => Turn::Terminal,
+            Status::Stuck | Status::Over(_) => Turn::Terminal,
         }
     }
 
@@ -339,7 +353,7 @@ impl Game for WallGame {
 
     #[inline]
     fn play(&mut self, action: Action) {
-        debug_assert!(!matches!(self.status, Status::Over(_)));
+        debug_assert!(matches!(self.status, Status::Undrawn | Status::Playing));
         if self.status == Status::Undrawn {
             self.draw_start(u64::from(action));
             return;
@@ -495,8 +509,8 @@ impl Notation for WallGame {
         self.write_actions(actions)
     }
 
-    /// The notation of [`Notation::to_text`], or actions and turns as in [`Notation::parse_actions`], among which `end_turn` ends
-    /// a turn early.
+    /// The notation of [`Notation::to_text`], or actions and turns as in [`Notation::parse_actions`]. Among these `end_turn`
+    /// and `---` end a turn early.
     fn parse(&self, text: &str) -> Result<Self, String> {
         self.read(text)
     }

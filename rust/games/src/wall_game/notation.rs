@@ -2,7 +2,8 @@
 //!
 //! Column a is the left one, row 1 the bottom one. `Ce4` and `Me4` are steps of the cat and the mouse to e4, `>e4` is the
 //! wall right of e4, `^e4` the wall above it. The actions of a turn are joined by dots: cat, mouse, upright walls, lying
-//! walls; two steps of one piece are written as one, with the cell where it ends.
+//! walls; two steps of one piece are written as one, with the cell where it ends. `end_turn` and `---` end a turn of fewer
+//! actions.
 
 use std::fmt::Write as _;
 use std::iter::Peekable;
@@ -16,7 +17,8 @@ use super::{CAT, MAX_TURNS, MOUSE, PLAYERS, STARTS, Status, Variant, WallGame};
 
 /// The start of freestyle before it is drawn.
 const UNDRAWN: &str = "undrawn";
-const END_TURN: &str = "end_turn";
+/// What ends a turn early; the second is how the public program writes a turn of no action.
+const END_TURN: [&str; 2] = ["end_turn", "---"];
 const SIDES: [&str; 2] = ["red", "blue"];
 /// Legal actions that an error names, at most.
 const NAMED: usize = 20;
@@ -121,7 +123,7 @@ impl WallGame {
     }
 
     /// The two actions that a turn's name stands for; the order of its parts does not matter. One action, where that
-    /// ends the game.
+    /// ends the turn.
     fn read_turn(&self, word: &str) -> Option<Vec<Action>> {
         let mut wanted: Vec<_> = word.split('.').collect();
         if self.second || wanted.len() > 2 {
@@ -136,7 +138,7 @@ impl WallGame {
         for first in self.candidates(&wanted) {
             let mut next = *self;
             next.play(first);
-            if next.status == Status::Playing {
+            if next.second && next.status == Status::Playing {
                 let second = next.candidates(&wanted).into_iter().find(|&second| is_it(&[first, second]));
                 if let Some(second) = second {
                     return Some(vec![first, second]);
@@ -174,13 +176,16 @@ impl WallGame {
         self.candidates(&[word]).into_iter().find(named)
     }
 
-    /// Reads words one after the other; `end_turn` counts where `early` allows it.
+    /// Reads words one after the other; those of `END_TURN` count where `early` allows it.
     fn follow(&self, text: &str, early: bool) -> Result<(Self, Vec<Action>), String> {
         let (mut state, mut actions) = (*self, Vec::new());
         for (index, word) in text.split_whitespace().enumerate() {
-            if word == END_TURN {
+            if END_TURN.contains(&word) {
                 if !early {
-                    return Err(format!("word {}: no number of an action stands for {END_TURN}", index + 1));
+                    return Err(format!(
+                        "word {}: no number of an action stands for {word}, which positions are read with",
+                        index + 1
+                    ));
                 }
                 state.end_turn().map_err(|error| format!("word {}: {error}", index + 1))?;
                 continue;
@@ -198,6 +203,9 @@ impl WallGame {
     /// What could have stood there.
     fn expected(&self) -> String {
         match self.turn() {
+            Turn::Terminal if self.status == Status::Stuck => {
+                format!("but no second action is legal; expected {}", END_TURN.join(" or "))
+            }
             Turn::Terminal => "but the game is over before it".to_owned(),
             Turn::Chance => format!("expected a random start: start0 to start{}", STARTS - 1),
             Turn::Player(_) => {
@@ -298,7 +306,7 @@ impl WallGame {
                 return Err(format!("walls leave {side}'s cat no path to the other player's mouse"));
             }
         }
-        position.settle();
+        position.status = position.judged();
         Ok(position)
     }
 

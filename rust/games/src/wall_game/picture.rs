@@ -26,6 +26,7 @@ impl WallGame {
         let side = ["red", "blue"][self.mover().index()];
         match self.status {
             Status::Undrawn => "a random start is to be drawn".to_owned(),
+            Status::Stuck => format!("turn {}, {side}: no second action is legal", self.turns / 2 + 1),
             Status::Over(None) => "a draw".to_owned(),
             Status::Over(Some(player)) => format!("{} has won", ["red", "blue"][player.index()]),
             Status::Playing => {

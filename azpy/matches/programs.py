@@ -1,0 +1,349 @@
+"""Other programs as players: their processes, the lines that go to and fro under a time limit, and one process a game.
+
+A program is ended where it breaks its protocol or the game's rules, and loses the game. The next game gets a fresh
+process. Knows nothing of any protocol: `azpy/matches/protocols.py` does.
+"""
+
+import contextlib
+import errno
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from azpy.errors import SettingsError
+from azpy.matches.arena import Answer, Board, Fault, Follower
+
+__all__ = ["MOST_SLOTS", "Misbehaved", "Program", "ProgramPlayer", "Session", "Transcripts", "shown"]
+
+MOST_SLOTS = 1024  # processes of one player at a time
+_CHUNK = 1 << 16  # bytes a read or a write
+_LONGEST_LINE = 1 << 16  # bytes
+_KEPT_LINES, _KEPT_CHARACTERS = 2_000, 1_000  # of a transcript: its newest lines, and the start of each
+_MOST_TRANSCRIPTS = 20  # files a player writes in a match
+_SHOWN = 60  # characters of a program's text in a message
+_EXHAUSTED = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_GRACE = 1.0  # seconds a process has to end by itself
+
+
+class Misbehaved(Exception):  # noqa: N818  not an error of azpy
+    """A program broke its protocol or the game's rules. The text goes on from the program's name."""
+
+
+def shown(text: str) -> str:
+    """A program's text as a message repeats it: in quotes, on one line, cut if it is long."""
+    return ascii(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+
+
+class Program:
+    """A process that is talked to in lines of text.
+
+    No shell reads the command. One thread at a time may call `send` and `read`; any thread may call `kill`. A line of
+    the program is at most 64 KiB long. Nothing blocks for longer than the time that `send` gives for the answer.
+
+    Raises:
+        Misbehaved: the program cannot be started.
+        SettingsError: the system allows no more processes or files.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._began = time.monotonic()
+        self._transcript: deque[tuple[float, str, str]] = deque(maxlen=_KEPT_LINES)
+        self._outgoing, self._incoming = b"", b""
+        self._lines: deque[str] = deque()
+        self._asked, self._seconds, self._deadline, self._complaint = "", 0.0, 0.0, ""
+        pipe = subprocess.PIPE
+        try:
+            # In a group of its own: Ctrl-C is for az-match, and the whole group can be ended.
+            self._process = subprocess.Popen(  # noqa: S603  the user typed it to have it run
+                command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno in _EXHAUSTED:  # not the program's fault
+                problem = f"cannot start another {command[0]}, {error.strerror}: give fewer --slots"
+                raise SettingsError(problem) from error
+            raise Misbehaved(f"does not start: {error}") from error
+        process = self._process
+        self._streams = [stream for stream in (process.stdin, process.stdout, process.stderr) if stream is not None]
+        self._input, self._output, self._errors = (stream.fileno() for stream in self._streams)
+        self._open = {self._output, self._errors}
+        os.set_blocking(self._input, False)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
+    def send(self, line: str, seconds: float) -> None:
+        """Sends a line with the next `read`, which the program must answer within so many seconds from now."""
+        self._asked, self._seconds, self._deadline = line, seconds, time.monotonic() + seconds
+        self._note(">", line)
+        self._outgoing += line.encode() + b"\n"
+
+    def read(self) -> str:
+        """The next line of the program, without blanks at its end.
+
+        Raises:
+            Misbehaved: the program ended, is late, or writes a line that is too long.
+        """
+        while not self._lines:
+            self._exchange()
+        return self._lines.popleft()
+
+    def kill(self) -> None:
+        """Ends the process and what it started, at once."""
+        if self.is_running:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def quit(self) -> None:
+        """Tells the program to end; `close` waits for it."""
+        with contextlib.suppress(OSError):
+            os.write(self._input, b"quit\n")
+        with contextlib.suppress(OSError):
+            self._streams[0].close()
+
+    def close(self, grace: float = 0.0) -> None:
+        """Ends the process, after `grace` seconds in which it may end by itself, and closes the pipes."""
+        if grace:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(grace)
+        self.kill()
+        self._process.wait()
+        for stream in self._streams:
+            with contextlib.suppress(OSError):
+                stream.close()
+
+    def transcript(self) -> str:
+        """The newest lines: ">" was sent, "<" came, "!" came on the standard error. Seconds count from the start."""
+        return "".join(f"{seconds:9.3f} {mark} {text}\n" for seconds, mark, text in self._transcript)
+
+    def _exchange(self) -> None:
+        """Writes what is due and reads what is there, as soon as one of them is possible."""
+        if self._output not in self._open:
+            raise Misbehaved(self._end())
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise Misbehaved(f"gives no answer to {shown(self._asked)} in {self._seconds:g} s")
+        poll = select.poll()
+        for pipe in self._open:
+            poll.register(pipe, select.POLLIN)
+        if self._outgoing:
+            poll.register(self._input, select.POLLOUT)
+        for pipe, _ in poll.poll(left * 1000 + 1):
+            if pipe == self._input:
+                self._write()
+            else:
+                self._take(pipe, os.read(pipe, _CHUNK))
+
+    def _write(self) -> None:
+        try:
+            self._outgoing = self._outgoing[os.write(self._input, self._outgoing[:_CHUNK]) :]
+        except BlockingIOError:
+            pass
+        except OSError:  # nobody reads: the end of the output, or the deadline, will tell
+            self._outgoing = b""
+
+    def _take(self, pipe: int, data: bytes) -> None:
+        if not data:
+            self._open.discard(pipe)
+        if pipe == self._errors:
+            for line in data.decode(errors="replace").splitlines():
+                self._complaint = line.strip() or self._complaint
+                self._note("!", line)
+            return
+        *lines, self._incoming = (self._incoming + data).split(b"\n")
+        if not data and self._incoming:  # an unended last line counts
+            lines, self._incoming = [self._incoming], b""
+        if max(map(len, [*lines, self._incoming])) > _LONGEST_LINE:
+            raise Misbehaved(f"writes a line of more than {_LONGEST_LINE} bytes")
+        for one in lines:
+            self._lines.append(one.decode(errors="replace").rstrip())
+            self._note("<", self._lines[-1])
+
+    def _end(self) -> str:
+        """Says how the program ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GRACE)
+        code = self._process.returncode
+        how = "closes its output" if code is None else f"ends with exit status {code}"
+        if code is not None and code < 0:
+            how = f"ends by signal {-code}"
+        said = f", its last words {shown(self._complaint)}" if self._complaint else ""
+        return f"{how} in place of an answer to {shown(self._asked)}{said}"
+
+    def _note(self, mark: str, text: str) -> None:
+        self._transcript.append((time.monotonic() - self._began, mark, text[:_KEPT_CHARACTERS]))
+
+
+class Session(ABC):
+    """A program that is talked to by the rules of a protocol. All methods may raise `Misbehaved`."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.about = ""  # what the program says that it is, after `open`
+
+    @abstractmethod
+    def open(self) -> None:
+        """Waits until the program is there, and sets its options. Called once, first."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Begins a new game."""
+
+    @abstractmethod
+    def choose(self, game: Board) -> int | None:
+        """The program's legal action in a game that is at its turn; None if it resigns."""
+
+    def finish(self, game: Board) -> str | None:
+        """What the program gets wrong about a game that is over, if anything. The text goes on from its name."""
+        return None
+
+
+class Transcripts:
+    """The files that say how programs misbehaved; in a folder of their own unless one is given."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder, self._lock = folder, threading.Lock()
+
+    def write(self, name: str, text: str) -> str:
+        """Writes a file of a new name; returns its path, or the reason that there is none."""
+        with self._lock:
+            try:
+                if self._folder is None:
+                    self._folder = Path(tempfile.mkdtemp(prefix="az-match-"))
+                self._folder.mkdir(parents=True, exist_ok=True)
+                number = 1
+                while (path := self._folder / f"{name}-{number}.txt").exists():
+                    number += 1
+                path.write_text(text, encoding="utf-8")
+            except OSError as error:
+                return f"none: {error}"
+        return str(path)
+
+
+class ProgramPlayer(Follower):
+    """Lets a program play, each game by a process of its own, which plays the next game too unless it misbehaved.
+
+    Args:
+        command: the program and its arguments.
+        talk: makes the session of a process.
+        transcripts: where transcripts go.
+    """
+
+    def __init__(
+        self, command: Sequence[str], talk: Callable[[Program], Session], transcripts: Transcripts | None = None
+    ) -> None:
+        self._command, self._talk = list(command), talk
+        self._transcripts, self._written = transcripts or Transcripts(), 0
+        self._lock = threading.Lock()
+        self._playing: dict[int, Session] = {}
+        self._idle: list[Session] = []
+        self._threads: ThreadPoolExecutor | None = None
+        self._closing = False
+
+    def probe(self) -> str:
+        """Starts a process as for a game, and ends it; returns what the program says that it is.
+
+        Raises:
+            Misbehaved: the program does not start, or cannot play this game.
+        """
+        try:
+            return self._session(-1).about
+        finally:
+            self.close()
+
+    def follow(self, games: Sequence[Board]) -> list[Answer]:
+        """See `Follower`."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(MOST_SLOTS, "program")
+        return list(self._threads.map(self._answer, games))
+
+    def leave(self, game: Board) -> Fault | None:
+        """See `Follower`."""
+        session = self._playing.get(game.number)
+        if session is None:
+            return None
+        try:
+            problem = session.finish(game)
+        except Misbehaved as error:
+            return self._fault(game.number, str(error), forfeit=False)
+        self._idle.append(self._playing.pop(game.number))
+        return None if problem is None else Fault(problem, False, self._write(session.program, problem))
+
+    def close(self) -> None:
+        """See `Follower`. Processes that are thinking are killed."""
+        with self._lock:
+            self._closing = True
+            playing, idle = [*self._playing.values()], self._idle
+            self._playing, self._idle = {}, []
+        for session in playing:
+            session.program.kill()
+        for session in idle:
+            session.program.quit()
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+            self._threads = None
+        until = time.monotonic() + _GRACE
+        for session in idle:
+            session.program.close(max(0.0, until - time.monotonic()))
+        for session in playing:
+            session.program.close()
+        self._closing = False
+
+    def _answer(self, game: Board) -> Answer:
+        try:
+            return self._session(game.number).choose(game)
+        except Misbehaved as error:
+            return self._fault(game.number, str(error), forfeit=True)
+
+    def _session(self, number: int) -> Session:
+        """The session of a game; at its first turn an idle process, or a fresh one."""
+        with self._lock:
+            if number in self._playing:
+                return self._playing[number]
+            session = self._idle.pop() if self._idle else None
+            if session is not None:
+                self._playing[number] = session
+        if session is not None:
+            try:
+                session.begin()
+                return session
+            except Misbehaved:  # a process may be good for one game only: no game is lost by this
+                with self._lock:
+                    self._playing.pop(number, None)
+                session.program.close()
+        session = self._talk(Program(self._command))
+        with self._lock:
+            self._playing[number] = session
+            if self._closing:
+                session.program.kill()
+        session.open()
+        session.begin()
+        return session
+
+    def _fault(self, number: int, problem: str, forfeit: bool) -> Fault:
+        """Ends the process of a game."""
+        with self._lock:
+            session = self._playing.pop(number, None)
+        if session is None:
+            return Fault(problem, forfeit)
+        transcript = self._write(session.program, problem)
+        session.program.close()
+        return Fault(problem, forfeit, transcript)
+
+    def _write(self, program: Program, problem: str) -> str | None:
+        with self._lock:
+            self._written += 1
+            if self._written > _MOST_TRANSCRIPTS:
+                return None
+        head = f"{' '.join(self._command)}\n{problem}\n\n"
+        return self._transcripts.write(Path(self._command[0]).name, head + program.transcript())

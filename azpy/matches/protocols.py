@@ -1,0 +1,378 @@
+"""The protocols that other programs speak, and how a user names a program: `uci:stockfish?UCI_Elo=1500`.
+
+- GTP: Go Text Protocol, version 2 (G. Farnebäck, 2002), for Go.
+- UCI: Universal Chess Interface (R. Huber and S. Meyer-Kahlen, 2006), for chess and Chess960.
+- UGI: Universal Game Interface (kz04px/cutegames), UCI for any game. Positions are lines of play from the start, as
+  `State.format_actions` writes them. Moves are the names that `State.action_name` gives.
+
+Our rules decide what is legal and who wins.
+"""
+
+import re
+import shlex
+import shutil
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from azpy._core import State, list_games
+from azpy.errors import SettingsError, did_you_mean
+from azpy.matches.arena import Board
+from azpy.matches.programs import Misbehaved, Program, ProgramPlayer, Session, Transcripts, shown
+from azpy.matches.query import parse_query, query_text
+
+__all__ = ["PROTOCOLS", "ProgramSpec", "load_program", "parse_program"]
+
+_MOST_LINES = 1_000  # of an answer of GTP, and options of a program of UCI
+_LONGEST_ABOUT = 60  # characters
+
+
+@dataclass(frozen=True)
+class ProgramSpec:
+    """A program as the user named it; nothing is started yet."""
+
+    protocol: str  # a key of `PROTOCOLS`
+    command: str  # as typed, without the settings
+    nodes: int | None = None  # a move
+    movetime: float | None = None  # seconds a move
+    timeout: float = 60.0  # seconds for an answer, beside `movetime`; then the game is lost
+    start_timeout: float = 60.0  # seconds until it is ready
+    options: Mapping[str, str] | None = None  # its own
+
+    def __str__(self) -> str:
+        own = {"nodes": self.nodes, "movetime": self.movetime, "timeout": self.timeout}
+        given = {name: value for name, value in own.items() if value != getattr(ProgramSpec, name)}
+        return f"{self.protocol}:{self.command}{query_text({**(self.options or {}), **given})}"
+
+
+# The settings that azpy itself looks at: their types and ranges. All others are options of the program.
+_OWN: dict[str, tuple[Callable[[str], float], float, float]] = {
+    "nodes": (int, 1, 2**31 - 1),
+    "movetime": (float, 0.001, 86_400),
+    "timeout": (float, 0.001, 86_400),
+    "start_timeout": (float, 0.001, 86_400),
+}
+
+
+def parse_program(text: str) -> ProgramSpec | None:
+    """The program that `text` names; None if it begins with no protocol.
+
+    Raises:
+        SettingsError: no command, a program that is not there, or a wrong setting.
+    """
+    match = re.fullmatch(r"(gtp|uci|ugi):(.*)", text, re.DOTALL)
+    if match is None:
+        return None
+    command, mark, query = match[2].rpartition("?")
+    try:
+        spec = ProgramSpec(match[1], command.strip() if mark else query.strip())
+        if mark:
+            given = parse_query(query, _setting)
+            own = {name: given.pop(name) for name in _OWN if name in given}
+            spec = replace(spec, **own, options=given)
+        PROTOCOLS[spec.protocol].refuse(spec)
+        _arguments(spec)
+    except SettingsError as error:
+        raise SettingsError(f"player {text!r}: {error}") from None
+    return spec
+
+
+def load_program(
+    spec: ProgramSpec, start: State, nodes: int, transcripts: Transcripts | None
+) -> tuple[str, str, ProgramPlayer]:
+    """Starts a program; returns its name with its settings, what it says that it is, and the player.
+
+    Args:
+        spec: from `parse_program`.
+        start: a start position of the game.
+        nodes: a move, for specs without nodes and time.
+        transcripts: where transcripts go.
+
+    Raises:
+        SettingsError: a game that the protocol is not for, or a program that does not start, does not speak the
+            protocol, or refuses its options or the game.
+    """
+    talk = PROTOCOLS[spec.protocol]
+    try:
+        talk.refuse_game(start)
+        if talk.takes_nodes and spec.nodes is None and spec.movetime is None:
+            spec = replace(spec, nodes=nodes)
+        player = ProgramPlayer(_arguments(spec), lambda program: talk(program, spec, start), transcripts)
+        about = player.probe()
+    except (SettingsError, Misbehaved) as error:
+        raise SettingsError(f"player '{spec}': {error}") from None
+    return str(spec), "".join(c for c in about if c.isprintable())[:_LONGEST_ABOUT], player
+
+
+def _arguments(spec: ProgramSpec) -> list[str]:
+    try:
+        words = shlex.split(spec.command)
+    except ValueError as error:
+        raise SettingsError(f"cannot read the command: {error}") from None
+    if not words:
+        raise SettingsError(f"expected a program after {spec.protocol}:, got none")
+    if shutil.which(words[0]) is None:
+        raise SettingsError(f"there is no program {words[0]!r} here or on the PATH")
+    return words
+
+
+def _setting(name: str, text: str) -> Any:
+    if not name.isprintable() or not text.isprintable():
+        raise SettingsError(f"{name!r}: expected printable characters, got {text!r}")
+    if name not in _OWN:
+        return text
+    convert, low, high = _OWN[name]
+    try:
+        value = convert(text)
+    except ValueError:
+        kind = "a whole number" if convert is int else "a number"
+        raise SettingsError(f"{name} must be {kind}, got {text!r}") from None
+    if not low <= value <= high:
+        raise SettingsError(f"{name} must be from {low:g} to {high:g}, got {text}")
+    return value
+
+
+class _Talk(Session):
+    """What the protocols share."""
+
+    takes_nodes = False
+    game: str | None = None  # the game that the protocol is for; None for any
+
+    def __init__(self, program: Program, spec: ProgramSpec, start: State) -> None:
+        super().__init__(program)
+        self.spec, self.start = spec, start
+        self._followed: list[tuple[int, str]] = []  # the player and the name of each action so far
+        self._state = start.clone()
+
+    @classmethod
+    def refuse(cls, spec: ProgramSpec) -> None:
+        """Refuses settings that the protocol has not."""
+
+    @classmethod
+    def refuse_game(cls, start: State) -> None:
+        """Refuses a game that the protocol is not for."""
+        if cls.game is not None and _name_of(start) != cls.game:
+            raise SettingsError(f"this protocol is for {cls.game}, and the game is {start.game}")
+
+    def begin(self) -> None:
+        """See `Session`."""
+        self._followed, self._state = [], self.start.clone()
+
+    def follow(self, actions: Sequence[int]) -> list[tuple[int, str]]:
+        """The player and the name of each action that was not followed yet."""
+        known = len(self._followed)
+        for action in actions[known:]:
+            self._followed.append((self._state.turn, self._state.action_name(action)))
+            self._state.play(action)
+        return self._followed[known:]
+
+    def legal(self, state: State, name: str) -> int:
+        """The legal action of a name."""
+        for action in state.legal_actions():
+            if state.action_name(action) == name:
+                return action
+        raise Misbehaved(f"plays {shown(name)}, which is not legal")
+
+    @property
+    def move_seconds(self) -> float:
+        """The time in which a move must be there."""
+        return self.spec.timeout + (self.spec.movetime or 0.0)
+
+
+class Gtp(_Talk):
+    """Go Text Protocol: the program keeps the game, and is told each action that is not its own."""
+
+    game = "go"
+
+    @classmethod
+    def refuse(cls, spec: ProgramSpec) -> None:
+        """See `_Talk`."""
+        named = [*(spec.options or {}), *(["nodes"] if spec.nodes is not None else [])]
+        if named:
+            raise SettingsError(f"GTP has no option {named[0]}: give it among the program's own arguments")
+        if spec.movetime is not None and spec.movetime != int(spec.movetime):
+            raise SettingsError(f"movetime must be whole seconds for GTP, got {spec.movetime:g}")
+
+    def open(self) -> None:
+        """See `Session`."""
+        self._commands = set(self._ask("list_commands", self.spec.start_timeout).split())
+        self.about = f"{self._ask('name')} {self._ask('version')}"
+        if self.spec.movetime is not None and "time_settings" not in self._commands:
+            raise Misbehaved("has no command time_settings: leave movetime out")
+
+    def begin(self) -> None:
+        """See `Session`."""
+        super().begin()
+        options = list_games()["go"] | dict(re.findall(r"(\w+)=([^,)]+)", self.start.game))
+        self._ask(f"boardsize {options['size']}")
+        self._ask("clear_board")
+        self._ask(f"komi {options['komi']}")
+        if self.spec.movetime is not None:  # no main time, and so many seconds for each stone
+            self._ask(f"time_settings 0 {self.spec.movetime:.0f} 1")
+
+    def choose(self, game: Board) -> int | None:
+        """See `Session`."""
+        for player, name in self.follow(game.actions):
+            self._ask(f"play {'bw'[player]} {name}")
+        colour = "bw"[game.state.turn]
+        if self.spec.movetime is not None and "time_left" in self._commands:
+            self._ask(f"time_left {colour} {self.spec.movetime:.0f} 1")
+        vertex = self._ask(f"genmove {colour}", self.move_seconds).upper()
+        if vertex == "RESIGN":
+            return None
+        action = self.legal(game.state, "pass" if vertex == "PASS" else vertex)
+        self.follow([*game.actions, action])  # the program has played it
+        return action
+
+    def _ask(self, command: str, seconds: float | None = None) -> str:
+        """The program's answer to a command, without its mark."""
+        self.program.send(command, self.spec.timeout if seconds is None else seconds)
+        while not (line := self.program.read()):
+            pass
+        match = re.match(r"([=?])\d*\s*(.*)", line)
+        if match is None:
+            raise Misbehaved(f"answers {shown(line)} to {shown(command)}, expected a line that begins with = or ?")
+        lines = [match[2]]
+        while line := self.program.read():
+            lines.append(line)
+            if len(lines) > _MOST_LINES:
+                raise Misbehaved(f"answers more than {_MOST_LINES} lines to {shown(command)}")
+        text = "\n".join(lines).strip()
+        if match[1] == "?":
+            raise Misbehaved(f"refuses {shown(command)}: {shown(text)}")
+        return text
+
+
+class _Interface(_Talk):
+    """What UCI and UGI share: the program is told the whole game before each search."""
+
+    takes_nodes = True
+    word = ""
+
+    def open(self) -> None:
+        """See `Session`."""
+        options: dict[str, str] = {}
+        for line in self._until(self.word, f"{self.word}ok", self.spec.start_timeout):
+            if line.startswith("id name "):
+                self.about = line.removeprefix("id name ").strip()
+            elif (match := re.match(r"option\s+name\s+(.+?)\s+(type\s.*)", line)) and len(options) < _MOST_LINES:
+                options[match[1]] = match[2]
+        for name, value in self._wanted(options).items():
+            self.program.send(f"setoption name {_option(name, value, options)} value {value}", self.spec.timeout)
+        self._until("isready", "readyok", self.spec.start_timeout)
+
+    def begin(self) -> None:
+        """See `Session`."""
+        super().begin()
+        self.program.send(f"{self.word}newgame", self.spec.timeout)
+        self._until("isready", "readyok", self.spec.timeout)
+
+    def choose(self, game: Board) -> int | None:
+        """See `Session`."""
+        self.program.send(self.position(game.actions), self.spec.timeout)
+        limits = f" nodes {self.spec.nodes}" if self.spec.nodes is not None else ""
+        limits += f" movetime {max(1, round(1000 * self.spec.movetime))}" if self.spec.movetime is not None else ""
+        line = self._until(f"go{limits}", "bestmove", self.move_seconds)[-1]
+        return self.legal(game.state, line.removeprefix("bestmove").partition(" ponder ")[0].strip())
+
+    @abstractmethod
+    def position(self, actions: Sequence[int]) -> str:
+        """The command for the position after these actions."""
+
+    def _wanted(self, options: Mapping[str, str]) -> dict[str, str]:
+        """The options to be set; `options` are those that the program has."""
+        return dict(self.spec.options or {})
+
+    def _until(self, command: str, word: str, seconds: float) -> list[str]:
+        """Sends a command; returns the first lines of the answer, and its last one, which begins with `word`."""
+        self.program.send(command, seconds)
+        lines: list[str] = []
+        while True:
+            line = self.program.read().strip()
+            if len(lines) < _MOST_LINES or line.split()[:1] == [word]:
+                lines.append(line)
+            if line.split()[:1] == [word]:
+                return lines
+
+
+def _option(name: str, value: str, options: Mapping[str, str]) -> str:
+    """The name as the program writes it, after a check of the value: programs ignore wrong values in silence."""
+    known = {one.lower(): one for one in options}
+    if name.lower() not in known:
+        raise Misbehaved(f"has no option {name!r}{did_you_mean(name, options)}")
+    name = known[name.lower()]
+    row = options[name].split()
+    kind = row[1] if len(row) > 1 else ""
+    bounds = {word: text for word, text in pairwise(row) if word in ("min", "max")}
+    expected = ""
+    if kind == "check" and value not in ("true", "false"):
+        expected = "true or false"
+    elif kind == "spin":
+        try:
+            fits = int(bounds.get("min", value)) <= int(value) <= int(bounds.get("max", value))
+        except ValueError:
+            fits = False
+        expected = "" if fits else f"a whole number from {bounds.get('min')} to {bounds.get('max')}"
+    elif kind == "combo":
+        words = [word.strip() for word in options[name].split(" var ")[1:]]
+        expected = "" if value in words else f"one of {', '.join(words)}"
+    if expected:
+        raise Misbehaved(f"has an option {name!r}, which must be {expected}, got {value!r}")
+    return name
+
+
+class Uci(_Interface):
+    """Universal Chess Interface."""
+
+    game, word = "chess", "uci"
+
+    def position(self, actions: Sequence[int]) -> str:
+        """See `_Interface`."""
+        self.follow(actions)
+        start = f"fen {self.start.to_text()}" if self._is_960 else "startpos"
+        moves = "".join(f" {name}" for _, name in self._followed)
+        return f"position {start}{f' moves{moves}' if moves else ''}"
+
+    @property
+    def _is_960(self) -> bool:
+        return re.search(r"chess960=\d", self.start.game) is not None
+
+    def _wanted(self, options: Mapping[str, str]) -> dict[str, str]:
+        """An Elo counts only with UCI_LimitStrength, and castling is written by the rules of the game."""
+        wanted = super()._wanted(options)
+        given = {name.lower() for name in wanted}
+        if "uci_elo" in given and "uci_limitstrength" not in given and "UCI_LimitStrength" in options:
+            wanted["UCI_LimitStrength"] = "true"
+        return wanted | ({"UCI_Chess960": "true"} if self._is_960 else {})
+
+
+class Ugi(_Interface):
+    """Universal Game Interface."""
+
+    word = "ugi"
+
+    def position(self, actions: Sequence[int]) -> str:
+        """See `_Interface`."""
+        return f"position startpos moves {self.start.format_actions(actions)}" if actions else "position startpos"
+
+    def finish(self, game: Board) -> str | None:
+        """The result that the program sees, if it differs from ours."""
+        if not game.state.is_terminal:
+            return None
+        self.program.send(self.position(game.actions), self.spec.timeout)
+        self.program.send("query result", self.spec.timeout)
+        outcome = game.state.outcome()
+        ours = "p1win" if outcome > 0 else "p2win" if outcome < 0 else "draw"
+        for line in self._until("isready", "readyok", self.spec.timeout):  # it answers in this order, or not at all
+            if line.startswith("response ") and (theirs := line.removeprefix("response ").strip()) != ours:
+                return f"says {shown(theirs)} of a game that is {ours}"
+        return None
+
+
+PROTOCOLS: dict[str, type[Gtp] | type[Uci] | type[Ugi]] = {"gtp": Gtp, "uci": Uci, "ugi": Ugi}
+
+
+def _name_of(start: State) -> str:
+    return start.game.partition("(")[0].strip()

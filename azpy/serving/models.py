@@ -1,0 +1,69 @@
+"""The players that an engine serves: what a user names, opened once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from azpy import _core
+from azpy.errors import SettingsError
+from azpy.games.names import make_position, refuse_untyped
+from azpy.matches.arena import SearchPlayer
+from azpy.matches.players import load_players, parse_player, settings_of
+
+__all__ = ["Served", "open_player"]
+
+_LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A player, ready to be searched with."""
+
+    name: str
+    start: _core.State  # where its game begins
+    evaluator: Any
+    simulations: int  # a move, where nothing else is asked for
+    options: dict[str, Any]  # of `azpy.Engine`
+    has_model: bool  # and so one size of the game
+
+
+def open_player(text: str, game: str | None, simulations: int, device: str = "cpu") -> Served:
+    """The player that `text` names, see `az-match --help`.
+
+    Args:
+        text: mcts:N, uniform:N, a model file, a checkpoint folder or a run folder, with options of the search after ?.
+        game: a game's name; None for that of the run.
+        simulations: a move, where `text` does not say it.
+        device: where a model runs.
+
+    Raises:
+        AzpyError: no such player or game, or a model that does not fit the game.
+    """
+    spec = parse_player(text)
+    settings = settings_of([spec])
+    if game is None and settings is None:
+        raise SettingsError(f"which game does {text!r} play? give --game")
+    name = game or (settings.game if settings is not None else "")
+    if settings is not None:
+        refuse_untyped(settings.game, game, spec.run, "the engine", "--game {}")
+        if game is not None and _core_name(game) != _core_name(settings.game):
+            raise SettingsError(f"{spec.run} plays {settings.game}, not {game}")
+    start = make_position(name)
+    (entrant,) = load_players([spec], start, simulations, device=device)
+    player = entrant.player
+    if not isinstance(player, SearchPlayer):
+        raise SettingsError(f"{text} does not search: give a model, mcts:N or uniform:N")
+    evaluator, options = player.evaluator, {**player.options, "eval_batch": _LEAVES, **spec.search}
+    del options["threads"]
+    return Served(
+        entrant.name,
+        start,
+        _core.RolloutEvaluator(1) if evaluator is None else evaluator,
+        entrant.simulations or simulations,
+        options,
+        spec.model is not None,
+    )
+
+
+def _core_name(spec: str) -> str:
+    """The game's name with all its parameters."""
+    return make_position(spec).game

@@ -1,0 +1,58 @@
+"""Conversations of the tests with az-engine's protocols."""
+
+import io
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from azpy.serving.lines import Conversation
+
+PATIENCE = 60.0  # seconds; what takes longer hangs
+
+
+class Talk:
+    """A conversation with a protocol in this process, line by line. `run` gets the other side of it."""
+
+    def __init__(self, run: Callable[[Conversation], None]) -> None:
+        self._read, self._write = io_pipe()
+        self.heard, self.arrived = list[str](), threading.Condition()
+        outer = self
+
+        class Sink(io.StringIO):
+            def write(self, text: str) -> int:
+                with outer.arrived:
+                    outer.heard += text.splitlines()
+                    outer.arrived.notify_all()
+                return len(text)
+
+        self.thread = threading.Thread(target=run, args=(Conversation(self._read, Sink()),))
+        self.thread.start()
+
+    def say(self, *lines: str) -> None:
+        for line in lines:
+            self._write.write(line.encode() + b"\n")
+        self._write.flush()
+
+    def hear(self, first: str) -> str:
+        """The next line that begins so; lines before it are dropped."""
+
+        def there() -> int | None:
+            return next((index for index, line in enumerate(self.heard) if line.startswith(first)), None)
+
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: there() is not None, PATIENCE), (first, self.heard)
+            index = there() or 0
+            line = self.heard[index]
+            del self.heard[: index + 1]
+            return line
+
+    def close(self) -> None:
+        self._write.close()
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive()
+
+
+def io_pipe() -> tuple[Any, Any]:
+    read, write = os.pipe()
+    return os.fdopen(read, "rb"), os.fdopen(write, "wb")

@@ -1,0 +1,302 @@
+"""az-engine speaks UCI and UGI: programs that are not ours play whole games with it."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import chess
+import chess.engine
+import pytest
+
+import azpy
+from azpy.errors import AzpyError
+from azpy.serving.clock import Clock, seconds_to_think
+from azpy.serving.lines import LONGEST_LINE
+from azpy.serving.models import open_player
+from azpy.serving.uci import Uci
+from talks import PATIENCE, Talk
+
+
+def talk(player: str, game: str, word: str) -> Talk:
+    served = open_player(player, game, 100)
+    return Talk(lambda conversation: Uci(served, conversation, word).run())
+
+
+@pytest.fixture
+def uci() -> Iterator[Talk]:
+    engine = talk("uniform:100", "chess", "uci")
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def ugi() -> Iterator[Talk]:
+    engine = talk("mcts:60", "connect_four", "ugi")
+    yield engine
+    engine.close()
+
+
+COMMAND = [sys.executable, "-c", "import sys; from azpy.cli.engine import main; sys.exit(main())"]
+CHESS = [*COMMAND, "uniform:50", "--game", "chess", "--protocol", "uci"]
+
+
+@pytest.mark.parametrize("limit", [chess.engine.Limit(nodes=20), chess.engine.Limit(time=0.05)])
+def test_python_chess_plays_games_with_it(limit: chess.engine.Limit) -> None:
+    rng = random.Random(3)
+    with chess.engine.SimpleEngine.popen_uci(
+        [*COMMAND, "uniform:50", "--game", "chess", "--protocol", "uci"]
+    ) as engine:
+        engine.configure({"Threads": 1, "Hash": 64, "Move Overhead": 5, "SyzygyPath": "", "UCI_ShowWDL": True})
+        for game in range(3):
+            board = chess.Board()
+            while not board.is_game_over() and board.ply() < 60:
+                if board.turn == (game % 2 == 0):
+                    found = engine.play(board, limit, game=game)
+                    assert found.move is not None
+                    assert found.move in board.legal_moves
+                    board.push(found.move)
+                else:
+                    board.push(rng.choice(list(board.legal_moves)))
+
+
+def test_python_chess_reads_its_analysis() -> None:
+    with chess.engine.SimpleEngine.popen_uci(
+        [*COMMAND, "uniform:50", "--game", "chess", "--protocol", "uci"]
+    ) as engine:
+        board = chess.Board("r1bqkbnr/pppp1ppp/2n5/4p3/2B1P3/5Q2/PPPP1PPP/RNB1K1NR w KQkq - 0 1")
+        lines = engine.analyse(board, chess.engine.Limit(nodes=3000), multipv=3)
+        assert len(lines) == 3
+        assert lines[0]["pv"][0] == chess.Move.from_uci("f3f7"), "a mate in one"
+        only = engine.play(board, chess.engine.Limit(nodes=50), root_moves=[chess.Move.from_uci("a2a3")])
+        assert only.move == chess.Move.from_uci("a2a3")
+        with engine.analysis(board) as analysis:  # without an end
+            analysis.next()
+        assert engine.play(board, chess.engine.Limit(nodes=10)).move is not None
+
+
+def test_it_introduces_itself_and_is_ready_in_a_search_too(uci: Talk) -> None:
+    uci.say("uci")
+    assert uci.hear("id name azpy")
+    uci.hear("option name Move Overhead type spin default 30")
+    uci.hear("uciok")
+    uci.say("isready")
+    uci.hear("readyok")
+    uci.say("go infinite", "isready")
+    uci.hear("readyok")
+    assert not any(line.startswith("bestmove") for line in uci.heard)
+    uci.say("stop")
+    uci.hear("bestmove")
+
+
+def test_an_endless_search_waits_for_stop_though_nothing_is_left_to_find(uci: Talk) -> None:
+    uci.say("position fen 7k/5Q2/6K1/8/8/8/8/8 w - - 0 1", "go infinite searchmoves f7g7", "isready")
+    uci.hear("readyok")
+    uci.say("stop")
+    assert uci.hear("bestmove").startswith("bestmove f7g7")
+
+
+def test_a_ponderhit_begins_the_time(uci: Talk) -> None:
+    uci.say("position startpos moves e2e4 e7e5", "go ponder movetime 50", "isready")
+    uci.hear("readyok")
+    assert not any(line.startswith("bestmove") for line in uci.heard)
+    uci.say("ponderhit")
+    uci.hear("bestmove")
+    uci.say("go ponder wtime 1000 btime 1000", "stop")
+    uci.hear("bestmove")
+
+
+def test_a_position_in_a_search_ends_it_first(uci: Talk) -> None:
+    uci.say("go infinite", "position startpos moves d2d4", "go nodes 10")
+    first = uci.hear("bestmove").split()[1]
+    second = uci.hear("bestmove").split()[1]
+    board = chess.Board()
+    assert chess.Move.from_uci(first) in board.legal_moves
+    board.push_uci("d2d4")
+    assert chess.Move.from_uci(second) in board.legal_moves
+
+
+def test_games_that_our_rules_end_go_on(uci: Talk) -> None:
+    there_and_back = "g1f3 g8f6 f3g1 f6g8 " * 4
+    uci.say(f"position startpos moves {there_and_back} e2e4", "go nodes 10")
+    board = chess.Board()
+    for move in [*there_and_back.split(), "e2e4"]:
+        board.push_uci(move)
+    assert chess.Move.from_uci(uci.hear("bestmove").split()[1]) in board.legal_moves
+    uci.say(f"position startpos moves {there_and_back}", "go nodes 10")
+    assert chess.Move.from_uci(uci.hear("bestmove").split()[1]) in chess.Board().legal_moves
+    uci.say("position fen 7k/5Q2/6K1/8/8/8/8/8 w - - 99 80 moves f7a7 h8g8", "go nodes 10")
+    assert uci.hear("bestmove") != "bestmove (none)"
+
+
+def test_a_finished_game_has_no_move(uci: Talk) -> None:
+    uci.say("position startpos moves f2f3 e7e5 g2g4 d8h4", "go nodes 10")
+    assert uci.hear("bestmove") == "bestmove (none)"
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("position startpos moves e2e5", "move 1, 'e2e5', is not legal"),
+        ("position", "expected startpos or fen"),
+        ("position fen nonsense", "error"),
+        ("setoption name Nothing value 3", "there is no option 'Nothing'"),
+        ("setoption name Threads value many", "expected a whole number from 1 to 1024, got 'many'"),
+        ("setoption name Ponder value perhaps", "expected true or false"),
+        ("setoption", "expected name NAME"),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_changes_nothing(uci: Talk, line: str, error: str) -> None:
+    uci.say("position startpos moves e2e4", line)
+    assert error in uci.hear("info string error")
+    uci.say("go nodes 5")
+    board = chess.Board()
+    board.push_uci("e2e4")
+    assert chess.Move.from_uci(uci.hear("bestmove").split()[1]) in board.legal_moves
+    uci.say("go nodes", "isready")
+    assert uci.hear("bestmove") == "bestmove (none)"
+    uci.hear("readyok")
+
+
+def test_unknown_words_are_skipped(uci: Talk) -> None:
+    uci.say("joho debug on", "", "perhaps isready", "readyok?", "isready")
+    uci.hear("readyok")
+    uci.hear("readyok")
+
+
+def test_options_are_found_in_any_case_and_change_the_search(uci: Talk) -> None:
+    uci.say("setoption name multipv value 2", "setoption name SIMULATIONS value 7", "go movetime 5000")
+    line = uci.hear("info depth")
+    assert "nodes 7 " in line
+    assert "multipv 2" in uci.hear("info depth")
+    uci.say("setoption name Hash value 32", "setoption name Temperature value 100", "go nodes 5")
+    uci.hear("bestmove")
+
+
+@pytest.mark.parametrize("end", ["quit", ""])
+def test_it_leaves_in_the_middle_of_a_search(end: str) -> None:
+    engine = talk("uniform:100", "chess", "uci")
+    engine.say("go infinite", "isready")
+    engine.hear("readyok")
+    engine.say(end)
+    engine.close()
+
+
+def test_other_games_are_played_with_their_own_names_of_actions(ugi: Talk) -> None:
+    ugi.say("ugi")
+    ugi.hear("ugiok")
+    rng = random.Random(1)
+    for game in range(4):
+        ugi.say("uginewgame")
+        state, moves = azpy.make_game("connect_four"), list[str]()
+        while not state.is_terminal:
+            ugi.say(f"position startpos moves {' '.join(moves)}", "query gameover", "query p1turn", "query result")
+            assert ugi.hear("response") == "response false"
+            assert ugi.hear("response") == f"response {str(state.turn == 0).lower()}"
+            assert ugi.hear("response") == "response none"
+            legal = {state.action_name(action): action for action in state.legal_actions()}
+            if state.turn == game % 2:
+                ugi.say("go")
+                move = ugi.hear("bestmove").split()[1]
+            else:
+                move = rng.choice(sorted(legal))
+            state.play(legal[move])
+            moves.append(move)
+        ugi.say(f"position startpos moves {' '.join(moves)}", "query gameover", "query result")
+        assert ugi.hear("response") == "response true"
+        result = {1.0: "p1win", 0.0: "draw", -1.0: "p2win"}[state.outcome()]
+        assert ugi.hear("response") == f"response {result}"
+        ugi.say("go")
+        assert ugi.hear("bestmove") == "bestmove (none)"
+
+
+def test_the_tree_is_kept_along_a_game(uci: Talk) -> None:
+    uci.say("position startpos", "go nodes 300")
+    uci.hear("bestmove")
+    uci.say("position startpos moves b1c3 b8c6", "go nodes 1")
+    assert uci.hear("bestmove")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_lines_never_end_the_conversation(uci: Talk, seed: int) -> None:
+    rng = random.Random(seed)
+    words = ["go", "nodes", "position", "startpos", "moves", "e2e4", "fen", "8/8/8/8/8/8/8/8", "w", "-", "0", "stop"]
+    words += [
+        "ponderhit",
+        "infinite",
+        "setoption",
+        "name",
+        "value",
+        "MultiPV",
+        "99999999999999999999",
+        "-1",
+        "ucinewgame",
+    ]
+    words += ["searchmoves", "movetime", "1", "wtime", "btime", "\x00", "é", "true", "Hash", "ponder", "query", "nan"]
+    for _ in range(150):
+        uci.say(" ".join(rng.choice(words) for _ in range(rng.randrange(7))))
+    uci.say("x" * (2 * LONGEST_LINE), "stop", "isready")
+    uci.hear("readyok")
+    uci.say("position startpos", "go nodes 5")
+    while uci.hear("bestmove") == "bestmove (none)":
+        pass
+
+
+def test_a_clock_never_runs_out_and_uses_its_increment() -> None:
+    for left, increment, moves in [
+        (60, 0, None),
+        (60, 1, None),
+        (10, 0, 40),
+        (1, 0, None),
+        (300, 0, 1),
+        (0.01, 0, None),
+    ]:
+        rest: float = left
+        for played in range(200):
+            until = None if moves is None else moves - played % moves
+            seconds = seconds_to_think(Clock(rest, increment, until), overhead=0.0)
+            assert 0 < seconds <= max(rest, 0.001)
+            rest += increment - seconds
+            if until == 1:
+                rest += left
+            if rest < 0.01:
+                break
+        else:
+            assert rest > 0
+    assert seconds_to_think(Clock(100.0), 0.0) == pytest.approx(4.0)
+    assert seconds_to_think(Clock(100.0, moves=1), 0.0) == pytest.approx(90.0)
+    assert seconds_to_think(Clock(10.0, increment=2.0), 0.0) == pytest.approx(2.0), "at five increments it is steady"
+    assert seconds_to_think(Clock(0.0), 1.0) == 0.001
+    assert seconds_to_think(Clock(100.0), 0.1) < 4.0
+
+
+def test_the_command_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
+    def run(*arguments: str) -> tuple[int, str]:
+        done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        return done.returncode, done.stderr.strip()
+
+    assert run("uniform", "--protocol", "uci", "--game", "go") == (
+        2,
+        "az-engine: uci is for chess, and the player plays go: take --protocol ugi",
+    )
+    assert run("uniform", "--protocol", "ugi") == (2, "az-engine: which game does 'uniform' play? give --game")
+    assert "does not search" in run("random", "--protocol", "ugi", "--game", "hex")[1]
+    with pytest.raises(AzpyError):
+        open_player(str(tmp_path / "nothing"), "hex", 10)
+
+
+def test_the_conversation_is_logged(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    done = subprocess.run(
+        [*COMMAND, "uniform:9", "--protocol", "ugi", "--game", "hex(size=4)", "--log", str(log)],
+        input="ugi\ngo\n",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    text = log.read_text(encoding="utf-8")
+    assert "< go" in text
+    assert "> ugiok" in text

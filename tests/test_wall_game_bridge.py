@@ -1,0 +1,515 @@
+"""The Wall Game as the public program writes it: positions from its JSON, and turns in its notation."""
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy.errors import AzpyError, RequestError
+from azpy.serving.wall_game import LAST_TURN, apply_move, move_text, state_of, winning_action
+
+
+def standard(width: int = 8, height: int = 8) -> dict[str, Any]:
+    """What the public program sends at the start of a game; cells are [row, column]."""
+    return {
+        "variant": "standard",
+        "boardWidth": width,
+        "boardHeight": height,
+        "initialState": {
+            "pawns": {
+                "p1": {"cat": [0, 0], "mouse": [height - 1, 0]},
+                "p2": {"cat": [0, width - 1], "mouse": [height - 1, width - 1]},
+            },
+            "walls": [],
+        },
+    }
+
+
+def classic(width: int = 8, height: int = 8) -> dict[str, Any]:
+    """The home of player 1 is where player 1's cat runs to: the corner across the board."""
+    config = standard(width, height)
+    config["variant"] = "classic"
+    config["initialState"]["pawns"] = {
+        "p1": {"cat": [0, 0], "home": [height - 1, width - 1]},
+        "p2": {"cat": [0, width - 1], "home": [height - 1, 0]},
+    }
+    return config
+
+
+def with_turn(config: dict[str, Any], player: int, *taken: dict[str, Any]) -> dict[str, Any]:
+    config = copy.deepcopy(config)
+    config["initialState"]["turn"] = {"playerId": player, "actionsTaken": list(taken)}
+    return config
+
+
+def positioned() -> dict[str, Any]:
+    """Eight columns and five rows, all pieces and walls in places of their own.
+
+    Row 2 from the top is row 3 from the bottom; column 4 is e.
+    """
+    config = standard(8, 5)
+    config["initialState"] = {
+        "pawns": {"p1": {"cat": [0, 1], "mouse": [4, 2]}, "p2": {"cat": [1, 7], "mouse": [3, 6]}},
+        "walls": [
+            {"cell": [2, 4], "orientation": "vertical"},
+            {"cell": [1, 3], "orientation": "horizontal", "playerId": 2},
+        ],
+    }
+    return config
+
+
+POSITIONED = "cats b5 h4 mice c1 g2 walls >e3 ^d4"
+
+
+# Configs
+
+
+def test_a_config_is_the_position_that_it_describes() -> None:
+    assert state_of(standard()).key() == azpy.make_game("wall_game").key()
+    assert state_of(standard()).to_text() == "cats a8 h8 mice a1 h1 turn 1 red"
+    state = state_of(positioned())
+    assert state.to_text() == f"{POSITIONED} turn 1 red"
+    # Planes are [column, row]. A vertical wall is right of its cell, a horizontal wall is below the cell above.
+    planes = state.observation()
+    assert planes.shape == (9, 8, 5)
+    assert planes[4, 4, 2] == 1
+    assert planes[5, 3, 0] == 1
+    assert planes[4, :7].sum() == 1
+    assert planes[5, :, :4].sum() == 1
+
+
+def test_homes_of_classic_are_the_mice_that_the_cats_hunt() -> None:
+    state = state_of(classic())
+    assert state.key() == azpy.make_game("wall_game", variant="classic").key()
+    config = classic(3, 3)
+    config["initialState"]["pawns"]["p1"]["home"] = [0, 2]
+    state = state_of(config)
+    assert state.to_text() == "cats a3 c3 mice a1 c3 turn 1 red"
+    won = apply_move(state, "Cc3")
+    assert won.is_terminal
+    assert won.outcome() == 1
+    lost = apply_move(apply_move(apply_move(state_of(classic(3, 3)), "---"), "Cb2"), "---")
+    lost = apply_move(lost, "Ca1")
+    assert lost.is_terminal
+    assert lost.outcome() == -1
+
+
+def names(state: azpy.State) -> list[str]:
+    return [state.action_name(action) for action in state.legal_actions()]
+
+
+def test_a_config_of_classic_may_be_for_models_of_classic_alone() -> None:
+    assert state_of(classic()).num_actions == 136
+    assert state_of(classic(), classic_policy=True).num_actions == 132
+    with pytest.raises(RequestError, match=r"config: .*needs the classic variant"):
+        state_of(standard(), classic_policy=True)
+
+
+def test_freestyle_is_played_from_the_start_that_the_config_gives() -> None:
+    config = standard(12, 10)
+    config["variant"] = "freestyle"
+    config["initialState"]["walls"] = [{"cell": [9, 0], "orientation": "horizontal"}]
+    state = state_of(config)
+    assert state.game.startswith("wall_game(variant=freestyle")
+    assert state.to_text() == "cats a10 l10 mice a1 l1 walls ^a1 turn 1 red"
+    config["boardWidth"] = 13
+    with pytest.raises(RequestError, match="12 x 10"):
+        state_of(config)
+
+
+def test_player_2_may_begin() -> None:
+    state = state_of(with_turn(positioned(), 2))
+    assert (state.turn, state.to_text()) == (1, f"{POSITIONED} turn 1 blue")
+    assert apply_move(state, "Ch3.Mg1").to_text() == "cats b5 h3 mice c1 g1 walls >e3 ^d4 turn 2 red"
+    assert state_of({**positioned(), "initialState": {**positioned()["initialState"], "turn": None}}).turn == 0
+
+
+def test_half_a_turn_may_be_played() -> None:
+    step = {"type": "cat", "source": [0, 0], "target": [0, 1]}
+    state = state_of(with_turn(positioned(), 1, step))
+    assert state.to_text() == f"{POSITIONED} turn 1 red second not Ca5"
+    assert "Ca5" not in names(state)
+    assert "Cc5" in names(state)
+    assert apply_move(state, "Cc5").to_text() == "cats c5 h4 mice c1 g2 walls >e3 ^d4 turn 1 blue"
+    with pytest.raises(RequestError, match="move: word 1"):
+        apply_move(state, "Cc5.>a1")
+    mouse = {"type": "mouse", "source": [3, 7], "target": [3, 6]}
+    state = state_of(with_turn(positioned(), 2, mouse))
+    assert state.to_text() == f"{POSITIONED} turn 1 blue second not Mh2"
+    wall = {"type": "wall", "target": [1, 3], "wallOrientation": "horizontal"}
+    state = state_of(with_turn(positioned(), 2, wall))
+    assert state.to_text() == f"{POSITIONED} turn 1 blue second"
+    assert apply_move(state, "---").to_text() == f"{POSITIONED} turn 2 red"
+
+
+def test_one_move_draws_are_of_the_past() -> None:
+    config = standard(5, 5)
+    config["initialState"]["pawns"] = {"p1": {"cat": [0, 3], "mouse": [4, 0]}, "p2": {"cat": [4, 2], "mouse": [0, 4]}}
+    assert apply_move(state_of(config), "Ce5").outcome() == 1
+    assert apply_move(state_of(config, one_move_rule=True), "Ce5").outcome() == 0
+    # Not in classic, and not where the other player runs into player 1's cat.
+    config["initialState"]["pawns"] = {"p1": {"cat": [0, 3], "home": [0, 4]}, "p2": {"cat": [4, 2], "home": [4, 0]}}
+    config["variant"] = "classic"
+    assert apply_move(state_of(config, one_move_rule=True), "Ce5").outcome() == 1
+    config = with_turn(standard(5, 5), 2)
+    config["initialState"]["pawns"] = {"p1": {"cat": [2, 2], "mouse": [4, 0]}, "p2": {"cat": [4, 2], "mouse": [2, 3]}}
+    assert apply_move(state_of(config, one_move_rule=True), "Mc3").outcome() == 1
+
+
+# Turns
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("Cb7", "cats b7 h8 mice a1 h1 turn 1 blue"),
+        ("Cc8", "cats c8 h8 mice a1 h1 turn 1 blue"),
+        ("Cb8.Ma2", "cats b8 h8 mice a2 h1 turn 1 blue"),
+        (">e4.Cb8", "cats b8 h8 mice a1 h1 walls >e4 turn 1 blue"),
+        (">e4.^e4", "cats a8 h8 mice a1 h1 walls >e4 ^e4 turn 1 blue"),
+        (">e4", "cats a8 h8 mice a1 h1 walls >e4 turn 1 blue"),
+        ("Mb1", "cats a8 h8 mice b1 h1 turn 1 blue"),
+        ("---", "cats a8 h8 mice a1 h1 turn 1 blue"),
+    ],
+)
+def test_a_turn_has_two_actions_or_fewer(text: str, after: str) -> None:
+    start = state_of(standard())
+    assert apply_move(start, text).to_text() == after
+    assert start.to_text() == "cats a8 h8 mice a1 h1 turn 1 red"  # as it was
+    # The other player's turn begins with both actions.
+    assert apply_move(apply_move(start, text), "Cg7").turn == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *[
+            "",
+            " ",
+            "Cb7 Cg7",
+            "Cb7.",
+            ".Cb7",
+            "Cb8.Cb7.Cb6",
+            "Cb8.Ca8",
+            "Cc6",
+            "Ca8",
+            "cb7",
+            "CB7",
+            "Cb07",
+            "Ci9",
+            ">h4",
+        ],
+        *["^a8", ">e4.>e4", "end_turn", "----", "--", "---.Cb7", "Cb7.---", "cats", "undrawn", "start1", "Cb7\n"],
+        *["\uff23b7", "Cb\u0667", "Cb7" * 20_000, "\ud800", None, 7, ["Cb7"], True],
+    ],
+)
+def test_what_is_no_turn_is_refused(text: Any) -> None:
+    start = state_of(standard())
+    with pytest.raises(RequestError, match=r"^move: ") as raised:
+        apply_move(start, text)
+    assert len(str(raised.value)) < 400
+
+
+def test_nothing_is_played_after_the_end() -> None:
+    start = azpy.make_game("wall_game", width=3, height=3)
+    won = azpy.parse_state(start, "cats c1 a3 mice b1 c1 turn 2 blue")
+    for text in ("Ca2", "---"):
+        with pytest.raises(RequestError, match="over"):
+            apply_move(won, text)
+
+
+def test_a_capture_wins_in_a_turn_of_one_action_too() -> None:
+    # A ring around nothing: every wall would cut a cat off, and the cat may not step back.
+    config = classic(2, 2)
+    config["initialState"] = {
+        "pawns": {"p1": {"cat": [0, 1], "home": [0, 0]}, "p2": {"cat": [1, 0], "home": [0, 0]}},
+        "walls": [{"cell": [1, 0], "orientation": "horizontal"}],
+    }
+    state = state_of(config)
+    capture = state.parse_actions("Ca2")
+    assert move_text(state, capture) == "Ca2"
+    assert apply_move(state, "Ca2").outcome() == 1
+    result = azpy.Search(azpy.UniformEvaluator(), simulations=50).run(state)
+    assert result.action == capture[0]
+    # Blue's turn ends after its one action, and Red's goes on from there.
+    state = state_of(with_turn(config, 2))
+    after = apply_move(state, "Cb1")
+    assert after.turn == 0
+    assert move_text(state, state.parse_actions("Cb1")) == "Cb1"
+
+
+def test_a_capture_that_a_second_action_would_give_up_is_found() -> None:
+    # One path joins all cells, so no wall is legal. After the capture the cat could only go on.
+    config = classic(2, 2)
+    config["initialState"] = {
+        "pawns": {"p1": {"cat": [0, 1], "home": [1, 1]}, "p2": {"cat": [1, 0], "home": [0, 0]}},
+        "walls": [{"cell": [1, 0], "orientation": "horizontal"}],
+    }
+    state = state_of(config)
+    action = winning_action(state)
+    assert action is not None
+    half = state.clone()
+    half.play(action)
+    assert names(half) == ["Ca1"]
+    assert move_text(state, [action]) == "Cb1"
+    assert apply_move(state, "Cb1").outcome() == 1
+    assert winning_action(state_of(standard())) is None
+    # After half a turn, and for player 2; a draw is no win.
+    config = standard(5, 5)
+    config["initialState"]["pawns"] = {"p1": {"cat": [0, 3], "mouse": [4, 1]}, "p2": {"cat": [4, 2], "mouse": [0, 4]}}
+    step = {"type": "cat", "source": [4, 3], "target": [4, 2]}
+    for whole in (with_turn(config, 2), with_turn(config, 2, step)):
+        state = state_of(whole)
+        action = winning_action(state)
+        assert action is not None
+        assert apply_move(state, move_text(state, [action])).outcome() == -1
+    assert winning_action(state_of(config)) is not None
+    assert winning_action(state_of(config, one_move_rule=True)) is None
+
+
+def test_a_player_who_cannot_act_ends_the_turn() -> None:
+    config = classic(2, 2)
+    config["initialState"] = {
+        "pawns": {"p1": {"cat": [1, 0], "home": [1, 1]}, "p2": {"cat": [1, 1], "home": [0, 0]}},
+        "walls": [{"cell": [1, 0], "orientation": "horizontal"}],
+    }
+    step = {"type": "cat", "source": [1, 1], "target": [1, 0]}
+    state = state_of(with_turn(config, 1, step))
+    assert state.is_terminal
+    assert state.legal_actions() == []
+    assert move_text(state, []) == "---"
+    assert apply_move(state, "---").turn == 1
+    with pytest.raises(RequestError, match=r"move: .*no second action is legal"):
+        apply_move(state, "Cb1")
+
+
+def test_actions_become_the_text_of_one_turn() -> None:
+    start = state_of(standard())
+    for line, text in [
+        ("Cb8 Cb7", "Cb7"),
+        (">e4 Cb8", "Cb8.>e4"),
+        ("^a1 >e4", ">e4.^a1"),
+        ("Ma2", "Ma2"),
+        ("", "---"),
+    ]:
+        assert move_text(start, start.parse_actions(line)) == text
+    with pytest.raises(ValueError, match="those of several: Cb7 >e4"):
+        move_text(start, start.parse_actions("Cb7 >e4"))
+    with pytest.raises(ValueError, match="illegal action 63"):
+        move_text(start, [63])
+    half = azpy.parse_state(start, "Cb8")
+    assert move_text(half, half.parse_actions("Cb7")) == "Cb7"
+    with pytest.raises(ValueError, match="those of several"):
+        move_text(half, half.parse_actions("Cb7 Cg8"))
+
+
+def without_turn(state: azpy.State) -> tuple[str, str]:
+    """The position, whatever the number of its turn."""
+    before, _, rest = state.to_text().partition(" turn ")
+    return before, rest.partition(" ")[2]
+
+
+def random_turns(state: azpy.State, rng: random.Random) -> Iterator[tuple[list[int], azpy.State]]:
+    """Turns of a game and the position after each, some of one action or none; three in four actions are steps."""
+    walls = 2 * (state.observation().size // 9)
+    while not state.is_terminal:
+        mover, actions, after = state.turn, list[int](), state.clone()
+        for _ in range(rng.choice((0, 1, 2, 2, 2, 2, 2, 2))):
+            if after.turn == mover:
+                legal = after.legal_actions()
+                steps = [action for action in legal if action >= walls]
+                actions.append(rng.choice(steps if steps and rng.random() < 0.75 else legal))
+                after.play(actions[-1])
+        if after.turn == mover:
+            after = azpy.parse_state(after, "end_turn")
+        yield actions, after
+        state = after
+
+
+@pytest.mark.parametrize("make", [standard, classic])
+def test_games_played_by_text_are_the_games_played_by_actions(make: Any) -> None:
+    rng, turns, short, ended = random.Random(8), 0, 0, 0
+    for game in range(100):
+        width, height = rng.choice([(2, 2), (3, 3), (4, 3), (3, 6), (5, 5), (8, 8)])
+        config = with_turn(make(width, height), rng.choice((1, 2)))
+        played = by_text = state_of(config, one_move_rule=game % 2 == 1)
+        for actions, after in random_turns(played, rng):
+            text = move_text(played, actions)
+            by_text = apply_move(by_text, text)
+            if by_text.key() != after.key():
+                # Only the number of the turn differs, of a game that goes on for long.
+                assert without_turn(by_text) == without_turn(after)
+                assert int(after.to_text().partition(" turn ")[2].split()[0]) > LAST_TURN
+            played, turns, short = after, turns + 1, short + (len(actions) < 2)
+        capped = " turn 101 " in played.to_text()
+        assert by_text.is_terminal != capped
+        assert capped or by_text.outcome() == played.outcome()
+        ended += by_text.is_terminal
+    assert turns > 500
+    assert short > 100
+    assert ended > 80
+    print(f"{turns} turns, {short} of them short, {ended} games ended by a capture")
+
+
+def test_a_game_goes_on_beyond_any_number_of_turns() -> None:
+    state, numbers = state_of(standard()), set()
+    for turn in range(3 * 2 * LAST_TURN):
+        # Both cats go to and fro.
+        state = apply_move(state, ["Cb7", "Cg7", "Ca8", "Ch8"][turn % 4])
+        assert not state.is_terminal
+        assert state.turn == (turn + 1) % 2
+        numbers.add(int(state.to_text().split(" turn ")[1].split()[0]))
+    assert numbers == set(range(1, LAST_TURN + 1))
+    # A draw by the number of turns alone is none here.
+    capped = azpy.parse_state("wall_game", "cats a8 h8 mice a1 h1 turn 101 red")
+    assert capped.is_terminal
+    assert apply_move(capped, "Cb7").to_text() == "cats b7 h8 mice a1 h1 turn 1 blue"
+    last = azpy.parse_state("wall_game", "cats a8 h8 mice a1 h1 turn 100 blue")
+    assert apply_move(last, "Cg7").to_text() == "cats a8 g7 mice a1 h1 turn 2 red"
+
+
+# Wrong configs
+
+
+def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """The config with another value at a path such as "initialState.walls.0.cell"."""
+    config = copy.deepcopy(config)
+    *way, last = path.split(".")
+    at: Any = config
+    for name in way:
+        at = at[int(name) if isinstance(at, list) else name]
+    at[int(last) if isinstance(at, list) else last] = value
+    return config
+
+
+FULL = with_turn(positioned(), 1, {"type": "cat", "source": [0, 0], "target": [0, 1], "wallOrientation": None})
+ACTION = "initialState.turn.actionsTaken.0"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "error"),
+    [
+        ("variant", "animal-cycle", "variant: expected standard, classic or freestyle, got 'animal-cycle'"),
+        ("variant", ["classic"], "variant: expected standard, classic or freestyle, got ['classic']"),
+        ("variant", "classic", "initialState.pawns.p1.home is missing"),
+        ("boardWidth", 21, "boardWidth: expected a whole number from 2 to 20, got 21"),
+        ("boardHeight", True, "boardHeight: expected a whole number from 2 to 20, got True"),
+        ("boardHeight", 5.0, "boardHeight: expected a whole number from 2 to 20, got 5.0"),
+        ("boardWidth", 7, "initialState.pawns.p2.cat[1]: expected a whole number from 0 to 6, got 7"),
+        ("initialState", None, "initialState: expected an object, got None"),
+        ("initialState.pawns", [], "initialState.pawns: expected an object, got []"),
+        ("initialState.pawns.p2.mouse", [5, 0], "initialState.pawns.p2.mouse[0]: expected a whole number from 0 to 4"),
+        ("initialState.pawns.p2.mouse", [-1, 0], "initialState.pawns.p2.mouse[0]: expected a whole number from 0 to 4"),
+        ("initialState.pawns.p1.cat", [1], "initialState.pawns.p1.cat: expected a cell [row, column], got 1 numbers"),
+        ("initialState.pawns.p1.cat", "b5", "initialState.pawns.p1.cat: expected a list, got 'b5'"),
+        ("initialState.walls", {}, "initialState.walls: expected a list, got {}"),
+        ("initialState.walls.1", 3, "initialState.walls[1]: expected an object, got 3"),
+        (
+            "initialState.walls.1.orientation",
+            "up",
+            "initialState.walls[1].orientation: expected vertical or horizontal",
+        ),
+        ("initialState.walls.0.cell", [2, 7], "initialState.walls[0].cell: a vertical wall in the last column lies on"),
+        ("initialState.walls.1.cell", [0, 3], "initialState.walls[1].cell: a horizontal wall in row 0 lies on the rim"),
+        ("initialState.turn", 1, "initialState.turn: expected an object, got 1"),
+        ("initialState.turn.playerId", True, "turn.playerId: expected a whole number from 1 to 2, got True"),
+        ("initialState.turn.playerId", 0, "initialState.turn.playerId: expected a whole number from 1 to 2, got 0"),
+        ("initialState.turn.actionsTaken", None, "initialState.turn.actionsTaken: expected a list, got None"),
+        (
+            "initialState.turn.actionsTaken",
+            [{}, {}],
+            "initialState.turn.actionsTaken: expected at most one action, got 2",
+        ),
+        (f"{ACTION}.type", "dog", "actionsTaken[0].type: expected cat, mouse or wall, got 'dog'"),
+        (f"{ACTION}.type", "wall", "actionsTaken[0].wallOrientation: expected vertical or horizontal, got None"),
+        (f"{ACTION}.target", [0, 2], "actionsTaken[0].target: player 1's cat is at b5, not c5"),
+        (f"{ACTION}.source", [3, 3], 'initialState: expected the step back of the first action, got "Cd2"'),
+        (f"{ACTION}.source", None, "actionsTaken[0].source: expected a list, got None"),
+        ("initialState.turn.playerId", 2, "actionsTaken[0].target: player 2's cat is at h4, not b5"),
+    ],
+)
+def test_an_error_names_the_field(path: str, value: Any, error: str) -> None:
+    state_of(FULL)
+    with pytest.raises(RequestError) as raised:
+        state_of(changed(FULL, path, value))
+    assert error in str(raised.value)
+    assert isinstance(raised.value, ValueError)
+    assert isinstance(raised.value, AzpyError)
+
+
+def test_positions_that_cannot_be_played_are_refused() -> None:
+    wall = {"cell": [2, 4], "orientation": "vertical"}
+    with pytest.raises(RequestError, match="initialState: the wall >e3 is there twice"):
+        state_of(changed(positioned(), "initialState.walls", [wall, wall]))
+    shut_in = [{"cell": [0, 0], "orientation": "vertical"}, {"cell": [1, 0], "orientation": "horizontal"}]
+    with pytest.raises(RequestError, match="initialState: walls leave red's cat no path"):
+        state_of(changed(standard(), "initialState.walls", shut_in))
+    with pytest.raises(RequestError, match=r"initialState.pawns: a cat stands on its goal"):
+        state_of(changed(standard(), "initialState.pawns.p1.cat", [7, 7]))
+    with pytest.raises(RequestError, match="the wall >a5 is not among"):
+        state_of(with_turn(positioned(), 1, {"type": "wall", "target": [0, 0], "wallOrientation": "vertical"}))
+
+
+JUNK: list[Any] = [None, True, -1, 0, 1, 7, 10**30, 1.5, float("nan"), "", "cat", "\ud800", "x" * 10**5, [], [[]], {}]
+JUNK += [
+    [0, 0],
+    [0, 1, 2],
+    [True, 0],
+    {"cell": [0, 0]},
+    "standard",
+    "classic",
+    "horizontal",
+    json.loads("[" * 60 + "]" * 60),
+]
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield way
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in inside:
+        yield from places(part, (*way, name))
+
+
+def damaged(config: Any, rng: random.Random) -> Any:
+    """The config with something in it replaced, left out, or doubled."""
+    config = copy.deepcopy(config)
+    *way, last = rng.choice([way for way in places(config) if way])
+    at = config
+    for name in way:
+        at = at[name]
+    kind = rng.randrange(4)
+    if kind == 0:
+        del at[last]
+    elif kind == 1 and isinstance(at, list):
+        at.append(copy.deepcopy(at[last]))
+    else:
+        at[last] = copy.deepcopy(rng.choice(JUNK))
+    return config
+
+
+def test_wrong_configs_raise_nothing_but_the_named_error() -> None:
+    rng, refused = random.Random(3), 0
+    bases = [FULL, standard(), classic(5, 4), with_turn(classic(3, 3), 2), with_turn(positioned(), 2)]
+    for value in JUNK:
+        with pytest.raises(RequestError):
+            state_of(value)
+    for _ in range(4_000):
+        config = rng.choice(bases)
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            config = damaged(config, rng)
+        error = None
+        try:
+            state = state_of(config)
+        except RequestError as raised:
+            error = str(raised)
+        if error is None:
+            assert apply_move(state, "---").turn in (0, 1, azpy.TERMINAL)
+            continue
+        refused += 1
+        assert len(error) < 300
+        assert "\n" not in error
+    assert 2_000 < refused < 4_000
