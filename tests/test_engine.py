@@ -371,6 +371,23 @@ def test_an_engine_that_is_dropped_still_answers() -> None:
     assert azpy.Engine(Hashed(7), simulations=50).submit(STATE).result(PATIENCE).visits.sum() == 50
 
 
+def test_an_engine_with_games_in_python_is_dropped_while_it_searches() -> None:
+    said = program("""
+        import faulthandler
+        from oracles import Countdown, Hashed
+        faulthandler.dump_traceback_later(15, exit=True)
+        future.cancel()
+        for _ in range(40):
+            engine = azpy.Engine(Hashed(3), max_batch=16)
+            futures = [engine.submit(Countdown(14), 300, seed=seed) for seed in range(12)]
+            del engine  # a thread that has a lock may wait for the GIL
+            for each in futures:
+                each.result()
+        print("answered")
+    """)
+    assert said == (0, "answered\n", "")
+
+
 def test_many_threads_may_ask_at_once() -> None:
     found: list[int] = []
 
@@ -449,7 +466,14 @@ future = engine.submit(state, 2**32 - 1)
 
 def program(text: str) -> tuple[int, str, str]:
     code = HELPERS + textwrap.dedent(text)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     return done.returncode, done.stdout, done.stderr
 
 

@@ -484,7 +484,8 @@ impl Drop for Shared {
     /// An engine that nobody can reach any more still answers whoever waits.
     fn drop(&mut self) {
         if let Some(hub) = self.hub().filter(|hub| !hub.is_forked()) {
-            hub.close();
+            // Whoever drops this holds the GIL, for which a thread may wait that has the hub's lock.
+            Python::try_attach(|py| py.detach(|| hub.close()));
         }
     }
 }
