@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from oracles import Batch, Constant, Countdown, DiceCountdown, Hashed
+from oracles import Batch, Constant, Countdown, DiceCountdown, Hashed, Held
 
 STATE = azpy.make_game("connect_four")
 PATIENCE = 20  # seconds; what takes longer hangs
@@ -27,19 +27,6 @@ PATIENCE = 20  # seconds; what takes longer hangs
 
 class Boom(Exception):  # noqa: N818
     """Raised on purpose."""
-
-
-class Held(Hashed):
-    """Waits for leave before it answers; says when it has been asked."""
-
-    def __init__(self, num_actions: int = 7) -> None:
-        super().__init__(num_actions)
-        self.asked, self.leave = threading.Event(), threading.Event()
-
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
-        self.asked.set()
-        assert self.leave.wait(PATIENCE)
-        return super().evaluate_batch(observations)
 
 
 def positions(count: int) -> list[azpy.State]:

@@ -7,27 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import azpy
 from azpy.serving.pending import Pending
-from oracles import Batch, Hashed
+from oracles import Hashed, Held
 
 PATIENCE = 60.0
 STATE = azpy.make_game("connect_four")
-
-
-class Held(Hashed):
-    """Answers once `leave` is set."""
-
-    def __init__(self, num_actions: int = 7) -> None:
-        super().__init__(num_actions)
-        self.leave, self.began = threading.Event(), threading.Event()
-
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
-        self.began.set()
-        assert self.leave.wait(PATIENCE)
-        return super().evaluate_batch(observations)
 
 
 def facts(result: azpy.SearchResult) -> list[Any]:

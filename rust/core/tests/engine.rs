@@ -909,7 +909,7 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
                         check_tree(&ended.search);
                         seat.give_back(ended.search, true);
                     }
-                    assert!(!seat.is_busy());
+                    assert!(seat.next(1).is_none());
                 }
             }
         }

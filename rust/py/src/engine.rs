@@ -474,7 +474,7 @@ impl Engine {
         let stats = match self.shared.hub() {
             None => Stats::default(),
             Some(hub) if hub.is_forked() => return Err(forked("this engine's threads are", "an engine")),
-            Some(hub) => py.detach(|| hub.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            Some(hub) => py.detach(|| hub.counts()),
         };
         stats.dict(py, self.shared.max_batch)
     }

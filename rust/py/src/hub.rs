@@ -204,9 +204,10 @@ impl Hub {
     /// Drops the models, after the end.
     pub(crate) fn clear(&self) {
         let mut shared = locked(&self.shared);
-        let models = (std::mem::take(&mut shared.slots), std::mem::take(&mut shared.current));
+        let (slots, current) = (std::mem::take(&mut shared.slots), std::mem::take(&mut shared.current));
+        slots.iter().for_each(|slot| shared.retired.add(&slot.model.stats().0));
         drop(shared);
-        drop(models);
+        drop((slots, current));
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -226,7 +227,6 @@ impl Hub {
             // This lane goes on by itself: another one is woken only for what is left.
             let filled = || self.wake_for_the_rest();
             let mut done = model.round(lane, quiet, &filled, &mut |call| reports.push(News::Report(call.clone())));
-            self.count();
             self.keep_to_the_budget();
             done.append(&mut self.look());
             self.hand_over(reports, done);
@@ -286,15 +286,16 @@ impl Hub {
         self.all_models().iter().flat_map(|model| model.look()).collect()
     }
 
-    fn count(&self) {
-        let (mut rounds, mut left_over) = (locked(&self.shared).retired, 0);
+    /// Counts so far, of requests and of batches.
+    pub(crate) fn counts(&self) -> Stats {
+        let mut stats = locked(&self.stats).clone();
+        stats.rounds = locked(&self.shared).retired;
         for model in self.all_models() {
-            let (stats, left) = model.stats();
-            rounds.add(&stats);
-            left_over += left;
+            let (rounds, left_over) = model.stats();
+            stats.rounds.add(&rounds);
+            stats.left_over += left_over;
         }
-        let mut stats = locked(&self.stats);
-        (stats.rounds, stats.left_over) = (rounds, left_over);
+        stats
     }
 
     /// Drops kept trees, the least recently used first, then ends searches, the largest first, until all trees fit.

@@ -209,11 +209,6 @@ impl<G: Game, T> Desk<G, T> {
         self.take_ended()
     }
 
-    /// Takes all requests out that no lane has.
-    pub fn clear(&mut self) -> Vec<Open<G, T>> {
-        std::mem::take(&mut self.waiting)
-    }
-
     fn may_go(&self, open: &Open<G, T>, quiet: bool) -> bool {
         !open.ponders() || (quiet && !self.in_earnest())
     }

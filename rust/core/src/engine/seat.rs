@@ -100,12 +100,6 @@ impl<G: Game, T> Seat<G, T> {
         self.commands.push_back(Command::Search(request, allowed));
     }
 
-    /// Whether a request waits, or a search is out.
-    #[must_use]
-    pub fn is_busy(&self) -> bool {
-        self.out || !self.commands.is_empty()
-    }
-
     /// The next request and its search, where the one before is answered. Trees of another network are dropped.
     pub fn next(&mut self, network: u64) -> Option<(Search<G>, Request<T>)> {
         if self.out {
@@ -150,15 +144,6 @@ impl<G: Game, T> Seat<G, T> {
         if sound && !search.is_restricted() {
             self.search = Some(search);
         }
-    }
-
-    /// Drops the requests that wait, and gives them back.
-    pub fn clear(&mut self) -> Vec<Request<T>> {
-        let requests = |command| match command {
-            Command::Search(request, _) => Some(request),
-            Command::Play(_) | Command::Undo => None,
-        };
-        self.commands.drain(..).filter_map(requests).collect()
     }
 
     /// Bytes of the trees that are kept for later.
