@@ -12,6 +12,7 @@ use azpy_core::rng::{Stream, mix};
 use azpy_core::search::Search;
 use azpy_core::tree::Kind;
 
+pub mod engine;
 pub mod selfplay;
 
 /// Answers that look random but depend on the observation and the action alone: no ties, the same in any batch.

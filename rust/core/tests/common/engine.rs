@@ -1,0 +1,225 @@
+//! A desk with one lane, games that can fail, and a network that notes its batches.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::hashed_answer;
+use azpy_core::batched::{Rounds, SearchError, Workers};
+use azpy_core::cache::Cache;
+use azpy_core::config::SearchConfig;
+use azpy_core::engine::{Desk, Lane, Open, Priority, Request, Wish};
+use azpy_core::evaluator::{Batch, Evaluator};
+use azpy_core::game::{Action, Game, PovValue, Turn, Value};
+use azpy_core::search::{Search, stream_for};
+use azpy_core::toy::Toy;
+/// How a game fails, if it does.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Fails {
+    Never,
+    /// It breaks the contract: a player without actions.
+    Rules,
+    /// As games in Python fail: as it is played, or as it is encoded.
+    Playing,
+    Encoding,
+}
+
+/// A toy that somebody asks about; equal ones of different owners are told apart by the tests alone.
+#[derive(Clone)]
+pub struct Asked {
+    pub toy: Toy,
+    pub who: usize,
+    pub plies: usize,
+    pub fails: Fails,
+    pub failed: Arc<AtomicBool>,
+}
+
+impl Asked {
+    pub fn new(who: usize, toy: Toy) -> Self {
+        Self { toy, who, plies: 0, fails: Fails::Never, failed: Arc::default() }
+    }
+    pub fn failing(who: usize, fails: Fails) -> Self {
+        Self { fails, ..Self::new(who, Toy::countdown(12)) }
+    }
+}
+
+impl Game for Asked {
+    fn num_actions(&self) -> usize {
+        8
+    }
+    fn obs_shape(&self) -> [usize; 3] {
+        self.toy.obs_shape()
+    }
+    fn max_plies(&self) -> usize {
+        self.toy.max_plies()
+    }
+    fn turn(&self) -> Turn {
+        if self.failed.load(Ordering::SeqCst) { Turn::Terminal } else { self.toy.turn() }
+    }
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        self.toy.legal_actions(out);
+        if self.fails == Fails::Rules && self.plies == 3 {
+            out.clear();
+        }
+    }
+    fn play(&mut self, action: Action) {
+        self.toy.play(action);
+        self.plies += 1;
+        if self.fails == Fails::Playing && self.plies == 3 {
+            self.failed.store(true, Ordering::SeqCst);
+        }
+    }
+    fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
+        self.toy.chance_outcomes(out);
+    }
+    fn outcome(&self) -> Value {
+        self.toy.outcome()
+    }
+    fn encode(&self, row: &mut [f32]) {
+        self.toy.encode(row);
+        if self.fails == Fails::Encoding && self.plies == 3 {
+            self.failed.store(true, Ordering::SeqCst);
+        }
+    }
+    fn key(&self) -> u128 {
+        self.toy.key()
+    }
+    fn render(&self) -> String {
+        self.toy.render()
+    }
+}
+
+pub fn broken(game: &Asked) -> bool {
+    game.failed.load(Ordering::SeqCst)
+}
+
+/// The hashed answers; notes whose rows were in each batch. It has a clock that stands still but for its own work.
+pub struct Recording {
+    pub batches: Vec<Vec<usize>>,
+    pub fail_at: usize,
+    pub cached: bool,
+    pub now: Instant,
+    pub a_row_takes: Duration,
+}
+
+impl Recording {
+    pub fn new() -> Self {
+        let (now, a_row_takes) = (Instant::now(), Duration::ZERO);
+        Self { batches: Vec::new(), fail_at: usize::MAX, cached: false, now, a_row_takes }
+    }
+    pub fn sizes(&self) -> Vec<usize> {
+        self.batches.iter().map(Vec::len).collect()
+    }
+}
+
+impl Evaluator<Asked> for Recording {
+    type Error = &'static str;
+    fn evaluate_batch(&mut self, batch: Batch<'_, Asked>) -> Result<(), Self::Error> {
+        let mut observations = vec![f32::NAN; batch.rows() * 3];
+        batch.fill(0..batch.rows(), &mut observations);
+        if batch.states.iter().any(broken) {
+            return Err("a game failed");
+        }
+        self.batches.push(batch.states.iter().map(|state| state.who).collect());
+        self.now += self.a_row_takes * batch.rows() as u32;
+        if self.batches.len() > self.fail_at {
+            return Err("asked to fail");
+        }
+        for (row, observation) in observations.chunks(3).enumerate() {
+            let range = batch.range(row);
+            batch.values[row] =
+                PovValue(hashed_answer(observation, &batch.actions[range.clone()], &mut batch.logits[range]));
+        }
+        Ok(())
+    }
+    fn network(&self) -> Option<u64> {
+        self.cached.then_some(1)
+    }
+}
+
+thread_local! {
+    /// Owners who want something else than that their searches go on.
+    static WISHES: RefCell<HashMap<usize, Wish>> = RefCell::default();
+}
+
+pub fn wish(who: usize, wish: Wish) {
+    WISHES.with_borrow_mut(|wishes| wishes.insert(who, wish));
+}
+
+pub fn wished(who: &usize) -> Wish {
+    WISHES.with_borrow(|wishes| wishes.get(who).copied().unwrap_or(Wish::GoOn))
+}
+
+pub type Ended = Open<Asked, usize>;
+
+/// A desk and one lane.
+pub struct Serving {
+    pub desk: Desk<Asked, usize>,
+    pub lane: Lane<Asked, usize>,
+}
+
+impl Serving {
+    pub fn join(&mut self, root: Asked, request: Request<usize>) {
+        let search = self.desk.search(root);
+        self.desk.join(search, request, Instant::now());
+    }
+
+    /// A round, with the searches that ended or failed in it.
+    pub fn round(
+        &mut self,
+        evaluator: &mut Recording,
+    ) -> (Result<(), SearchError<&'static str>>, Vec<Ended>, Vec<Ended>) {
+        while self.desk.give(&mut self.lane, evaluator.now, true) && self.lane.gather(evaluator.network()) {}
+        let outcome = self.lane.answer(evaluator);
+        let took = self.desk.take_back(&mut self.lane, evaluator.now);
+        (outcome, took.ended, took.failed)
+    }
+}
+
+pub fn serving(config: SearchConfig, max_batch: usize, cache: Option<Arc<Cache>>) -> Serving {
+    let desk = Desk::new(config, max_batch, usize::MAX, broken, wished);
+    let lane = desk.lane(Workers::new(2).unwrap(), cache);
+    Serving { desk, lane }
+}
+
+pub fn one_leaf() -> SearchConfig {
+    SearchConfig { eval_batch: 1, ..SearchConfig::default() }
+}
+
+pub fn request(who: usize, simulations: u32) -> Request<usize> {
+    let (deadline, priority, report_every) = (None, Priority::Play, None);
+    Request { token: who, simulations, seed: who as u64, run: 0, deadline, priority, report_every }
+}
+
+pub fn join(serving: &mut Serving, who: usize, simulations: u32) {
+    let toy = Toy::random(who as u64, 7, true);
+    serving.join(Asked::new(who, toy), request(who, simulations));
+}
+
+/// One round, and the searches that ended in it.
+pub fn round(serving: &mut Serving, evaluator: &mut Recording) -> Vec<Ended> {
+    let (outcome, ended, failed) = serving.round(evaluator);
+    outcome.unwrap();
+    assert!(failed.is_empty());
+    ended
+}
+
+/// Rounds until all is done.
+pub fn finish(serving: &mut Serving, evaluator: &mut Recording) -> Vec<Ended> {
+    let mut ended = Vec::new();
+    while !serving.desk.is_empty() {
+        ended.append(&mut round(serving, evaluator));
+    }
+    ended
+}
+
+/// What a search of its own finds.
+pub fn alone(root: &Asked, config: SearchConfig, simulations: u32, seed: u64) -> Search<Asked> {
+    let mut search = Search::new(root.clone(), config, 0);
+    search.begin(simulations, stream_for(seed, 0, 0)).unwrap();
+    let mut rounds = Rounds::new(Workers::Serial, None);
+    while rounds.run(std::slice::from_mut(&mut search), &mut [Recording::new()]).unwrap() {}
+    search
+}
