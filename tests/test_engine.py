@@ -333,6 +333,7 @@ def test_leaving_the_block_answers_everybody_and_leaves_no_thread() -> None:
         engine.submit(STATE)
     engine.close()
     assert engine.stats["finished"] == 50
+    assert engine.stats["rows"] > 0, "the counts outlive the models"
     until = time.monotonic() + PATIENCE  # the pool's threads end by themselves
     while threads() > before and time.monotonic() < until:
         time.sleep(0.01)
