@@ -34,7 +34,7 @@ class Gui(Talk):
 @pytest.fixture
 def gtp() -> Iterator[Gui]:
     served = open_player("uniform:20", "go(size=7)", 100)
-    gui = Gui(lambda conversation: Gtp(served, conversation).run())
+    gui = Gui(lambda conversation: Gtp({"player": served}, conversation).run())
     yield gui
     gui.close()
 

@@ -21,7 +21,7 @@ from talks import PATIENCE, Talk
 
 def talk(player: str, game: str, word: str) -> Talk:
     served = open_player(player, game, 100)
-    return Talk(lambda conversation: Uci(served, conversation, word).run())
+    return Talk(lambda conversation: Uci({"player": served}, conversation, word).run())
 
 
 @pytest.fixture

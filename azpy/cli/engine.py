@@ -3,10 +3,11 @@
 PLAYER is a run folder, a checkpoint folder, a model file, mcts:N or uniform:N, with options of the search after ?, as
 for az-match. Protocols:
 
-  gtp   Go
-  uci   chess
-  ugi   every game, with azpy's names of actions
-  wallgame  the Wall Game's JSON lines, version 3; --model NAME=PLAYER adds players for other bots
+  gtp       Go and Othello
+  json      analysis queries for every game; KataGo's names of fields for Go
+  uci       chess
+  ugi       every game, with azpy's names of actions
+  wallgame  the Wall Game's JSON lines, version 3
 """
 
 import argparse
@@ -22,37 +23,64 @@ from typing import NoReturn
 from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import SettingsError
 from azpy.serving.gtp import Gtp
+from azpy.serving.json_lines import JsonLines
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, open_player
 from azpy.serving.uci import Uci
 from azpy.serving.wall_game_lines import WallGameLines
 from azpy.settings.run import checked
 
+_GAMES = {"uci": ("chess",), "gtp": ("go", "othello"), "wallgame": ("wall_game",)}
+_WARMEST = 10.0
+
 
 def _parser() -> Parser:
     parser = Parser("az-engine", __doc__)
     add = parser.add_argument
     add("player", type=not_empty, metavar="PLAYER", help="who plays")
-    add("--protocol", required=True, choices=("gtp", "uci", "ugi", "wallgame"), help="what the other program speaks")
+    add(
+        "--protocol",
+        required=True,
+        choices=("gtp", "json", "uci", "ugi", "wallgame"),
+        help="what the other program speaks",
+    )
     add("--game", type=not_empty, help=f"for mcts, uniform and model files; {GAME_OF_RUN}")
     add("--simulations", type=int, default=800, help="of a move, if the other program gives no limit (default 800)")
     add("--device", default="cpu", help="where the model runs (default cpu)")
-    add("--model", action="append", default=[], metavar="NAME=PLAYER", help="of wallgame: a player for botId NAME")
+    add(
+        "--model",
+        action="append",
+        default=[],
+        metavar="NAME=PLAYER",
+        help="one more player, named NAME to be asked for",
+    )
+    add("--temperature", type=float, default=0.0, help="above 0 weaker moves are played too, by visits (default 0)")
     add("--log", type=not_empty, metavar="FILE", help="append the conversation, with times")
     return parser
 
 
-def _models(served: Served, given: argparse.Namespace) -> dict[str, Served]:
-    """The players of the Wall Game by botId; the first one is PLAYER."""
-    models = {served.name: served}
-    for text in given.model:
-        name, equals, player = text.partition("=")
-        if not (name and equals and player) or name in models:
-            raise SettingsError(f"--model: expected NAME=PLAYER with a name of its own, got {text!r}")
-        models[name] = open_player(player, given.game, given.simulations, given.device)
-        if not models[name].start.game.startswith("wall_game"):
-            raise SettingsError(f"--model {name} plays {models[name].start.game}, not the Wall Game")
+def _models(given: argparse.Namespace) -> dict[str, Served]:
+    """The players by name: PLAYER first, then those of `--model`, all of games that the protocol is for."""
+    simulations, only = checked("simulations", given.simulations), _GAMES.get(given.protocol)
+    if not 0 <= given.temperature <= _WARMEST:
+        raise SettingsError(f"--temperature: expected a number from 0 to {_WARMEST}, got {given.temperature:g}")
+    models: dict[str, Served] = {}
+    for name, player in [("", given.player), *(_named(text) for text in given.model)]:
+        served = open_player(player, given.game, simulations, given.device, given.temperature)
+        if (name or served.name) in models:
+            raise SettingsError(f"--model: two players are named {name}")
+        if only is not None and served.start.game.partition("(")[0] not in only:
+            problem = f"{given.protocol} is for {' and '.join(only)}, and {player} plays {served.start.game}"
+            raise SettingsError(f"{problem}: take --protocol ugi or json")
+        models[name or served.name] = served
     return models
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, equals, player = text.partition("=")
+    if not (name and equals and player):
+        raise SettingsError(f"--model: expected NAME=PLAYER, got {text!r}")
+    return name, player
 
 
 def _end(number: int, _: FrameType | None) -> NoReturn:
@@ -63,12 +91,7 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
 
 def _engine(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
-    served = open_player(given.player, given.game, checked("simulations", given.simulations), given.device)
-    only = {"uci": "chess", "gtp": "go", "wallgame": "wall_game"}.get(given.protocol)
-    if only is not None and served.start.game.partition("(")[0] != only:
-        raise SettingsError(
-            f"{given.protocol} is for {only}, and the player plays {served.start.game}: take --protocol ugi"
-        )
+    models = _models(given)
     signal.signal(signal.SIGTERM, _end)
     with contextlib.ExitStack() as stack:
         log = None
@@ -79,11 +102,13 @@ def _engine(arguments: Sequence[str]) -> int:
                 raise SettingsError(f"--log {given.log}: {error.strerror}") from error
         talk = Conversation(log=log)
         if given.protocol == "wallgame":
-            WallGameLines(_models(served, given), talk).run()
+            WallGameLines(models, talk).run()
+        elif given.protocol == "json":
+            JsonLines(models, talk).run()
         elif given.protocol == "gtp":
-            Gtp(served, talk).run()
+            Gtp(models, talk).run()
         else:
-            Uci(served, talk, given.protocol).run()
+            Uci(models, talk, given.protocol).run()
     sys.stdout.flush()
     return 0
 

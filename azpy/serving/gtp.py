@@ -36,12 +36,13 @@ class Gtp:
     """A conversation in GTP.
 
     Args:
-        served: the player, of Go.
+        models: players by name; the first one plays until another one is asked for.
         talk: lines in and out.
         overhead: seconds a move that pass outside of the search.
     """
 
-    def __init__(self, served: Served, talk: Conversation, overhead: float = 0.05) -> None:
+    def __init__(self, models: Mapping[str, Served], talk: Conversation, overhead: float = 0.05) -> None:
+        served = next(iter(models.values()))
         self._served, self._talk, self._overhead = served, talk, overhead
         self._size = served.start.obs_shape[1]
         self._komi = _parameter(served.start.game, "komi", 7.5)

@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from azpy import _core
 from azpy.errors import SettingsError
 from azpy.games.names import make_position, refuse_untyped
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.players import load_players, parse_player, settings_of
 
-__all__ = ["Served", "open_player"]
+__all__ = ["Served", "chosen", "open_player"]
 
 _LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
 
@@ -24,9 +26,18 @@ class Served:
     simulations: int  # a move, where nothing else is asked for
     options: dict[str, Any]  # of `azpy.Engine`
     has_model: bool  # and so one size of the game
+    temperature: float = 0.0  # above 0 weaker actions are played too
 
 
-def open_player(text: str, game: str | None, simulations: int, device: str = "cpu") -> Served:
+def chosen(result: _core.SearchResult, temperature: float) -> int:
+    """The action to play: the search's own at temperature 0, else one drawn by visits."""
+    if temperature == 0 and result.action is not None:
+        return result.action
+    policy = result.policy(temperature).astype(np.float64)
+    return int(np.random.default_rng().choice(len(policy), p=policy / policy.sum()))
+
+
+def open_player(text: str, game: str | None, simulations: int, device: str = "cpu", temperature: float = 0.0) -> Served:
     """The player that `text` names, see `az-match --help`.
 
     Args:
@@ -34,6 +45,7 @@ def open_player(text: str, game: str | None, simulations: int, device: str = "cp
         game: a game's name; None for that of the run.
         simulations: a move, where `text` does not say it.
         device: where a model runs.
+        temperature: of the actions it plays.
 
     Raises:
         AzpyError: no such player or game, or a model that does not fit the game.
@@ -61,6 +73,7 @@ def open_player(text: str, game: str | None, simulations: int, device: str = "cp
         entrant.simulations or simulations,
         options,
         spec.model is not None,
+        temperature,
     )
 
 

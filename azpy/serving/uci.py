@@ -15,7 +15,7 @@ import azpy
 from azpy import _core
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served
+from azpy.serving.models import Served, chosen
 from azpy.serving.pending import Pending
 from azpy.serving.track import Track
 
@@ -70,7 +70,7 @@ def _options(served: Served) -> dict[str, Option]:
         "MultiPV": Option(1, 1, 500),
         "Ponder": Option(False),
         "Simulations": Option(0, 0, _WITHOUT_END),  # of every move, in place of its time; 0: as `go` says
-        "Temperature": Option(0, 0, 1000),  # hundredths: above 0 weaker moves are played too
+        "Temperature": Option(round(100 * served.temperature), 0, 1000),  # hundredths
         "UCI_ShowWDL": Option(False),
         "VerboseMoveStats": Option(False),
         "SyzygyPath": Option(""),
@@ -100,12 +100,13 @@ class Uci:
     """A conversation in UCI, or in UGI.
 
     Args:
-        served: the player.
+        models: players by name; the first one plays until another one is asked for.
         talk: lines in and out.
         word: "uci" or "ugi".
     """
 
-    def __init__(self, served: Served, talk: Conversation, word: str = "uci") -> None:
+    def __init__(self, models: Mapping[str, Served], talk: Conversation, word: str = "uci") -> None:
+        served = next(iter(models.values()))
         self._served, self._talk, self._word = served, talk, word
         self._options = _options(served)
         self._values: dict[str, int | bool | str] = {name: option.default for name, option in self._options.items()}
@@ -358,7 +359,7 @@ class Uci:
             result = thinking.pending.result()
             thinking.held.wait()
             lines = self._info(thinking.state, result)
-            best = self._chosen(thinking.state, result)
+            best = chosen(result, int(self._values["Temperature"]) / 100)
             line = result.principal_variation
             ponder = ""
             if len(line) > 1 and line[0] == best:
@@ -371,13 +372,6 @@ class Uci:
             self._talk.say("bestmove (none)")
         finally:
             thinking.said.set()
-
-    def _chosen(self, state: _core.State, result: _core.SearchResult) -> int:
-        temperature = int(self._values["Temperature"]) / 100
-        if temperature == 0 and result.action is not None:
-            return result.action
-        policy = result.policy(temperature).astype(np.float64)
-        return int(np.random.default_rng().choice(len(policy), p=policy / policy.sum()))
 
     def _info(self, state: _core.State, result: _core.SearchResult) -> list[str]:
         visits = result.stats["simulations"]
