@@ -278,7 +278,7 @@ def test_the_command_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
 
     assert run("uniform", "--protocol", "uci", "--game", "go") == (
         2,
-        "az-engine: uci is for chess, and the player plays go: take --protocol ugi",
+        "az-engine: uci is for chess, and uniform plays go: take --protocol ugi or json",
     )
     assert run("uniform", "--protocol", "ugi") == (2, "az-engine: which game does 'uniform' play? give --game")
     assert "does not search" in run("random", "--protocol", "ugi", "--game", "hex")[1]
