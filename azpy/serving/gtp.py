@@ -14,7 +14,7 @@ from azpy.errors import AzpyError
 from azpy.games.names import make_position
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served
+from azpy.serving.models import Served, open_engine
 from azpy.serving.pending import Pending
 from azpy.serving.track import Track
 
@@ -48,7 +48,8 @@ class Gtp:
         self._komi = _parameter(served.start.game, "komi", 7.5)
         self._start, self._played = served.start, list[int]()
         self._past: list[tuple[_core.State, list[int]]] = []  # for undo
-        self._track = Track(served, {"threads": 1})
+        self._engine = open_engine(served, threads=1)
+        self._track = Track(self._engine)
         self._main, self._period, self._stones = 0.0, -1.0, 0  # the time settings, in seconds; -1 for none yet
         self._clocks: dict[int, Clock] = {}
         self._analysis: Pending | None = None
@@ -110,7 +111,7 @@ class Gtp:
                     return
         finally:
             self._end_analysis()
-            self._track.close()
+            self._engine.close(cancel=True)
 
     # The board --------------------------------------------------------------------------------------------------------
 

@@ -1,19 +1,52 @@
-"""Analysis queries as JSON, one object a line."""
+"""Analysis queries on stdin, answers on stdout: one JSON object a line."""
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
+from azpy.errors import RequestError
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served
+from azpy.serving.models import Model, Served, open_engine
+from azpy.serving.objects import decoded
+from azpy.serving.queries import Analyst
 
 __all__ = ["JsonLines"]
 
+_MOST_SEARCHES = 4096  # at once
+
 
 class JsonLines:
-    """A conversation in analysis queries."""
+    """A conversation in analysis queries.
+
+    Args:
+        models: players by name; the first one answers for a query that names none.
+        talk: lines in and out.
+    """
 
     def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
-        self._models, self._talk = models, talk
+        self._talk = talk
+        self._models = {
+            name: Model(served, open_engine(served, max_requests=_MOST_SEARCHES)) for name, served in models.items()
+        }
 
     def run(self) -> None:
-        """Answers queries until the end of the input."""
-        raise NotImplementedError
+        """Answers queries until the end of the input, then those that wait. Nobody who listens ends it at once."""
+        analyst = Analyst(self._models, self._say)
+        try:
+            for line in self._talk.lines():
+                if line:
+                    try:
+                        analyst.take(decoded(line))
+                    except RequestError as error:
+                        self._say({"error": str(error)})
+                if self._talk.gone.is_set():
+                    break
+        finally:
+            if self._talk.gone.is_set():
+                analyst.close()
+            for model in self._models.values():
+                model.engine.close()
+            analyst.wait()
+
+    def _say(self, answer: dict[str, Any]) -> None:
+        self._talk.say(json.dumps(answer, separators=(",", ":"), allow_nan=False))

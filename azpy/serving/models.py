@@ -11,7 +11,7 @@ from azpy.games.names import make_position, refuse_untyped
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.players import load_players, parse_player, settings_of
 
-__all__ = ["Served", "chosen", "open_player"]
+__all__ = ["Model", "Served", "chosen", "open_engine", "open_player"]
 
 _LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
 
@@ -27,6 +27,19 @@ class Served:
     options: dict[str, Any]  # of `azpy.Engine`
     has_model: bool  # and so one size of the game
     temperature: float = 0.0  # above 0 weaker actions are played too
+
+
+@dataclass(frozen=True)
+class Model:
+    """A player and the engine that searches for it."""
+
+    served: Served
+    engine: _core.Engine
+
+
+def open_engine(served: Served, **options: Any) -> _core.Engine:
+    """An engine that searches for a player; `options` are of `azpy.Engine`, besides those of the player's search."""
+    return _core.Engine(served.evaluator, **{**served.options, **options})
 
 
 def chosen(result: _core.SearchResult, temperature: float) -> int:

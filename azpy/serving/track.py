@@ -1,30 +1,29 @@
 """An engine's game that follows a position which the other program names anew each time."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from azpy import _core
-from azpy.serving.models import Served
 
 __all__ = ["Track"]
 
 
 class Track:
-    """The engine of one conversation and its game. The tree is kept along the actions that two positions share.
+    """A game of an engine. Its tree is kept along the actions that two positions share.
 
     Args:
-        served: the player.
-        options: of `azpy.Engine`, besides those of the player's search.
+        engine: who searches.
     """
 
-    def __init__(self, served: Served, options: Mapping[str, Any]) -> None:
-        self._engine = _core.Engine(served.evaluator, **{**served.options, **options})
+    def __init__(self, engine: _core.Engine) -> None:
+        self._engine = engine
         self._game: _core.EngineGame | None = None
-        self._start, self._played = served.start, list[int]()
+        self._start: _core.State | None = None
+        self._played = list[int]()
 
     def follow(self, start: _core.State, played: Sequence[int]) -> _core.EngineGame:
         """The game at the position to which `played` leads from `start`."""
-        if self._game is None or (start.game, start.key()) != (self._start.game, self._start.key()):
+        before = self._start
+        if self._game is None or before is None or (start.game, start.key()) != (before.game, before.key()):
             self._game, self._start, self._played = self._engine.game(start), start, []
         common = 0
         while common < min(len(played), len(self._played)) and played[common] == self._played[common]:
@@ -39,7 +38,3 @@ class Track:
     def forget(self) -> None:
         """Drops the tree."""
         self._game = None
-
-    def close(self) -> None:
-        """Ends the searches that go on."""
-        self._engine.close(cancel=True)

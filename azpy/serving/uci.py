@@ -15,7 +15,7 @@ import azpy
 from azpy import _core
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, chosen
+from azpy.serving.models import Served, chosen, open_engine
 from azpy.serving.pending import Pending
 from azpy.serving.track import Track
 
@@ -110,6 +110,7 @@ class Uci:
         self._served, self._talk, self._word = served, talk, word
         self._options = _options(served)
         self._values: dict[str, int | bool | str] = {name: option.default for name, option in self._options.items()}
+        self._engine: _core.Engine | None = None
         self._track: Track | None = None
         self._start, self._played = served.start, list[int]()  # of the game: where it began, and what was played
         self._thinking: Thinking | None = None
@@ -309,14 +310,13 @@ class Uci:
         """The game, at the position that was asked for last. The first call opens the engine."""
         if self._track is None:
             values = self._values
-            self._track = Track(
+            self._engine = open_engine(
                 self._served,
-                {
-                    "threads": values["Threads"],
-                    "total_memory_mb": values["Hash"],
-                    "cache_positions": values["NNCacheSize"],
-                },
+                threads=values["Threads"],
+                total_memory_mb=values["Hash"],
+                cache_positions=values["NNCacheSize"],
             )
+            self._track = Track(self._engine)
         return self._track.follow(self._start, self._played)
 
     # Searches ---------------------------------------------------------------------------------------------------------
@@ -402,9 +402,9 @@ class Uci:
                 thinking.timer.cancel()
 
     def _close(self) -> None:
-        track, self._track = self._track, None
-        if track is not None:
-            track.close()
+        engine, self._engine, self._track = self._engine, None, None
+        if engine is not None:
+            engine.close(cancel=True)
 
     def _say_error(self, error: BaseException) -> None:
         self._talk.say(f"info string error: {' '.join(str(error).split())[:500] or type(error).__name__}")

@@ -1,0 +1,127 @@
+"""A line of play as another program tells it. It goes on where azpy's rules end the game."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from azpy import _core
+from azpy.errors import RequestError
+from azpy.games.names import make_position
+
+__all__ = ["Line", "go_board", "stones_of"]
+
+_COLUMNS = "ABCDEFGHJKLMNOPQRST"
+
+
+class Line:
+    """A position and the actions that led to it.
+
+    Args:
+        start: where the line begins; it stays as it is.
+
+    Attributes:
+        start: where the line begins now. It is another position once the line went on from an end of azpy's game.
+        played: the actions since `start`.
+        state: the position that they lead to.
+    """
+
+    def __init__(self, start: _core.State) -> None:
+        self.start, self.played, self.state = start, list[int](), start.clone()
+
+    def play(self, name: str, player: int | None = None) -> None:
+        """Plays the action of a name.
+
+        Args:
+            name: as `State.action_name` writes it; in Go in any case.
+            player: who plays it, in Go: two moves in a row of one player are played.
+
+        Raises:
+            RequestError: no such action is legal.
+        """
+        self.go_on(player)
+        wanted = name.upper() if _is_go(self.state) else name
+        for action in self.offered():
+            called = self.state.action_name(action)
+            if called == wanted or (called == "pass" and wanted == "PASS"):
+                self.state.play(action)
+                self.played.append(action)
+                return
+        raise RequestError(f"{name[:40]!r} is not legal there")
+
+    def offered(self) -> list[int]:
+        """The actions that are legal, or the outcomes of a roll that is due."""
+        if self.state.turn == _core.CHANCE:
+            return [outcome for outcome, _ in self.state.chance_outcomes()]
+        return self.state.legal_actions()
+
+    def go_on(self, player: int | None = None) -> None:
+        """Begins anew at the present board, where only the game's past ends it or says whose turn it is.
+
+        A position of chess that is over by a repetition, by fifty moves or by the number of plies loses its past. Go is
+        never over, and `player` is to move.
+        """
+        state = self.state
+        if _is_go(state):
+            player = max(0, self._next()) if player is None else player
+            if state.is_terminal or state.turn != player:
+                size, komi = state.obs_shape[1], _komi(state)
+                self._begin(go_board(size, komi, stones_of(state), player))
+        elif state.is_terminal and state.game.startswith("chess"):
+            fields = next(line for line in str(state).splitlines() if line.count("/") == 7).split()  # the FEN
+            # No moves without progress, and nothing to repeat.
+            self._begin(_core.parse_state(self.start, " ".join([*fields[:4], "0", "1"])))
+
+    def _next(self) -> int:
+        """Whose turn it is in Go, also after the end."""
+        if not self.state.is_terminal:
+            return self.state.turn
+        before = self.start.clone()
+        for action in self.played[:-1]:
+            before.play(action)
+        return 1 - before.turn
+
+    def _begin(self, start: _core.State) -> None:
+        self.start, self.played, self.state = start, [], start.clone()
+
+
+def go_board(size: int, komi: float, stones: Mapping[int, Sequence[str]], player: int) -> _core.State:
+    """A board of Go without a past.
+
+    Args:
+        size: points a side.
+        komi: points for White.
+        stones: of each player, as SGF names their points.
+        player: who is to move; 0 is Black.
+
+    Raises:
+        ValueError: a size or komi that azpy does not have, or a chain without a liberty.
+    """
+    empty = make_position(f"go(size={size},komi={komi:g})")
+    setup = "".join(
+        f"{tag}{''.join(f'[{point}]' for point in stones[player])}"
+        for player, tag in ((0, "AB"), (1, "AW"))
+        if stones.get(player)
+    )
+    if not setup and player == 0:
+        return empty
+    return _core.parse_state(empty, f"(;GM[1]FF[4]SZ[{size}]KM[{komi:g}]{setup}PL[{'BW'[player]}])")
+
+
+def stones_of(state: _core.State) -> dict[int, list[str]]:
+    """The stones of each player on a board of Go, as SGF names their points."""
+    size = state.obs_shape[1]
+    rows = [line.split()[1:] for line in state.render(color=False).splitlines() if re.match(r" ?[0-9]+ ", line)]
+    found: dict[int, list[str]] = {0: [], 1: []}
+    for row, cells in enumerate(rows):
+        for column, cell in enumerate(cells[:size]):
+            if cell in "xo":
+                found["xo".index(cell)].append(chr(97 + column) + chr(97 + row))
+    return found
+
+
+def _is_go(state: _core.State) -> bool:
+    return state.game.partition("(")[0] == "go"
+
+
+def _komi(state: _core.State) -> float:
+    found = re.search(r"komi=(-?[0-9.]+)", state.game)
+    return 7.5 if found is None else float(found[1])

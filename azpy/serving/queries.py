@@ -1,0 +1,296 @@
+"""Analysis queries of one client, as JSON objects: positions to search, and what the searches found.
+
+The transport is not known here: `Analyst.take` gets an object, and `say` is called with objects. For Go KataGo's names
+of fields are taken and given besides azpy's (`azpy/serving/katago.py`).
+"""
+
+import queue
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import azpy
+from azpy import _core
+from azpy.errors import AzpyError, RequestError
+from azpy.serving import katago
+from azpy.serving.models import Model, chosen
+from azpy.serving.objects import list_of, one_of, text, whole
+from azpy.serving.pending import Pending
+from azpy.serving.query import LONGEST_NAME, MOST_MOVES, Query, actions_of, ignored, read_query
+from azpy.serving.track import Track
+
+__all__ = ["MOST_GAMES", "Analyst"]
+
+MOST_GAMES = 256  # of one client, with a kept tree; beyond them the one not asked for longest loses its tree
+_DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
+
+
+@dataclass
+class _Open:
+    """A search that goes on."""
+
+    query: Query
+    turn: int
+    state: _core.State
+    pending: Pending | None = None
+    hushed: bool = False
+
+
+class Analyst:
+    """Answers the queries of one client.
+
+    Args:
+        models: players with their engines; other clients may use them too. The first one answers for a query that names
+            none.
+        say: gets each answer. It may be called in any thread, and several at once; searches of all clients wait for it.
+    """
+
+    def __init__(self, models: Mapping[str, Model], say: Callable[[dict[str, Any]], object]) -> None:
+        self._models, self._say = models, say
+        self._open: dict[int, _Open] = {}
+        self._games: OrderedDict[tuple[str, str], Track] = OrderedDict()
+        self._changed = threading.Condition()  # of the searches that are open
+        self._warned: set[str] = set()
+
+    def take(self, fields: Mapping[str, Any]) -> None:
+        """Takes a query or an action. Each answer, and each error, is said; nothing is raised."""
+        identity = fields.get("id")
+        try:
+            if len(text(identity, "id")) > LONGEST_NAME:
+                identity = None
+                raise RequestError(f"id: expected at most {LONGEST_NAME} characters")
+            if "action" in fields:
+                self._act(fields)
+            else:
+                self._search(fields)
+        except (AzpyError, ValueError, RuntimeError, queue.Full) as error:
+            self._fail(identity, error)
+
+    def wait(self) -> None:
+        """Returns when every query was answered."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._open)
+
+    def close(self) -> None:
+        """Cancels the searches that go on, and drops the trees. Nothing is said any more."""
+        with self._changed:
+            still = list(self._open.values())
+            for one in still:
+                one.hushed = True
+        for one in still:
+            if one.pending is not None:
+                one.pending.cancel()
+        self._games.clear()
+
+    # Actions ----------------------------------------------------------------------------------------------------------
+
+    def _act(self, fields: Mapping[str, Any]) -> None:
+        actions = {
+            "query_version": self._version,
+            "query_models": self._tell_models,
+            "terminate": self._terminate,
+            "terminate_all": self._terminate,
+        }
+        name = one_of(fields["action"], "action", tuple(actions))
+        self._say({**{key: fields[key] for key in fields if key in _ECHOED}, **actions[name](fields)})
+
+    @staticmethod
+    def _version(_: Mapping[str, Any]) -> dict[str, Any]:
+        return {"version": azpy.__version__, "git_hash": ""}
+
+    def _tell_models(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "models": [
+                {
+                    "name": name,
+                    "internalName": model.served.name,
+                    "game": model.served.start.game,
+                    "network": _network(model),
+                    "simulations": model.served.simulations,
+                }
+                for name, model in self._models.items()
+            ]
+        }
+
+    def _terminate(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Has searches answer with what they know: those of one query, or all."""
+        wanted = text(fields.get("terminateId"), "terminateId") if fields["action"] == "terminate" else None
+        turns = None
+        if "turnNumbers" in fields:
+            numbers = list_of(fields["turnNumbers"], "turnNumbers")
+            turns = {whole(turn, "turnNumbers", range(MOST_MOVES + 1)) for turn in numbers}
+        with self._changed:
+            found = [
+                one.pending
+                for one in self._open.values()
+                if (wanted is None or one.query.identity == wanted) and (turns is None or one.turn in turns)
+            ]
+        for pending in found:
+            if pending is not None:
+                pending.stop()
+        return {}
+
+    # Searches ---------------------------------------------------------------------------------------------------------
+
+    def _search(self, fields: Mapping[str, Any]) -> None:
+        model = self._model(fields)
+        for name, said in ignored(fields, model):
+            self._warn(fields["id"], name, said)
+        query = read_query(fields, model)
+        for turn, (start, played, state) in query.turns.items():
+            try:
+                self._begin(query, turn, start, played, state)
+            except (AzpyError, ValueError, RuntimeError, queue.Full) as error:
+                self._fail(query.identity, error, turn)
+
+    def _begin(self, query: Query, turn: int, start: _core.State, played: list[int], state: _core.State) -> None:
+        if state.is_terminal:
+            self._say({**_head(query, turn, False), "moveInfos": [], "rootInfo": _end(state)})
+            return
+        if state.turn == _core.CHANCE:
+            raise RequestError(f"moves: after {turn} of them a roll is due; name its outcome as the next move")
+        one = _Open(query, turn, state)
+        wanted: dict[str, Any] = {
+            "seconds": query.seconds,
+            "priority": query.priority,
+            "actions": actions_of(query, state),
+        }
+        if query.report_every is not None:
+            wanted |= {"on_report": lambda result: self._report(one, result), "report_every": query.report_every}
+        with self._changed:
+            self._open[id(one)] = one
+        try:
+            if query.game is not None:
+                one.pending = self._track(query).follow(start, played).search(query.simulations, **wanted)
+            else:
+                one.pending = query.model.engine.submit(state, query.simulations, **wanted)
+        except BaseException:
+            self._forget(one)
+            raise
+        one.pending.add_done_callback(lambda pending: self._done(one, pending))
+
+    def _track(self, query: Query) -> Track:
+        """The game of this name, whose tree is kept."""
+        key = (query.model.served.name, query.game or "")
+        with self._changed:
+            track = self._games.pop(key, None) or Track(query.model.engine)
+            self._games[key] = track
+            if len(self._games) > MOST_GAMES:
+                self._games.popitem(last=False)
+        return track
+
+    def _report(self, one: _Open, result: _core.SearchResult) -> None:
+        if not one.hushed:
+            self._tell(one, result, True)
+
+    def _done(self, one: _Open, pending: Any) -> None:
+        """Says what a search found. Runs in the engine's thread of answers."""
+        try:
+            if one.hushed:
+                return
+            if pending.cancelled():
+                self._fail(one.query.identity, RuntimeError("cancelled"), one.turn)
+            elif (error := pending.exception()) is not None:
+                self._fail(one.query.identity, error, one.turn)
+            else:
+                self._tell(one, pending.result(), False)
+        finally:
+            self._forget(one)
+
+    def _forget(self, one: _Open) -> None:
+        with self._changed:
+            self._open.pop(id(one), None)
+            self._changed.notify_all()
+
+    def _tell(self, one: _Open, result: _core.SearchResult, during: bool) -> None:
+        try:
+            self._say({**_head(one.query, one.turn, during), **_found(one.query, one.state, result)})
+        except Exception as error:  # a game in Python may fail to name an action
+            self._fail(one.query.identity, error, one.turn)
+
+    def _fail(self, identity: object, error: BaseException, turn: int | None = None) -> None:
+        said: dict[str, Any] = {} if not isinstance(identity, str) else {"id": identity}
+        if turn is not None:
+            said["turnNumber"] = turn
+        self._say({**said, "error": " ".join(str(error).split())[:500] or type(error).__name__})
+
+    def _model(self, fields: Mapping[str, Any]) -> Model:
+        if fields.get("model") is None:
+            return next(iter(self._models.values()))
+        name = text(fields["model"], "model")
+        if name not in self._models:
+            raise RequestError(f"model: there is no {name[:LONGEST_NAME]!r}, but {', '.join(self._models)}")
+        return self._models[name]
+
+    def _warn(self, identity: str, name: str, said: str) -> None:
+        """Says once to a client that a field changes nothing."""
+        if name not in self._warned and len(self._warned) < 100:
+            self._warned.add(name)
+            self._say({"id": identity, "warning": said, "field": name[:LONGEST_NAME]})
+
+
+_ECHOED = {"id", "action", "terminateId", "turnNumbers"}
+
+
+def _head(query: Query, turn: int, during: bool) -> dict[str, Any]:
+    return {"id": query.identity, "turnNumber": turn, "isDuringSearch": during}
+
+
+def _end(state: _core.State) -> dict[str, Any]:
+    return {"player": None, "visits": 0, "value": None, "outcome": state.outcome(), "stop": "game over"}
+
+
+def _network(model: Model) -> str | None:
+    """The hash of the model's bytes."""
+    number = getattr(model.served.evaluator, "network_id", None)
+    return f"{number:016x}" if isinstance(number, int) else None
+
+
+def _found(query: Query, state: _core.State, result: _core.SearchResult) -> dict[str, Any]:
+    """What a search found: the visited actions, the one to play first, and the root."""
+    places = {int(action): index for index, action in enumerate(result.actions)}
+    lines = result.principal_variations(len(places), query.pv_length)
+    best = chosen(result, query.model.served.temperature)
+    moves = list[dict[str, Any]]()
+    for actions, visits, q in sorted(lines, key=lambda line: line[0][0] != result.action):
+        index, now, names = places[actions[0]], state.clone(), []
+        for action in actions:
+            names.append(now.action_name(action))
+            now.play(action)
+        error = float(result.standard_errors[index])
+        move = {
+            "move": names[0],
+            "visits": visits,
+            "prior": _rounded(result.priors[index]),
+            "value": _rounded(q),
+            "lcb": _rounded(max(-1.0, q - _DEVIATIONS * error) if error == error else -1.0),
+            "order": len(moves),
+            "pv": names,
+        }
+        if result.proofs[index] >= 0:
+            move["proof"] = int(result.proofs[index])
+        moves.append(move)
+    visits = int(result.visits.sum())
+    root: dict[str, Any] = {
+        "player": state.turn,
+        "visits": visits,
+        "value": _rounded(result.value),
+        "network": _network(query.model),
+        "reused": max(0, visits - result.stats["simulations"]),
+        "stop": result.stop,
+    }
+    answer: dict[str, Any] = {"move": state.action_name(best), "moveInfos": moves, "rootInfo": root}
+    if query.policy:
+        answer["policy"] = {
+            state.action_name(int(action)): _rounded(prior)
+            for action, prior in zip(result.actions, result.priors, strict=True)
+        }
+    return answer if query.view is None else katago.renamed(answer, state, query.view)
+
+
+def _rounded(value: float | np.floating[Any]) -> float:
+    return round(float(value), 6)

@@ -1,0 +1,186 @@
+"""What an analysis query asks for: its fields, read one by one. What is wrong is said with the field's name."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from azpy import _core
+from azpy.errors import RequestError
+from azpy.serving import katago
+from azpy.serving.models import Model
+from azpy.serving.objects import flag, list_of, number, one_of, text, whole
+from azpy.serving.positions import Line
+
+__all__ = ["LONGEST_NAME", "MOST_MOVES", "Query", "actions_of", "ignored", "read_query"]
+
+LONGEST_NAME = 200  # characters of an id or a game's name
+MOST_MOVES = 4_000  # of a query
+_MOST_TURNS = 1_000  # of a query, to be analyzed
+_MOST_SIMULATIONS = 2**32 - 1
+_MOST_SECONDS = 1e6
+_LEAST_REPORT = 0.05  # seconds between reports
+_PRIORITIES = ("play", "analysis", "ponder")
+_KNOWN = {
+    *("id", "model", "game", "position", "moves", "analyzeTurns", "simulations", "seconds", "priority"),
+    *("reportDuringSearchEvery", "allowMoves", "avoidMoves", "analysisPVLen", "includePolicy"),
+}
+
+
+@dataclass
+class Query:
+    """A query that was read."""
+
+    identity: str
+    model: Model
+    turns: dict[int, tuple[_core.State, list[int], _core.State]]  # a number of moves: start, actions, position
+    simulations: int | None
+    seconds: float | None
+    priority: str
+    report_every: float | None
+    allowed: set[str]
+    avoided: set[str]
+    pv_length: int | None
+    policy: bool
+    game: str | None
+    view: str | None = None  # of KataGo's numbers; None: another game than Go
+
+
+def ignored(fields: Mapping[str, Any], model: Model) -> Iterator[tuple[str, str]]:
+    """The fields of a query that change nothing, and why."""
+    known = _KNOWN | katago.KNOWN if is_go(model) else _KNOWN
+    for name in fields:
+        if name not in known:
+            yield name, "no field of a query: it changes nothing"
+    if is_go(model):
+        yield from katago.ignored(fields)
+
+
+def read_query(fields: Mapping[str, Any], model: Model) -> Query:
+    """The query that an object describes.
+
+    Args:
+        fields: the object; its `id` is a text.
+        model: who searches.
+
+    Raises:
+        RequestError: a field that is wrong; names it.
+        ValueError: a position that cannot be read.
+    """
+    go = is_go(model)
+    start, moves = _start(fields, model), _moves(fields.get("moves", []), go)
+    turns = [len(moves)]
+    if "analyzeTurns" in fields:
+        given = list_of(fields["analyzeTurns"], "analyzeTurns")
+        turns = list(dict.fromkeys(whole(turn, "analyzeTurns", range(len(moves) + 1)) for turn in given))
+        if len(turns) > _MOST_TURNS:
+            raise RequestError(f"analyzeTurns: expected at most {_MOST_TURNS}, got {len(turns)}")
+    simulations, seconds = _limits(fields, go, model.served.simulations)
+    priority = fields.get("priority", "play")
+    if type(priority) is int:  # KataGo's: larger goes first, 0 is usual
+        priority = "play" if priority >= 0 else "analysis"
+    every, length, game = (fields.get(name) for name in ("reportDuringSearchEvery", "analysisPVLen", "game"))
+    walked = _walk(Line(start), moves, turns, katago.player(fields) if go else None)
+    movers = {state.turn for _, _, state in walked.values()}
+    return Query(
+        identity=fields["id"],
+        model=model,
+        turns=walked,
+        simulations=simulations,
+        seconds=seconds,
+        priority=one_of(priority, "priority", _PRIORITIES),
+        report_every=None
+        if every is None
+        else max(_LEAST_REPORT, number(every, "reportDuringSearchEvery", 0.001, 1e6)),
+        allowed=_names(fields, "allowMoves", movers if go else None),
+        avoided=_names(fields, "avoidMoves", movers if go else None),
+        pv_length=None if length is None else whole(length, "analysisPVLen", range(1, 1001)),
+        policy=flag(fields.get("includePolicy", False), "includePolicy"),
+        game=None if game is None else text(game, "game")[:LONGEST_NAME],
+        view=katago.view(fields) if go else None,
+    )
+
+
+def is_go(model: Model) -> bool:
+    """Whether a player plays Go, for which KataGo's names are fields too."""
+    return model.served.start.game.partition("(")[0] == "go"
+
+
+def _start(fields: Mapping[str, Any], model: Model) -> _core.State:
+    start = usual = model.served.start
+    if fields.get("position") is not None:
+        start = _core.parse_state(usual, text(fields["position"], "position"))
+    elif is_go(model):
+        start = katago.board(fields, usual)
+    if model.served.has_model and (start.num_actions, start.obs_shape) != (usual.num_actions, usual.obs_shape):
+        raise RequestError(f"the network plays {usual.game}, not {start.game}")
+    return start
+
+
+def _moves(value: object, go: bool) -> list[tuple[str, int | None]]:
+    """Names of actions, and in Go who plays them, if it is said."""
+    found = value.split() if isinstance(value, str) else list_of(value, "moves")
+    if len(found) > MOST_MOVES:
+        raise RequestError(f"moves: expected at most {MOST_MOVES}, got {len(found)}")
+    paths = [f"moves[{index}]" for index in range(len(found))]
+    return [katago.move(one, path) if go else (text(one, path), None) for one, path in zip(found, paths, strict=True)]
+
+
+def _walk(
+    line: Line, moves: Sequence[tuple[str, int | None]], turns: Sequence[int], first: int | None
+) -> dict[int, tuple[_core.State, list[int], _core.State]]:
+    """The positions after so many moves, in the order of `turns`."""
+    found: dict[int, tuple[_core.State, list[int], _core.State]] = {}
+    for count in range(len(moves) + 1):
+        if count in turns:
+            line.go_on(first if not moves else None)
+            found[count] = line.start, list(line.played), line.state.clone()
+        if count < len(moves):
+            name, player = moves[count]
+            try:
+                line.play(name, player)
+            except RequestError as error:
+                raise RequestError(f"moves[{count}]: {error}") from None
+    return {turn: found[turn] for turn in turns}
+
+
+def _limits(fields: Mapping[str, Any], is_go: bool, otherwise: int) -> tuple[int | None, float | None]:
+    """Simulations and seconds of a search; without any, the simulations of the player."""
+    names = ["simulations", *(["maxVisits"] if is_go else [])]
+    given = [name for name in names if fields.get(name) is not None]
+    if len(given) > 1:
+        raise RequestError("simulations and maxVisits are the same: give one of them")
+    simulations = whole(fields[given[0]], given[0], range(1, _MOST_SIMULATIONS + 1)) if given else None
+    seconds = katago.seconds(fields) if is_go else None
+    if fields.get("seconds") is not None:
+        seconds = number(fields["seconds"], "seconds", 0.001, _MOST_SECONDS)
+    if simulations is None and seconds is None:
+        simulations = otherwise
+    return simulations, seconds
+
+
+def _names(fields: Mapping[str, Any], path: str, movers: set[int] | None) -> set[str]:
+    """Names of actions at the root, in Go (where `movers` are those to move) also as KataGo has them."""
+    found = set[str]()
+    for index, one in enumerate(list_of(fields.get(path, []), path)):
+        if movers is not None and isinstance(one, dict):
+            found |= katago.names(one, f"{path}[{index}]", movers)
+        else:
+            found.add(text(one, f"{path}[{index}]"))
+    return found
+
+
+def actions_of(query: Query, state: _core.State) -> list[int] | None:
+    """The actions that a search may choose among; None for all.
+
+    Raises:
+        RequestError: none is left.
+    """
+    if not query.allowed and not query.avoided:
+        return None
+    fold = str.upper if query.view is not None else str
+    allowed, avoided = {fold(name) for name in query.allowed}, {fold(name) for name in query.avoided}
+    legal = {fold(state.action_name(action)): action for action in state.legal_actions()}
+    found = [action for name, action in legal.items() if (not allowed or name in allowed) and name not in avoided]
+    if not found:
+        raise RequestError("allowMoves, avoidMoves: no legal move is left")
+    return None if len(found) == len(legal) else found

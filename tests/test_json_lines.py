@@ -1,0 +1,366 @@
+"""az-engine answers analysis queries: every turn asked for has one answer, and it is the search's own."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import chess
+import numpy as np
+import pytest
+
+import azpy
+from azpy.games.names import make_position
+from azpy.serving.json_lines import JsonLines
+from azpy.serving.models import open_player
+from azpy.serving.positions import go_board, stones_of
+from azpy.serving.query import MOST_MOVES
+from talks import PATIENCE, Talk
+
+COMMAND = [sys.executable, "-c", "from azpy.cli.engine import main; main()"]
+WITHOUT_END = 2**32 - 1
+
+
+class Client(Talk):
+    """A program that sends objects, and takes answers by their id."""
+
+    def send(self, **fields: Any) -> None:
+        self.say(json.dumps(fields))
+
+    def receive(self, identity: str | None = None) -> dict[str, Any]:
+        """The next answer with this id, or of any."""
+
+        def place() -> int | None:
+            return next(
+                (i for i, line in enumerate(self.heard) if identity in (None, json.loads(line).get("id"))),
+                None,
+            )
+
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: place() is not None, PATIENCE), "nothing came"
+            found: dict[str, Any] = json.loads(self.heard.pop(place() or 0))
+            return found
+
+    def ask(self, **fields: Any) -> dict[str, Any]:
+        self.send(id="ask", **fields)
+        return self.receive("ask")
+
+
+def client_of(game: str, **players: str) -> Client:
+    models = {name: open_player(text, game, 30) for name, text in (players or {"player": "uniform:30"}).items()}
+    return Client(lambda talk: JsonLines(models, talk).run())
+
+
+@pytest.fixture
+def go() -> Iterator[Client]:
+    client = client_of("go(size=7)")
+    yield client
+    client.close()
+
+
+def expected(state: azpy.State, simulations: int, **options: Any) -> azpy.SearchResult:
+    """The slow way: a search by itself, with the options of a player that is served."""
+    served = open_player("uniform", state.game, 1)
+    return azpy.Search(served.evaluator, **served.options).run(state, simulations, **options)
+
+
+def visits_of(answer: dict[str, Any]) -> dict[str, int]:
+    return {one["move"]: one["visits"] for one in answer["moveInfos"]}
+
+
+@pytest.mark.parametrize("game", ["connect_four", "chess", "go(size=7)", "othello(size=6)", "hex(size=5)", "wall_game"])
+def test_answers_are_those_of_a_search(game: str) -> None:
+    client, rng = client_of(game), np.random.default_rng(1)
+    state, names, states = make_position(game), list[str](), []
+    for _ in range(6):
+        states.append(state.clone())
+        action = int(rng.choice(state.legal_actions()))
+        names.append(state.action_name(action))
+        state.play(action)
+    client.send(id="all", moves=names, analyzeTurns=[0, 2, 4, 5], simulations=40, includePolicy=True)
+    answers = {answer["turnNumber"]: answer for answer in (client.receive("all") for _ in range(4))}
+    assert set(answers) == {0, 2, 4, 5}
+    for turn, answer in answers.items():
+        result, position = expected(states[turn], 40), states[turn]
+        visited = zip(result.actions, result.visits, strict=True)
+        assert visits_of(answer) == {position.action_name(int(a)): int(n) for a, n in visited if n > 0}
+        root = answer["rootInfo"]
+        assert (root["visits"], root["player"], root["reused"]) == (40, position.turn, 0)
+        assert root["value"] == pytest.approx(result.value, abs=1e-5)
+        assert result.action is not None
+        assert answer["move"] == answer["moveInfos"][0]["move"] == position.action_name(result.action)
+        for order, one in enumerate(answer["moveInfos"]):
+            assert one["order"] == order
+            assert one["pv"][0] == one["move"]
+            after = position.clone()
+            for name in one["pv"]:
+                after.play({after.action_name(a): a for a in after.legal_actions()}[name])
+    client.close()
+
+
+def test_a_named_game_keeps_its_tree(go: Client) -> None:
+    first = go.ask(game="mine", moves=["D4"], simulations=50)
+    assert (first["rootInfo"]["reused"], first["rootInfo"]["visits"]) == (0, 50)
+    again = go.ask(game="mine", moves=["D4"], simulations=50)
+    assert (again["rootInfo"]["reused"], again["rootInfo"]["visits"]) == (50, 100)
+    reply = first["moveInfos"][0]["move"]
+    further = go.ask(game="mine", moves=["D4", reply], simulations=50)
+    assert further["rootInfo"]["reused"] > 0
+    assert go.ask(game="other", moves=["D4"], simulations=50)["rootInfo"]["reused"] == 0
+    assert go.ask(moves=["D4"], simulations=50)["moveInfos"] == first["moveInfos"]
+
+
+def test_moves_may_be_allowed_and_avoided(go: Client) -> None:
+    assert set(visits_of(go.ask(moves=["D4"], allowMoves=["C3", "e5"]))) == {"C3", "E5"}
+    kata = [{"player": "W", "moves": ["C3", "E5"], "untilDepth": 1}, {"player": "B", "moves": ["A1"], "untilDepth": 1}]
+    assert set(visits_of(go.ask(moves=["D4"], allowMoves=kata))) == {"C3", "E5"}
+    found = visits_of(go.ask(moves=["D4"], avoidMoves=kata, simulations=200))
+    assert not {"C3", "E5"} & set(found)
+    assert "A1" in found
+    assert "no legal move is left" in go.ask(moves=["D4"], allowMoves=["D4"])["error"]
+    state = make_position("go(size=7)")
+    state.play(24)
+    names = {state.action_name(a): a for a in state.legal_actions()}
+    result = expected(state, 40, actions=[names["C3"], names["E5"]])
+    answer = go.ask(moves=["D4"], allowMoves=["C3", "E5"], simulations=40)
+    assert answer["rootInfo"]["value"] == pytest.approx(result.value, abs=1e-5)
+
+
+def test_a_query_of_katago_for_go(go: Client) -> None:
+    go.send(
+        id="k",
+        rules="chinese",
+        komi=6.5,
+        boardXSize=7,
+        boardYSize=7,
+        initialStones=[["B", "B2"], ["W", "F6"]],
+        initialPlayer="W",
+        moves=[["W", "C3"], ["B", "D4"], ["B", "E5"]],
+        analyzeTurns=[0, 3],
+        maxVisits=25,
+        includePolicy=True,
+        includeOwnership=True,
+        overrideSettings={"reportAnalysisWinratesAs": "BLACK", "wideRootNoise": 0.0, "maxTime": 60.0},
+    )
+    assert go.receive("k") == {"id": "k", "warning": "azpy's networks tell no ownership", "field": "includeOwnership"}
+    answers = {answer["turnNumber"]: answer for answer in (go.receive("k") for _ in range(2))}
+    assert answers[0]["rootInfo"]["currentPlayer"] == "W"
+    last = answers[3]
+    assert last["rootInfo"]["currentPlayer"] == "W", "two moves of Black in a row"
+    stones = {0: ["bf", "dd", "ec"], 1: ["fb", "ce"]}
+    state = go_board(7, 6.5, stones, 1)
+    assert {player: sorted(points) for player, points in stones_of(state).items()} == {
+        player: sorted(points) for player, points in stones.items()
+    }
+    result = expected(state, 25)
+    assert visits_of(last) == {
+        state.action_name(int(a)): int(n) for a, n in zip(result.actions, result.visits, strict=True) if n > 0
+    }
+    assert last["rootInfo"]["winrate"] == pytest.approx((1 - result.value) / 2, abs=1e-5), "Black's view, White to move"
+    policy = last["policy"]
+    assert len(policy) == 7 * 7 + 1
+    assert [index for index, prior in enumerate(policy) if prior < 0] == [
+        1 * 7 + 5,
+        2 * 7 + 4,
+        3 * 7 + 3,
+        4 * 7 + 2,
+        36,
+    ]
+    assert sum(prior for prior in policy if prior > 0) == pytest.approx(1, abs=1e-4)
+    for view, side in (("WHITE", -1), ("SIDETOMOVE", -1), ("BLACK", 1)):
+        answer = go.ask(
+            initialStones=[["B", "B2"]], initialPlayer="W", overrideSettings={"reportAnalysisWinratesAs": view}
+        )
+        assert np.sign(answer["rootInfo"]["scoreLead"]) == side * np.sign(
+            go.ask(initialStones=[["B", "B2"]], initialPlayer="W")["rootInfo"]["scoreLead"]
+        )
+
+
+def test_go_goes_on_after_two_passes(go: Client) -> None:
+    answer = go.ask(moves=["D4", "pass", "pass"])
+    assert answer["rootInfo"]["player"] == 1
+    assert "D4" not in visits_of(answer)
+    assert go.ask(moves=["D4", "pass", "pass", "C3", "D4"])["error"] == "moves[4]: 'D4' is not legal there"
+    assert go.ask(moves=["D4", "pass", "pass", "C3", "E5"])["rootInfo"]["player"] == 1
+
+
+def test_chess_goes_on_after_a_third_repetition() -> None:
+    client = client_of("chess")
+    moves = ["g1f3", "g8f6", "f3g1", "f6g8"] * 3
+    answer = client.ask(moves=moves, simulations=20)
+    assert answer["rootInfo"]["visits"] == 20
+    assert client.ask(moves=[*moves, "e2e4"])["rootInfo"]["player"] == 1
+    fen = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
+    answer = client.ask(position=fen, simulations=300)
+    assert answer["move"] == "d1d8"
+    board = chess.Board(fen)
+    for one in answer["moveInfos"]:
+        line = board.copy()
+        for name in one["pv"]:
+            line.push_uci(name)
+    mated = client.ask(position=fen, moves=["d1d8"])
+    assert mated["moveInfos"] == []
+    assert mated["rootInfo"] == {"player": None, "visits": 0, "value": None, "outcome": 1.0, "stop": "game over"}
+    client.close()
+
+
+def test_a_roll_is_a_move_that_the_client_names() -> None:
+    client = client_of("pig")
+    state = make_position("pig")
+    assert "rootInfo" in client.ask()
+    name = state.action_name(state.legal_actions()[0])
+    assert "a roll is due" in client.ask(moves=[name])["error"]
+    state.play(state.legal_actions()[0])
+    roll = state.action_name(state.chance_outcomes()[3][0])
+    assert "rootInfo" in client.ask(moves=[name, roll])
+    client.close()
+
+
+def test_reports_come_before_the_answer_and_a_search_can_be_ended(go: Client) -> None:
+    go.send(id="long", simulations=WITHOUT_END, reportDuringSearchEvery=0.05)
+    go.send(id="also", simulations=WITHOUT_END)
+    seen = [go.receive("long") for _ in range(2)]
+    assert all(one["isDuringSearch"] for one in seen)
+    assert seen[0]["rootInfo"]["visits"] <= seen[1]["rootInfo"]["visits"]
+    assert go.ask(simulations=5)["rootInfo"]["visits"] == 5, "others are answered meanwhile"
+    go.send(id="end", action="terminate", terminateId="long")
+    assert go.receive("end") == {"id": "end", "action": "terminate", "terminateId": "long"}
+    while (last := go.receive("long"))["isDuringSearch"]:
+        pass
+    assert last["rootInfo"]["visits"] >= seen[1]["rootInfo"]["visits"]
+    go.send(id="end", action="terminate_all")
+    assert not go.receive("also")["isDuringSearch"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"moves": 3}, "moves: expected a list, got 3"),
+        ({"moves": [3]}, r"moves\[0\]: expected a list, got 3"),
+        ({"moves": [["B"]]}, r"moves\[0\]: expected a move such as"),
+        ({"moves": [["X", "D4"]]}, r"moves\[0\]\[0\]: expected b, black, w or white, got 'x'"),
+        ({"moves": ["Z9"]}, r"moves\[0\]: 'Z9' is not legal there"),
+        ({"moves": ["D4"] * (MOST_MOVES + 1)}, f"moves: expected at most {MOST_MOVES}"),
+        ({"analyzeTurns": [1]}, "analyzeTurns: expected a whole number from 0 to 0, got 1"),
+        ({"analyzeTurns": [True]}, "analyzeTurns: expected a whole number"),
+        ({"simulations": 0}, "simulations: expected a whole number from 1 to 4294967295, got 0"),
+        ({"simulations": 1.5}, "simulations: expected a whole number"),
+        ({"simulations": 5, "maxVisits": 5}, "simulations and maxVisits are the same"),
+        ({"seconds": -1}, "seconds: expected a number from 0.001 to 1e"),
+        ({"seconds": True}, "seconds: expected a number"),
+        ({"priority": "high"}, "priority: expected play, analysis or ponder, got 'high'"),
+        ({"reportDuringSearchEvery": "often"}, "reportDuringSearchEvery: expected a number"),
+        ({"analysisPVLen": 0}, "analysisPVLen: expected a whole number"),
+        ({"includePolicy": 1}, "includePolicy: expected true or false, got 1"),
+        ({"model": "other"}, "model: there is no 'other', but player"),
+        ({"position": "nonsense"}, "SGF|expected"),
+        ({"boardXSize": 9, "boardYSize": 7}, "expected a square board, got 9 x 7"),
+        ({"komi": "seven"}, "komi: expected a number"),
+        ({"komi": 6.3}, "komi"),
+        ({"initialStones": [["B", "T19"]]}, r"initialStones\[0\]: expected a stone such as"),
+        ({"initialPlayer": "red"}, "initialPlayer: expected b, black, w or white"),
+        ({"allowMoves": "D4"}, "allowMoves: expected a list"),
+        ({"avoidMoves": [{"player": "B"}]}, r"avoidMoves\[0\].moves: expected a list"),
+        ({"overrideSettings": 3}, "overrideSettings: expected an object"),
+        ({"overrideSettings": {"reportAnalysisWinratesAs": "ME"}}, "expected BLACK, WHITE or SIDETOMOVE"),
+        ({"action": "dance"}, "action: expected query_version, query_models, terminate or terminate_all, got 'dance'"),
+        ({"action": "terminate"}, "terminateId: expected a text"),
+    ],
+)
+def test_what_is_wrong_is_said_and_the_next_query_is_answered(go: Client, fields: dict[str, Any], said: str) -> None:
+    answer = go.ask(**fields)
+    assert set(answer) <= {"id", "error", "turnNumber"}
+    assert re.search(said, answer["error"]), answer
+    assert go.ask(simulations=3)["rootInfo"]["visits"] == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("nonsense", "expected one JSON object a line"),
+        ("[]", "expected one JSON object a line"),
+        ("{}", "id: expected a text, got None"),
+        ('{"id":7}', "id: expected a text, got 7"),
+        ('{"id":"' + "x" * 300 + '"}', "id: expected at most 200 characters"),
+        ('{"id":"a","id":"b"}', "a key comes twice"),
+        ('{"id":"a","seconds":NaN}', "NaN is no number of JSON"),
+        ('{"id":"a","seconds":1e400}', "1e400 is too large a number"),
+        ('{"id":"\\ud800"}', "half a surrogate pair is no character"),
+        ('{"id":' * 40, "more than 32 lists and objects in each other"),
+        ('{"id":"a","moves":[' + '"pass",' * 20_000, "expected one JSON object a line"),
+    ],
+)
+def test_lines_that_cannot_be_read_are_refused(go: Client, line: str, said: str) -> None:
+    go.say(line)
+    answer = go.receive()
+    assert set(answer) == {"error"}
+    assert said in answer["error"]
+    assert go.ask(simulations=3)["rootInfo"]["visits"] == 3
+
+
+def test_a_field_that_nobody_reads_is_said_once(go: Client) -> None:
+    go.send(id="a", simulation=5, simulations=2)
+    assert go.receive() == {"id": "a", "warning": "no field of a query: it changes nothing", "field": "simulation"}
+    go.receive("a")
+    assert "rootInfo" in go.ask(simulation=5)
+
+
+def test_several_players_and_levels() -> None:
+    client = client_of("tic_tac_toe", weak="uniform:2", strong="uniform:90")
+    assert client.ask()["rootInfo"]["visits"] == 2
+    assert client.ask(model="strong")["rootInfo"]["visits"] == 90
+    models = client.ask(action="query_models")["models"]
+    assert [(one["name"], one["game"], one["simulations"]) for one in models] == [
+        ("weak", "tic_tac_toe", 2),
+        ("strong", "tic_tac_toe", 90),
+    ]
+    assert client.ask(action="query_version")["version"] == azpy.__version__
+    client.close()
+
+
+def test_a_game_in_python_is_analyzed() -> None:
+    client = client_of("sound_games:Nim")
+    state = make_position("sound_games:Nim")
+    answer = client.ask(moves=[state.action_name(state.legal_actions()[0])], simulations=20)
+    assert answer["rootInfo"]["visits"] == 20
+    assert "error" in client.ask(position="12")
+    client.close()
+
+
+def run(lines: list[str], *more: str) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [*COMMAND, "uniform:50", "--protocol", "json", "--game", "hex(size=5)", *more],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+    process.stdin.flush()
+    return process
+
+
+def test_at_the_end_of_the_input_every_query_is_answered() -> None:
+    lines = [json.dumps({"id": str(i), "game": str(i), "moves": ["a1"], "simulations": 200}) for i in range(256)]
+    out, errors = run(lines).communicate(timeout=PATIENCE)
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert sorted(answer["id"] for answer in answers) == sorted(str(i) for i in range(256))
+    assert all(answer["rootInfo"]["visits"] == 200 for answer in answers)
+    assert errors == b""
+
+
+def test_sigterm_drains() -> None:
+    lines = [json.dumps({"id": str(i), "simulations": 200}) for i in range(256)]
+    process = run([*lines, json.dumps({"id": "v", "action": "query_version"})])
+    assert process.stdout is not None
+    seen = list[bytes]()
+    while not (line := process.stdout.readline()).startswith(b'{"id":"v"'):
+        seen.append(line)
+    process.send_signal(signal.SIGTERM)
+    out, errors = process.communicate(timeout=PATIENCE)
+    answers = [json.loads(line) for line in [*seen, *out.splitlines()]]
+    assert sorted(answer["id"] for answer in answers) == sorted(str(i) for i in range(256))
+    assert (process.returncode, errors) == (0, b"")
