@@ -256,7 +256,7 @@ def test_reports_come_before_the_answer_and_a_search_can_be_ended(go: Client) ->
         ({"analysisPVLen": 0}, "analysisPVLen: expected a whole number"),
         ({"includePolicy": 1}, "includePolicy: expected true or false, got 1"),
         ({"model": "other"}, "model: there is no 'other', but player"),
-        ({"position": "nonsense"}, "SGF|expected"),
+        ({"position": "nonsense"}, "is not among the legal ones"),
         ({"boardXSize": 9, "boardYSize": 7}, "expected a square board, got 9 x 7"),
         ({"komi": "seven"}, "komi: expected a number"),
         ({"komi": 6.3}, "komi"),

@@ -19,11 +19,11 @@ Knows nothing of searches and of messages.
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from azpy._core import State, parse_state
 from azpy.errors import RequestError
 from azpy.games.names import make_game
+from azpy.serving.objects import field, list_of, object_of, one_of, whole
 
 __all__ = ["LAST_TURN", "NO_ACTION", "VARIANTS", "apply_move", "move_text", "state_of", "winning_action"]
 
@@ -61,22 +61,22 @@ def state_of(config: object, *, one_move_rule: bool = False, classic_policy: boo
     Raises:
         RequestError: a config that cannot be played; names the field, what came, and what was expected.
     """
-    config = _object(config, "config")
-    variant = _one_of(config, "variant", VARIANTS)
-    width, height = (_whole(_get(config, side), side, _SIDES) for side in ("boardWidth", "boardHeight"))
+    config = object_of(config, "config")
+    variant = one_of(field(config, "variant"), "variant", VARIANTS)
+    width, height = (whole(field(config, side), side, _SIDES) for side in ("boardWidth", "boardHeight"))
     board = _Board(width, height)
-    setup = _object(_get(config, "initialState"), "initialState")
-    pawns = _object(_get(setup, "initialState.pawns"), "initialState.pawns")
+    setup = object_of(field(config, "initialState"), "initialState")
+    pawns = object_of(field(setup, "initialState.pawns"), "initialState.pawns")
     goal = "home" if variant == "classic" else "mouse"
     pieces: dict[str, list[str]] = {"cat": [], goal: []}
     for player in ("p1", "p2"):
         path = f"initialState.pawns.{player}"
-        own = _object(_get(pawns, path), path)
+        own = object_of(field(pawns, path), path)
         for piece, cells in pieces.items():
-            cells.append(board.cell(_get(own, f"{path}.{piece}"), f"{path}.{piece}"))
+            cells.append(board.cell(field(own, f"{path}.{piece}"), f"{path}.{piece}"))
     # A home is named after the cat that runs to it, a mouse after its owner.
     mice = pieces[goal][::-1] if variant == "classic" else pieces[goal]
-    walls = _list(_get(setup, "initialState.walls"), "initialState.walls")
+    walls = list_of(field(setup, "initialState.walls"), "initialState.walls")
     names = [board.wall(wall, f"initialState.walls[{index}]") for index, wall in enumerate(walls)]
     turn = _turn_of(setup.get("turn"), board, {"cat": pieces["cat"], "mouse": mice}, names)
     text = " ".join(["cats", *pieces["cat"], "mice", *mice, *(["walls", *names] if names else []), turn])
@@ -177,20 +177,20 @@ class _Board:
         return f"{chr(ord('a') + column)}{self.height - row}"
 
     def wall(self, value: object, path: str, *, cell: str = "cell", orientation: str = "orientation") -> str:
-        wall = _object(value, path)
-        kind = _one_of(wall, f"{path}.{orientation}", tuple(_WALLS))
+        wall = object_of(value, path)
+        kind = one_of(field(wall, f"{path}.{orientation}"), f"{path}.{orientation}", tuple(_WALLS))
         where = f"{path}.{cell}"
-        row, column = self._place(_get(wall, where), where)
+        row, column = self._place(field(wall, where), where)
         if (column == self.width - 1) if kind == "vertical" else (row == 0):
             rim = "the last column" if kind == "vertical" else "row 0"
             raise RequestError(f"{where}: a {kind} wall in {rim} lies on the rim; expected one between two cells")
         return _WALLS[kind] + self.cell([row, column], where)
 
     def _place(self, value: object, path: str) -> tuple[int, int]:
-        cell = _list(value, path)
+        cell = list_of(value, path)
         if len(cell) != 2:
             raise RequestError(f"{path}: expected a cell [row, column], got {len(cell)} numbers")
-        return _whole(cell[0], f"{path}[0]", range(self.height)), _whole(cell[1], f"{path}[1]", range(self.width))
+        return whole(cell[0], f"{path}[0]", range(self.height)), whole(cell[1], f"{path}[1]", range(self.width))
 
 
 def _turn_of(value: object, board: _Board, pieces: Mapping[str, list[str]], walls: list[str]) -> str:
@@ -198,59 +198,24 @@ def _turn_of(value: object, board: _Board, pieces: Mapping[str, list[str]], wall
     if value is None:
         return "turn 1 red"
     path = "initialState.turn"
-    turn = _object(value, path)
-    player = _whole(_get(turn, f"{path}.playerId"), f"{path}.playerId", range(1, 3)) - 1
+    turn = object_of(value, path)
+    player = whole(field(turn, f"{path}.playerId"), f"{path}.playerId", range(1, 3)) - 1
     text = f"turn 1 {_COLORS[player]}"
-    taken = _list(_get(turn, f"{path}.actionsTaken"), f"{path}.actionsTaken")
+    taken = list_of(field(turn, f"{path}.actionsTaken"), f"{path}.actionsTaken")
     if not taken:
         return text
     if len(taken) > 1:
         raise RequestError(f"{path}.actionsTaken: expected at most one action, got {len(taken)}")
     path = f"{path}.actionsTaken[0]"
-    action = _object(taken[0], path)
-    kind = _one_of(action, f"{path}.type", (*pieces, "wall"))
+    action = object_of(taken[0], path)
+    kind = one_of(field(action, f"{path}.type"), f"{path}.type", (*pieces, "wall"))
     if kind == "wall":
         wall = board.wall(action, path, cell="target", orientation="wallOrientation")
         if wall not in walls:
             raise RequestError(f"{path}.target: the wall {wall} is not among initialState.walls")
         return f"{text} second"
-    source, target = (board.cell(_get(action, f"{path}.{end}"), f"{path}.{end}") for end in ("source", "target"))
+    source, target = (board.cell(field(action, f"{path}.{end}"), f"{path}.{end}") for end in ("source", "target"))
     if target != pieces[kind][player]:
         raise RequestError(f"{path}.target: player {player + 1}'s {kind} is at {pieces[kind][player]}, not {target}")
     # The reader of positions refuses a step back that no step leads to.
     return f"{text} second not {'CM'[kind == 'mouse']}{source}"
-
-
-def _get(fields: Mapping[str, Any], path: str) -> object:
-    """The field that `path` ends with."""
-    try:
-        return fields[path.rpartition(".")[2]]
-    except KeyError:
-        raise RequestError(f"{path} is missing") from None
-
-
-def _object(value: object, path: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise RequestError(f"{path}: expected an object, got {reprlib.repr(value)}")
-    return value
-
-
-def _list(value: object, path: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise RequestError(f"{path}: expected a list, got {reprlib.repr(value)}")
-    return value
-
-
-def _whole(value: object, path: str, numbers: range) -> int:
-    # True is an int to Python, and no number to JSON.
-    if type(value) is not int or value not in numbers:
-        expected = f"a whole number from {numbers[0]} to {numbers[-1]}"
-        raise RequestError(f"{path}: expected {expected}, got {reprlib.repr(value)}")
-    return value
-
-
-def _one_of(fields: Mapping[str, Any], path: str, names: tuple[str, ...]) -> str:
-    value = _get(fields, path)
-    if not isinstance(value, str) or value not in names:
-        raise RequestError(f"{path}: expected {', '.join(names[:-1])} or {names[-1]}, got {reprlib.repr(value)}")
-    return value

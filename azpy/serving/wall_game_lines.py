@@ -16,14 +16,14 @@ from typing import Any
 from azpy import _core
 from azpy.errors import AzpyError, RequestError
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served
+from azpy.serving.models import Served, chosen, open_engine
+from azpy.serving.objects import decoded
 from azpy.serving.wall_game import NO_ACTION, apply_move, move_text, state_of, winning_action
 
 __all__ = ["MOST_SESSIONS", "WallGameLines"]
 
 MOST_SESSIONS = 256
 _SECONDS = 8.0  # from the arrival of a request to its answer; the server gives 10
-_DEEPEST = 32  # lists and objects in each other
 _ANSWERS = {
     "start_game_session": "game_session_started",
     "evaluate_position": "evaluate_response",
@@ -61,10 +61,7 @@ class WallGameLines:
 
     def __init__(self, models: Mapping[str, Served], talk: Conversation, simulations: int | None = None) -> None:
         self._models, self._talk, self._simulations = models, talk, simulations
-        self._engines = {
-            name: _core.Engine(served.evaluator, max_requests=2 * MOST_SESSIONS, **served.options)
-            for name, served in models.items()
-        }
+        self._engines = {name: open_engine(served, max_requests=2 * MOST_SESSIONS) for name, served in models.items()}
         self._sessions: dict[str, _Session] = {}
         self._queues: dict[str, _Queue] = {}
         self._lock = Lock()  # of the two above
@@ -86,7 +83,7 @@ class WallGameLines:
     def _take(self, line: str) -> None:
         arrived = time.monotonic()
         try:
-            request = _decoded(line)
+            request = decoded(line)
         except RequestError as error:
             self._say({"type": "error", "bgsId": "", "error": str(error)})
             return
@@ -183,12 +180,13 @@ class WallGameLines:
         if (winning := winning_action(state)) is not None:
             return move_text(state, [winning]), float(side)
         result = self._search(session, arrived)
-        actions, after = [result.action], state.clone()
+        warmth = self._models[session.model].temperature
+        actions, after = [chosen(result, warmth)], state.clone()
         after.play(actions[0])
         session.game.play(actions[0])
         try:
             if not after.is_terminal and after.turn == state.turn:
-                actions.append(self._search(session, arrived).action)
+                actions.append(chosen(self._search(session, arrived), warmth))
         finally:
             session.game.undo()
         return move_text(state, actions), max(-1.0, min(1.0, side * result.value))
@@ -209,34 +207,3 @@ def _check_ply(request: Mapping[str, Any], session: _Session) -> None:
         raise RequestError("expectedPly must be a whole number")
     if ply != session.ply:
         raise RequestError(f"Ply mismatch: expected {session.ply}, got {ply}")
-
-
-def _decoded(line: str) -> dict[str, Any]:
-    """The object that a line holds.
-
-    Raises:
-        RequestError: no JSON, or not one object; a key that comes twice, a number that is none, too deep.
-    """
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise RequestError("a key comes twice")
-        return found
-
-    def no_number(text: str) -> Any:
-        raise RequestError(f"{text} is no number of JSON")
-
-    depth = deepest = 0
-    for character in line:
-        depth += (character in "[{") - (character in "]}")
-        deepest = max(deepest, depth)
-    if deepest > _DEEPEST:
-        raise RequestError(f"more than {_DEEPEST} lists and objects in each other")
-    try:
-        found = json.loads(line, object_pairs_hook=once, parse_constant=no_number)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"expected one JSON object a line: {error}"[:300]) from error
-    if not isinstance(found, dict):
-        raise RequestError("expected one JSON object a line")
-    return found
