@@ -38,20 +38,14 @@ class Line:
             RequestError: no such action is legal.
         """
         self.go_on(player)
-        wanted = name.upper() if _is_go(self.state) else name
-        for action in self.offered():
-            called = self.state.action_name(action)
-            if called == wanted or (called == "pass" and wanted == "PASS"):
-                self.state.play(action)
-                self.played.append(action)
-                return
-        raise RequestError(f"{name[:40]!r} is not legal there")
-
-    def offered(self) -> list[int]:
-        """The actions that are legal, or the outcomes of a roll that is due."""
-        if self.state.turn == _core.CHANCE:
-            return [outcome for outcome, _ in self.state.chance_outcomes()]
-        return self.state.legal_actions()
+        if _is_go(self.state):
+            name = "pass" if name.lower() == "pass" else name.upper()
+        try:
+            (action,) = self.state.parse_actions(name)
+        except ValueError:
+            raise RequestError(f"{name[:40]!r} is not legal there") from None
+        self.state.play(action)
+        self.played.append(action)
 
     def go_on(self, player: int | None = None) -> None:
         """Begins anew at the present board, where only the game's past ends it or says whose turn it is.
