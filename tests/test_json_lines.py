@@ -15,9 +15,9 @@ import pytest
 import azpy
 from azpy.games.names import make_position
 from azpy.serving.json_lines import JsonLines
+from azpy.serving.limits import NO_LIMITS
 from azpy.serving.models import open_player
 from azpy.serving.positions import go_board, stones_of
-from azpy.serving.query import MOST_MOVES
 from talks import PATIENCE, Talk
 
 COMMAND = [sys.executable, "-c", "from azpy.cli.engine import main; main()"]
@@ -243,7 +243,7 @@ def test_reports_come_before_the_answer_and_a_search_can_be_ended(go: Client) ->
         ({"moves": [["B"]]}, r"moves\[0\]: expected a move such as"),
         ({"moves": [["X", "D4"]]}, r"moves\[0\]\[0\]: expected b, black, w or white, got 'x'"),
         ({"moves": ["Z9"]}, r"moves\[0\]: 'Z9' is not legal there"),
-        ({"moves": ["D4"] * (MOST_MOVES + 1)}, f"moves: expected at most {MOST_MOVES}"),
+        ({"moves": ["D4"] * (NO_LIMITS.moves + 1)}, f"moves: expected at most {NO_LIMITS.moves}"),
         ({"analyzeTurns": [1]}, "analyzeTurns: expected a whole number from 0 to 0, got 1"),
         ({"analyzeTurns": [True]}, "analyzeTurns: expected a whole number"),
         ({"simulations": 0}, "simulations: expected a whole number from 1 to 4294967295, got 0"),

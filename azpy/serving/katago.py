@@ -30,11 +30,11 @@ def view(fields: Mapping[str, Any]) -> str:
     return one_of(given, "overrideSettings.reportAnalysisWinratesAs", _VIEWS)
 
 
-def seconds(fields: Mapping[str, Any]) -> float | None:
-    """The time that overrideSettings give."""
+def seconds(fields: Mapping[str, Any], most: float) -> float | None:
+    """The time that overrideSettings give, `most` at most."""
     settings = object_of(fields.get("overrideSettings", {}), "overrideSettings")
     given = settings.get("maxTime")
-    return None if given is None else min(1e6, number(given, "overrideSettings.maxTime", 0.001, 1e30))
+    return None if given is None else min(most, number(given, "overrideSettings.maxTime", 0.001, 1e30))
 
 
 def board(fields: Mapping[str, Any], start: _core.State) -> _core.State:

@@ -17,15 +17,15 @@ import azpy
 from azpy import _core
 from azpy.errors import AzpyError, RequestError
 from azpy.serving import katago
+from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, chosen
 from azpy.serving.objects import list_of, one_of, text, whole
 from azpy.serving.pending import Pending
-from azpy.serving.query import LONGEST_NAME, MOST_MOVES, Query, actions_of, ignored, read_query
+from azpy.serving.query import LONGEST_NAME, Query, actions_of, ignored, read_query
 from azpy.serving.track import Track
 
-__all__ = ["MOST_GAMES", "Analyst"]
+__all__ = ["Analyst"]
 
-MOST_GAMES = 256  # of one client, with a kept tree; beyond them the one not asked for longest loses its tree
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
 
 
@@ -47,10 +47,13 @@ class Analyst:
         models: players with their engines; other clients may use them too. The first one answers for a query that names
             none.
         say: gets each answer. It may be called in any thread, and several at once; searches of all clients wait for it.
+        limits: of this client.
     """
 
-    def __init__(self, models: Mapping[str, Model], say: Callable[[dict[str, Any]], object]) -> None:
-        self._models, self._say = models, say
+    def __init__(
+        self, models: Mapping[str, Model], say: Callable[[dict[str, Any]], object], limits: Limits = NO_LIMITS
+    ) -> None:
+        self._models, self._say, self._limits = models, say, limits
         self._open: dict[int, _Open] = {}
         self._games: OrderedDict[tuple[str, str], Track] = OrderedDict()
         self._changed = threading.Condition()  # of the searches that are open
@@ -122,7 +125,7 @@ class Analyst:
         turns = None
         if "turnNumbers" in fields:
             numbers = list_of(fields["turnNumbers"], "turnNumbers")
-            turns = {whole(turn, "turnNumbers", range(MOST_MOVES + 1)) for turn in numbers}
+            turns = {whole(turn, "turnNumbers", range(self._limits.moves + 1)) for turn in numbers}
         with self._changed:
             found = [
                 one.pending
@@ -140,7 +143,7 @@ class Analyst:
         model = self._model(fields)
         for name, said in ignored(fields, model):
             self._warn(fields["id"], name, said)
-        query = read_query(fields, model)
+        query = read_query(fields, model, self._limits)
         for turn, (start, played, state) in query.turns.items():
             try:
                 self._begin(query, turn, start, played, state)
@@ -162,6 +165,8 @@ class Analyst:
         if query.report_every is not None:
             wanted |= {"on_report": lambda result: self._report(one, result), "report_every": query.report_every}
         with self._changed:
+            if len(self._open) >= self._limits.searches:
+                raise queue.Full(f"{self._limits.searches} searches of this client are open: wait for an answer")
             self._open[id(one)] = one
         try:
             if query.game is not None:
@@ -179,7 +184,7 @@ class Analyst:
         with self._changed:
             track = self._games.pop(key, None) or Track(query.model.engine)
             self._games[key] = track
-            if len(self._games) > MOST_GAMES:
+            if len(self._games) > self._limits.games:
                 self._games.popitem(last=False)
         return track
 

@@ -7,17 +7,14 @@ from typing import Any
 from azpy import _core
 from azpy.errors import RequestError
 from azpy.serving import katago
+from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model
 from azpy.serving.objects import flag, list_of, number, one_of, text, whole
 from azpy.serving.positions import Line
 
-__all__ = ["LONGEST_NAME", "MOST_MOVES", "Query", "actions_of", "ignored", "read_query"]
+__all__ = ["LONGEST_NAME", "Query", "actions_of", "ignored", "read_query"]
 
 LONGEST_NAME = 200  # characters of an id or a game's name
-MOST_MOVES = 4_000  # of a query
-_MOST_TURNS = 1_000  # of a query, to be analyzed
-_MOST_SIMULATIONS = 2**32 - 1
-_MOST_SECONDS = 1e6
 _LEAST_REPORT = 0.05  # seconds between reports
 _PRIORITIES = ("play", "analysis", "ponder")
 _KNOWN = {
@@ -55,26 +52,27 @@ def ignored(fields: Mapping[str, Any], model: Model) -> Iterator[tuple[str, str]
         yield from katago.ignored(fields)
 
 
-def read_query(fields: Mapping[str, Any], model: Model) -> Query:
+def read_query(fields: Mapping[str, Any], model: Model, limits: Limits) -> Query:
     """The query that an object describes.
 
     Args:
         fields: the object; its `id` is a text.
         model: who searches.
+        limits: of the client.
 
     Raises:
-        RequestError: a field that is wrong; names it.
+        RequestError: a field that is wrong or beyond a limit; names it.
         ValueError: a position that cannot be read.
     """
     go = is_go(model)
-    start, moves = _start(fields, model), _moves(fields.get("moves", []), go)
+    start, moves = _start(fields, model), _moves(fields.get("moves", []), go, limits.moves)
     turns = [len(moves)]
     if "analyzeTurns" in fields:
         given = list_of(fields["analyzeTurns"], "analyzeTurns")
         turns = list(dict.fromkeys(whole(turn, "analyzeTurns", range(len(moves) + 1)) for turn in given))
-        if len(turns) > _MOST_TURNS:
-            raise RequestError(f"analyzeTurns: expected at most {_MOST_TURNS}, got {len(turns)}")
-    simulations, seconds = _limits(fields, go, model.served.simulations)
+        if len(turns) > limits.turns:
+            raise RequestError(f"analyzeTurns: expected at most {limits.turns}, got {len(turns)}")
+    simulations, seconds = _effort(fields, go, model.served.simulations, limits)
     priority = fields.get("priority", "play")
     if type(priority) is int:  # KataGo's: larger goes first, 0 is usual
         priority = "play" if priority >= 0 else "analysis"
@@ -116,11 +114,11 @@ def _start(fields: Mapping[str, Any], model: Model) -> _core.State:
     return start
 
 
-def _moves(value: object, go: bool) -> list[tuple[str, int | None]]:
+def _moves(value: object, go: bool, most: int) -> list[tuple[str, int | None]]:
     """Names of actions, and in Go who plays them, if it is said."""
     found = value.split() if isinstance(value, str) else list_of(value, "moves")
-    if len(found) > MOST_MOVES:
-        raise RequestError(f"moves: expected at most {MOST_MOVES}, got {len(found)}")
+    if len(found) > most:
+        raise RequestError(f"moves: expected at most {most}, got {len(found)}")
     paths = [f"moves[{index}]" for index in range(len(found))]
     return [katago.move(one, path) if go else (text(one, path), None) for one, path in zip(found, paths, strict=True)]
 
@@ -143,18 +141,20 @@ def _walk(
     return {turn: found[turn] for turn in turns}
 
 
-def _limits(fields: Mapping[str, Any], is_go: bool, otherwise: int) -> tuple[int | None, float | None]:
+def _effort(fields: Mapping[str, Any], go: bool, otherwise: int, limits: Limits) -> tuple[int | None, float | None]:
     """Simulations and seconds of a search; without any, the simulations of the player."""
-    names = ["simulations", *(["maxVisits"] if is_go else [])]
+    names = ["simulations", *(["maxVisits"] if go else [])]
     given = [name for name in names if fields.get(name) is not None]
     if len(given) > 1:
         raise RequestError("simulations and maxVisits are the same: give one of them")
-    simulations = whole(fields[given[0]], given[0], range(1, _MOST_SIMULATIONS + 1)) if given else None
-    seconds = katago.seconds(fields) if is_go else None
+    simulations = whole(fields[given[0]], given[0], range(1, limits.simulations + 1)) if given else None
+    seconds = katago.seconds(fields, limits.seconds) if go else None
     if fields.get("seconds") is not None:
-        seconds = number(fields["seconds"], "seconds", 0.001, _MOST_SECONDS)
+        seconds = number(fields["seconds"], "seconds", 0.001, limits.seconds)
     if simulations is None and seconds is None:
-        simulations = otherwise
+        simulations = min(otherwise, limits.simulations)
+    if seconds is None and limits is not NO_LIMITS:
+        seconds = limits.seconds
     return simulations, seconds
 
 

@@ -1,0 +1,30 @@
+"""What one client, and all of them, may ask for."""
+
+from dataclasses import dataclass
+
+__all__ = ["NO_LIMITS", "Limits"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of what clients ask for; beyond each there is a refusal that names it.
+
+    Attributes:
+        simulations: of a search.
+        seconds: of a search. A search without an end ends there.
+        moves: of a query.
+        turns: of a query, to be analyzed.
+        searches: of one client at once.
+        games: of one client, with a kept tree. The game not asked for longest loses its tree.
+    """
+
+    simulations: int = 2**32 - 1
+    seconds: float = 1e6
+    moves: int = 4_000
+    turns: int = 1_000
+    searches: int = 1 << 20
+    games: int = 256
+
+
+NO_LIMITS = Limits()
+"""For a program that this process serves alone."""
