@@ -64,6 +64,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "openspiel": ("open_spiel",),
     "train": ("torch", "safetensors", "onnx", "matplotlib"),
     "tensorboard": ("tensorboard",),
+    "serve": ("starlette", "uvicorn", "websockets"),
 }
 
 

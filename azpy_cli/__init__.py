@@ -19,7 +19,9 @@ __all__ = [
     "az_engine",
     "az_export",
     "az_match",
+    "az_play",
     "az_replay",
+    "az_serve",
     "az_train",
 ]
 
@@ -59,5 +61,7 @@ az_doctor = partial(_run, "doctor")
 az_engine = partial(_run, "engine")
 az_export = partial(_run, "export")
 az_match = partial(_run, "match")
+az_play = partial(_run, "play")
 az_replay = partial(_run, "replay")
+az_serve = partial(_run, "serve")
 az_train = partial(_run, "train")

@@ -1,5 +1,6 @@
 """The players that an engine serves: what a user names, opened once."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from azpy.games.names import make_position, refuse_untyped
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.players import load_players, parse_player, settings_of
 
-__all__ = ["Model", "Served", "chosen", "open_engine", "open_player"]
+__all__ = ["Model", "Served", "chosen", "open_engine", "open_model", "open_player"]
 
 _LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
 
@@ -29,17 +30,55 @@ class Served:
     temperature: float = 0.0  # above 0 weaker actions are played too
 
 
-@dataclass(frozen=True)
+@dataclass
 class Model:
-    """A player and the engine that searches for it."""
+    """A player and the engine that searches for it.
+
+    Attributes:
+        served: the player as it is now.
+        engine: it searches with `served`'s evaluator.
+        opened: opens the player anew, for `renew`.
+    """
 
     served: Served
     engine: _core.Engine
+    opened: Callable[[], Served] | None = None
+
+    def renew(self) -> bool:
+        """Loads the player's newest checkpoint, if its network is another one; returns whether it is.
+
+        Searches under way end with the network that they began with.
+
+        Raises:
+            AzpyError: a model that cannot be loaded; the one before stays.
+        """
+        served = None if self.opened is None else self.opened()
+        if served is None or _network_of(served) == _network_of(self.served):
+            return False
+        self.engine.load("main", served.evaluator)
+        self.served = served
+        return True
+
+
+def _network_of(served: Served) -> object:
+    return getattr(served.evaluator, "network_id", served.name)
 
 
 def open_engine(served: Served, **options: Any) -> _core.Engine:
     """An engine that searches for a player; `options` are of `azpy.Engine`, besides those of the player's search."""
     return _core.Engine(served.evaluator, **{**served.options, **options})
+
+
+def open_model(
+    text: str, game: str | None, simulations: int, device: str = "cpu", temperature: float = 0.0, **options: Any
+) -> Model:
+    """A player with its engine; see `open_player` and `open_engine`."""
+
+    def opened() -> Served:
+        return open_player(text, game, simulations, device, temperature)
+
+    served = opened()
+    return Model(served, open_engine(served, **options), opened)
 
 
 def chosen(result: _core.SearchResult, temperature: float) -> int:

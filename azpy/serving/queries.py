@@ -18,10 +18,11 @@ from azpy import _core
 from azpy.errors import AzpyError, RequestError
 from azpy.serving import katago
 from azpy.serving.limits import NO_LIMITS, Limits
-from azpy.serving.models import Model, chosen
+from azpy.serving.models import Model, Served, chosen
 from azpy.serving.objects import list_of, one_of, text, whole
 from azpy.serving.pending import Pending
 from azpy.serving.query import LONGEST_NAME, Query, actions_of, ignored, read_query
+from azpy.serving.showing import shown
 from azpy.serving.track import Track
 
 __all__ = ["Analyst"]
@@ -36,6 +37,7 @@ class _Open:
     query: Query
     turn: int
     state: _core.State
+    served: Served
     pending: Pending | None = None
     hushed: bool = False
 
@@ -73,6 +75,11 @@ class Analyst:
         except (AzpyError, ValueError, RuntimeError, queue.Full) as error:
             self._fail(identity, error)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether searches go on. A search ends after its answer was said."""
+        return bool(self._open)
+
     def wait(self) -> None:
         """Returns when every query was answered."""
         with self._changed:
@@ -95,11 +102,19 @@ class Analyst:
         actions = {
             "query_version": self._version,
             "query_models": self._tell_models,
+            "show": self._show,
             "terminate": self._terminate,
             "terminate_all": self._terminate,
         }
         name = one_of(fields["action"], "action", tuple(actions))
         self._say({**{key: fields[key] for key in fields if key in _ECHOED}, **actions[name](fields)})
+
+    def _show(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        query = read_query(fields, self._model(fields), self._limits)
+        ((turn, (_, _, state)), *more) = query.turns.items()
+        if more:
+            raise RequestError("analyzeTurns: expected one turn to show")
+        return {"turnNumber": turn, **shown(state)}
 
     @staticmethod
     def _version(_: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +127,7 @@ class Analyst:
                     "name": name,
                     "internalName": model.served.name,
                     "game": model.served.start.game,
-                    "network": _network(model),
+                    "network": _network(model.served),
                     "simulations": model.served.simulations,
                 }
                 for name, model in self._models.items()
@@ -156,7 +171,7 @@ class Analyst:
             return
         if state.turn == _core.CHANCE:
             raise RequestError(f"moves: after {turn} of them a roll is due; name its outcome as the next move")
-        one = _Open(query, turn, state)
+        one = _Open(query, turn, state, query.model.served)
         wanted: dict[str, Any] = {
             "seconds": query.seconds,
             "priority": query.priority,
@@ -213,7 +228,7 @@ class Analyst:
 
     def _tell(self, one: _Open, result: _core.SearchResult, during: bool) -> None:
         try:
-            self._say({**_head(one.query, one.turn, during), **_found(one.query, one.state, result)})
+            self._say({**_head(one.query, one.turn, during), **_found(one.query, one.served, one.state, result)})
         except Exception as error:  # a game in Python may fail to name an action
             self._fail(one.query.identity, error, one.turn)
 
@@ -221,6 +236,8 @@ class Analyst:
         said: dict[str, Any] = {} if not isinstance(identity, str) else {"id": identity}
         if turn is not None:
             said["turnNumber"] = turn
+        if isinstance(error, queue.Full):
+            said["retryAfter"] = 1
         self._say({**said, "error": " ".join(str(error).split())[:500] or type(error).__name__})
 
     def _model(self, fields: Mapping[str, Any]) -> Model:
@@ -249,17 +266,17 @@ def _end(state: _core.State) -> dict[str, Any]:
     return {"player": None, "visits": 0, "value": None, "outcome": state.outcome(), "stop": "game over"}
 
 
-def _network(model: Model) -> str | None:
+def _network(served: Served) -> str | None:
     """The hash of the model's bytes."""
-    number = getattr(model.served.evaluator, "network_id", None)
+    number = getattr(served.evaluator, "network_id", None)
     return f"{number:016x}" if isinstance(number, int) else None
 
 
-def _found(query: Query, state: _core.State, result: _core.SearchResult) -> dict[str, Any]:
+def _found(query: Query, served: Served, state: _core.State, result: _core.SearchResult) -> dict[str, Any]:
     """What a search found: the visited actions, the one to play first, and the root."""
     places = {int(action): index for index, action in enumerate(result.actions)}
     lines = result.principal_variations(len(places), query.pv_length)
-    best = chosen(result, query.model.served.temperature)
+    best = chosen(result, served.temperature)
     moves = list[dict[str, Any]]()
     for actions, visits, q in sorted(lines, key=lambda line: line[0][0] != result.action):
         index, now, names = places[actions[0]], state.clone(), []
@@ -284,7 +301,7 @@ def _found(query: Query, state: _core.State, result: _core.SearchResult) -> dict
         "player": state.turn,
         "visits": visits,
         "value": _rounded(result.value),
-        "network": _network(query.model),
+        "network": _network(served),
         "reused": max(0, visits - result.stats["simulations"]),
         "stop": result.stop,
     }

@@ -1,0 +1,1 @@
+"""HTTP and WebSocket: the queries of `azpy.serving` for programs and browsers on a network."""

@@ -1,0 +1,360 @@
+"""The application: queries by POST and WebSocket, the page, and what watches the process.
+
+An object is the same on stdin, in a POST and in a WebSocket (docs/programs.md). Each WebSocket is one client, and each
+POST is one. `Site` is all that one process serves.
+"""
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from azpy.errors import AzpyError, RequestError
+from azpy.serving.limits import Limits
+from azpy.serving.models import Model
+from azpy.serving.objects import decoded
+from azpy.serving.queries import Analyst
+from azpy.web.guard import COOKIE, Guard
+from azpy.web.metrics import Metrics
+from azpy.web.outbox import Outbox
+
+__all__ = ["LONGEST_MESSAGE", "Bounds", "Site"]
+
+LONGEST_MESSAGE = 64 * 1024  # bytes of a message of a WebSocket
+_LOG = logging.getLogger("azpy.web")
+_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the server bears, besides what each client may ask for."""
+
+    body: int = 1 << 20  # bytes of a POST
+    body_seconds: float = 10.0  # from the headers of a POST to its end
+    idle_seconds: float = 1800.0  # of a WebSocket without a message; its games end with it
+    websockets: int = 2_000
+    client: Limits = field(
+        default_factory=lambda: Limits(10_000_000, seconds=60.0, moves=4_000, turns=1_000, searches=1_100, games=16)
+    )
+
+
+class Site:
+    """All that one process serves.
+
+    Args:
+        models: players with their engines, by name; the first one answers where none is named.
+        hosts: names of this server besides those of the loopback.
+        origins: of pages on other servers that may ask.
+        token: what clients must show; None for no token.
+        bounds: what the server bears.
+        page: whether to serve the board.
+        about: what the page shows of the server.
+
+    Attributes:
+        app: the ASGI application.
+        ready: whether queries are taken.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        *,
+        hosts: Iterable[str] = (),
+        origins: Iterable[str] = (),
+        token: str | None = None,
+        bounds: Bounds | None = None,
+        page: bool = True,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.models, self.bounds, self.metrics = models, bounds or Bounds(), Metrics()
+        self.ready = True
+        self._about = dict(about or {})
+        self._analysts: set[Analyst] = set()
+        routes = [
+            Route("/health", self._health),
+            Route("/ready", self._is_ready),
+            Route("/metrics", self._metrics),
+            Route("/login", self._login, methods=["POST"]),
+            Route("/query", self._query, methods=["POST"]),
+            WebSocketRoute("/ws", self._socket),
+        ]
+        if page:
+            routes += [Route("/", self._page), Route("/board/{name}", self._page), Route("/about", self._tell_about)]
+        self._guard: Guard | None = None
+
+        def guard(app: Any) -> Guard:
+            self._guard = Guard(app, hosts, origins, token)
+            return self._guard
+
+        self.app = Starlette(
+            routes=routes,
+            middleware=[Middleware(guard), Middleware(_Logged)],
+            exception_handlers={404: _not_there, 405: _not_so, 500: _broken},
+        )
+
+    async def drain(self, seconds: float) -> None:
+        """Takes no more queries; returns when those there are were answered, after `seconds` with what is known."""
+        self.ready = False
+        engines = [model.engine for model in self.models.values()]
+        await asyncio.gather(*(asyncio.to_thread(engine.close, seconds=seconds) for engine in engines))
+        await asyncio.gather(*(asyncio.to_thread(analyst.wait) for analyst in list(self._analysts)))
+
+    def reload(self) -> None:
+        """Loads the newest checkpoint of each player, in a thread of its own. A player that cannot be loaded stays."""
+        threading.Thread(target=self._reload, name="azpy-reload", daemon=True).start()
+
+    def _reload(self) -> None:
+        for name, model in self.models.items():
+            try:
+                if model.renew():
+                    _LOG.info("loaded", extra={"model": name, "player": model.served.name})
+            except AzpyError as error:
+                _LOG.error("not loaded", extra={"model": name, "problem": str(error)})
+
+    # Plain requests ---------------------------------------------------------------------------------------------------
+
+    async def _health(self, _: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def _is_ready(self, _: Request) -> Response:
+        return PlainTextResponse("ready\n") if self.ready else PlainTextResponse("draining\n", 503)
+
+    async def _metrics(self, _: Request) -> Response:
+        text = self.metrics.text(self.models, self.ready)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    async def _tell_about(self, _: Request) -> Response:
+        return JSONResponse(self._about)
+
+    async def _page(self, request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
+        content = _ASSETS.get(name)
+        if content is None:
+            return _refusal(404, f"there is no {request.url.path[:100]}")
+        return Response(content, media_type=_TYPES[name.rpartition(".")[2]])
+
+    async def _login(self, request: Request) -> Response:
+        body = await self._body(request)
+        if isinstance(body, Response):
+            return body
+        token = body.get("token")
+        session = self._guard.session(token) if isinstance(token, str) and self._guard is not None else None
+        if session is None:
+            self.metrics.count("refused", "token")
+            return _refusal(401, "this is not the token")
+        answer = JSONResponse({"success": True})
+        answer.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+        return answer
+
+    async def _body(self, request: Request) -> dict[str, Any] | Response:
+        """The object that a request holds, or the refusal."""
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return self._refused(415, "type", "expected Content-Type: application/json")
+        data = bytearray()
+        try:
+            async with asyncio.timeout(self.bounds.body_seconds):
+                async for chunk in request.stream():
+                    data += chunk
+                    if len(data) > self.bounds.body:
+                        answer = self._refused(413, "size", f"expected at most {self.bounds.body} bytes")
+                        answer.headers["connection"] = "close"
+                        return answer
+        except TimeoutError:
+            answer = self._refused(408, "slow", f"the body did not come in {self.bounds.body_seconds:g} s")
+            answer.headers["connection"] = "close"
+            return answer
+        try:
+            return decoded(data.decode())
+        except UnicodeDecodeError:
+            return self._refused(400, "json", "expected UTF-8")
+        except RequestError as error:
+            return self._refused(400, "json", str(error))
+
+    def _refused(self, status: int, reason: str, said: str) -> Response:
+        self.metrics.count("refused", reason)
+        return _refusal(status, said)
+
+    # Queries ----------------------------------------------------------------------------------------------------------
+
+    async def _query(self, request: Request) -> Response:
+        body = await self._body(request)
+        if isinstance(body, Response):
+            return body
+        if not self.ready:
+            return self._refused(503, "draining", "the server ends: ask another one")
+        self.metrics.count("queries", "post")
+        began = time.monotonic()
+        outbox = Outbox(asyncio.get_running_loop())
+        analyst = Analyst(self.models, outbox.put, self.bounds.client)
+        self._analysts.add(analyst)
+        try:
+            await asyncio.to_thread(analyst.take, body)
+            first = await self._next(request, outbox, analyst)
+            if first is None:
+                raise ClientDisconnect
+        except BaseException:
+            self._leave(analyst)
+            raise
+        status = 200
+        if "error" in first:
+            status = 503 if first.get("retryAfter") else 400
+            if not analyst.is_busy:
+                self.metrics.count("refused", "full" if status == 503 else "query")
+        if not analyst.is_busy and outbox.is_empty:
+            self._leave(analyst)
+            self.metrics.answered(time.monotonic() - began)
+            return JSONResponse(first, status, {"retry-after": "1"} if status == 503 else None)
+
+        async def lines() -> AsyncIterator[str]:
+            try:
+                answer: dict[str, Any] | None = first
+                while answer is not None:
+                    yield json.dumps(answer, separators=(",", ":")) + "\n"
+                    answer = await self._next(request, outbox, analyst)
+                self.metrics.answered(time.monotonic() - began)
+            finally:
+                self._leave(analyst)
+
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+    async def _next(self, request: Request, outbox: Outbox, analyst: Analyst) -> dict[str, Any] | None:
+        """The next answer; None after the last one, or once nobody waits for it any more."""
+        while True:
+            # First whether searches go on, then whether answers are there: a search ends after its answer was put.
+            busy = analyst.is_busy
+            if not outbox.is_empty:
+                return outbox.get()
+            if not busy:
+                return None
+            if not await outbox.wait(1.0) and await request.is_disconnected():
+                return None
+
+    def _leave(self, analyst: Analyst) -> None:
+        self._analysts.discard(analyst)
+        analyst.close()
+
+    async def _socket(self, socket: WebSocket) -> None:
+        if self.metrics.connections >= self.bounds.websockets:
+            self.metrics.count("refused", "connections")
+            await socket.close(1013, f"{self.bounds.websockets} connections are open")
+            return
+        await socket.accept()
+        self.metrics.connections += 1
+        outbox = Outbox(asyncio.get_running_loop())
+        analyst = Analyst(self.models, outbox.put, self.bounds.client)
+        self._analysts.add(analyst)
+        sender = asyncio.create_task(self._send(socket, outbox))
+        try:
+            await self._receive(socket, analyst, outbox)
+        except (WebSocketDisconnect, RuntimeError):  # RuntimeError: it was closed by this side
+            pass
+        finally:
+            self.metrics.connections -= 1
+            self._leave(analyst)
+            sender.cancel()
+            await asyncio.gather(sender, return_exceptions=True)
+
+    async def _receive(self, socket: WebSocket, analyst: Analyst, outbox: Outbox) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self.bounds.idle_seconds):
+                    message = await socket.receive()
+            except TimeoutError:
+                await socket.close(1001, f"no message for {self.bounds.idle_seconds:g} s")
+                return
+            if message["type"] == "websocket.disconnect":
+                return
+            text = message.get("text")
+            if text is None:
+                text = message.get("bytes", b"").decode("utf-8", errors="replace")
+            self.metrics.count("queries", "websocket")
+            if not self.ready:
+                self.metrics.count("refused", "draining")
+                outbox.put({"error": "the server ends: ask another one"})
+                continue
+            try:
+                query = decoded(text)
+            except RequestError as error:
+                self.metrics.count("refused", "json")
+                outbox.put({"error": str(error)})
+                continue
+            await asyncio.to_thread(analyst.take, query)
+
+    async def _send(self, socket: WebSocket, outbox: Outbox) -> None:
+        while True:
+            await outbox.wait()
+            if outbox.overflown:
+                await socket.close(1008, "answers were not read")
+                return
+            while not outbox.is_empty:
+                await socket.send_text(json.dumps(outbox.get(), separators=(",", ":")))
+
+
+class _Logged:
+    """One line of the log for each plain request: no query, no address of a page, no token."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.monotonic(), 0
+
+        async def noting(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            _LOG.info(
+                "request",
+                extra={
+                    "method": scope["method"],
+                    "path": scope["path"][:100],
+                    "status": status,
+                    "seconds": round(time.monotonic() - began, 6),
+                    "client": (scope.get("client") or ("",))[0],
+                },
+            )
+
+
+def _refusal(status: int, said: str) -> Response:
+    return JSONResponse({"error": said}, status)
+
+
+async def _not_there(request: Request, _: Exception) -> Response:
+    return _refusal(404, f"there is no {request.url.path[:100]}")
+
+
+async def _not_so(request: Request, _: Exception) -> Response:
+    return _refusal(405, f"{request.url.path[:100]} takes no {request.method[:20]}")
+
+
+async def _broken(_: Request, error: Exception) -> Response:
+    _LOG.error("failed", exc_info=error)
+    return _refusal(500, "the server failed; its log says why")
+
+
+def _assets() -> dict[str, bytes]:
+    folder = files("azpy.web") / "board"
+    return {one.name: one.read_bytes() for one in folder.iterdir() if one.name.rpartition(".")[2] in _TYPES}
+
+
+_ASSETS = _assets()

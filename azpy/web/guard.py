@@ -1,0 +1,121 @@
+"""Who is let in: the Host and Origin of a request, and a token. Every answer gets the headers that protect a browser.
+
+- Host: a page of another site can give its own name the address 127.0.0.1 (DNS rebinding). Its requests then carry its
+  own name as Host, and are refused.
+- Origin: browsers send a page's origin with each WebSocket and each POST. Other sites' pages are refused. A program
+  sends none.
+- Token: from the header `Authorization: Bearer TOKEN`, or from the cookie that `POST /login` gives for it. It is never
+  part of an address or of a log.
+"""
+
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Iterable
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["COOKIE", "LOOPBACK", "Guard"]
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+COOKIE = "azpy_session"
+_MOST_SESSIONS = 10_000
+# Needed before a token can be shown: the page itself, and what watches the process.
+_OPEN = re.compile(r"/|/login|/health|/ready|/board/[a-z_]+\.(js|css|svg)|/favicon.ico")
+_HEADERS = [
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class Guard:
+    """Lets requests in, or refuses them.
+
+    Args:
+        app: who answers.
+        hosts: names of this server, without port, besides those of the loopback.
+        origins: of pages on other servers that may ask, such as https://example.org.
+        token: what clients must show; None for no token.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = (), token: str | None = None):
+        self._app, self._origins = app, frozenset(origins)
+        self._hosts = frozenset({*LOOPBACK, *(host.lower() for host in hosts)})
+        self._token = None if token is None else token.encode()
+        self._sessions: dict[str, None] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request; see ASGI."""
+        if scope["type"] not in {"http", "websocket"}:
+            await self._app(scope, receive, send)
+            return
+        problem = self._problem(scope)
+        if problem is None:
+            await self._app(scope, receive, lambda message: send(_protected(message)))
+            return
+        status, said = problem
+        if scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008, "reason": said})
+            return
+        body = json.dumps({"error": said}).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        if status == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
+        await send(_protected({"type": "http.response.start", "status": status, "headers": headers}))
+        await send({"type": "http.response.body", "body": body})
+
+    def session(self, token: str) -> str | None:
+        """A name for a cookie that stands for the token; None for a wrong token."""
+        if self._token is None or not hmac.compare_digest(token.encode(), self._token):
+            return None
+        name = secrets.token_urlsafe(32)
+        self._sessions[name] = None
+        while len(self._sessions) > _MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        return name
+
+    def _problem(self, scope: Scope) -> tuple[int, str] | None:
+        """The status and the reason of a refusal; None to let a request in."""
+        headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+        host = headers.get("host", "")
+        if re.sub(r":[0-9]*$", "", host).lower() not in self._hosts:
+            return 403, "this server does not answer to the name in Host: start it with --host NAME"
+        origin = headers.get("origin")
+        asks = scope["type"] == "websocket" or scope["method"] not in {"GET", "HEAD", "OPTIONS"}
+        # The scheme may have been https in front of this server.
+        if origin is not None and asks and origin not in {f"http://{host}", f"https://{host}", *self._origins}:
+            return 403, "pages of this Origin may not ask: start the server with --origin ORIGIN"
+        if self._token is not None and not _OPEN.fullmatch(scope["path"]) and not self._is_known(headers):
+            return 401, "a token is needed: Authorization: Bearer TOKEN"
+        return None
+
+    def _is_known(self, headers: dict[str, str]) -> bool:
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and self._token is not None:
+            return hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token)
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        except CookieError:
+            return False
+        return cookie is not None and cookie.value in self._sessions
+
+
+def _protected(message: Message) -> Message:
+    if message["type"] in {"http.response.start", "websocket.accept"}:
+        given = list(message.get("headers", []))
+        known = {name.lower() for name, _ in given}
+        message = {**message, "headers": [*given, *(pair for pair in _HEADERS if pair[0] not in known)]}
+    return message

@@ -1,0 +1,148 @@
+"""The process that serves: sockets, their time limits, signals, and the log."""
+
+import asyncio
+import json
+import logging
+import signal
+import socket
+import sys
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from azpy.errors import SettingsError
+from azpy.web.app import LONGEST_MESSAGE, Site
+
+__all__ = ["Server", "listening", "log_to"]
+
+_HEAD_SECONDS = 10.0  # from a connection, or from the first byte of a further request, to the end of its headers
+_KEEP_ALIVE = 15  # seconds without a request
+_PING = 20.0  # seconds between a WebSocket's pings, and for their answers
+_MOST_CONNECTIONS = 4_000
+
+
+class _Protocol(H11Protocol):
+    """HTTP with a time limit for the headers, which uvicorn has none of."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """See asyncio."""
+        super().connection_made(transport)
+        if len(self.connections) > _MOST_CONNECTIONS:
+            transport.abort()
+            return
+        self._begin()
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio."""
+        before = self.cycle
+        waits = before is None or before.response_complete
+        if waits and self._timer is None:
+            self._begin()
+        super().data_received(data)
+        if self.cycle is not before or self.transport.get_protocol() is not self:
+            self._end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio."""
+        self._end()
+        super().connection_lost(exc)
+
+    def _begin(self) -> None:
+        self._timer = self.loop.call_later(_HEAD_SECONDS, self._late)
+
+    def _end(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+    def _late(self) -> None:
+        self._timer = None
+        self.transport.abort()
+
+
+class Server(uvicorn.Server):
+    """Serves a site until SIGINT or SIGTERM, then drains it; a second signal ends the process at once.
+
+    Args:
+        site: what to serve.
+        drain_seconds: for open searches; then they are answered with what is known.
+    """
+
+    def __init__(self, site: Site, drain_seconds: float = 30.0) -> None:
+        self._site, self._drain_seconds = site, drain_seconds
+        super().__init__(
+            uvicorn.Config(
+                site.app,
+                http=_Protocol,
+                ws="websockets-sansio",
+                ws_max_size=LONGEST_MESSAGE,
+                ws_ping_interval=_PING,
+                ws_ping_timeout=_PING,
+                timeout_keep_alive=_KEEP_ALIVE,
+                timeout_graceful_shutdown=2,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+            )
+        )
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """See uvicorn."""
+        if self.should_exit:
+            signal.signal(sig, signal.SIG_DFL)
+            signal.raise_signal(sig)
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """See uvicorn. Connections stay open until their searches were answered."""
+        for server in self.servers:
+            server.close()
+        await self._site.drain(self._drain_seconds)
+        await asyncio.sleep(0.1)  # the answers are on their way out
+        await super().shutdown(sockets)
+
+
+def listening(address: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        SettingsError: an address or a port that cannot be had.
+    """
+    try:
+        (family, kind, number, _, place), *_ = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)
+        found = socket.socket(family, kind, number)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(place)
+        found.listen(2048)
+    except OSError as error:
+        raise SettingsError(
+            f"cannot listen at {address}, port {port}: {error.strerror}; give another --port"
+        ) from error
+    return found
+
+
+class _Json(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        known = {"time": round(record.created, 3), "level": record.levelname.lower(), "event": record.getMessage()}
+        usual = logging.makeLogRecord({}).__dict__
+        more = {name: value for name, value in record.__dict__.items() if name not in usual and name != "message"}
+        if record.exc_info:
+            more["trace"] = self.formatException(record.exc_info)
+        return json.dumps({**known, **more}, default=str)
+
+
+def log_to(stream: Any = None, level: int = logging.INFO) -> None:
+    """Has the log of the server written as JSON lines, to stderr by default."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(_Json())
+    for name in ("azpy.web", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level if name == "azpy.web" else logging.WARNING)
