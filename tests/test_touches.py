@@ -148,7 +148,7 @@ def test_a_game_in_python_is_played_by_clicks_on_its_board() -> None:
     for start, end in [((48, 128), (48, 88)), ((88, 48), (48, 88)), ((88, 128), (48, 88))]:
         texts = ET.fromstring(state.to_svg()).iter("{http://www.w3.org/2000/svg}text")
         # The foot of a glyph is a little below the middle of its cell.
-        glyphs = {(int(text.attrib["x"]), int(text.attrib["y"]) - 5): text.text for text in texts}
+        glyphs = {(int(text.attrib["x"]), int(text.attrib["y"]) - 7): text.text for text in texts}
         seen.append(f"{glyphs[start]} {glyphs.get(end, '.')}")
         (action,) = clicked(state, [start, end])
         assert [place for place, _ in state.touches(action)] == re.split("[-x]", state.action_name(action))
@@ -171,4 +171,4 @@ def test_a_game_of_openspiel_is_touched_by_a_subclass() -> None:
     state = azpy.State(Board(start._rules, start.state))
     assert state.touches(2) == [("c3", (108, 28, 40, 40))]
     state.play(2)
-    assert '<text x="128" y="53">x</text>' in state.to_svg()
+    assert '<text x="128" y="55" font-size="20">x</text>' in state.to_svg()

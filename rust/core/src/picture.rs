@@ -53,26 +53,27 @@ pub fn text_svg(text: &str) -> String {
 /// Letters name the columns, and numbers the rows from the bottom. `text` is what the game renders. Exactly `height` of
 /// its lines may be rows of the board: `width` words of one or two characters, with or without a word before them, or
 /// `width` characters without blanks. They stand in the cells, where a dot is an empty cell, and the other lines stand
-/// below the board. Where no lines are rows, the whole text stands below.
+/// below the board, but for one with the letters of the columns. Where no lines are rows, the whole text stands below.
 #[must_use]
 pub fn board_svg(text: &str, height: usize, width: usize) -> String {
     let lines: Vec<_> = text.lines().collect();
     let (glyphs, below) = read_rows(&lines, height, width);
     let [wide, high] = [width, height].map(|cells| cells * CELL + 2 * MARGIN);
     let mut svg = begun(wide.max(widest(&below)), high + below.len() * LINE);
-    svg += "<g font-family=\"sans-serif\" font-size=\"14\" text-anchor=\"middle\" fill=\"#202020\">";
+    svg += "<g font-family=\"sans-serif\" text-anchor=\"middle\" fill=\"#202020\">";
     for column in 0..width {
-        write_middle(&mut svg, [corner(column, width)[0] + CELL / 2, MARGIN / 2], &letters(column));
+        write_middle(&mut svg, [corner(column, width)[0] + CELL / 2, MARGIN / 2], 14, &letters(column));
     }
     for row in 0..height {
-        write_middle(&mut svg, [MARGIN / 2, corner(row * width, width)[1] + CELL / 2], &(height - row).to_string());
+        let y = corner(row * width, width)[1] + CELL / 2;
+        write_middle(&mut svg, [MARGIN / 2, y], 14, &(height - row).to_string());
     }
     for cell in 0..height * width {
         let [x, y] = corner(cell, width);
         let look = "fill=\"#f1f5f9\" stroke=\"#94a3b8\"";
         let _ = write!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{CELL}\" height=\"{CELL}\" {look}/>");
         if let Some(glyph) = glyphs.get(cell).filter(|glyph| **glyph != ".") {
-            write_middle(&mut svg, [x + CELL / 2, y + CELL / 2], glyph);
+            write_middle(&mut svg, [x + CELL / 2, y + CELL / 2], 20, glyph);
         }
     }
     svg += "</g>";
@@ -122,8 +123,9 @@ fn write_lines(svg: &mut String, lines: &[&str], top: usize) {
 }
 
 /// Text whose middle is at (x, y).
-fn write_middle(svg: &mut String, [x, y]: [usize; 2], text: &str) {
-    let _ = write!(svg, "<text x=\"{x}\" y=\"{}\">{}</text>", y + 5, xml_text(text));
+fn write_middle(svg: &mut String, [x, y]: [usize; 2], size: usize, text: &str) {
+    let (y, text) = (y + 7 * size / 20, xml_text(text));
+    let _ = write!(svg, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\">{text}</text>");
 }
 
 /// The top left corner of a board's cell.
@@ -137,7 +139,7 @@ fn letters(column: usize) -> String {
     format!("{before}{}", char::from(b'a' + (column % 26) as u8))
 }
 
-/// What stands in the cells of a board of this size, if `lines` have one, and the lines that are none of its rows.
+/// What stands in the cells of a board of this size, if `lines` have one, and the other lines but for the columns' names.
 fn read_rows<'a>(lines: &[&'a str], height: usize, width: usize) -> (Vec<&'a str>, Vec<&'a str>) {
     let readings: [fn(&'a str) -> Vec<&'a str>; 3] = [
         // The first word is the row's name.
@@ -150,8 +152,9 @@ fn read_rows<'a>(lines: &[&'a str], height: usize, width: usize) -> (Vec<&'a str
             let glyphs = read(line);
             glyphs.len() == width && glyphs.iter().all(|glyph| glyph.chars().count() <= 2)
         };
-        let (rows, others): (Vec<_>, Vec<_>) = lines.iter().copied().partition(is_row);
+        let (rows, mut others): (Vec<_>, Vec<_>) = lines.iter().copied().partition(is_row);
         if rows.len() == height {
+            others.retain(|line| !line.split_whitespace().eq((0..width).map(letters)));
             return (rows.into_iter().flat_map(read).collect(), others);
         }
     }
@@ -174,7 +177,7 @@ mod tests {
         let glyphs = vec!["x", ".", "o", ".", ".", "x"];
         assert_eq!(read("x . o\n. . x"), (glyphs.clone(), vec![]));
         assert_eq!(read("x.o\n..x\no to move"), (glyphs.clone(), vec!["o to move"]));
-        assert_eq!(read("  a b c\n2 x . o\n1 . . x\nply 12"), (glyphs, vec!["  a b c", "ply 12"]));
+        assert_eq!(read("  a b c\n2 x . o\n1 . . x\nply 12"), (glyphs, vec!["ply 12"]));
         // One line too many could be a row, so that none is.
         for text in ["a b c\nx . o\n. . x", "x . o", "", "x . o\n. . red", "x . o .\n. x"] {
             assert_eq!(read(text), (vec![], text.lines().collect()), "{text}");
@@ -187,7 +190,7 @@ mod tests {
         assert!(svg.starts_with("<svg ") && svg.contains("viewBox=\"0 0 176 156\""), "{svg}");
         // The names of two rows and three columns, three pieces, the other line.
         assert_eq!(svg.matches("<text ").count(), 2 + 3 + 3 + 1, "{svg}");
-        assert!(svg.contains("<text x=\"128\" y=\"53\">&lt;</text>"), "{svg}");
+        assert!(svg.contains("<text x=\"128\" y=\"55\" font-size=\"20\">&lt;</text>"), "{svg}");
         assert!(svg.contains("<text x=\"20\" y=\"131\">no end</text>") && svg.contains(">c</text>"), "{svg}");
         assert_eq!([0, 25, 26, 701, 702].map(letters), ["a", "z", "aa", "zz", "aaa"]);
     }

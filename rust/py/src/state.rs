@@ -17,6 +17,9 @@ use crate::pygame::PyGame;
 use crate::registry::make;
 use crate::settings::{U64, Whole, whole, within};
 
+/// x, y, width and height.
+type Rect = (f64, f64, f64, f64);
+
 /// A position of any game. `azpy.make_game` gives the start of one that has a name.
 ///
 /// An exception in a game written in Python reaches the caller as it is; a reply that breaks the contract of
@@ -241,7 +244,7 @@ impl State {
     ///     >>> state = azpy.make_game("chess")
     ///     >>> state.touches(state.parse_actions("e2e4")[0])
     ///     [('e2', (180.0, 260.0, 40.0, 40.0)), ('e4', (180.0, 180.0, 40.0, 40.0))]
-    fn touches(&self, action: Whole) -> PyResult<Vec<(String, (f64, f64, f64, f64))>> {
+    fn touches(&self, action: Whole) -> PyResult<Vec<(String, Rect)>> {
         let action = self.action(action)?;
         if !matches!(self.ask(|state| state.turn())?, Turn::Player(_)) {
             return Ok(Vec::new());
