@@ -1,0 +1,44 @@
+// How long did each side think?
+
+export class Clock {
+  /** @param {(late: number) => void} onLate gets the player whose time is up */
+  constructor(onLate) {
+    this.onLate = onLate;
+    this.used = [0, 0]; // milliseconds
+    /** @type {number | null} milliseconds a side */
+    this.limit = null;
+    /** @type {number | null} the player whose clock runs */
+    this.running = null;
+    this.since = 0;
+    setInterval(() => this.tick(), 200);
+  }
+
+  /** @param {number | null} minutes a side; null for no limit */
+  reset(minutes) {
+    [this.used, this.running, this.limit] = [[0, 0], null, minutes === null ? null : 60_000 * minutes];
+    this.tick();
+  }
+
+  /** Has the clock of one player run, or none. @param {number | null} player */
+  run(player) {
+    const now = performance.now();
+    if (this.running !== null) this.used[this.running] += now - this.since;
+    [this.running, this.since] = [player, now];
+    this.tick();
+  }
+
+  tick() {
+    for (const player of [0, 1]) {
+      const now = this.used[player] + (this.running === player ? performance.now() - this.since : 0);
+      const left = this.limit === null ? now : Math.max(0, this.limit - now);
+      const seconds = this.limit === null ? Math.floor(left / 1000) : Math.ceil(left / 1000);
+      const place = document.getElementById(`clock_${player}`);
+      const text = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+      if (place !== null && place.textContent !== text) place.textContent = text;
+      if (this.running === player && this.limit !== null && left === 0) {
+        this.run(null);
+        this.onLate(player);
+      }
+    }
+  }
+}

@@ -1,0 +1,95 @@
+// How does the page talk with the server? One WebSocket; each answer finds the query with its id.
+
+const LONGEST_WAIT = 8000; // milliseconds between two tries to connect
+
+/**
+ * @typedef {Object} Asked a query that was sent
+ * @property {Promise<any>} answer the last answer; it fails with what the server said, or when the connection ends
+ * @property {() => void} stop has the search answer with what it knows
+ */
+
+/** Events: `open`, `lost`, `problem` (its `detail` is a text). */
+export class Connection extends EventTarget {
+  /** @param {string} address of the WebSocket */
+  constructor(address) {
+    super();
+    this.address = address;
+    /** @type {WebSocket | null} */
+    this.socket = null;
+    this.count = 0;
+    this.wait = 250;
+    /** @type {Map<string, {each: (answer: any) => void, left: number, resolve: (answer: any) => void,
+     *   reject: (error: Error) => void}>} */
+    this.waiting = new Map();
+  }
+
+  get isOpen() {
+    return this.socket !== null && this.socket.readyState === WebSocket.OPEN;
+  }
+
+  /** Connects, and again whenever the connection is lost. */
+  open() {
+    const socket = new WebSocket(this.address);
+    this.socket = socket;
+    socket.addEventListener("open", () => {
+      this.wait = 250;
+      this.dispatchEvent(new Event("open"));
+    });
+    socket.addEventListener("message", (event) => this.take(JSON.parse(event.data)));
+    socket.addEventListener("close", () => {
+      for (const one of this.waiting.values()) one.reject(new Lost());
+      this.waiting.clear();
+      this.dispatchEvent(new Event("lost"));
+      this.wait = Math.min(LONGEST_WAIT, 2 * this.wait);
+      setTimeout(() => this.open(), this.wait);
+    });
+  }
+
+  /**
+   * Sends a query or an action.
+   * @param {Record<string, unknown>} query without `id`
+   * @param {(answer: any) => void} [each] gets each report, and each answer of a query with several
+   * @param {number} [answers] how many answers, or errors, end the query
+   * @returns {Asked}
+   */
+  ask(query, each = () => {}, answers = 1) {
+    const id = `${++this.count}`;
+    const answer = new Promise((resolve, reject) => {
+      if (!this.isOpen || this.socket === null) return reject(new Lost());
+      this.waiting.set(id, { each, left: answers, resolve, reject });
+      this.socket.send(JSON.stringify({ id, ...query }));
+    });
+    answer.catch(() => {}); // whoever waits for the answer hears of the error
+    return {
+      answer,
+      stop: () => {
+        if (this.waiting.has(id)) this.ask({ action: "terminate", terminateId: id });
+      },
+    };
+  }
+
+  /** @param {any} answer */
+  take(answer) {
+    const one = this.waiting.get(answer.id);
+    if (one === undefined) {
+      if (answer.error) this.dispatchEvent(new CustomEvent("problem", { detail: answer.error }));
+      return;
+    }
+    if ("warning" in answer) return;
+    if (answer.isDuringSearch) return one.each(answer);
+    one.left -= 1;
+    const isWhole = one.left <= 0 || (answer.error && answer.turnNumber === undefined);
+    if (isWhole) this.waiting.delete(answer.id);
+    if (answer.error && isWhole && answer.turnNumber === undefined) return one.reject(new Error(answer.error));
+    if (isWhole && one.left <= 0 && answer.error) one.reject(new Error(answer.error));
+    else one.each(answer);
+    if (isWhole) one.resolve(answer);
+  }
+}
+
+/** The connection ended before the answer came. */
+export class Lost extends Error {
+  constructor() {
+    super("the connection to the server is lost");
+  }
+}

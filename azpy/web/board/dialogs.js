@@ -1,0 +1,64 @@
+// Where does a person load and save? The two dialogs around texts and files.
+
+import { byId, complain } from "./dom.js";
+import { readGame, saveText } from "./files.js";
+import { messageOf } from "./play.js";
+
+/**
+ * @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings,
+ *   start: (game: import("./game.js").Game) => unknown}} parts
+ */
+export function bindFiles({ play, settings, start }) {
+  const [load, save] = [byId("load"), byId("save")];
+  const said = byId("load_said");
+  const click = (/** @type {string} */ id, /** @type {() => unknown} */ act) => byId(id).addEventListener("click", act);
+
+  /** @type {(game: import("./game.js").Game, moves: string[]) => Promise<any>} */
+  const look = (game, moves) => {
+    const where = { model: settings.model.name, moves, ...(game.start === null ? {} : { position: game.start }) };
+    return play.connection.ask({ action: "show", ...where }).answer;
+  };
+
+  click("open_load", () => {
+    said.textContent = "";
+    load.showModal();
+  });
+  click("load_cancel", () => load.close());
+  byId("load_file").addEventListener("change", async () => {
+    const [file] = byId("load_file").files;
+    if (file !== undefined) byId("load_text").value = await file.text();
+  });
+  byId("load_form").addEventListener("submit", async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    said.textContent = "Reading …";
+    try {
+      const { game, name } = await readGame(byId("load_text").value, look);
+      if (name !== null && name !== settings.model.game) throw new Error(`this is a game of ${name}, and the network plays ${settings.model.game}`);
+      load.close();
+      complain("");
+      byId("load_text").value = byId("load_file").value = "";
+      await start(game);
+    } catch (error) {
+      said.textContent = `This cannot be loaded: ${messageOf(error)}`;
+    }
+  });
+
+  const base = () => settings.model.game.replace(/[^a-z0-9]+/gi, "_").replace(/_$/, "");
+  click("open_save", () => {
+    const { current } = play.game;
+    byId("save_position").value = current.shown?.text ?? "This game has no text of positions: save the moves.";
+    byId("save_position_file").disabled = current.shown?.text == null;
+    byId("save_moves").value = current.moves().join(" ");
+    save.showModal();
+  });
+  click("save_cancel", () => save.close());
+  click("save_record", () => {
+    const record = { game: settings.model.game, ...play.game.toObject() };
+    saveText(`${base()}.json`, `${JSON.stringify(record, null, 1)}\n`);
+  });
+  click("save_position_file", () => {
+    const isSgf = settings.model.game.startsWith("go") && settings.model.game.charAt(2) !== "m";
+    saveText(`${base()}.${isSgf ? "sgf" : "txt"}`, `${byId("save_position").value}\n`);
+  });
+  click("save_moves_file", () => saveText(`${base()}_moves.txt`, `${byId("save_moves").value}\n`));
+}

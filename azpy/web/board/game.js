@@ -1,0 +1,168 @@
+// What was played? A tree of moves: another move at an earlier point begins a variation.
+
+/**
+ * @typedef {Object} Found what a search says of a position
+ * @property {string} model who searched
+ * @property {number} value from the view of the first player, -1 to 1
+ * @property {number} visits
+ * @property {any} answer as the server sent it
+ */
+
+/** A position of the record. */
+export class Position {
+  /** @param {Position | null} parent @param {string} move that led here; empty at the root */
+  constructor(parent, move) {
+    this.parent = parent;
+    this.move = move;
+    /** @type {number} */
+    this.ply = parent === null ? 0 : parent.ply + 1;
+    /** @type {Position[]} */
+    this.children = [];
+    /** @type {Position | null} the child to go to when going on */
+    this.next = null;
+    /** @type {import("./position.js").Shown | null} */
+    this.shown = null;
+    /** @type {Found | null} */
+    this.found = null;
+    /** @type {{outcome: number, why: string} | null} how the players ended the game here, for the first player */
+    this.ended = null;
+  }
+
+  /** The names of the moves that lead here. @returns {string[]} */
+  moves() {
+    const names = [];
+    for (let one = /** @type {Position} */ (this); one.parent !== null; one = one.parent) names.push(one.move);
+    return names.reverse();
+  }
+
+  /** How the game ended here, for the first player; null while it goes on. @returns {number | null} */
+  get outcome() {
+    return this.ended?.outcome ?? this.shown?.outcome ?? null;
+  }
+
+  /** The value for the first player, if it is known. @returns {number | null} */
+  get value() {
+    return this.outcome ?? this.found?.value ?? null;
+  }
+
+  /** The short name of the move that led here. @returns {string} */
+  get label() {
+    const action = this.parent?.shown?.actions.find((one) => one.name === this.move);
+    return action?.short ?? this.move;
+  }
+
+  /** What the move that led here lost, in value for the player who played it; null if it is not known. */
+  get loss() {
+    const before = this.parent?.found?.value ?? null;
+    const player = this.parent?.shown?.player ?? null;
+    if (before === null || player === null || this.value === null) return null;
+    return player === 0 ? before - this.value : this.value - before;
+  }
+
+  /** Keeps what a search found, unless another search of the same network has found out more. @param {Found} found */
+  learn(found) {
+    if (this.found === null || this.found.model !== found.model || this.found.visits <= found.visits) this.found = found;
+  }
+}
+
+/** The tree of moves, and where in it the board stands. */
+export class Game {
+  /** @param {string | null} start the text of the position where the game begins; null for the game's own start */
+  constructor(start = null) {
+    this.start = start;
+    this.root = new Position(null, "");
+    this.current = this.root;
+  }
+
+  /** Plays a move at the current position. @param {string} move */
+  play(move) {
+    const here = this.current;
+    let child = here.children.find((one) => one.move === move);
+    if (child === undefined) {
+      child = new Position(here, move);
+      here.children.push(child);
+    }
+    this.goTo(child);
+  }
+
+  /** @param {Position} position */
+  goTo(position) {
+    for (let one = position; one.parent !== null; one = one.parent) one.parent.next = one;
+    this.current = position;
+  }
+
+  /** Takes a position and what follows out of the record. @param {Position} position */
+  remove(position) {
+    const parent = position.parent;
+    if (parent === null) return;
+    parent.children = parent.children.filter((one) => one !== position);
+    if (parent.next === position) parent.next = parent.children[0] ?? null;
+    for (let one = /** @type {Position | null} */ (this.current); one !== null; one = one.parent) {
+      if (one === position) return this.goTo(parent);
+    }
+  }
+
+  /** The positions from the start through the current one to the end of its line. @returns {Position[]} */
+  line() {
+    const found = [];
+    for (let one = /** @type {Position | null} */ (this.current); one !== null; one = one.parent) found.push(one);
+    found.reverse();
+    for (let one = this.current.next; one !== null; one = one.next) found.push(one);
+    return found;
+  }
+
+  /** All positions after which nothing was played. @returns {Position[]} */
+  leaves() {
+    const found = [];
+    const open = [this.root];
+    for (let one = open.pop(); one !== undefined; one = open.pop()) {
+      if (one.children.length === 0) found.push(one);
+      open.push(...one.children);
+    }
+    return found;
+  }
+
+  /** The record with its variations, for JSON: each line is a list of moves, where a list within is a variation that
+   * stands for the move before it. */
+  toObject() {
+    /** @type {(position: Position, line: unknown[]) => unknown[]} */
+    const written = (position, line) => {
+      for (let one = position; one.children.length > 0; one = one.children[0]) {
+        const [first, ...others] = one.children;
+        line.push(first.move, ...others.map((other) => written(other, [other.move])));
+      }
+      return line;
+    };
+    return { start: this.start, moves: written(this.root, []) };
+  }
+
+  /**
+   * @param {any} object as `toObject` makes it
+   * @returns {Game} with the board at the end of its main line
+   */
+  static fromObject(object) {
+    const wrong = () => new Error("this is no record of a game");
+    if (typeof object !== "object" || object === null || !Array.isArray(object.moves)) throw wrong();
+    if (object.start !== null && object.start !== undefined && typeof object.start !== "string") throw wrong();
+    const game = new Game(object.start ?? null);
+    /** @type {(from: Position, line: unknown[]) => Position} */
+    const read = (from, line) => {
+      let here = from;
+      for (const one of line) {
+        if (typeof one === "string") {
+          const child = new Position(here, one);
+          here.children.push(child);
+          here.next ??= child;
+          here = child;
+        } else if (Array.isArray(one) && here !== from && here.parent !== null) {
+          read(here.parent, one);
+        } else {
+          throw wrong();
+        }
+      }
+      return here;
+    };
+    game.goTo(read(game.root, object.moves));
+    return game;
+  }
+}

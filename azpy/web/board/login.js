@@ -1,0 +1,41 @@
+// May this page ask the server? If the server has a token, the person types it once.
+
+import { byId } from "./dom.js";
+
+/** @returns {Promise<any>} what the server says of itself, once it lets the page in */
+export async function enter() {
+  let answer = await fetch("/about");
+  while (answer.status === 401) {
+    await askForToken();
+    answer = await fetch("/about");
+  }
+  if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+  return answer.json();
+}
+
+/** Resolves once the server took the token. @returns {Promise<void>} */
+function askForToken() {
+  const dialog = byId("login");
+  const field = byId("token");
+  const said = byId("login_said");
+  dialog.addEventListener("cancel", (/** @type {Event} */ event) => event.preventDefault());
+  dialog.showModal();
+  return new Promise((resolve) => {
+    byId("login_form").onsubmit = async (/** @type {Event} */ event) => {
+      event.preventDefault();
+      const answer = await fetch("/login", {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ token: field.value }),
+      });
+      field.value = "";
+      if (answer.ok) {
+        dialog.close();
+        resolve();
+      } else {
+        said.textContent = answer.status === 401 ? "This is not the token." : `The server answers ${answer.status}.`;
+        field.focus();
+      }
+    };
+  });
+}

@@ -1,0 +1,258 @@
+// How do the parts make the page? Here they meet; each part knows only its own.
+
+import { Candidates } from "./candidates.js";
+import { Clock } from "./clock.js";
+import { Connection } from "./connection.js";
+import { bindFiles } from "./dialogs.js";
+import { announce, byId, complain, fill, make, signed } from "./dom.js";
+import { Game } from "./game.js";
+import { showBar, showGraph } from "./graph.js";
+import { enter } from "./login.js";
+import { showMoves } from "./moves.js";
+import { Overlay } from "./overlay.js";
+import { Picture } from "./picture.js";
+import { messageOf, Play } from "./play.js";
+import { named } from "./position.js";
+import { Settings, store, stored } from "./settings.js";
+import { upper } from "./sides.js";
+import { showTree } from "./tree.js";
+
+const STORE = "azpy board game";
+const connection = new Connection(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`);
+const settings = new Settings({
+  onModel: () => start(new Game()),
+  onPlay: () => play.refresh(),
+  onClock: () => {
+    clock.reset(settings.clock.minutes);
+    render(false);
+  },
+});
+const play = new Play(connection, new Game(), () => settings.options, render);
+const picture = new Picture((actions) => (actions.length === 1 ? play.play(actions[0].name) : choose(actions)));
+const overlay = new Overlay();
+const candidates = new Candidates({ onLook: drawOver, picture: (moves) => play.picture(moves) });
+const clock = new Clock((late) => play.end(late, "because time is up"));
+
+/** Begins with a game, from its first position or where the record stands. @param {Game} game */
+function start(game) {
+  complain("");
+  play.names = settings.names;
+  clock.reset(settings.clock.minutes);
+  return play.begin(game);
+}
+
+/** Draws the page. @param {boolean} isNew whether the position is another one */
+function render(isNew) {
+  const { game } = play;
+  const position = game.current;
+  const shown = position.shown;
+  if (shown === null) return;
+  const { hints } = settings.options;
+  const answer = hints ? (position.found?.answer ?? null) : null;
+  const label = (/** @type {string} */ name) => shown.actions.find((one) => one.name === name)?.short ?? name;
+  const status = statusOf(position);
+  const canPlay = isOpen(position);
+  if (isNew) {
+    picture.show(shown, canPlay, `The board. ${status}`);
+    showChoices(position, canPlay);
+    fill(byId("names"), canPlay ? shown.actions.map((action) => make("option", { value: action.name })) : []);
+    store(STORE, { model: settings.model.name, game: settings.model.game, record: game.toObject(), at: position.moves() });
+  }
+  byId("status").textContent = status;
+  for (const player of [0, 1]) byId(`side_${player}`).classList.toggle("moves", shown.player === player && position.outcome === null);
+  byId("typed").disabled = !canPlay && shown.rolls.length === 0;
+  byId("first").disabled = byId("back").disabled = byId("undo").disabled = position.parent === null;
+  byId("last").disabled = byId("on").disabled = byId("redo").disabled = position.next === null;
+  const hasNetwork = settings.options.players.some((player) => player !== "");
+  byId("pause").hidden = !hasNetwork;
+  byId("pause").textContent = play.isPaused ? "Go on" : "Pause";
+  byId("pause").setAttribute("aria-pressed", `${play.isPaused}`);
+  byId("resign").disabled = !canPlay || position.children.length > 0;
+  for (const element of document.querySelectorAll(".dice")) element.toggleAttribute("hidden", !hasDice(game));
+
+  byId("hinted").hidden = !hints;
+  byId("no_hints").hidden = hints;
+  byId("bar").hidden = !hints;
+  showMoves(game, hints, (chosen) => play.goTo(chosen));
+  candidates.show(answer?.moveInfos ?? [], label, isNew);
+  if (hints) {
+    showBar(position.value, play.names);
+    byId("root").textContent = answer === null ? "" : rootText(answer);
+    showTree(answer?.moveInfos ?? [], label);
+    showGraph(game.line(), position, play.names, (chosen) => play.goTo(chosen));
+  }
+  const isTimed = position.outcome === null && position.children.length === 0 && !play.isPaused && connection.isOpen;
+  for (const player of [0, 1]) byId(`clock_${player}`).hidden = !settings.clock.isOn;
+  clock.run(settings.clock.isOn && isTimed ? shown.player : null);
+}
+
+/** Whether a person can play here. @param {import("./game.js").Position} position */
+function isOpen(position) {
+  return position.outcome === null && position.shown?.player !== null && !play.isNetworks && connection.isOpen;
+}
+
+/** @param {Game} game */
+function hasDice(game) {
+  return game.line().some((position) => (position.shown?.rolls.length ?? 0) > 0);
+}
+
+/** @param {import("./game.js").Position} position */
+function statusOf(position) {
+  const result = play.result(position);
+  if (result !== null) return result;
+  const player = position.shown?.player ?? null;
+  if (player === null) return "A roll is due.";
+  const who = `${upper(play.names[player])} to move`;
+  if (play.isThinking) return `${who}: the network searches …`;
+  const waits = settings.options.players[player] !== "" && position.children.length === 0 && play.isPaused;
+  return waits ? `${who}: paused.` : `${who}.`;
+}
+
+/** @param {any} answer */
+function rootText({ rootInfo, isDuringSearch }) {
+  const reused = rootInfo.reused > 0 ? `, ${rootInfo.reused} of them from before` : "";
+  const network = rootInfo.network ? `, network ${rootInfo.network.slice(0, 8)}` : "";
+  const state = isDuringSearch ? "Searching" : "Searched";
+  return `${state}: ${rootInfo.visits} visits${reused}, value ${signed(rootInfo.value)} for the player to move${network}.`;
+}
+
+/** What has no place on the picture: passes, rolls. @param {import("./game.js").Position} position @param {boolean} canPlay */
+function showChoices(position, canPlay) {
+  const shown = position.shown;
+  const untouched = canPlay ? (shown?.actions ?? []).filter((action) => action.touches.length === 0) : [];
+  const throws = settings.options.throws && position.children.length === 0 && !play.isPaused;
+  const rolls = throws || position.outcome !== null ? [] : (shown?.rolls ?? []);
+  const button = (/** @type {string} */ name, /** @type {string} */ text) => {
+    const made = make("button", { type: "button", "data-key": name }, text);
+    made.addEventListener("click", () => play.play(name));
+    return made;
+  };
+  fill(byId("choices"), [
+    ...untouched.map((action) => button(action.name, action.short)),
+    ...rolls.map((roll) => button(roll.name, `${roll.name} (${(100 * roll.probability).toFixed(1)}%)`)),
+  ]);
+}
+
+/** Draws over the picture. */
+function drawOver() {
+  const position = play.game.current;
+  const shown = position.shown;
+  if (shown === null) return;
+  const last = position.parent?.shown?.actions.find((action) => action.name === position.move)?.touches ?? [];
+  const looked = candidates.looked !== null || candidates.kept !== null ? candidates.shown : null;
+  const { hints } = settings.options;
+  const moves = hints && position.outcome === null ? candidates.moves : [];
+  overlay.show(picture.box, { last, actions: shown.actions, moves, pv: hints ? (looked?.pv ?? null) : null });
+}
+
+/** Asks which of several actions with the same touches is meant. @param {import("./position.js").Action[]} actions */
+function choose(actions) {
+  const dialog = byId("chooser");
+  const buttons = actions.map((action) => {
+    const button = make("button", { type: "button" }, action.short === action.name ? action.name : `${action.short} (${action.name})`);
+    button.addEventListener("click", () => {
+      dialog.close();
+      play.play(action.name);
+    });
+    return button;
+  });
+  fill(byId("chooser_names"), buttons);
+  dialog.showModal();
+}
+
+/** Plays what was typed. @param {string} text */
+async function typed(text) {
+  const shown = play.game.current.shown;
+  const found = shown === null ? null : named(shown, text.trim());
+  if (found === null || found.length < text.trim().length) return complain(`${text.trim() || "Nothing"} is no legal move here.`);
+  complain("");
+  byId("typed").value = "";
+  await play.play(found.name);
+}
+
+function bind() {
+  const click = (/** @type {string} */ id, /** @type {() => unknown} */ act) => byId(id).addEventListener("click", act);
+  click("problem_close", () => complain(""));
+  click("first", () => play.goTo(play.game.root));
+  click("back", () => play.goTo(play.game.current.parent ?? play.game.root));
+  click("on", () => play.redo());
+  click("last", () => play.goTo(play.game.line().at(-1) ?? play.game.root));
+  click("undo", () => play.undo());
+  click("redo", () => play.redo());
+  click("pause", () => play.pause(!play.isPaused));
+  click("resign", () => play.end(play.game.current.shown?.player ?? 0, "because the other side resigned"));
+  click("chooser_cancel", () => byId("chooser").close());
+  click("new", () => {
+    play.isPaused = false;
+    start(new Game());
+  });
+  click("analyse", async () => {
+    try {
+      await play.analyse();
+      announce("Every move is analyzed.");
+    } catch (error) {
+      complain(`The analysis failed: ${messageOf(error)}`);
+    }
+  });
+  byId("typed_form").addEventListener("submit", (/** @type {Event} */ event) => {
+    event.preventDefault();
+    typed(byId("typed").value);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector("dialog[open]") !== null) return;
+    if (event.target instanceof Element && event.target.closest("input, select, textarea, #board, [role=switch]") !== null) return;
+    const button = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" }[event.key];
+    if (button === undefined) return;
+    event.preventDefault();
+    byId(button).click();
+  });
+  new ResizeObserver(drawOver).observe(byId("board"));
+}
+
+/** The game that this browser kept, if it is one of this server's. */
+function kept() {
+  const found = stored(STORE);
+  if (found === null || found.model !== settings.model.name || found.game !== settings.model.game) return new Game();
+  try {
+    const game = Game.fromObject(found.record);
+    let here = game.root;
+    for (const move of found.at) here = here.children.find((child) => child.move === move) ?? here;
+    game.goTo(here);
+    return game;
+  } catch {
+    return new Game();
+  }
+}
+
+async function main() {
+  bind();
+  bindFiles({
+    play,
+    settings,
+    start: (game) => {
+      play.isPaused = true;
+      return start(game);
+    },
+  });
+  connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
+  connection.addEventListener("lost", () => {
+    byId("connected").textContent = "The connection is lost. Trying again …";
+    byId("connected").classList.add("lost");
+    render(true);
+  });
+  let isFirst = true;
+  connection.addEventListener("open", async () => {
+    byId("connected").textContent = "connected";
+    byId("connected").classList.remove("lost");
+    const { models } = await connection.ask({ action: "query_models" }).answer;
+    settings.offer(models);
+    if (isFirst) await start(kept());
+    else await play.refresh();
+    isFirst = false;
+  });
+  const about = await enter();
+  byId("about").textContent = [about.run, about.newest].filter((one) => typeof one === "string").join(", ");
+  connection.open();
+}
+
+main().catch((error) => complain(`The page cannot start: ${messageOf(error)}`));

@@ -1,0 +1,142 @@
+// What is drawn over the picture? The last move, the candidates, and the moves of a principal variation.
+
+import { byId, draw, signed } from "./dom.js";
+
+/** @typedef {import("./position.js").Action} Action @typedef {import("./position.js").Touch} Touch */
+
+const MOST = 8; // candidates on the board; the table has more
+const CHARACTER = 0.62; // width of a letter, in its height
+
+/** @param {Touch} touch @returns {[number, number]} */
+const middle = ([, x, y, width, height]) => [x + width / 2, y + height / 2];
+
+export class Overlay {
+  constructor() {
+    this.layer = byId("overlay");
+    this.frame = byId("board");
+  }
+
+  /**
+   * @param {number[]} box of the picture
+   * @param {{last: Touch[], actions: Action[], moves: any[], pv: string[] | null}} drawn the touches of the last move;
+   *   the legal actions; what a search says of them, best first; a variation that is looked at
+   */
+  show(box, { last, actions, moves, pv }) {
+    this.layer.setAttribute("viewBox", box.join(" "));
+    this.pixel = box[2] / Math.max(1, this.frame.clientWidth); // of the page, in the picture's units
+    const byName = new Map(actions.map((action) => [action.name, action]));
+    const parts = last.map((touch, index) => this.outline(touch, index === last.length - 1));
+    if (pv !== null) parts.push(...this.variation(pv, byName));
+    else parts.push(...this.candidates(moves, byName));
+    this.layer.replaceChildren(...parts);
+  }
+
+  /** @param {Touch} touch @param {boolean} isLast */
+  outline([, x, y, width, height], isLast) {
+    const wide = 2.5 * this.pixel;
+    return draw("rect", {
+      x: x + wide / 2,
+      y: y + wide / 2,
+      width: Math.max(wide, width - wide),
+      height: Math.max(wide, height - wide),
+      rx: 3 * this.pixel,
+      class: isLast ? "last" : "last from",
+      "stroke-width": wide,
+    });
+  }
+
+  /** @param {any[]} moves @param {Map<string, Action>} byName */
+  candidates(moves, byName) {
+    const total = moves.reduce((sum, move) => sum + move.visits, 0);
+    /** @type {Map<string, {touch: Touch, ranks: number[], move: any}>} */
+    const marks = new Map();
+    const arrows = [];
+    for (const move of moves.slice(0, MOST)) {
+      const touches = byName.get(move.move)?.touches ?? [];
+      if (touches.length === 0 || move.visits === 0) continue;
+      const touch = touches[touches.length - 1];
+      const known = marks.get(touch[0]);
+      if (known === undefined) marks.set(touch[0], { touch, ranks: [move.order + 1], move });
+      else known.ranks.push(move.order + 1);
+      if (touches.length > 1) arrows.push(this.arrow(touches, move.visits / Math.max(1, total), move.order === 0));
+    }
+    const drawn = [...marks.values()].reverse();
+    return [...arrows.reverse(), ...drawn.map(({ touch, ranks, move }) => this.mark(touch, ranks, move, total))];
+  }
+
+  /** @param {Touch[]} touches @param {number} share @param {boolean} isBest */
+  arrow(touches, share, isBest) {
+    const [[x, y], [u, v]] = [middle(touches[0]), middle(touches[touches.length - 1])];
+    return draw("line", {
+      x1: x,
+      y1: y,
+      x2: u,
+      y2: v,
+      class: isBest ? "way best" : "way",
+      "stroke-width": (2 + 7 * share) * this.pixel,
+    });
+  }
+
+  /** A candidate: its rank, and where there is room its value and its share of the visits. */
+  mark(touch, ranks, move, total) {
+    const [, , , width, height] = touch;
+    const [x, y] = middle(touch);
+    const side = Math.min(width, height) / this.pixel; // in pixels
+    const lines = [ranks.join(" ")];
+    if (side >= 34) lines.push(signed(move.value));
+    if (side >= 46) lines.push(`${Math.round((100 * move.visits) / Math.max(1, total))}%`);
+    const letter = Math.min(15, Math.max(10, side / (lines.length + 1.4))) * this.pixel;
+    const needed = (letter * CHARACTER * Math.max(...lines.map((line) => line.length))) / 2 + 2 * this.pixel;
+    const radius = Math.max(9 * this.pixel, Math.min(0.48 * side * this.pixel, 30 * this.pixel), lines.length > 1 ? 0 : needed);
+    const texts = lines.map((line, index) =>
+      draw(
+        "text",
+        {
+          x,
+          y: y + letter * 1.05 * (index - (lines.length - 1) / 2) + letter * 0.36,
+          "font-size": index === 0 ? letter * 1.1 : letter * 0.95,
+          class: index === 0 ? "rank" : "",
+        },
+        line,
+      ),
+    );
+    const circle = draw("circle", { cx: x, cy: y, r: radius, "stroke-width": 1.5 * this.pixel });
+    return draw("g", { class: ranks[0] === 1 ? "candidate best" : "candidate" }, circle, ...texts);
+  }
+
+  /**
+   * The moves of a variation as numbers. Only games that play with one touch have the same places later on; of the
+   * others the first move is drawn.
+   */
+  variation(pv, byName) {
+    const first = byName.get(pv[0])?.touches ?? [];
+    const isSimple = first.length === 1;
+    /** @type {Map<string, {touch: Touch, numbers: number[]}>} */
+    const places = new Map();
+    const parts = first.length > 1 ? [this.arrow(first, 0.5, true)] : [];
+    pv.slice(0, isSimple ? 20 : 1).forEach((name, index) => {
+      const touches = byName.get(name)?.touches ?? [];
+      if (touches.length === 0 || (isSimple && touches.length !== 1)) return;
+      const touch = touches[touches.length - 1];
+      const known = places.get(touch[0]);
+      if (known === undefined) places.set(touch[0], { touch, numbers: [index + 1] });
+      else known.numbers.push(index + 1);
+    });
+    for (const { touch, numbers } of places.values()) {
+      const [x, y] = middle(touch);
+      const text = numbers.join(" ");
+      const side = Math.min(touch[3], touch[4]) / this.pixel;
+      const letter = Math.min(16, Math.max(9, (side * 1.3) / Math.max(2, text.length))) * this.pixel;
+      const radius = Math.max(letter * CHARACTER * text.length * 0.5 + 3 * this.pixel, Math.min(0.42 * side, 22) * this.pixel);
+      parts.push(
+        draw(
+          "g",
+          { class: numbers[0] % 2 === 1 ? "candidate best" : "candidate" },
+          draw("circle", { cx: x, cy: y, r: radius, "stroke-width": 1.5 * this.pixel }),
+          draw("text", { x, y: y + letter * 0.36, "font-size": letter, class: "rank" }, text),
+        ),
+      );
+    }
+    return parts;
+  }
+}

@@ -1,0 +1,236 @@
+// What does the board look like, and what is touched on it? Places are buttons over the server's picture.
+
+import { announce, byId, pictureAddress } from "./dom.js";
+import { boxOf, nextPlaces, playedBy } from "./position.js";
+
+/** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Action} Action */
+
+const FINGER = 20; // pixels: smaller places are easier to touch than they look
+
+/** The picture of a position. `onPlay` gets the actions that were touched: several differ by their names alone. */
+export class Picture {
+  /** @param {(actions: Action[]) => void} onPlay */
+  constructor(onPlay) {
+    this.onPlay = onPlay;
+    this.frame = byId("board");
+    this.image = byId("picture");
+    this.layer = byId("places");
+    this.box = [0, 0, 300, 150];
+    /** @type {Action[]} */
+    this.actions = [];
+    /** @type {string[]} */
+    this.path = [];
+    /** @type {Map<string, HTMLButtonElement>} */
+    this.buttons = new Map();
+    /** @type {{place: string | null, isNew: boolean} | null} where the pointer went down */
+    this.pressed = null;
+    this.lastFocus = [0, 0];
+    this.frame.addEventListener("pointerdown", (event) => this.down(event));
+    this.frame.addEventListener("pointerup", (event) => this.up(event));
+    this.frame.addEventListener("pointercancel", () => (this.pressed = null));
+    // A click of the pointer leaves the focus where it was, so that the arrow keys go on through the game.
+    this.frame.addEventListener("mousedown", (event) => event.preventDefault());
+    this.frame.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /**
+   * Shows a position.
+   * @param {Shown} shown
+   * @param {boolean} isPlayable whether touches play
+   * @param {string} title what the picture is
+   */
+  show(shown, isPlayable, title) {
+    this.box = boxOf(shown.svg);
+    const address = pictureAddress(shown.svg);
+    if (this.image.src !== address) this.image.src = address;
+    this.image.alt = title;
+    this.frame.style.setProperty("--ratio", String(this.box[2] / this.box[3]));
+    this.actions = isPlayable ? shown.actions.filter((action) => action.touches.length > 0) : [];
+    this.frame.classList.toggle("drags", this.actions.some((action) => action.touches.length > 1));
+    this.pressed = null;
+    this.choose([]);
+  }
+
+  /** Whether the keyboard is on the board. */
+  get hasFocus() {
+    return this.frame.contains(document.activeElement);
+  }
+
+  /** Chooses the places that were touched so far. @param {string[]} path */
+  choose(path) {
+    const hadFocus = this.hasFocus;
+    this.path = path;
+    const places = nextPlaces(this.actions, path);
+    const wanted = new Map([...places].map(([place, { touch, actions }]) => [place, { touch, actions, isChosen: false }]));
+    path.forEach((place, index) => {
+      const [action] = this.actions.filter((one) => path.every((other, at) => one.touches[at]?.[0] === other));
+      if (!wanted.has(place)) wanted.set(place, { touch: action.touches[index], actions: [], isChosen: true });
+    });
+    for (const [place, button] of this.buttons) {
+      if (!wanted.has(place)) {
+        button.remove();
+        this.buttons.delete(place);
+      }
+    }
+    for (const [place, { touch, actions, isChosen }] of wanted) {
+      const button = this.buttons.get(place) ?? this.add(place);
+      this.put(button, touch);
+      button.className = isChosen ? "place chosen" : path.length > 0 ? "place next" : "place";
+      const plays = actions.length === 1 && actions[0].touches.length === path.length + 1 ? actions[0].short : "";
+      button.setAttribute("aria-label", isChosen ? `${place}, chosen: cancel` : plays && plays !== place ? `${place}: ${plays}` : place);
+    }
+    this.rove(hadFocus);
+  }
+
+  /** @param {string} place */
+  add(place) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.dataset.place = place;
+    // A press of a key, or of a program that reads the page aloud, is a click without a pointer.
+    button.addEventListener("click", (event) => event.detail === 0 && this.touch(place));
+    button.addEventListener("focus", () => this.hold(button));
+    this.buttons.set(place, button);
+    this.layer.append(button);
+    return button;
+  }
+
+  /** @param {HTMLButtonElement} button @param {import("./position.js").Touch} touch */
+  put(button, [, x, y, width, height]) {
+    const [left, top, wide, high] = this.box;
+    button.style.left = `${(100 * (x - left)) / wide}%`;
+    button.style.top = `${(100 * (y - top)) / high}%`;
+    button.style.width = `${(100 * width) / wide}%`;
+    button.style.height = `${(100 * height) / high}%`;
+  }
+
+  /** The centre of a place, in pixels of the page. @param {Element} button @returns {[number, number]} */
+  static centre(button) {
+    const box = button.getBoundingClientRect();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+  }
+
+  /** Makes one place the one that Tab goes to: the nearest to where the focus was last. @param {boolean} focus */
+  rove(focus) {
+    const frame = this.frame.getBoundingClientRect();
+    let [best, least] = [/** @type {HTMLButtonElement | null} */ (null), Infinity];
+    for (const button of this.buttons.values()) {
+      button.tabIndex = -1;
+      const [x, y] = Picture.centre(button);
+      const far = Math.hypot(x - frame.x - this.lastFocus[0], y - frame.y - this.lastFocus[1]);
+      if (far < least && !button.classList.contains("chosen")) [best, least] = [button, far];
+    }
+    if (best !== null) best.tabIndex = 0;
+    if (focus) (best ?? this.frame).focus({ preventScroll: true });
+  }
+
+  /** @param {HTMLButtonElement} button */
+  hold(button) {
+    for (const other of this.buttons.values()) other.tabIndex = other === button ? 0 : -1;
+    const frame = this.frame.getBoundingClientRect();
+    const [x, y] = Picture.centre(button);
+    this.lastFocus = [x - frame.x, y - frame.y];
+  }
+
+  /** Touches a place: plays, goes on to the next place, or cancels. @param {string} place */
+  touch(place) {
+    if (!nextPlaces(this.actions, this.path).has(place)) {
+      const isStart = place !== this.path[0] && nextPlaces(this.actions, []).has(place);
+      if (!isStart) {
+        announce(this.path.length > 0 ? `${this.path[0]} is no longer chosen` : "");
+        return this.choose([]);
+      }
+      this.path = [];
+    }
+    const path = [...this.path, place];
+    const played = playedBy(this.actions, path);
+    if (played.length > 0) {
+      this.choose([]);
+      return this.onPlay(played);
+    }
+    this.choose(path);
+    announce(`${place} is chosen. It can go to ${[...nextPlaces(this.actions, path).keys()].join(", ")}`);
+  }
+
+  /** The place under a pointer. @param {PointerEvent} event @returns {string | null} */
+  at(event) {
+    let [best, least] = [/** @type {string | null} */ (null), Infinity];
+    const places = new Map([...nextPlaces(this.actions, []), ...nextPlaces(this.actions, this.path)]);
+    const frame = this.layer.getBoundingClientRect();
+    const scale = frame.width / this.box[2];
+    const [x, y] = [event.clientX - frame.x, event.clientY - frame.y];
+    const own = this.path.map((place) => this.buttons.get(place)).filter((button) => button !== undefined);
+    for (const button of own) {
+      const box = button.getBoundingClientRect();
+      const isIn = event.clientX >= box.left && event.clientX < box.right && event.clientY >= box.top && event.clientY < box.bottom;
+      if (isIn) [best, least] = [button.dataset.place ?? null, box.width * box.height];
+    }
+    for (const [place, { touch }] of places) {
+      const [, left, top, width, height] = touch;
+      const [more, higher] = [width, height].map((side) => Math.max(0, FINGER - side * scale) / 2);
+      const [u, v] = [x - (left - this.box[0]) * scale, y - (top - this.box[1]) * scale];
+      const isIn = u >= -more && u < width * scale + more && v >= -higher && v < height * scale + higher;
+      const size = width * height * scale * scale;
+      if (isIn && size < least) [best, least] = [place, size];
+    }
+    return best;
+  }
+
+  /** @param {PointerEvent} event */
+  down(event) {
+    if (event.button !== 0 || this.actions.length === 0) return;
+    const place = this.at(event);
+    this.pressed = { place, isNew: false };
+    if (place === null || nextPlaces(this.actions, this.path).has(place) && this.path.length > 0) return;
+    const isFirst = place !== this.path[0] && nextPlaces(this.actions, []).has(place);
+    if (isFirst && playedBy(this.actions, [place]).length === 0) {
+      this.path = [];
+      this.touch(place);
+      this.pressed.isNew = true;
+    }
+  }
+
+  /** @param {PointerEvent} event */
+  up(event) {
+    const pressed = this.pressed;
+    this.pressed = null;
+    if (pressed === null) return;
+    const place = this.at(event);
+    if (place !== null && nextPlaces(this.actions, this.path).has(place)) {
+      if (place === pressed.place || this.path.length > 0) this.touch(place);
+    } else if (!(pressed.isNew && place === pressed.place) && this.path.length > 0) {
+      if (place !== null && place === pressed.place && place !== this.path[0]) this.touch(place);
+      else this.choose([]);
+    }
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key === "Escape" && this.path.length > 0) {
+      this.choose([]);
+      event.stopPropagation();
+      return;
+    }
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (way === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.nearest(way)?.focus();
+  }
+
+  /** The nearest place that way from the one with the focus. @param {number[]} way @returns {HTMLButtonElement | null} */
+  nearest([right, down]) {
+    const from = document.activeElement;
+    if (!(from instanceof HTMLButtonElement)) return [...this.buttons.values()].find((one) => one.tabIndex === 0) ?? null;
+    const [x, y] = Picture.centre(from);
+    let [best, least] = [/** @type {HTMLButtonElement | null} */ (null), Infinity];
+    for (const button of this.buttons.values()) {
+      const [u, v] = Picture.centre(button);
+      const along = (u - x) * right + (v - y) * down;
+      const aside = Math.abs((u - x) * down + (v - y) * right);
+      if (along > 1 && along + 3 * aside < least) [best, least] = [button, along + 3 * aside];
+    }
+    return best;
+  }
+}

@@ -1,0 +1,94 @@
+// What can be played here, by touches of the picture or by names?
+
+/**
+ * @typedef {[string, number, number, number, number]} Touch place, x, y, width, height in the picture's units
+ * @typedef {{name: string, short: string, touches: Touch[]}} Action
+ * @typedef {{name: string, probability: number}} Roll
+ * @typedef {{player: number | null, outcome: number | null, svg: string, text: string | null, actions: Action[],
+ *   rolls: Roll[]}} Shown what the server says of a position
+ */
+
+/** @param {Action} action @param {string[]} path */
+function begins(action, path) {
+  return action.touches.length >= path.length && path.every((place, index) => action.touches[index][0] === place);
+}
+
+/**
+ * The places that can be touched after those of `path`.
+ * @param {Action[]} actions
+ * @param {string[]} path
+ * @returns {Map<string, {touch: Touch, actions: Action[]}>} by the place's name, with the actions that go on there
+ */
+export function nextPlaces(actions, path) {
+  const places = new Map();
+  for (const action of actions) {
+    if (action.touches.length <= path.length || !begins(action, path)) continue;
+    const touch = action.touches[path.length];
+    const known = places.get(touch[0]);
+    if (known === undefined) places.set(touch[0], { touch, actions: [action] });
+    else known.actions.push(action);
+  }
+  return places;
+}
+
+/**
+ * The actions whose touches are exactly those of `path`. Several have to be told apart by name.
+ * @param {Action[]} actions
+ * @param {string[]} path
+ * @returns {Action[]}
+ */
+export function playedBy(actions, path) {
+  return actions.filter((action) => action.touches.length === path.length && begins(action, path));
+}
+
+/**
+ * The action or roll with which a text begins: the longest name or short name.
+ * @param {Shown} shown
+ * @param {string} text
+ * @returns {{name: string, length: number} | null} the name, and how much of the text it takes
+ */
+export function named(shown, text) {
+  let best = null;
+  const folded = text.toLowerCase();
+  const choices = [
+    ...shown.actions.flatMap((action) => [
+      [action.name, action.name],
+      [action.short, action.name],
+    ]),
+    ...shown.rolls.map((roll) => [roll.name, roll.name]),
+  ];
+  for (const exact of [true, false]) {
+    for (const [word, name] of choices) {
+      const fits = exact ? text.startsWith(word) : folded.startsWith(word.toLowerCase());
+      const ends = word.length === text.length || /\s/.test(text[word.length] ?? "");
+      if (fits && ends && (best === null || word.length > best.length)) best = { name, length: word.length };
+    }
+    if (best !== null) return best;
+  }
+  return null;
+}
+
+/**
+ * A roll by its probability.
+ * @param {Roll[]} rolls
+ * @param {number} share at least 0 and below 1
+ * @returns {Roll}
+ */
+export function rolled(rolls, share) {
+  let left = share * rolls.reduce((sum, roll) => sum + roll.probability, 0);
+  for (const roll of rolls) {
+    left -= roll.probability;
+    if (left < 0) return roll;
+  }
+  return rolls[rolls.length - 1];
+}
+
+/** The size of a picture in its own units. @param {string} svg @returns {[number, number, number, number]} */
+export function boxOf(svg) {
+  const head = /<svg\b[^>]*>/.exec(svg)?.[0] ?? "";
+  const box = /\bviewBox=["']\s*([^"']*?)\s*["']/.exec(head)?.[1].split(/[\s,]+/).map(Number);
+  if (box?.length === 4 && box.every(Number.isFinite) && box[2] > 0 && box[3] > 0) return [box[0], box[1], box[2], box[3]];
+  const side = (/** @type {string} */ name) => Number.parseFloat(new RegExp(`\\s${name}=["']([0-9.]+)`).exec(head)?.[1] ?? "");
+  const [width, height] = [side("width"), side("height")];
+  return [0, 0, width > 0 ? width : 300, height > 0 ? height : 150];
+}
