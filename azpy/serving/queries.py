@@ -21,7 +21,7 @@ from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, Served, chosen
 from azpy.serving.objects import list_of, one_of, text, whole
 from azpy.serving.pending import Pending
-from azpy.serving.query import LONGEST_NAME, Query, actions_of, ignored, read_query
+from azpy.serving.query import LONGEST_NAME, Query, actions_of, ignored, read_position, read_query
 from azpy.serving.showing import shown
 from azpy.serving.track import Track
 
@@ -110,10 +110,7 @@ class Analyst:
         self._say({**{key: fields[key] for key in fields if key in _ECHOED}, **actions[name](fields)})
 
     def _show(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        query = read_query(fields, self._model(fields), self._limits)
-        ((turn, (_, _, state)), *more) = query.turns.items()
-        if more:
-            raise RequestError("analyzeTurns: expected one turn to show")
+        turn, state = read_position(fields, self._model(fields), self._limits)
         return {"turnNumber": turn, **shown(state)}
 
     @staticmethod

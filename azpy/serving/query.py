@@ -12,7 +12,7 @@ from azpy.serving.models import Model
 from azpy.serving.objects import flag, list_of, number, one_of, text, whole
 from azpy.serving.positions import Line
 
-__all__ = ["LONGEST_NAME", "Query", "actions_of", "ignored", "read_query"]
+__all__ = ["LONGEST_NAME", "Query", "actions_of", "ignored", "read_position", "read_query"]
 
 LONGEST_NAME = 200  # characters of an id or a game's name
 _LEAST_REPORT = 0.05  # seconds between reports
@@ -96,6 +96,23 @@ def read_query(fields: Mapping[str, Any], model: Model, limits: Limits) -> Query
         game=None if game is None else text(game, "game")[:LONGEST_NAME],
         view=katago.view(fields) if go else None,
     )
+
+
+def read_position(fields: Mapping[str, Any], model: Model, limits: Limits) -> tuple[int, _core.State]:
+    """The number of moves that an object names, and the position that they lead to: over where azpy's rules end it.
+
+    Raises:
+        RequestError: a field that is wrong or beyond a limit; names it.
+        ValueError: a position that cannot be read.
+    """
+    go = is_go(model)
+    line, moves = Line(_start(fields, model)), _moves(fields.get("moves", []), go, limits.moves)
+    for count, (name, player) in enumerate(moves):
+        try:
+            line.play(name, player)
+        except RequestError as error:
+            raise RequestError(f"moves[{count}]: {error}") from None
+    return len(moves), line.state
 
 
 def is_go(model: Model) -> bool:

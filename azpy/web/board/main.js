@@ -59,7 +59,7 @@ function render(isNew) {
     store(STORE, { model: settings.model.name, game: settings.model.game, record: game.toObject(), at: position.moves() });
   }
   byId("status").textContent = status;
-  for (const player of [0, 1]) byId(`side_${player}`).classList.toggle("moves", shown.player === player && position.outcome === null);
+  for (const player of [0, 1]) byId(`side_${player}`).classList.toggle("turn", shown.player === player && position.outcome === null);
   byId("typed").disabled = !canPlay && shown.rolls.length === 0;
   byId("first").disabled = byId("back").disabled = byId("undo").disabled = position.parent === null;
   byId("last").disabled = byId("on").disabled = byId("redo").disabled = position.next === null;

@@ -7,13 +7,13 @@ import { byId, draw, signed } from "./dom.js";
 const MOST = 8; // candidates on the board; the table has more
 const CHARACTER = 0.62; // width of a letter, in its height
 
-/** @param {Touch} touch @returns {[number, number]} */
-const middle = ([, x, y, width, height]) => [x + width / 2, y + height / 2];
 
 export class Overlay {
   constructor() {
     this.layer = byId("overlay");
     this.frame = byId("board");
+    this.box = [0, 0, 1, 1];
+    this.pixel = 1;
   }
 
   /**
@@ -23,12 +23,22 @@ export class Overlay {
    */
   show(box, { last, actions, moves, pv }) {
     this.layer.setAttribute("viewBox", box.join(" "));
+    this.box = box;
     this.pixel = box[2] / Math.max(1, this.frame.clientWidth); // of the page, in the picture's units
     const byName = new Map(actions.map((action) => [action.name, action]));
     const parts = last.map((touch, index) => this.outline(touch, index === last.length - 1));
     if (pv !== null) parts.push(...this.variation(pv, byName));
     else parts.push(...this.candidates(moves, byName));
     this.layer.replaceChildren(...parts);
+  }
+
+  /**
+   * Where a place is marked: in its middle, and a column of the whole board at its top, where pieces fall in.
+   * @param {Touch} touch
+   * @returns {[number, number]}
+   */
+  point([, x, y, width, height]) {
+    return [x + width / 2, y + (height > 0.7 * this.box[3] && height > 2 * width ? width : height) / 2];
   }
 
   /** @param {Touch} touch @param {boolean} isLast */
@@ -66,7 +76,7 @@ export class Overlay {
 
   /** @param {Touch[]} touches @param {number} share @param {boolean} isBest */
   arrow(touches, share, isBest) {
-    const [[x, y], [u, v]] = [middle(touches[0]), middle(touches[touches.length - 1])];
+    const [[x, y], [u, v]] = [this.point(touches[0]), this.point(touches[touches.length - 1])];
     return draw("line", {
       x1: x,
       y1: y,
@@ -80,7 +90,7 @@ export class Overlay {
   /** A candidate: its rank, and where there is room its value and its share of the visits. */
   mark(touch, ranks, move, total) {
     const [, , , width, height] = touch;
-    const [x, y] = middle(touch);
+    const [x, y] = this.point(touch);
     const side = Math.min(width, height) / this.pixel; // in pixels
     const lines = [ranks.join(" ")];
     if (side >= 34) lines.push(signed(move.value));
@@ -123,7 +133,7 @@ export class Overlay {
       else known.numbers.push(index + 1);
     });
     for (const { touch, numbers } of places.values()) {
-      const [x, y] = middle(touch);
+      const [x, y] = this.point(touch);
       const text = numbers.join(" ");
       const side = Math.min(touch[3], touch[4]) / this.pixel;
       const letter = Math.min(16, Math.max(9, (side * 1.3) / Math.max(2, text.length))) * this.pixel;
