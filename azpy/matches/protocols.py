@@ -1,7 +1,7 @@
 """The protocols that other programs speak, and how a user names a program: `uci:stockfish?UCI_Elo=1500`.
 
-- GTP: Go Text Protocol, version 2 (G. Farnebäck, 2002), for Go; for Othello with `set_game` (P. Pogonyshev's extension,
-  which GRhino and Quarry speak).
+- GTP: Go Text Protocol, version 2 (G. Farnebäck, 2002), for Go; with the command `set_game`, as GRhino has it, for
+  Othello too.
 - UCI: Universal Chess Interface (R. Huber and S. Meyer-Kahlen, 2006), for chess and Chess960.
 - UGI: Universal Game Interface (kz04px/cutegames), UCI for any game. Positions are lines of play from the start, as
   `State.format_actions` writes them. Moves are the names that `State.action_name` gives.
