@@ -36,8 +36,8 @@ class Gnubg:
     def __init__(self, program: str, plies: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder, "socket"))
-            evaluation = "set evaluation chequerplay evaluation"
-            commands = [f"{evaluation} plies {plies}", f"{evaluation} cubeful off", "set jacoby off", f"external {path}"]
+            turns = "set evaluation chequerplay evaluation"
+            commands = [f"{turns} plies {plies}", f"{turns} cubeful off", "set jacoby off", f"external {path}"]
             # Its messages are translated. It reads the user's settings and writes into the home unless told otherwise.
             self._process = subprocess.Popen(
                 [program, "-t", "-q", "-r", "-s", folder],
@@ -58,7 +58,7 @@ class Gnubg:
                 if line.startswith("Waiting for a connection"):
                     break
             else:
-                raise SystemExit(f"gnubg_ugi.py: {program} opens no socket, its last words {said!r}")
+                raise SystemExit(f"{program} opens no socket, its last words {said!r}")
             door = socket.socket(socket.AF_UNIX)
             door.connect(path)
         self._pipe = door.makefile("rw", encoding="ascii", newline="\n")
@@ -75,7 +75,7 @@ class Gnubg:
         for move in answer.split():
             match = re.fullmatch(r"(\d+)/(\d+)\*?", move)
             if match is None:
-                raise SystemExit(f"gnubg_ugi.py: GNU Backgammon answers {answer!r} to {question}")
+                raise SystemExit(f"GNU Backgammon answers {answer!r} to {question}")
             place, to = (_NAMES.get(number, number) for number in match.groups())
             own[place] -= 1
             own[to] += 1
@@ -91,7 +91,7 @@ class Gnubg:
         try:
             return float(answer.split()[-1])
         except (IndexError, ValueError):
-            raise SystemExit(f"gnubg_ugi.py: GNU Backgammon answers {answer!r} to {question}") from None
+            raise SystemExit(f"GNU Backgammon answers {answer!r} to {question}") from None
 
     def _ask(self, question: str) -> str:
         self._pipe.write(question + "\n")
@@ -156,7 +156,7 @@ class Backgammon:
             if _sides(end, player) == target:
                 return line[0]
         if not played:
-            raise SystemExit(f"gnubg_ugi.py: no turn of {rolled.to_text()} leads to {target}")
+            raise SystemExit(f"no turn of {rolled.to_text()} leads to {target}")
         return max(ends, key=lambda one: self._worth(one[1], player))[0][0]
 
     def _worth(self, end: azpy.State, player: int) -> float:
@@ -168,14 +168,14 @@ class Backgammon:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--plies", type=int, default=0, choices=range(4), help="GNU Backgammon's look-ahead")
-    parser.add_argument("--game", default="backgammon", help="with parameters, if any: backgammon(max_plies=2000)")
+    parser.add_argument("--program", default="gnubg", help="GNU Backgammon's own")
     given = parser.parse_args()
-    program = shutil.which("gnubg") or shutil.which("gnubg", path="/usr/games")
+    program = shutil.which(given.program) or shutil.which(given.program, path="/usr/games")
     if program is None:
-        raise SystemExit("gnubg_ugi.py: there is no program gnubg here or on the PATH: install GNU Backgammon")
+        raise SystemExit(f"no program {given.program!r}: install GNU Backgammon or give --program")
     gnubg = Gnubg(program, given.plies)
     try:
-        start = azpy.make_game(given.game)
+        start = azpy.make_game("backgammon")
         serve(f"{gnubg.about}, {given.plies} plies", start, Backgammon(gnubg, start, given.plies).choose)
     finally:
         gnubg.close()

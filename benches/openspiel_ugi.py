@@ -40,7 +40,7 @@ class Bot:
         state, ours = self._game.new_initial_state(), self._start.clone()
         for action in actions:
             if sorted(ours.legal_actions()) != sorted(state.legal_actions()):
-                raise SystemExit(f"openspiel_ugi.py: OpenSpiel has other actions than {self._start.game}")
+                raise SystemExit(f"OpenSpiel has other actions than {self._start.game}")
             state.apply_action(action)
             ours.play(action)
         return state
@@ -53,8 +53,10 @@ def main() -> None:
     given = parser.parse_args()
     try:
         start, game = make_position(given.game), pyspiel.load_game(given.game.removeprefix("open_spiel:"))
-    except (SettingsError, pyspiel.SpielError) as error:
-        raise SystemExit(f"openspiel_ugi.py: azpy or OpenSpiel has no game {given.game!r}: {error}") from None
+    except SettingsError as error:
+        raise SystemExit(str(error)) from None
+    except pyspiel.SpielError:
+        raise SystemExit(f"OpenSpiel has no game {given.game!r}") from None
     bot = Bot(start, game, given.seed)
     serve(f"OpenSpiel {version('open_spiel')} MCTSBot", start, bot.choose, bot.outcome)
 

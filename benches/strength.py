@@ -1,7 +1,6 @@
 """How strong a run is against programs that are not ours: one row of Markdown for each match.
 
-    python benches/strength.py RUN [OPPONENT...] [--games 200] [--simulations 400] [--slots 16]
-        [--seed 0] [--device cpu]
+    python benches/strength.py RUN [OPPONENT...] [--games 200] [--simulations 400] [--seed 0] [--device cpu]
 
 RUN and OPPONENT are players as az-match names them. Without an OPPONENT the run meets those of its game:
 
@@ -41,7 +40,7 @@ _COLUMNS = ("opponent", "games", "simulations", "score", "points a game", "comma
 def match(player: str, opponent: str, given: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """The command of a match, and its result."""
     words = ["az-match", player, opponent]
-    for name, usual in (("games", 200), ("simulations", 100), ("slots", None), ("seed", 0), ("device", "cpu")):
+    for name, usual in (("games", 200), ("simulations", 100), ("seed", 0), ("device", "cpu")):
         if (value := getattr(given, name)) != usual:
             words += [f"--{name}", str(value)]
     command = [sys.executable, "-m", "azpy.cli.match", *words[1:], "--json"]
@@ -73,7 +72,6 @@ def main() -> None:
     parser.add_argument("opponents", nargs="*", help="players of az-match (default: those of the run's game)")
     parser.add_argument("--games", type=int, default=200, help="an even number")
     parser.add_argument("--simulations", type=int, default=400, help="of the run, a move")
-    parser.add_argument("--slots", type=int, default=16, help="games in play: more of them make larger batches")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args()

@@ -22,19 +22,15 @@ def serve(name: str, start: azpy.State, choose: Choose, result: Result | None = 
                 actions = start.parse_actions(line.partition(" moves ")[2])
             case ["go", *limits]:
                 nodes = int(limits[limits.index("nodes") + 1]) if "nodes" in limits else None
-                _say(f"bestmove {state_after(start, actions).action_name(choose(actions, nodes))}")
+                state = start.clone()
+                for action in actions:
+                    state.play(action)
+                _say(f"bestmove {state.action_name(choose(actions, nodes))}")
             case ["query", "result"] if result is not None:
                 outcome = result(actions)
                 _say(f"response {'p1win' if outcome > 0 else 'p2win' if outcome < 0 else 'draw'}")
             case ["quit"]:
                 return
-
-
-def state_after(start: azpy.State, actions: Sequence[int]) -> azpy.State:
-    state = start.clone()
-    for action in actions:
-        state.play(action)
-    return state
 
 
 def _say(text: str) -> None:

@@ -14,11 +14,12 @@ The keys are options of the search:
 @N and :N come before the "?" and mean simulations=N: give one of them. With gumbel_actions, gumbel_scale is 0 unless
 given. A player's own settings go before --simulations and --c-puct.
 
-Another program is its protocol and its command line, which no shell reads: gtp: for Go, uci: for chess, ugi: for any
-game.
+Another program is its protocol and its command line, which no shell reads: gtp: for Go and Othello, uci: for chess,
+ugi: for any game.
 
     az-match runs/go "gtp:gnugo --mode gtp --level 10 --chinese-rules --positional-superko --capture-all-dead"
     az-match runs/chess "uci:stockfish?UCI_Elo=1500&movetime=0.1"
+    az-match runs/othello "gtp:gtp-rhino --level=3"
     az-match runs/hex "ugi:./mine --threads 1?nodes=1000"
 
 After the last "?" come nodes (a move), movetime (seconds a move), timeout (seconds for an answer, beside movetime),
