@@ -33,13 +33,14 @@ _OPPONENTS = {
         "OpenSpiel's MCTS, 10,000": f"ugi:python {_HERE}/openspiel_ugi.py --game connect_four?nodes=10000"
     },
 }
+_DICE = ["backgammon"]  # games that need no random openings
 _POINTS = {"backgammon": 3}  # of an outcome of 1
 _COLUMNS = ("opponent", "games", "simulations", "score", "points a game", "command")
 
 
-def match(player: str, opponent: str, given: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+def match(game: str, opponent: str, given: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """The command of a match, and its result."""
-    words = ["az-match", player, opponent]
+    words = ["az-match", given.run, opponent, *(["--opening-plies", "0"] if game in _DICE else [])]
     for name, usual in (("games", 200), ("simulations", 100), ("seed", 0), ("device", "cpu")):
         if (value := getattr(given, name)) != usual:
             words += [f"--{name}", str(value)]
@@ -75,19 +76,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
-    opponents = {opponent: opponent for opponent in given.opponents}
-    if not opponents:
-        try:
-            settings = settings_of([parse_player(given.run)])
-        except AzpyError as error:
-            raise SystemExit(f"strength.py: {error}") from None
-        game = "" if settings is None else settings.game
-        if game not in _OPPONENTS:
-            raise SystemExit(f"strength.py: no opponents are known for {game or given.run}: name them")
-        opponents = _OPPONENTS[game]
+    try:
+        settings = settings_of([parse_player(given.run)])
+    except AzpyError as error:
+        raise SystemExit(f"strength.py: {error}") from None
+    game = "" if settings is None else settings.game
+    opponents = {opponent: opponent for opponent in given.opponents} or _OPPONENTS.get(game)
+    if opponents is None:
+        raise SystemExit(f"strength.py: no opponents are known for {game or given.run}: name them")
     print(_line(*_COLUMNS), _line(*["---"] * len(_COLUMNS)), sep="\n", flush=True)
     for name, opponent in opponents.items():
-        command, facts = match(given.run, opponent, given)
+        command, facts = match(game, opponent, given)
         print(row(name, command, facts, given), flush=True)
         for fault in facts["faults"][1]:
             print(f"strength.py: {name} {fault['text']} (transcript {fault['transcript']})", file=sys.stderr)
