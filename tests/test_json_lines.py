@@ -145,9 +145,9 @@ def test_a_query_of_katago_for_go(go: Client) -> None:
         includeOwnership=True,
         overrideSettings={"reportAnalysisWinratesAs": "BLACK", "wideRootNoise": 0.0, "maxTime": 60.0},
     )
-    assert go.receive("k") == {"id": "k", "warning": "azpy's networks tell no ownership", "field": "includeOwnership"}
     answers = {answer["turnNumber"]: answer for answer in (go.receive("k") for _ in range(2))}
     assert answers[0]["rootInfo"]["currentPlayer"] == "W"
+    assert answers[0]["warnings"] == ["includeOwnership: azpy's networks tell no ownership"]
     last = answers[3]
     assert last["rootInfo"]["currentPlayer"] == "W", "two moves of Black in a row"
     stones = {0: ["bf", "dd", "ec"], 1: ["fb", "ce"]}
@@ -266,7 +266,7 @@ def test_reports_come_before_the_answer_and_a_search_can_be_ended(go: Client) ->
         ({"avoidMoves": [{"player": "B"}]}, r"avoidMoves\[0\].moves: expected a list"),
         ({"overrideSettings": 3}, "overrideSettings: expected an object"),
         ({"overrideSettings": {"reportAnalysisWinratesAs": "ME"}}, "expected BLACK, WHITE or SIDETOMOVE"),
-        ({"action": "dance"}, "action: expected query_version, query_models, terminate or terminate_all, got 'dance'"),
+        ({"action": "dance"}, "action: expected query_version, query_models, show, terminate or terminate_all, got 'dance'"),
         ({"action": "terminate"}, "terminateId: expected a text"),
     ],
 )
@@ -302,10 +302,8 @@ def test_lines_that_cannot_be_read_are_refused(go: Client, line: str, said: str)
 
 
 def test_a_field_that_nobody_reads_is_said_once(go: Client) -> None:
-    go.send(id="a", simulation=5, simulations=2)
-    assert go.receive() == {"id": "a", "warning": "no field of a query: it changes nothing", "field": "simulation"}
-    go.receive("a")
-    assert "rootInfo" in go.ask(simulation=5)
+    assert go.ask(simulation=5, simulations=2)["warnings"] == ["simulation: no field of a query: it changes nothing"]
+    assert "warnings" not in go.ask(simulation=5, simulations=2)
 
 
 def test_several_players_and_levels() -> None:

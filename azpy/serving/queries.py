@@ -27,6 +27,7 @@ from azpy.serving.track import Track
 
 __all__ = ["Analyst"]
 
+_MOST_WARNINGS = 100  # of a client
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
 
 
@@ -156,9 +157,11 @@ class Analyst:
 
     def _search(self, fields: Mapping[str, Any]) -> None:
         model = self._model(fields)
-        for name, said in ignored(fields, model):
-            self._warn(fields["id"], name, said)
         query = read_query(fields, model, self._limits)
+        for name, said in ignored(fields, model):
+            if name not in self._warned and len(self._warned) < _MOST_WARNINGS:
+                self._warned.add(name)
+                query.warnings.append(f"{name[:LONGEST_NAME]}: {said}")
         for turn, (start, played, state) in query.turns.items():
             try:
                 self._begin(query, turn, start, played, state)
@@ -248,18 +251,14 @@ class Analyst:
             raise RequestError(f"model: there is no {name[:LONGEST_NAME]!r}, but {', '.join(self._models)}")
         return self._models[name]
 
-    def _warn(self, identity: str, name: str, said: str) -> None:
-        """Says once to a client that a field changes nothing."""
-        if name not in self._warned and len(self._warned) < 100:
-            self._warned.add(name)
-            self._say({"id": identity, "warning": said, "field": name[:LONGEST_NAME]})
-
 
 _ECHOED = {"id", "action", "terminateId", "turnNumbers"}
 
 
 def _head(query: Query, turn: int, during: bool) -> dict[str, Any]:
-    return {"id": query.identity, "turnNumber": turn, "isDuringSearch": during}
+    head: dict[str, Any] = {"id": query.identity, "turnNumber": turn, "isDuringSearch": during}
+    # Not as messages of their own: KaTrain 1.20 takes each message of a query for an answer.
+    return head | ({"warnings": query.warnings} if query.warnings else {})
 
 
 def _end(state: _core.State) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import json
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
@@ -45,6 +46,7 @@ class Bounds:
     body_seconds: float = 10.0  # from the headers of a POST to its end
     idle_seconds: float = 1800.0  # of a WebSocket without a message; its games end with it
     websockets: int = 2_000
+    posts: int = 64  # of one address at once
     client: Limits = field(
         default_factory=lambda: Limits(10_000_000, seconds=60.0, moves=4_000, turns=1_000, searches=1_100, games=16)
     )
@@ -82,6 +84,7 @@ class Site:
         self.ready = True
         self._about = dict(about or {})
         self._analysts: set[Analyst] = set()
+        self._posts: Counter[str] = Counter()  # open ones by address
         routes = [
             Route("/health", self._health),
             Route("/ready", self._is_ready),
@@ -194,40 +197,49 @@ class Site:
             return body
         if not self.ready:
             return self._refused(503, "draining", "the server ends: ask another one")
+        address = request.client.host if request.client is not None else ""
+        if self._posts[address] >= self.bounds.posts:
+            return self._refused(429, "address", f"{self.bounds.posts} queries of this address are open")
         self.metrics.count("queries", "post")
-        began = time.monotonic()
-        outbox = Outbox(asyncio.get_running_loop())
-        analyst = Analyst(self.models, outbox.put, self.bounds.client)
-        self._analysts.add(analyst)
-        try:
-            await asyncio.to_thread(analyst.take, body)
-            first = await self._next(request, outbox, analyst)
-            if first is None:
-                raise ClientDisconnect
-        except BaseException:
-            self._leave(analyst)
-            raise
-        status = 200
-        if "error" in first:
-            status = 503 if first.get("retryAfter") else 400
-            if not analyst.is_busy:
+        answers = self._answers(request, body, address)
+        first = await anext(answers, None)
+        turns = body.get("analyzeTurns")
+        one = body.get("reportDuringSearchEvery") is None and not (isinstance(turns, list) and len(turns) > 1)
+        if first is None:
+            raise ClientDisconnect
+        if "error" in first or one:
+            await answers.aclose()
+            status = 200
+            if "error" in first:
+                status = 503 if "retryAfter" in first else 400
                 self.metrics.count("refused", "full" if status == 503 else "query")
-        if not analyst.is_busy and outbox.is_empty:
-            self._leave(analyst)
-            self.metrics.answered(time.monotonic() - began)
             return JSONResponse(first, status, {"retry-after": "1"} if status == 503 else None)
 
         async def lines() -> AsyncIterator[str]:
-            try:
-                answer: dict[str, Any] | None = first
-                while answer is not None:
-                    yield json.dumps(answer, separators=(",", ":")) + "\n"
-                    answer = await self._next(request, outbox, analyst)
-                self.metrics.answered(time.monotonic() - began)
-            finally:
-                self._leave(analyst)
+            yield _line(first)
+            async for answer in answers:
+                yield _line(answer)
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+    async def _answers(
+        self, request: Request, query: Mapping[str, Any], address: str
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """The answers to the query of a POST; fewer if nobody waits for them any more."""
+        began, outbox = time.monotonic(), Outbox(asyncio.get_running_loop())
+        analyst = Analyst(self.models, outbox.put, self.bounds.client)
+        self._analysts.add(analyst)
+        self._posts[address] += 1
+        try:
+            await asyncio.to_thread(analyst.take, query)
+            while (answer := await self._next(request, outbox, analyst)) is not None:
+                yield answer
+        finally:
+            self.metrics.answered(time.monotonic() - began)
+            self._leave(analyst)
+            self._posts[address] -= 1
+            if not self._posts[address]:
+                del self._posts[address]
 
     async def _next(self, request: Request, outbox: Outbox, analyst: Analyst) -> dict[str, Any] | None:
         """The next answer; None after the last one, or once nobody waits for it any more."""
@@ -248,7 +260,7 @@ class Site:
     async def _socket(self, socket: WebSocket) -> None:
         if self.metrics.connections >= self.bounds.websockets:
             self.metrics.count("refused", "connections")
-            await socket.close(1013, f"{self.bounds.websockets} connections are open")
+            await socket.send_denial_response(_refusal(503, f"{self.bounds.websockets} connections are open"))
             return
         await socket.accept()
         self.metrics.connections += 1
@@ -299,7 +311,7 @@ class Site:
                 await socket.close(1008, "answers were not read")
                 return
             while not outbox.is_empty:
-                await socket.send_text(json.dumps(outbox.get(), separators=(",", ":")))
+                await socket.send_text(_line(outbox.get()))
 
 
 class _Logged:
@@ -333,6 +345,10 @@ class _Logged:
                     "client": (scope.get("client") or ("",))[0],
                 },
             )
+
+
+def _line(answer: Mapping[str, Any]) -> str:
+    return json.dumps(answer, separators=(",", ":")) + "\n"
 
 
 def _refusal(status: int, said: str) -> Response:

@@ -142,6 +142,8 @@ def log_to(stream: Any = None, level: int = logging.INFO) -> None:
     """Has the log of the server written as JSON lines, to stderr by default."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_Json())
+    # uvicorn says so of each WebSocket that is refused with a status.
+    handler.addFilter(lambda record: "without completing handshake" not in record.getMessage())
     for name in ("azpy.web", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
