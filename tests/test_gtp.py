@@ -98,7 +98,9 @@ def test_sizes_komi_and_handicap(gtp: Gui, tmp_path: Path) -> None:
     assert gtp.ask("komi 0.3").startswith("? unacceptable komi")
     assert gtp.ask("komi x").startswith("? syntax error")
     assert gtp.ask("fixed_handicap 1").startswith("? invalid number of stones")
-    assert gtp.ask("fixed_handicap 5") == "= C5 E3 E5 C3 D4"
+    assert gtp.ask("fixed_handicap 5").startswith("? invalid number of stones")
+    assert gtp.ask("fixed_handicap 4") == "= C3 E5 C5 E3"
+    assert gtp.ask("undo") == "? cannot undo", "a handicap is no move"
     assert gtp.ask("fixed_handicap 2") == "? board not empty"
     text = gtp.ask("printsgf")
     assert "KM[0.5]" in text
@@ -107,7 +109,7 @@ def test_sizes_komi_and_handicap(gtp: Gui, tmp_path: Path) -> None:
     path = tmp_path / "game.sgf"
     path.write_text(text.removeprefix("= "))
     assert gtp.ask("clear_board") == "="
-    assert gtp.ask("set_free_handicap A1 A1").startswith("? invalid vertex list")
+    assert gtp.ask("set_free_handicap A1 A1").startswith("? bad vertex list")
     assert gtp.ask(f"loadsgf {path}") == "="
     assert gtp.ask("final_score") == "= B+48.5"
     assert gtp.ask(f"loadsgf {tmp_path}/none").startswith("? ")
