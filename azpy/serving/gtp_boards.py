@@ -11,7 +11,6 @@ from pathlib import Path
 
 from azpy import _core
 from azpy.errors import AzpyError
-from azpy.games.names import make_position
 
 __all__ = ["COLORS", "Board", "Line", "Refused", "board_of"]
 
@@ -173,7 +172,7 @@ class _Go(Board):
 
     def __init__(self, start: _core.State) -> None:
         super().__init__(start)
-        self._komi = float(start.game.partition("komi=")[2].split(",")[0])
+        self._komi = _komi_of(start.to_text()) or 0.0
         self.commands = {
             "komi": self._set_komi,
             "fixed_handicap": self._fixed_handicap,
@@ -184,7 +183,7 @@ class _Go(Board):
         }
 
     def fits(self, start: _core.State) -> bool:
-        return start.game.startswith("go(") and _with_komi(start, self._komi).game == self._rules(self._komi).game
+        return start.game.partition("(")[0] == "go" and _with_komi(start, 0.0).game == self._rules(0.0).game
 
     def _rules(self, komi: float) -> _core.State:
         """The empty board with a komi."""
@@ -278,8 +277,8 @@ class _Go(Board):
             raise Refused("syntax error: expected a file and the number of a move, counted from 1")
         try:
             text = _read(Path(words[0]))
-            found = re.search(r"KM\s*\[\s*(-?[0-9]{1,4}(?:\.[0-9]*)?)\s*\]", text)
-            komi = self._komi if found is None else float(found[1])
+            stated = _komi_of(text)
+            komi = self._komi if stated is None else stated
             game = _core.parse_state(self._rules(komi), text).to_text()
         except (OSError, ValueError, AzpyError) as error:
             raise Refused(f"cannot load file: {error}") from None
@@ -315,7 +314,16 @@ def board_of(start: _core.State) -> Board:
 
 
 def _with_komi(start: _core.State, komi: float) -> _core.State:
-    return make_position(re.sub(r"komi=[^,)]*", f"komi={komi:g}", start.game))
+    """The game of Go that begins so, with another komi."""
+    given = dict(part.split("=") for part in start.game.partition("(")[2].rstrip(")").split(",") if part)
+    given["komi"] = f"{komi:g}"
+    return _core.make_game(f"go({','.join(f'{name}={value}' for name, value in given.items())})")
+
+
+def _komi_of(text: str) -> float | None:
+    """The komi that a game's SGF states; None for none."""
+    found = re.search(r"KM\s*\[\s*(-?[0-9]{1,4}(?:\.[0-9]*)?)\s*\]", text)
+    return None if found is None else float(found[1])
 
 
 def _stones(words: Sequence[str], most: int) -> int:
