@@ -2,6 +2,8 @@
 
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +18,7 @@ from azpy.serving.gtp import Gtp
 from azpy.serving.lines import LONGEST_LINE
 from azpy.serving.models import open_player
 from go_games import random_game
-from talks import GtpTalk
+from talks import PATIENCE, GtpTalk
 
 GO_ALONE = ("komi", "fixed_handicap", "place_free_handicap", "set_free_handicap", "loadsgf", "printsgf")
 
@@ -100,6 +102,18 @@ def test_a_game_goes_on_after_two_passes_and_two_stones_in_a_row(gtp: GtpTalk) -
     board = [line.split()[1:] for line in gtp.ask("showboard").splitlines()[2:]]
     assert (board[3][3], board[4][2], board[6][0], board[5][0]) == ("x", "x", "o", "o")
     assert gtp.ask("genmove b").startswith("= ")
+
+
+def test_undo_leads_back_to_the_past_that_a_set_up_position_lost(gtp: GtpTalk) -> None:
+    assert gtp.ask("play b D4") == "="
+    game = gtp.ask("printsgf")
+    for vertex in ("play b C3", "genmove b", "kata-genmove_analyze b"):
+        assert gtp.ask(vertex).startswith("=")
+        assert "AB[" in gtp.ask("printsgf")
+        assert gtp.ask("undo") == "="
+        assert gtp.ask("printsgf") == game
+    assert gtp.ask("reg_genmove b").startswith("= ")
+    assert gtp.ask("printsgf") == game
 
 
 def test_sizes_komi_and_handicap(gtp: GtpTalk, tmp_path: Path) -> None:
@@ -205,6 +219,16 @@ def test_a_file_that_cannot_be_loaded_changes_nothing(gtp: GtpTalk, tmp_path: Pa
 
 
 # Othello --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("game", ["go(size=5)", "othello"])
+def test_the_command_plays_both_games(game: str) -> None:
+    command = [sys.executable, "-c", "import sys; from azpy.cli.engine import main; sys.exit(main())", "uniform:9"]
+    command += ["--game", game, "--protocol", "gtp", "--model", "weak=uniform:2"]
+    lines = "list_games\n1 genmove b\nkata-set-param model weak\n2 genmove w\nkata-get-param maxVisits\nquit\n"
+    run = subprocess.run(command, input=lines, capture_output=True, text=True, check=True, timeout=PATIENCE)
+    expected = rf"= {game[:2]}.*\n\n=1 [A-H][1-8]\n\n=\n\n=2 [A-H][1-8]\n\n= 2\n\n=\n\n"
+    assert re.fullmatch(expected, run.stdout, re.I), run.stdout
 
 
 def test_othello_has_no_command_of_go(othello: GtpTalk, gtp: GtpTalk) -> None:
