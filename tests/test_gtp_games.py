@@ -1,15 +1,17 @@
 """Whole games by GTP with other programs: Leela Zero's referee, GNU Go, gtp-rhino; and sgfmill's boards as a judge."""
 
 import io
+import os
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -333,9 +335,17 @@ def referee(size: int, games: int, folder: Path, simulations: int) -> str:
         # With bounds so far apart the match goes on until it is ended from here.
         command = [str(REFEREE), "-g", "1", "-s", "0:1", "-n", "a", "-n", "b", "-k", str(folder / "sgf")]
         command += ["-c", "time_settings 0 1 0", "--", str(relay), "--", str(relay)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder, start_new_session=True
+        )
+
+        def kill() -> None:
+            """Ends the referee and its engines; an engine that has just been started holds the output open."""
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
         assert process.stdout is not None
-        watchdog = threading.Timer(PATIENCE * max(1, games), process.kill)
+        watchdog = threading.Timer(PATIENCE * games, kill)
         watchdog.start()
         heard = list[str]()
         try:
@@ -344,8 +354,8 @@ def referee(size: int, games: int, folder: Path, simulations: int) -> str:
                 if line.startswith(f"{games} games played"):
                     break
         finally:
-            process.kill()
             watchdog.cancel()
+            kill()
             process.communicate()
     return "".join(heard)
 
