@@ -418,6 +418,8 @@ def test_a_network_that_fails_costs_its_command_alone() -> None:
         assert talk.ask("genmove b") == "? out of memory and more"
         assert talk.ask("lz-genmove_analyze b") == "=\nerror: out of memory and more"
         assert talk.ask("undo") == "? cannot undo"
+        talk.say("kata-analyze b", "")
+        assert [talk.next() for _ in range(3)] == ["=", "error: out of memory and more", ""]
         faulty.fails = False
         assert talk.ask("genmove b").startswith("= ")
     finally:

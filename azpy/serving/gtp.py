@@ -308,11 +308,11 @@ class Gtp:
         analysis, self._analysis = self._analysis, None
         if analysis is not None:
             analysis.stop()
-            analysis.exception()
-            self._talk.say("")
+            error = analysis.exception()
+            self._talk.say(*([f"error: {_one_line(error)}"] if error is not None else []), "")
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:500] or type(error).__name__
 
 
