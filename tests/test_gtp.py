@@ -326,7 +326,7 @@ def test_parameters_say_how_a_move_is_chosen(gtp: GtpTalk) -> None:
     assert gtp.ask("kata-get-param maxVisits") == "= 70"
     assert gtp.ask("clear_board") == "="
     assert gtp.ask("time_settings 1000 0 0") == "="
-    assert visits(gtp.ask("kata-genmove_analyze b")) == 20 + 70, "with a clock too"
+    assert visits(gtp.ask("kata-genmove_analyze b")) == 70, "with a clock too; and a new game has a new tree"
     assert gtp.ask("clear_board") == "="
     best = gtp.ask("reg_genmove b")
     assert gtp.ask("kata-set-param chosenMoveTemperature 10") == "="
