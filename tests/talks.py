@@ -53,6 +53,23 @@ class Talk:
         assert not self.thread.is_alive()
 
 
+class GtpTalk(Talk):
+    """A conversation with GTP that asks one command after the other."""
+
+    def ask(self, command: str) -> str:
+        """The whole answer to a command, `=` or `?` included."""
+        self.say(command)
+        lines = [self.next()]
+        while line := self.next():
+            lines.append(line)
+        return "\n".join(lines)
+
+    def next(self) -> str:
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: bool(self.heard), PATIENCE), "nothing came"
+            return self.heard.pop(0)
+
+
 def io_pipe() -> tuple[Any, Any]:
     read, write = os.pipe()
     return os.fdopen(read, "rb"), os.fdopen(write, "wb")

@@ -151,7 +151,7 @@ def test_a_query_of_katago_for_go(go: Client) -> None:
     last = answers[3]
     assert last["rootInfo"]["currentPlayer"] == "W", "two moves of Black in a row"
     stones = {0: ["bf", "dd", "ec"], 1: ["fb", "ce"]}
-    state = go_board(7, 6.5, stones, 1)
+    state = go_board(make_position("go(size=7,komi=6.5)"), stones, 1)
     assert {player: sorted(points) for player, points in stones_of(state).items()} == {
         player: sorted(points) for player, points in stones.items()
     }
