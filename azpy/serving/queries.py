@@ -51,12 +51,17 @@ class Analyst:
             none.
         say: gets each answer. It may be called in any thread, and several at once; searches of all clients wait for it.
         limits: of this client.
+        renews: whether the action `renew` is there: a player's newest checkpoint is loaded.
     """
 
     def __init__(
-        self, models: Mapping[str, Model], say: Callable[[dict[str, Any]], object], limits: Limits = NO_LIMITS
+        self,
+        models: Mapping[str, Model],
+        say: Callable[[dict[str, Any]], object],
+        limits: Limits = NO_LIMITS,
+        renews: bool = False,
     ) -> None:
-        self._models, self._say, self._limits = models, say, limits
+        self._models, self._say, self._limits, self._renews = models, say, limits, renews
         self._open: dict[int, _Open] = {}
         self._games: OrderedDict[tuple[str, str], Track] = OrderedDict()
         self._changed = threading.Condition()  # of the searches that are open
@@ -107,8 +112,15 @@ class Analyst:
             "terminate": self._terminate,
             "terminate_all": self._terminate,
         }
+        if self._renews:
+            actions["renew"] = self._renew
         name = one_of(fields["action"], "action", tuple(actions))
         self._say({**{key: fields[key] for key in fields if key in _ECHOED}, **actions[name](fields)})
+
+    def _renew(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        model = self._model(fields)
+        changed = model.renew()
+        return {"changed": changed, "internalName": model.served.name, "network": _network(model.served)}
 
     def _show(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         query = read_query(fields, self._model(fields), self._limits)

@@ -7,6 +7,7 @@ POST is one. `Site` is all that one process serves.
 import asyncio
 import json
 import logging
+import re
 import threading
 import time
 from collections import Counter
@@ -22,11 +23,14 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+import azpy
 from azpy.errors import AzpyError, RequestError
+from azpy.runs.reader import StoredRun
 from azpy.serving.limits import Limits
 from azpy.serving.models import Model
 from azpy.serving.objects import decoded
 from azpy.serving.queries import Analyst
+from azpy.web import archive
 from azpy.web.guard import COOKIE, Guard
 from azpy.web.metrics import Metrics
 from azpy.web.outbox import Outbox
@@ -61,8 +65,8 @@ class Site:
         origins: of pages on other servers that may ask.
         token: what clients must show; None for no token.
         bounds: what the server bears.
-        page: whether to serve the board.
-        about: what the page shows of the server.
+        run: the run whose games the page lists.
+        renews: whether a client may have the newest model loaded, with the action `renew`.
 
     Attributes:
         app: the ASGI application.
@@ -77,12 +81,12 @@ class Site:
         origins: Iterable[str] = (),
         token: str | None = None,
         bounds: Bounds | None = None,
-        page: bool = True,
-        about: Mapping[str, Any] | None = None,
+        run: StoredRun | None = None,
+        renews: bool = False,
     ) -> None:
         self.models, self.bounds, self.metrics = models, bounds or Bounds(), Metrics()
         self.ready = True
-        self._about = dict(about or {})
+        self._run, self._renews = run, renews
         self._analysts: set[Analyst] = set()
         self._posts: Counter[str] = Counter()  # open ones by address
         routes = [
@@ -92,9 +96,12 @@ class Site:
             Route("/login", self._login, methods=["POST"]),
             Route("/query", self._query, methods=["POST"]),
             WebSocketRoute("/ws", self._socket),
+            Route("/", self._page),
+            Route("/board/{name}", self._page),
+            Route("/about", self._tell_about),
+            Route("/games", self._games),
+            Route("/games/{number:int}", self._games),
         ]
-        if page:
-            routes += [Route("/", self._page), Route("/board/{name}", self._page), Route("/about", self._tell_about)]
         self._guard: Guard | None = None
 
         def guard(app: Any) -> Guard:
@@ -139,7 +146,22 @@ class Site:
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     async def _tell_about(self, _: Request) -> Response:
-        return JSONResponse(self._about)
+        run = None if self._run is None else str(self._run.path)
+        return JSONResponse({"version": azpy.__version__, "run": run, "renews": self._renews})
+
+    async def _games(self, request: Request) -> Response:
+        if self._run is None:
+            return _refusal(404, "this server has no run to show games of")
+        number, iteration = request.path_params.get("number"), request.query_params.get("iteration")
+        if iteration is not None and not re.fullmatch("[0-9]{1,9}", iteration):
+            return self._refused(400, "query", f"iteration: expected a whole number, got {iteration[:40]!r}")
+        try:
+            if number is not None:
+                return JSONResponse(await asyncio.to_thread(archive.game, self._run, number))
+            chosen = None if iteration is None else int(iteration)
+            return JSONResponse(await asyncio.to_thread(archive.games, self._run, chosen))
+        except AzpyError as error:
+            return self._refused(404, "query", str(error))
 
     async def _page(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -227,7 +249,7 @@ class Site:
     ) -> AsyncGenerator[dict[str, Any]]:
         """The answers to the query of a POST; fewer if nobody waits for them any more."""
         began, outbox = time.monotonic(), Outbox(asyncio.get_running_loop())
-        analyst = Analyst(self.models, outbox.put, self.bounds.client)
+        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews)
         self._analysts.add(analyst)
         self._posts[address] += 1
         try:
@@ -265,7 +287,7 @@ class Site:
         await socket.accept()
         self.metrics.connections += 1
         outbox = Outbox(asyncio.get_running_loop())
-        analyst = Analyst(self.models, outbox.put, self.bounds.client)
+        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews)
         self._analysts.add(analyst)
         sender = asyncio.create_task(self._send(socket, outbox))
         try:
