@@ -241,8 +241,9 @@ class Uci:
         try:
             if self._thinking is None:
                 self._opened()
-        finally:  # what goes wrong is said first; a program that gets no answer waits for ever
-            self._talk.say("readyok")
+        except Exception as error:  # and the next `go` says it again; without an answer a program waits for ever
+            self._say_error(error)
+        self._talk.say("readyok")
 
     def _set_option(self, words: list[str]) -> None:
         if not words or words[0] != "name":
