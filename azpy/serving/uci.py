@@ -175,7 +175,7 @@ class Uci:
         served = next(iter(models.values()))
         for name, other in models.items():
             if word == "ugi" and other.start.game != served.start.game:
-                problem = f"{served.name} plays {served.start.game}, and {name} plays {other.start.game}"
+                problem = f"{next(iter(models))} plays {served.start.game}, and {name} plays {other.start.game}"
                 raise SettingsError(f"--model: ugi is for one game at a time; {problem}")
         self._models, self._labels = models, _labels(models)
         self._served, self._talk, self._word = served, talk, word
