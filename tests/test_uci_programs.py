@@ -29,7 +29,7 @@ class Xboard:
         runner.chmod(0o755)
         config.write_text(
             f"[PolyGlot]\nEngineDir = {folder}\nEngineCommand = {runner}\nLog = true\nLogFile = {folder / 'talk.log'}\n"
-            "Book = false\nResign = false\n[Engine]\nTemperature = 100\nMove Overhead = 5\n"
+            "Book = false\nResign = false\n[Engine]\nTemperature = 100\nSimulations = 20\n"
         )
         self.process = subprocess.Popen(
             [str(POLYGLOT), str(config)],
@@ -97,6 +97,7 @@ def test_stockfish_plays_games_with_it() -> None:
         chess.engine.SimpleEngine.popen_uci(CHESS) as engine,
         chess.engine.SimpleEngine.popen_uci(str(STOCKFISH)) as other,
     ):
+        engine.configure({"Temperature": 100})
         other.configure({"Threads": 1, "Hash": 16})
         for ours in (chess.WHITE, chess.BLACK):
             board = chess.Board()
@@ -107,8 +108,7 @@ def test_stockfish_plays_games_with_it() -> None:
                 )
                 assert found.move in board.legal_moves
                 board.push(found.move)
-            assert board.is_checkmate()
-            assert board.turn == ours, "uniform priors with 60 simulations do not beat Stockfish"
+            assert board.outcome(claim_draw=True).winner != ours, "60 simulations without a network beat no Stockfish"
 
 
 def clock_games(count: int, seconds: float, increment: float) -> tuple[dict[str, int], int, float]:
@@ -135,7 +135,7 @@ def clock_games(count: int, seconds: float, increment: float) -> tuple[dict[str,
                     black_clock=left[chess.BLACK],
                     white_inc=increment,
                     black_inc=increment,
-                    nodes=12,
+                    nodes=8,
                 )
                 began = time.perf_counter()
                 found = (first if mover == (game % 2 == 0) else second).play(board, limit, game=game)
