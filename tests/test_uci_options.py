@@ -165,9 +165,11 @@ def test_castling_is_written_as_the_option_says(game: str, chess960: bool) -> No
     engine.close()
 
 
-def test_a_rook_beside_the_king_is_castled_with_and_steps_of_the_king_are_steps() -> None:
+@pytest.mark.parametrize("game", ["chess", "chess(chess960=100)"])
+def test_a_rook_beside_the_king_is_castled_with_and_steps_of_the_king_are_steps(game: str) -> None:
     """The rooks stand on f1 and g1, so the squares of both ways to write a castling are those of other moves."""
-    engine = talk("uniform:20", "chess(chess960=100)", "uci")
+    engine = talk("uniform:20", game, "uci")
+    engine.say("setoption name UCI_Chess960 value true")
     for fen, move in [
         ("1k6/8/8/8/8/8/8/4KR2 w F - 0 1", "e1f1"),
         ("1k6/8/8/8/8/8/8/4K1R1 w G - 0 1", "e1g1"),
