@@ -79,11 +79,11 @@ def test_a_ponderhit_ends_no_infinite_search() -> None:
 
 def test_a_ponderhit_searches_as_much_as_without_ponder() -> None:
     engine = talk("uniform:20", "chess", "uci")
-    engine.say("go ponder nodes 4000", "ponderhit")
+    engine.say("go ponder nodes 60000", "ponderhit")
     nodes = 0
     while not (line := engine.hear("")).startswith("bestmove"):
         nodes = int(line.split()[line.split().index("nodes") + 1])
-    assert nodes >= 4000
+    assert nodes >= 60_000
     engine.close()
 
 

@@ -106,9 +106,12 @@ def test_stockfish_plays_games_with_it() -> None:
                 found = (engine if mine else other).play(
                     board, chess.engine.Limit(nodes=60 if mine else 2000), game=ours, ponder=mine
                 )
+                assert found.move is not None
                 assert found.move in board.legal_moves
                 board.push(found.move)
-            assert board.outcome(claim_draw=True).winner != ours, "60 simulations without a network beat no Stockfish"
+            outcome = board.outcome(claim_draw=True)
+            assert outcome is not None
+            assert outcome.winner != ours, "60 simulations without a network beat no Stockfish"
 
 
 def clock_games(count: int, seconds: float, increment: float) -> tuple[dict[str, int], int, float]:
@@ -143,6 +146,7 @@ def clock_games(count: int, seconds: float, increment: float) -> tuple[dict[str,
                 assert left[mover] > 0, f"the flag fell in game {game}, ply {board.ply()}"
                 shortest = min(shortest, left[mover])
                 left[mover] += increment
+                assert found.move is not None
                 assert found.move in board.legal_moves, board.fen()
                 board.push(found.move)
                 plies += 1
