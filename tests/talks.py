@@ -26,7 +26,8 @@ class Talk:
                     outer.arrived.notify_all()
                 return len(text)
 
-        self.thread = threading.Thread(target=run, args=(Conversation(self._read, Sink()),))
+        # A test that fails leaves the conversation open; the process ends in any case.
+        self.thread = threading.Thread(target=run, args=(Conversation(self._read, Sink()),), daemon=True)
         self.thread.start()
 
     def say(self, *lines: str) -> None:

@@ -2,7 +2,6 @@
 
 import random
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,13 +14,8 @@ from azpy.errors import AzpyError
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import LONGEST_LINE
 from azpy.serving.models import open_player
-from azpy.serving.uci import Uci
 from talks import PATIENCE, Talk
-
-
-def talk(player: str, game: str, word: str) -> Talk:
-    served = open_player(player, game, 100)
-    return Talk(lambda conversation: Uci({"player": served}, conversation, word).run())
+from uci_talks import COMMAND, talk
 
 
 @pytest.fixture
@@ -36,10 +30,6 @@ def ugi() -> Iterator[Talk]:
     engine = talk("mcts:60", "connect_four", "ugi")
     yield engine
     engine.close()
-
-
-COMMAND = [sys.executable, "-c", "import sys; from azpy.cli.engine import main; sys.exit(main())"]
-CHESS = [*COMMAND, "uniform:50", "--game", "chess", "--protocol", "uci"]
 
 
 @pytest.mark.parametrize("limit", [chess.engine.Limit(nodes=20), chess.engine.Limit(time=0.05)])

@@ -7,7 +7,7 @@ from azpy import _core
 from azpy.errors import RequestError
 from azpy.games.names import make_position
 
-__all__ = ["Line", "empty_board", "go_board", "setup_of", "stones_of"]
+__all__ = ["Line", "empty_board", "go_board", "setup_of", "stones_of", "with_less_past"]
 
 
 class Line:
@@ -56,10 +56,10 @@ class Line:
             player = max(0, self._next()) if player is None else player
             if state.is_terminal or state.turn != player:
                 self._begin(go_board(empty_board(state), stones_of(state), player))
-        elif state.is_terminal and state.game.startswith("chess"):
-            fields = next(line for line in str(state).splitlines() if line.count("/") == 7).split()  # the FEN
-            # No moves without progress, and nothing to repeat.
-            self._begin(_core.parse_state(self.start, " ".join([*fields[:4], "0", "1"])))
+        elif state.is_terminal:
+            before = state
+            if (state := with_less_past(state)) is not before:
+                self._begin(state)
 
     def _next(self) -> int:
         """Whose turn it is in Go, also after the end."""
@@ -72,6 +72,18 @@ class Line:
 
     def _begin(self, start: _core.State) -> None:
         self.start, self.played, self.state = start, [], start.clone()
+
+
+def with_less_past(state: _core.State) -> _core.State:
+    """A position of chess that our rules ended by its past, such as a third repetition, as if it had none.
+
+    Other positions are returned as they are.
+    """
+    if state.game.partition("(")[0] != "chess":
+        return state
+    fields = next(line for line in str(state).splitlines() if line.count("/") == 7).split()  # the FEN
+    # No moves without progress, and nothing to repeat.
+    return _core.parse_state(state, " ".join([*fields[:4], "0", "1"]))
 
 
 def go_board(empty: _core.State, stones: Mapping[int, Sequence[str]], player: int) -> _core.State:
