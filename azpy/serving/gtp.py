@@ -23,6 +23,7 @@ __all__ = ["Gtp"]
 _COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _COLUMNS = "ABCDEFGHJKLMNOPQRST"
 _WITHOUT_END = 2**32 - 1  # simulations
+_LONGEST_SGF = 4 << 20  # bytes
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
 _ANALYZE = {"lz-analyze": "lz", "analyze": "lz", "kata-analyze": "kata"}
 _GENMOVE_ANALYZE = {"lz-genmove_analyze": "lz", "genmove_analyze": "lz", "kata-genmove_analyze": "kata"}
@@ -224,7 +225,13 @@ class Gtp:
     def _load(self, words: list[str]) -> str:
         if len(words) != 1:
             raise _Refused("syntax error: expected a file")
-        state = _core.parse_state(self._go(), Path(words[0]).read_text(encoding="utf-8", errors="replace"))
+        path = Path(words[0])
+        # A pipe or a device may never end, and opening one may wait.
+        if not path.is_file() or path.stat().st_size > _LONGEST_SGF:
+            raise _Refused(f"cannot load file: expected one of at most {_LONGEST_SGF >> 20} MiB")
+        with path.open("rb") as file:
+            text = file.read(_LONGEST_SGF + 1)
+        state = _core.parse_state(self._go(), text.decode("utf-8", errors="replace"))
         self._past.append((self._start, self._played))
         self._start, self._played = state, []
         return ""

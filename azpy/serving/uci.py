@@ -114,34 +114,11 @@ class Uci:
         self._start, self._played = served.start, list[int]()  # of the game: where it began, and what was played
         self._thinking: Thinking | None = None
         self._told_of_wdl = False
-
-    def run(self) -> None:
-        """Answers commands until `quit`, the end of the input, or nobody reads the answers."""
-        try:
-            for line in self._talk.lines():
-                words = line.split()
-                # Unknown words before a command are skipped, as the specification wants it.
-                while words and words[0] not in self._commands():
-                    words = words[1:]
-                if not words:
-                    continue
-                if words[0] == "quit" or self._talk.gone.is_set():
-                    return
-                try:
-                    self._commands()[words[0]](words[1:])
-                except (ValueError, azpy.errors.AzpyError) as error:
-                    self._say_error(error)
-                    if words[0] == "go":  # the other program waits for it
-                        self._talk.say("bestmove (none)")
-        finally:
-            self._close()
-
-    def _commands(self) -> Mapping[str, Callable[[list[str]], None]]:
-        commands: dict[str, Callable[[list[str]], None]] = {
-            self._word: self._introduce,
+        self._commands: dict[str, Callable[[list[str]], None]] = {
+            word: self._introduce,
             "isready": self._is_ready,
             "setoption": self._set_option,
-            f"{self._word}newgame": lambda _: self._new_game(),
+            f"{word}newgame": lambda _: self._new_game(),
             "position": self._position,
             "go": self._go,
             "stop": lambda _: self._stop(),
@@ -150,7 +127,29 @@ class Uci:
             "register": lambda _: None,
             "quit": lambda _: None,
         }
-        return commands | ({"query": self._query} if self._word == "ugi" else {})
+        if word == "ugi":
+            self._commands["query"] = self._query
+
+    def run(self) -> None:
+        """Answers commands until `quit`, the end of the input, or nobody reads the answers."""
+        try:
+            for line in self._talk.lines():
+                words = line.split()
+                # Unknown words before a command are skipped, as the specification wants it.
+                at = next((at for at, word in enumerate(words) if word in self._commands), None)
+                if at is None:
+                    continue
+                name = words[at]
+                if name == "quit" or self._talk.gone.is_set():
+                    return
+                try:
+                    self._commands[name](words[at + 1 :])
+                except Exception as error:  # of the network or a game too: the conversation goes on
+                    self._say_error(error)
+                    if name == "go":  # the other program waits for it
+                        self._talk.say("bestmove (none)")
+        finally:
+            self._close()
 
     # Commands ---------------------------------------------------------------------------------------------------------
 

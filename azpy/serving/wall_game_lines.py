@@ -5,16 +5,17 @@ game as it is. At the end of the input all requests are answered.
 """
 
 import json
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Condition
 from typing import Any
 
 from azpy import _core
-from azpy.errors import AzpyError, RequestError
+from azpy.errors import RequestError
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served
 from azpy.serving.wall_game import NO_ACTION, apply_move, move_text, state_of, winning_action
@@ -24,6 +25,9 @@ __all__ = ["MOST_SESSIONS", "WallGameLines"]
 MOST_SESSIONS = 256
 _SECONDS = 8.0  # from the arrival of a request to its answer; the server gives 10
 _DEEPEST = 32  # lists and objects in each other
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')  # and texts, in which they do not count
+_MOST_WAITING = 16 << 20  # bytes of requests that wait for their answers
+_BESIDES = 1024  # bytes that a request takes besides its line
 _ANSWERS = {
     "start_game_session": "game_session_started",
     "evaluate_position": "evaluate_response",
@@ -44,9 +48,9 @@ class _Session:
 
 @dataclass
 class _Queue:
-    """Requests about one id that wait, and whether a thread is at them."""
+    """Requests about one id that wait, each with its size, and whether a thread is at them."""
 
-    waiting: deque[Callable[[], None]] = field(default_factory=deque)
+    waiting: deque[tuple[int, Callable[[], None]]] = field(default_factory=deque)
     busy: bool = False
 
 
@@ -67,13 +71,14 @@ class WallGameLines:
         }
         self._sessions: dict[str, _Session] = {}
         self._queues: dict[str, _Queue] = {}
-        self._lock = Lock()  # of the two above
+        self._waiting = 0  # bytes of requests
+        self._lock = Condition()  # of the three above
         self._pool = ThreadPoolExecutor(MOST_SESSIONS, thread_name_prefix="azpy-wall-game")
 
     def run(self) -> None:
         """Answers requests until the end of the input, then those that wait."""
         try:
-            for line in self._talk.lines():
+            for line in self._talk.lines(self._refuse):
                 if line:
                     self._take(line)
                 if self._talk.gone.is_set():
@@ -88,16 +93,20 @@ class WallGameLines:
         try:
             request = _decoded(line)
         except RequestError as error:
-            self._say({"type": "error", "bgsId": "", "error": str(error)})
+            self._refuse(str(error))
             return
         kind, identity = request.get("type"), request.get("bgsId")
         if not isinstance(kind, str) or kind not in _ANSWERS or not isinstance(identity, str):
             wrong = f"expected a type of {', '.join(_ANSWERS)}, and a text as bgsId"
             self._say({"type": "error", "bgsId": identity if isinstance(identity, str) else "", "error": wrong})
             return
+        size = len(line) + _BESIDES
         with self._lock:
+            # A server that does not wait for answers is read no further.
+            self._lock.wait_for(lambda: self._waiting < _MOST_WAITING)
+            self._waiting += size
             queue = self._queues.setdefault(identity, _Queue())
-            queue.waiting.append(lambda: self._answer(kind, identity, request, arrived))
+            queue.waiting.append((size, lambda: self._answer(kind, identity, request, arrived)))
             if queue.busy:
                 return
             queue.busy = True
@@ -112,8 +121,11 @@ class WallGameLines:
                     if identity not in self._sessions:
                         self._queues.pop(identity, None)
                     return
-                request = queue.waiting.popleft()
+                size, request = queue.waiting.popleft()
             request()
+            with self._lock:
+                self._waiting -= size
+                self._lock.notify_all()
 
     def _answer(self, kind: str, identity: str, request: Mapping[str, Any], arrived: float) -> None:
         answer: dict[str, Any] = {"type": _ANSWERS[kind], "bgsId": identity, "success": True, "error": ""}
@@ -133,8 +145,8 @@ class WallGameLines:
                     self._apply(session, request)
                 else:
                     answer["bestMove"], answer["evaluation"] = self._evaluate(session, arrived)
-        except (AzpyError, ValueError, RuntimeError) as error:
-            answer |= {"success": False, "error": " ".join(str(error).split())[:500]}
+        except Exception as error:  # of the network too: the request fails, and the game goes on
+            answer |= {"success": False, "error": " ".join(str(error).split())[:500] or type(error).__name__}
         if kind in {"evaluate_position", "apply_move"}:
             answer["ply"] = 0 if session is None else session.ply
         if kind == "evaluate_position":
@@ -199,6 +211,9 @@ class WallGameLines:
         left = max(0.0, _SECONDS - (time.monotonic() - arrived)) / 2
         return session.game.search(simulations, seconds=left).result()
 
+    def _refuse(self, problem: str) -> None:
+        self._say({"type": "error", "bgsId": "", "error": problem})
+
     def _say(self, answer: Mapping[str, Any]) -> None:
         self._talk.say(json.dumps(answer, separators=(",", ":")))
 
@@ -227,14 +242,18 @@ def _decoded(line: str) -> dict[str, Any]:
     def no_number(text: str) -> Any:
         raise RequestError(f"{text} is no number of JSON")
 
-    depth = deepest = 0
-    for character in line:
-        depth += (character in "[{") - (character in "]}")
-        deepest = max(deepest, depth)
-    if deepest > _DEEPEST:
-        raise RequestError(f"more than {_DEEPEST} lists and objects in each other")
+    depth = 0
+    if line.count("[") + line.count("{") > _DEEPEST:
+        for bracket in _BRACKETS.findall(line):
+            depth += (bracket in "[{") - (bracket in "]}")
+            if depth > _DEEPEST:
+                raise RequestError(f"more than {_DEEPEST} lists and objects in each other")
     try:
         found = json.loads(line, object_pairs_hook=once, parse_constant=no_number)
+        if "\\u" in line:
+            json.dumps(found, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise RequestError("half of a pair of surrogates is no text") from error
     except (ValueError, RecursionError) as error:
         raise RequestError(f"expected one JSON object a line: {error}"[:300]) from error
     if not isinstance(found, dict):
