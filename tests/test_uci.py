@@ -2,7 +2,6 @@
 
 import random
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import LONGEST_LINE
 from azpy.serving.models import open_player
 from azpy.serving.uci import Uci
-from talks import PATIENCE, Talk
+from talks import COMMAND, PATIENCE, Talk
 
 
 def talk(player: str, game: str, word: str) -> Talk:
@@ -38,7 +37,6 @@ def ugi() -> Iterator[Talk]:
     engine.close()
 
 
-COMMAND = [sys.executable, "-c", "import sys; from azpy.cli.engine import main; sys.exit(main())"]
 CHESS = [*COMMAND, "uniform:50", "--game", "chess", "--protocol", "uci"]
 
 

@@ -226,11 +226,11 @@ class Gtp:
         if len(words) != 1:
             raise _Refused("syntax error: expected a file")
         path = Path(words[0])
-        # A pipe or a device may never end, and opening one may wait.
-        if not path.is_file() or path.stat().st_size > _LONGEST_SGF:
+        # A pipe or a device may never end. So may a file of the kernel, which has no size and is read as empty here.
+        if not path.is_file() or (size := path.stat().st_size) > _LONGEST_SGF:
             raise _Refused(f"cannot load file: expected one of at most {_LONGEST_SGF >> 20} MiB")
         with path.open("rb") as file:
-            text = file.read(_LONGEST_SGF + 1)
+            text = file.read(size)
         state = _core.parse_state(self._go(), text.decode("utf-8", errors="replace"))
         self._past.append((self._start, self._played))
         self._start, self._played = state, []

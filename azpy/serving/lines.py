@@ -65,14 +65,16 @@ class Conversation:
             while raw := self._next():
                 rest, longer = raw, False
                 while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
-                    rest = self._source.readline(LONGEST_LINE)
+                    rest = self._next()
                     longer = longer or rest not in (b"", b"\n", b"\r\n")
                 if refuse is None:
-                    text = raw.translate(None, _CONTROL).decode("utf-8", errors="replace").strip()
-                    if not text.isascii():
-                        text = "".join(one for one in text if one.isprintable() or one == "\t").strip()
-                    self._note("<", text)
-                    yield text
+                    if raw.isascii():
+                        text = raw.translate(None, _CONTROL).decode("ascii")
+                    else:
+                        text = raw.decode("utf-8", errors="replace")
+                        text = "".join(one for one in text if one.isprintable() or one == "\t")
+                    self._note("<", text.strip())
+                    yield text.strip()
                     continue
                 try:
                     text, problem = raw.decode("utf-8").strip(" \t\r\n"), ""
