@@ -293,8 +293,7 @@ class Gtp:
         return game.search(simulations, seconds=seconds, on_report=tell).result()
 
     def _analyze(self, number: str, words: list[str], form: str) -> None:
-        color, interval, actions = self._read_analyze(words)
-        state = self._to_move(color)
+        state, interval, actions = self._read_analyze(words)
         game = self._track.follow(self._start, self._played)
         self._talk.say(f"={number}")
         self._analysis = game.search(
@@ -306,12 +305,11 @@ class Gtp:
         )
 
     def _genmove_analyze(self, number: str, words: list[str], form: str) -> None:
-        color, _, _ = self._read_analyze(words)
         before = self._start, self._played
-        state = self._to_move(color)
+        state, _, _ = self._read_analyze(words)
         self._talk.say(f"={number}")
         try:
-            result = self._search(color, lambda result: self._talk.say(_info(state, result, form)))
+            result = self._search(state.turn, lambda result: self._talk.say(_info(state, result, form)))
             action = state.num_actions - 1 if result.action is None else result.action
             self._past.append(before)
             self._played = [*self._played, action]
@@ -319,11 +317,10 @@ class Gtp:
         finally:
             self._talk.say("")
 
-    def _read_analyze(self, words: Sequence[str]) -> tuple[int, float, list[int] | None]:
-        """The color, the seconds between reports, and the actions to choose among, of an analysis."""
+    def _read_analyze(self, words: Sequence[str]) -> tuple[_core.State, float, list[int] | None]:
+        """The position, the seconds between reports, and the actions to choose among, of an analysis."""
         rest = list(words)
-        state = self._state()
-        color = self._color(rest.pop(0)) if rest and rest[0].lower() in _COLORS else max(0, state.turn)
+        color = self._color(rest.pop(0)) if rest and rest[0].lower() in _COLORS else max(0, self._state().turn)
         interval, allowed, avoided = 1.0, set[str](), set[str]()
         if rest and re.fullmatch(r"[0-9]{1,6}", rest[0]):
             interval = int(rest.pop(0)) / 100
@@ -339,11 +336,12 @@ class Gtp:
                 del rest[:3]
             else:
                 raise _Refused(f"syntax error: {word}")
+        state = self._to_move(color)
         if not allowed and not avoided:
-            return color, max(0.05, interval), None
+            return state, max(0.05, interval), None
         legal = {state.action_name(action).upper(): action for action in state.legal_actions()}
         chosen = [action for name, action in legal.items() if name in (allowed or legal) and name not in avoided]
-        return color, max(0.05, interval), chosen or None
+        return state, max(0.05, interval), chosen or None
 
     def _end_analysis(self) -> None:
         analysis, self._analysis = self._analysis, None

@@ -239,7 +239,7 @@ class Uci:
             if seconds is None and simulations is not None:
                 pending.stop()
             elif seconds is not None:
-                thinking.timer = threading.Timer(seconds, pending.stop)
+                thinking.timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), pending.stop)
                 thinking.timer.daemon = True
                 thinking.timer.start()
 
