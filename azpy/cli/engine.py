@@ -31,6 +31,7 @@ from azpy.settings.run import checked
 
 _GAMES = {"uci": ("chess",), "gtp": ("go", "othello"), "wallgame": ("wall_game",)}
 _WARMEST = 10.0
+_PATIENCE = 10.0  # seconds after SIGTERM for a program that reads no answers
 _NOBODY_READS = 141  # the exit code
 
 
@@ -88,9 +89,10 @@ def _listen(talk: Conversation, answers_all: bool) -> None:
 
     def end(number: int, _: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + number))
-        talk.end()
         if not answers_all:
             raise SystemExit(0)
+        talk.leave(_PATIENCE)
+        talk.end()
 
     signal.signal(signal.SIGTERM, end)
     # A search may go on for hours, and whoever asked for it was killed.
@@ -108,7 +110,7 @@ def _engine(arguments: Sequence[str]) -> int:
             except OSError as error:
                 raise SettingsError(f"--log {given.log}: {error.strerror}") from error
         answers_all = given.protocol in {"json", "wallgame"}
-        talk = Conversation(log=log, patience=10.0 if answers_all else 1.0)
+        talk = Conversation(log=log)
         _listen(talk, answers_all)
         if given.protocol == "wallgame":
             WallGameLines(models, talk).run()

@@ -23,6 +23,7 @@ __all__ = ["Gtp"]
 _COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _COLUMNS = "ABCDEFGHJKLMNOPQRST"
 _WITHOUT_END = 2**32 - 1  # simulations
+_PATIENCE = 1.0  # seconds after the end for a program that reads no answers
 _LONGEST_SGF = 4 << 20  # bytes
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
 _ANALYZE = {"lz-analyze": "lz", "analyze": "lz", "kata-analyze": "kata"}
@@ -110,6 +111,7 @@ class Gtp:
                 if self._talk.gone.is_set():
                     return
         finally:
+            self._talk.leave(_PATIENCE)
             self._end_analysis()
             self._track.close()
 

@@ -24,25 +24,18 @@ class Conversation:
         source: bytes to read; stdin by default.
         sink: where lines go; stdout by default. Each line is flushed.
         log: where every line is noted, with the seconds since the start and its direction; None for no log.
-        patience: seconds; after the end of `lines`, whoever takes nothing of the output for so long counts as gone.
 
     Attributes:
         gone: set when nobody reads the output any more; later lines are dropped.
     """
 
-    def __init__(
-        self,
-        source: BinaryIO | None = None,
-        sink: IO[str] | None = None,
-        log: IO[str] | None = None,
-        patience: float = 1.0,
-    ) -> None:
+    def __init__(self, source: BinaryIO | None = None, sink: IO[str] | None = None, log: IO[str] | None = None) -> None:
         self._source = sys.stdin.buffer if source is None else source
         self._sink = sys.stdout if sink is None else sink
         self._log, self._began = log, time.monotonic()
         self._lock, self._log_lock = threading.Lock(), threading.Lock()
         self._reads = self._ended = False  # whether a line is waited for; whether none is read any more
-        self._patience = patience
+        self._patience: float | None = None
         self.gone = threading.Event()
         self._file: int | None = None  # where the lines go, if it is a file of the system
         try:
@@ -61,35 +54,32 @@ class Conversation:
                 It is not UTF-8, or longer than `LONGEST_LINE`. None: bytes that are not UTF-8 are replaced, control
                 characters but tabs are dropped, and the rest of a longer line is skipped.
         """
-        try:
-            while raw := self._next():
-                rest, longer = raw, False
-                while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
-                    rest = self._next()
-                    longer = longer or rest not in (b"", b"\n", b"\r\n")
-                if refuse is None:
-                    if raw.isascii():
-                        text = raw.translate(None, _CONTROL).decode("ascii")
-                    else:
-                        text = raw.decode("utf-8", errors="replace")
-                        text = "".join(one for one in text if one.isprintable() or one == "\t")
-                    self._note("<", text.strip())
-                    yield text.strip()
-                    continue
-                try:
-                    text, problem = raw.decode("utf-8").strip(" \t\r\n"), ""
-                except UnicodeDecodeError as error:
-                    text = raw.decode("utf-8", errors="backslashreplace").strip()
-                    problem = f"byte {error.start + 1} of the line is not UTF-8"
-                self._note("<", text)
-                if longer:
-                    refuse(f"a line has at most {LONGEST_LINE} bytes")
-                elif problem:
-                    refuse(problem)
+        while raw := self._next():
+            rest, longer = raw, False
+            while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
+                rest = self._next()
+                longer = longer or rest not in (b"", b"\n", b"\r\n")
+            if refuse is None:
+                if raw.isascii():
+                    text = raw.translate(None, _CONTROL).decode("ascii")
                 else:
-                    yield text
-        finally:  # at the end of the input, or because the conversation is over
-            self._ended = True
+                    text = raw.decode("utf-8", errors="replace")
+                    text = "".join(one for one in text if one.isprintable() or one == "\t")
+                self._note("<", text.strip())
+                yield text.strip()
+                continue
+            try:
+                text, problem = raw.decode("utf-8").strip(" \t\r\n"), ""
+            except UnicodeDecodeError as error:
+                text = raw.decode("utf-8", errors="backslashreplace").strip()
+                problem = f"byte {error.start + 1} of the line is not UTF-8"
+            self._note("<", text)
+            if longer:
+                refuse(f"a line has at most {LONGEST_LINE} bytes")
+            elif problem:
+                refuse(problem)
+            else:
+                yield text
 
     def _next(self) -> bytes:
         """The next line, or its first part; empty at the end."""
@@ -109,6 +99,10 @@ class Conversation:
         self._ended = True
         if self._reads:
             raise SystemExit(0)
+
+    def leave(self, patience: float) -> None:
+        """Has `say` wait no longer than `patience` seconds for a program that reads nothing; it counts as gone then."""
+        self._patience = patience
 
     def watch(self, left: Callable[[], object]) -> None:
         """Calls `left` once nobody reads the output any more, though nothing is written; from a thread of its own."""
@@ -149,7 +143,7 @@ class Conversation:
                     waited = 0.0
                 except BlockingIOError:
                     pass
-            elif self._ended:
+            elif self._patience is not None:
                 waited += _LOOK_EVERY / 1000
                 if waited > self._patience:
                     self.gone.set()

@@ -7,6 +7,7 @@ Sources: the UCI specification of April 2004 (Huber, Meyer-Kahlen); UGI as CuteG
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = ["Uci"]
 _WITHOUT_END = 2**32 - 1  # simulations
 _REPORT_EVERY = 0.5  # seconds
 _WORDS = {"wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "mate", "movetime"}  # each with a number
+_PATIENCE = 1.0  # seconds after the end for a program that reads no answers
 _LONGEST_NUMBER = 18  # digits
 
 
@@ -149,6 +151,7 @@ class Uci:
                     if name == "go":  # the other program waits for it
                         self._talk.say("bestmove (none)")
         finally:
+            self._talk.leave(_PATIENCE)
             self._close()
 
     # Commands ---------------------------------------------------------------------------------------------------------
@@ -366,6 +369,8 @@ class Uci:
                 after.play(best)
                 ponder = f" ponder {after.action_name(line[1])}" if line[1] in after.legal_actions() else ""
             self._talk.say(*lines, f"bestmove {thinking.state.action_name(best)}{ponder}")
+        except CancelledError:  # by the end of the conversation: nothing is asked any more
+            pass
         except BaseException as error:  # of the network or a game: the program that asks must get its line
             self._say_error(error)
             self._talk.say("bestmove (none)")
