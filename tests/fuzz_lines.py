@@ -95,8 +95,8 @@ class Words(Dialect):
         self.commands |= {"debug", "register", "quit"} | ({"query"} if word == "ugi" else set())
         self.due, self.came = Counter[str](), Counter[str]()
         self.known = self.last = ""
-        said = """name value MultiPV Temperature Simulations Hash Threads Move Overhead infinite ponder searchmoves nodes
-            movetime wtime btime winc binc movestogo depth mate moves startpos result gameover p1turn"""
+        said = """name value MultiPV Temperature Simulations Hash Threads Move Overhead infinite ponder searchmoves
+            nodes movetime wtime btime winc binc movestogo depth mate moves startpos result gameover p1turn"""
         said = " ".join([said, *sorted(self.commands - {"quit"}), *self.moves, *setups])
         self.words = said.encode().split()
 
@@ -260,7 +260,7 @@ class WallGame(Dialect):
         self.open, self.names = set[str](), [f"game {number}" for number in range(60)]
         self.answers = list[dict[str, Any]]()
         self.known = list[dict[str, Any]]()
-        said = """{"type": "start_game_session", "evaluate_position", "apply_move", "end_game_session", "bgsId": "game 1",
+        said = """{"type": "start_game_session", "evaluate_position", "apply_move", "end_game_session", "bgsId": "game",
             "botId": "bot", "config": {"variant": "classic", "boardWidth": 3, "boardHeight": 20, "initialState": {}
             "pawns": {"p1": {"cat": [0, 0], "mouse": [2, 0]}}, "walls": [{"cell": [1, 1], "orientation": "vertical"}]
             "expectedPly": 0} 1, "move": "---" "Ca1.>b2" "turn": {"playerId": 2, "actionsTaken": []}"""
