@@ -1,5 +1,6 @@
 """az-engine speaks GTP: games of Go with other programs, and analysis."""
 
+import os
 import random
 import re
 from collections.abc import Iterator
@@ -130,6 +131,27 @@ def test_an_analysis_goes_on_until_the_next_line(gtp: Gui) -> None:
     vertex = gtp.hear("play ").removeprefix("play ")
     assert gtp.next() == ""
     assert gtp.ask(f"play w {vertex}") == "? illegal move", "it was played"
+
+
+def test_an_analysis_of_the_other_color_is_answered_once(gtp: Gui) -> None:
+    # White surrounds C3: black may not play there, white may.
+    for vertex in ("B3", "D3", "C2", "C4"):
+        assert gtp.ask(f"play w {vertex}") == "="
+    assert gtp.ask("play b A1") == "="
+    for command in ("kata-analyze b 5 allow b C3 9", "lz-genmove_analyze b 5 allow b C3 9"):
+        gtp.say(f"3 {command}", "4 name")
+        answers = list[str]()
+        while not answers or not answers[-1].startswith("=4"):
+            answers.append(gtp.next())
+        assert [line for line in answers if line.startswith(("=", "?"))] == ["=3", answers[-1]]
+        gtp.next()
+
+
+def test_only_files_that_end_are_loaded(gtp: Gui, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "long.sgf").write_bytes(b"(;GM[1]SZ[7])" + b" " * (4 << 20))
+    for path in ("/dev/zero", "/proc/kmsg", tmp_path / "pipe", tmp_path, tmp_path / "long.sgf", tmp_path / "none"):
+        assert gtp.ask(f"loadsgf {path}").startswith("? cannot load file"), path
 
 
 def test_time_is_kept(gtp: Gui) -> None:

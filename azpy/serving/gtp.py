@@ -228,9 +228,9 @@ class Gtp:
         if len(words) != 1:
             raise _Refused("syntax error: expected a file")
         path = Path(words[0])
-        # A pipe or a device may never end. So may a file of the kernel, which has no size and is read as empty here.
-        if not path.is_file() or (size := path.stat().st_size) > _LONGEST_SGF:
-            raise _Refused(f"cannot load file: expected one of at most {_LONGEST_SGF >> 20} MiB")
+        # A pipe or a device may never end. So may a file of the kernel, which has no size.
+        if not path.is_file() or not 0 < (size := path.stat().st_size) <= _LONGEST_SGF:
+            raise _Refused(f"cannot load file: expected a game, of at most {_LONGEST_SGF >> 20} MiB")
         with path.open("rb") as file:
             text = file.read(size)
         state = _core.parse_state(self._go(), text.decode("utf-8", errors="replace"))
