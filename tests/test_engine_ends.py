@@ -1,5 +1,6 @@
 """az-engine ends when it is told to, and when nobody is left to talk to."""
 
+import contextlib
 import io
 import os
 import select
@@ -9,7 +10,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO
 
 import pytest
@@ -32,6 +33,15 @@ SEARCHES = {
     "genmove": (GO, ["lz-genmove_analyze b"], "info"),
     "wallgame": (WALLS, [START, EVALUATE], '{"type":"game_session_started"'),
 }
+
+
+@contextlib.contextmanager
+def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def begin(process: subprocess.Popen[str], lines: list[str], sign: str) -> None:
@@ -78,7 +88,7 @@ def test_nothing_is_left_of_it_when_its_client_is_killed(name: str) -> None:
 @pytest.mark.parametrize("name", SEARCHES)
 def test_it_ends_when_its_answers_are_read_no_more(name: str) -> None:
     command, lines, sign = SEARCHES[name]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with started(command) as process:
         begin(process, lines, sign)
         output(process).close()  # its input stays open
         assert process.wait(PATIENCE) == 141
@@ -87,7 +97,7 @@ def test_it_ends_when_its_answers_are_read_no_more(name: str) -> None:
 @pytest.mark.parametrize("name", ["uci", "kata-analyze", "genmove"])
 def test_a_signal_ends_a_search_without_a_move(name: str) -> None:
     command, lines, sign = SEARCHES[name]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with started(command) as process:
         begin(process, lines, sign)
         process.send_signal(signal.SIGTERM)
         said = output(process).read()
@@ -97,7 +107,7 @@ def test_a_signal_ends_a_search_without_a_move(name: str) -> None:
 
 
 def test_a_second_signal_ends_it_at_once() -> None:
-    with subprocess.Popen(WALLS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with started(WALLS) as process:
         begin(process, [START, EVALUATE], "{")
         while process.poll() is None:
             process.send_signal(signal.SIGTERM)
@@ -109,10 +119,10 @@ def test_a_second_signal_ends_it_at_once() -> None:
 def test_a_signal_ends_it_though_its_answers_are_not_read() -> None:
     """The pipe for its answers is full, and stays open."""
     for command in ([*COMMAND, "uniform:1", "--game", "chess", "--protocol", "uci"], GO):
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        with started(command) as process:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(b"uci\n" * 1000 if command != GO else b"list_commands\n" * 1000)
+            process.stdin.write("list_commands\n" * 1000 if command == GO else "uci\n" * 1000)
             process.stdin.flush()
             process.stdout.read(1)
             process.send_signal(signal.SIGTERM)

@@ -1,16 +1,18 @@
 """az-engine speaks GTP: games of Go with other programs, and analysis."""
 
+import dataclasses
 import os
 import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import azpy
 from azpy.serving.gtp import Gtp
-from azpy.serving.lines import LONGEST_LINE
+from azpy.serving.lines import LONGEST_LINE, Conversation
 from azpy.serving.models import open_player
 from talks import PATIENCE, Talk
 
@@ -145,6 +147,47 @@ def test_an_analysis_of_the_other_color_is_answered_once(gtp: Gui) -> None:
             answers.append(gtp.next())
         assert [line for line in answers if line.startswith(("=", "?"))] == ["=3", answers[-1]]
         gtp.next()
+
+
+def test_trees_and_undo_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.serving.gtp.TREES_MB", 4)
+    ended, protocols = list[str](), list[Gtp]()
+
+    class Watched(Gtp):
+        def _search(self, *given: Any) -> Any:
+            result = super()._search(*given)
+            ended.append(result.stop)
+            return result
+
+    def run(conversation: Conversation) -> None:
+        protocols.append(Watched({"player": open_player("uniform:10000000", "go(size=7)", 100)}, conversation))
+        protocols[0].run()
+
+    gtp = Gui(run)
+    assert gtp.ask("genmove b").startswith("= ")
+    assert ended == ["memory"]
+    gtp.say("clear_board", *["play b pass"] * 1100, *["undo"] * 1000, "undo", "5 name")
+    gtp.hear("=5")
+    assert not protocols[0]._past
+    gtp.close()
+
+
+def test_an_exception_of_the_network_ends_no_conversation() -> None:
+    class Odd(Exception):  # noqa: N818
+        pass
+
+    class Fails:
+        def evaluate_batch(self, observations: object) -> object:
+            raise Odd
+
+    served = dataclasses.replace(open_player("uniform:9", "go(size=7)", 100), evaluator=Fails())
+    gtp = Gui(lambda conversation: Gtp({"player": served}, conversation).run())
+    assert gtp.ask("genmove b") == "? Odd"
+    assert gtp.ask("kata-genmove_analyze b") == "=\ninfo string error: Odd"
+    gtp.say("3 kata-analyze b", "", "4 undo")
+    assert gtp.hear("=3") == "=3"
+    assert gtp.hear("?4") == "?4 cannot undo"
+    gtp.close()
 
 
 def test_only_files_that_end_are_loaded(gtp: Gui, tmp_path: Path) -> None:

@@ -274,6 +274,23 @@ def test_an_exception_of_the_network_fails_its_request_and_the_game_goes_on() ->
     server.close()
 
 
+def test_trees_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.serving.wall_game_lines.TREES_MB", 4)
+    ended = list[str]()
+
+    class Watched(WallGameLines):
+        def _search(self, *given: Any) -> Any:
+            result = super()._search(*given)
+            ended.append(result.stop)
+            return result
+
+    server = Server(lambda talk: Watched({"bot": open_player("uniform:4000000000", "wall_game", 1)}, talk).run())
+    assert server.ask("start_game_session", "a", botId="bot", config=CONFIG)["success"]
+    assert server.ask("evaluate_position", "a", expectedPly=0)["success"]
+    server.close()
+    assert ended[0] == "memory"
+
+
 def test_ids_of_no_game_leave_nothing_behind() -> None:
     protocols = list[WallGameLines]()
 

@@ -5,6 +5,7 @@ in a row. The stones of the board are then set up anew, as a position without a 
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from azpy.errors import AzpyError
 from azpy.games.names import make_position
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served
+from azpy.serving.models import TREES_MB, Served
 from azpy.serving.pending import Pending
 from azpy.serving.track import Track
 
@@ -23,6 +24,7 @@ __all__ = ["Gtp"]
 _COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _COLUMNS = "ABCDEFGHJKLMNOPQRST"
 _WITHOUT_END = 2**32 - 1  # simulations
+_MOST_UNDONE = 1000  # commands
 _PATIENCE = 1.0  # seconds after the end for a program that reads no answers
 _LONGEST_SGF = 4 << 20  # bytes
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
@@ -49,8 +51,8 @@ class Gtp:
         self._size = served.start.obs_shape[1]
         self._komi = _parameter(served.start.game, "komi", 7.5)
         self._start, self._played = served.start, list[int]()
-        self._past: list[tuple[_core.State, list[int]]] = []  # for undo
-        self._track = Track(served, {"threads": 1})
+        self._past = deque[tuple[_core.State, list[int]]](maxlen=_MOST_UNDONE)
+        self._track = Track(served, {"threads": 1, "total_memory_mb": TREES_MB})
         self._main, self._period, self._stones = 0.0, -1.0, 0  # the time settings, in seconds; -1 for none yet
         self._clocks: dict[int, Clock] = {}
         self._analysis: Pending | None = None
@@ -106,8 +108,8 @@ class Gtp:
                         self._talk.say(f"={number} {text}".rstrip(), "")
                     else:
                         raise _Refused("unknown command")
-                except (_Refused, ValueError, OSError, AzpyError) as error:
-                    self._talk.say(f"?{number} {' '.join(str(error).split())[:500]}", "")
+                except Exception as error:  # of the network too: the conversation goes on
+                    self._talk.say(f"?{number} {' '.join(str(error).split())[:500] or type(error).__name__}", "")
                 if self._talk.gone.is_set():
                     return
         finally:
@@ -133,7 +135,8 @@ class Gtp:
         return self._clear()
 
     def _clear(self) -> str:
-        self._start, self._played, self._past, self._clocks = self._go(), [], [], {}
+        self._start, self._played, self._clocks = self._go(), [], {}
+        self._past.clear()
         return ""
 
     def _set_komi(self, words: list[str]) -> str:
@@ -316,6 +319,8 @@ class Gtp:
             self._past.append(before)
             self._played = [*self._played, action]
             self._talk.say(_info(state, result, form), f"play {state.action_name(action)}")
+        except Exception as error:  # the answer has begun, so it cannot become an error any more
+            self._talk.say(f"info string error: {' '.join(str(error).split())[:500] or type(error).__name__}")
         finally:
             self._talk.say("")
 

@@ -16,7 +16,7 @@ import azpy
 from azpy import _core
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, chosen
+from azpy.serving.models import TREES_MB, Served, chosen
 from azpy.serving.pending import Pending
 from azpy.serving.track import Track
 
@@ -66,7 +66,7 @@ class Option:
 def _options(served: Served) -> dict[str, Option]:
     return {
         "Threads": Option(1, 1, 1024),
-        "Hash": Option(1024, 1, 1 << 20),  # MB of all trees
+        "Hash": Option(TREES_MB, 1, 1 << 20),  # MB of all trees
         "NNCacheSize": Option(200_000, 0, 1 << 28),  # answers of the network
         "Move Overhead": Option(30, 0, 60_000),  # ms
         "MultiPV": Option(1, 1, 500),

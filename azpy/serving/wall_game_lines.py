@@ -17,7 +17,7 @@ from typing import Any
 from azpy import _core
 from azpy.errors import RequestError
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served
+from azpy.serving.models import TREES_MB, Served
 from azpy.serving.wall_game import NO_ACTION, apply_move, move_text, state_of, winning_action
 
 __all__ = ["MOST_SESSIONS", "WallGameLines"]
@@ -66,7 +66,12 @@ class WallGameLines:
     def __init__(self, models: Mapping[str, Served], talk: Conversation, simulations: int | None = None) -> None:
         self._models, self._talk, self._simulations = models, talk, simulations
         self._engines = {
-            name: _core.Engine(served.evaluator, max_requests=2 * MOST_SESSIONS, **served.options)
+            name: _core.Engine(
+                served.evaluator,
+                max_requests=2 * MOST_SESSIONS,
+                total_memory_mb=max(1, TREES_MB // len(models)),
+                **served.options,
+            )
             for name, served in models.items()
         }
         self._sessions: dict[str, _Session] = {}
