@@ -2,6 +2,7 @@
 
 import io
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from azpy.serving.lines import Conversation
 
 PATIENCE = 60.0  # seconds; what takes longer hangs
+COMMAND = [sys.executable, "-c", "import sys; from azpy.cli.engine import main; sys.exit(main())"]  # az-engine
 
 
 class Talk:

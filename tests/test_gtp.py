@@ -1,5 +1,7 @@
 """az-engine speaks GTP: games of Go with other programs, and analysis."""
 
+import dataclasses
+import os
 import random
 import re
 import subprocess
@@ -8,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.serving.gtp import Gtp
-from azpy.serving.lines import LONGEST_LINE
+from azpy.serving.lines import LONGEST_LINE, Conversation
 from azpy.serving.models import open_player
 from go_games import random_game
 from talks import PATIENCE, GtpTalk
@@ -508,6 +511,68 @@ def test_an_analysis_goes_on_until_the_next_line(gtp: GtpTalk) -> None:
     vertex = gtp.hear("play ").removeprefix("play ")
     assert gtp.next() == ""
     assert gtp.ask(f"play w {vertex}") == "? illegal move", "it was played"
+
+
+def test_an_analysis_of_the_other_color_is_answered_once(gtp: GtpTalk) -> None:
+    # White surrounds C3: black may not play there, white may.
+    for vertex in ("B3", "D3", "C2", "C4"):
+        assert gtp.ask(f"play w {vertex}") == "="
+    assert gtp.ask("play b A1") == "="
+    for command in ("kata-analyze b 5 allow b C3 9", "lz-genmove_analyze b 5 allow b C3 9"):
+        gtp.say(f"3 {command}", "4 name")
+        answers = list[str]()
+        while not answers or not answers[-1].startswith("=4"):
+            answers.append(gtp.next())
+        assert [line for line in answers if line.startswith(("=", "?"))] == ["=3", answers[-1]]
+        gtp.next()
+
+
+def test_trees_and_undo_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.serving.gtp.TREES_MB", 4)
+    ended, protocols = list[str](), list[Gtp]()
+
+    class Watched(Gtp):
+        def _search(self, *given: Any) -> Any:
+            result = super()._search(*given)
+            ended.append(result.stop)
+            return result
+
+    def run(conversation: Conversation) -> None:
+        protocols.append(Watched({"player": open_player("uniform:10000000", "go(size=7)", 100)}, conversation))
+        protocols[0].run()
+
+    gtp = GtpTalk(run)
+    assert gtp.ask("genmove b").startswith("= ")
+    assert ended == ["memory"]
+    gtp.say("clear_board", *["play b pass"] * 1100, *["undo"] * 1000, "undo", "5 name")
+    gtp.hear("=5")
+    assert not protocols[0]._board._past
+    gtp.close()
+
+
+def test_an_exception_of_the_network_ends_no_conversation() -> None:
+    class Odd(Exception):  # noqa: N818
+        pass
+
+    class Fails:
+        def evaluate_batch(self, observations: object) -> object:
+            raise Odd
+
+    served = dataclasses.replace(open_player("uniform:9", "go(size=7)", 100), evaluator=Fails())
+    gtp = GtpTalk(lambda conversation: Gtp({"player": served}, conversation).run())
+    assert gtp.ask("genmove b") == "? Odd"
+    assert gtp.ask("kata-genmove_analyze b") == "=\nerror: Odd"
+    gtp.say("3 kata-analyze b", "", "4 undo")
+    assert gtp.hear("=3") == "=3"
+    assert gtp.hear("?4") == "?4 cannot undo"
+    gtp.close()
+
+
+def test_only_files_that_end_are_loaded(gtp: GtpTalk, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "long.sgf").write_bytes(b"(;GM[1]SZ[7])" + b" " * (4 << 20))
+    for path in ("/dev/zero", "/proc/kmsg", tmp_path / "pipe", tmp_path, tmp_path / "long.sgf", tmp_path / "none"):
+        assert gtp.ask(f"loadsgf {path}").startswith("? cannot load file"), path
 
 
 def test_time_is_kept(gtp: GtpTalk) -> None:

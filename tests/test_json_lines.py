@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,9 +17,8 @@ from azpy.serving.json_lines import JsonLines
 from azpy.serving.limits import NO_LIMITS
 from azpy.serving.models import open_player
 from azpy.serving.positions import go_board, stones_of
-from talks import PATIENCE, Talk
+from talks import COMMAND, PATIENCE, Talk
 
-COMMAND = [sys.executable, "-c", "from azpy.cli.engine import main; main()"]
 WITHOUT_END = 2**32 - 1
 
 
@@ -290,7 +288,8 @@ def test_what_is_wrong_is_said_and_the_next_query_is_answered(go: Client, fields
         ('{"id":"a","seconds":1e400}', "1e400 is too large a number"),
         ('{"id":"\\ud800"}', "half a surrogate pair is no character"),
         ('{"id":' * 40, "more than 32 lists and objects in each other"),
-        ('{"id":"a","moves":[' + '"pass",' * 20_000, "expected one JSON object a line"),
+        ('{"id":"a","moves":[' + '"pass",' * 8_000, "expected one JSON object a line"),
+        ('{"id":"a","moves":[' + '"pass",' * 20_000, "a line has at most 65536 bytes"),
     ],
 )
 def test_lines_that_cannot_be_read_are_refused(go: Client, line: str, said: str) -> None:

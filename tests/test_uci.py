@@ -1,5 +1,6 @@
 """az-engine speaks UCI and UGI: programs that are not ours play whole games with it."""
 
+import dataclasses
 import random
 import subprocess
 from collections.abc import Iterator
@@ -14,8 +15,9 @@ from azpy.errors import AzpyError
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import LONGEST_LINE
 from azpy.serving.models import open_player
-from talks import PATIENCE, Talk
-from uci_talks import COMMAND, talk
+from azpy.serving.uci import Uci
+from talks import COMMAND, PATIENCE, Talk
+from uci_talks import talk
 
 
 @pytest.fixture
@@ -95,6 +97,47 @@ def test_a_ponderhit_begins_the_time(uci: Talk) -> None:
     uci.hear("bestmove")
     uci.say("go ponder wtime 1000 btime 1000", "stop")
     uci.hear("bestmove")
+
+
+def test_a_time_without_an_end_can_be_stopped(uci: Talk) -> None:
+    for time in (10**17, 10**18 - 1):
+        uci.say(f"go ponder movetime {time}", "ponderhit", "isready")
+        uci.hear("readyok")
+        uci.say("stop")
+        uci.hear("bestmove")
+        uci.say(f"go movetime {time}", f"go wtime {time} btime {time} winc {time}", "stop")
+        uci.hear("bestmove")
+        uci.hear("bestmove")
+
+
+def test_an_exception_of_the_network_ends_no_conversation() -> None:
+    class Odd(Exception):  # noqa: N818
+        pass
+
+    class Fails:
+        def evaluate_batch(self, observations: object) -> object:
+            raise Odd
+
+    served = dataclasses.replace(open_player("uniform:9", "chess", 100), evaluator=Fails())
+    engine = Talk(lambda conversation: Uci({"player": served}, conversation).run())
+    for _ in range(2):
+        engine.say("go")
+        assert engine.hear("info string error") == "info string error: Odd"
+        assert engine.hear("bestmove") == "bestmove (none)"
+    engine.close()
+
+
+def test_an_engine_that_cannot_begin_ends_no_conversation(uci: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot(*_: object) -> None:
+        raise OSError("cannot start a thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("azpy.serving.uci.Track", cannot)
+        uci.say("go")
+        uci.hear("info string error: cannot start a thread")
+        assert uci.hear("bestmove") == "bestmove (none)"
+    uci.say("go")
+    assert uci.hear("bestmove") != "bestmove (none)"
 
 
 def test_a_position_in_a_search_ends_it_first(uci: Talk) -> None:

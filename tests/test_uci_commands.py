@@ -10,8 +10,8 @@ import pytest
 import azpy
 from azpy.serving.models import Served
 from sound_games import Nim
-from talks import PATIENCE
-from uci_talks import COMMAND, all_heard, answers, talk, talk_to
+from talks import COMMAND, PATIENCE
+from uci_talks import all_heard, answers, talk, talk_to
 
 MATED = "position startpos moves f2f3 e7e5 g2g4 d8h4"
 

@@ -13,11 +13,11 @@ from azpy.errors import SettingsError
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, open_player
 from azpy.serving.uci import Uci
-from talks import Talk
-from uci_talks import COMMAND, answers, talk, talk_to
+from talks import COMMAND, Talk
+from uci_talks import answers, talk, talk_to
 
 CHESS = [*COMMAND, "uniform:20", "--protocol", "uci", "--game"]
-STARTS = [518, 356, 959]  # of Chess960
+STARTS = [518, 356, 959, 3]  # of Chess960; in the last one castling is legal at once
 
 
 # Several players --------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import chess
 import chess.engine
 import pytest
 
-from uci_talks import COMMAND
+from talks import COMMAND
 
 CHESS = [*COMMAND, "uniform:20", "--game", "chess", "--protocol", "uci"]
 POLYGLOT = shutil.which("polyglot", path="/usr/games:/usr/local/bin:/usr/bin")

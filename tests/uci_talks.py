@@ -1,13 +1,10 @@
 """Conversations of the tests in UCI and UGI."""
 
-import sys
 from collections.abc import Mapping
 
 from azpy.serving.models import Served, open_player
 from azpy.serving.uci import Uci
 from talks import Talk
-
-COMMAND = [sys.executable, "-c", "import sys; from azpy.cli.engine import main; sys.exit(main())"]
 
 
 def talk(player: str, game: str, word: str) -> Talk:

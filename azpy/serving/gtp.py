@@ -11,7 +11,7 @@ from azpy import _core
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.gtp_boards import COLORS, Line, Refused, board_of
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, chosen, open_engine
+from azpy.serving.models import TREES_MB, Served, chosen, open_engine
 from azpy.serving.pending import Pending
 from azpy.serving.track import Track
 
@@ -19,6 +19,7 @@ __all__ = ["Gtp"]
 
 _WITHOUT_END = 2**32 - 1  # simulations
 _WARMEST = 10.0  # temperature
+_PATIENCE = 1.0  # seconds after the end for a program that reads no answers
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
 _ANALYZE = {"lz-analyze": "lz", "analyze": "lz", "kata-analyze": "kata"}
 _GENMOVE_ANALYZE = {"lz-genmove_analyze": "lz", "genmove_analyze": "lz", "kata-genmove_analyze": "kata"}
@@ -75,7 +76,7 @@ class Gtp:
         return self._models[self._model]
 
     def _opened(self) -> Track:
-        return Track(open_engine(self._served, threads=1))
+        return Track(open_engine(self._served, threads=1, total_memory_mb=TREES_MB))
 
     def run(self) -> None:
         """Answers commands until `quit`, the end of the input, or nobody reads the answers."""
@@ -107,6 +108,7 @@ class Gtp:
                 if self._talk.gone.is_set():
                     return
         finally:
+            self._talk.leave(_PATIENCE)
             self._end_analysis()
             self._track.close()
 
@@ -242,8 +244,7 @@ class Gtp:
         return game.search(self._simulations or simulations, seconds=seconds, on_report=tell).result()
 
     def _analyze(self, number: str, words: list[str], form: str) -> None:
-        color, interval, actions = self._read_analyze(words)
-        line = self._board.line_of(color)
+        line, _, interval, actions = self._read_analyze(words)
         if line is None:
             raise Refused("cannot analyze: this color has no move")
         tell = self._teller(line, form)
@@ -254,8 +255,7 @@ class Gtp:
         )
 
     def _genmove_analyze(self, number: str, words: list[str], form: str) -> None:
-        color, _, _ = self._read_analyze(words)
-        line = self._board.line_of(color)
+        line, color, _, _ = self._read_analyze(words)
         self._talk.say(f"={number}")
         try:
             vertex = "pass"
@@ -279,11 +279,11 @@ class Gtp:
 
         return lambda result: self._talk.say(_info(result, name, form))
 
-    def _read_analyze(self, words: Sequence[str]) -> tuple[int, float, list[int] | None]:
-        """The color, the seconds between reports, and the actions to choose among, of an analysis."""
+    def _read_analyze(self, words: Sequence[str]) -> tuple[Line | None, int, float, list[int] | None]:
+        """The line, the color, the seconds between reports, and the actions to choose among, of an analysis."""
         rest = list(words)
-        state = self._board.state(self._board.line)
-        color = _color(rest.pop(0)) if rest and rest[0].lower() in COLORS else max(0, state.turn)
+        turn = self._board.state(self._board.line).turn
+        color = _color(rest.pop(0)) if rest and rest[0].lower() in COLORS else max(0, turn)
         interval, allowed, avoided = 1.0, set[str](), set[str]()
         if rest and re.fullmatch(r"[0-9]{1,6}", rest[0]):
             interval = int(rest.pop(0)) / 100
@@ -299,11 +299,13 @@ class Gtp:
                 del rest[:3]
             else:
                 raise Refused(f"syntax error: {word}")
-        if not allowed and not avoided:
-            return color, max(0.05, interval), None
-        legal = {state.action_name(action).upper(): action for action in state.legal_actions()}
+        line = self._board.line_of(color)
+        if line is None or not (allowed or avoided):
+            return line, color, max(0.05, interval), None
+        state = self._board.state(line)
+        legal = {self._board.vertex(state, action).upper(): action for action in state.legal_actions()}
         chosen = [action for name, action in legal.items() if name in (allowed or legal) and name not in avoided]
-        return color, max(0.05, interval), chosen or None
+        return line, color, max(0.05, interval), chosen or None
 
     def _end_analysis(self) -> None:
         analysis, self._analysis = self._analysis, None

@@ -5,6 +5,7 @@ Othello is as Debian's gtp-rhino speaks it: rows count from the top, and a pass 
 
 import re
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = ["COLORS", "Board", "Line", "Refused", "board_of"]
 COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _COLUMNS = "ABCDEFGHJKLMNOPQRST"
 _LONGEST_FILE = 1 << 20  # bytes
+_MOST_UNDONE = 1_000  # moves: each holds the whole line before it
 
 
 class Refused(Exception):  # noqa: N818
@@ -52,7 +54,7 @@ class Board(ABC):
 
     def __init__(self, start: _core.State) -> None:
         self._first, self.size = start, start.obs_shape[1]
-        self.line, self._past = Line(), list[Line]()
+        self.line, self._past = Line(), deque[Line](maxlen=_MOST_UNDONE)
         self.commands: dict[str, Callable[[list[str]], str]] = {}
 
     def fits(self, start: _core.State) -> bool:
@@ -72,7 +74,8 @@ class Board(ABC):
 
     def clear(self) -> None:
         """Begins at the start again, which nothing leads back from."""
-        self.line, self._past = Line(), []
+        self.line = Line()
+        self._past.clear()
 
     def play(self, color: int, vertex: str) -> None:
         """Plays a move that the other program names.
@@ -335,7 +338,8 @@ def _stones(words: Sequence[str], most: int) -> int:
 
 
 def _read(path: Path) -> str:
-    """The text of a file. A device or a pipe, whose end may never come, is refused."""
-    if not path.is_file() or path.stat().st_size > _LONGEST_FILE:
+    """The text of a file. A device or a pipe, whose end may never come, is refused; so is a file without a size."""
+    if not path.is_file() or not 0 < (size := path.stat().st_size) <= _LONGEST_FILE:
         raise Refused(f"cannot load file: {path} is no file of at most {_LONGEST_FILE >> 20} MiB")
-    return path.read_text(encoding="utf-8", errors="replace")
+    with path.open("rb") as file:
+        return file.read(size).decode("utf-8", errors="replace")

@@ -7,6 +7,7 @@ Sources: the UCI specification of April 2004 (Huber, Meyer-Kahlen); UGI as its a
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +17,7 @@ from azpy import _core
 from azpy.errors import SettingsError
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, chosen, open_engine
+from azpy.serving.models import TREES_MB, Served, chosen, open_engine
 from azpy.serving.pending import Pending
 from azpy.serving.positions import with_less_past
 from azpy.serving.track import Track
@@ -26,6 +27,7 @@ __all__ = ["Uci"]
 
 _WITHOUT_END = 2**32 - 1  # simulations
 _REPORT_EVERY = 0.5  # seconds
+_PATIENCE = 1.0  # seconds after the end for a program that reads no answers
 # Words of `go`, each with a number; UGI has names of its own for the clocks.
 _WORDS = {"wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "mate", "movetime"}
 _CLOCKS = {"p1time": "wtime", "p2time": "btime", "p1inc": "winc", "p2inc": "binc"}
@@ -80,7 +82,7 @@ class Option:
 def _options(served: Served, word: str, players: Sequence[str]) -> dict[str, Option]:
     options = {
         "Threads": Option(1, 1, 1024),
-        "Hash": Option(1024, 1, 1 << 20),  # MB of all trees
+        "Hash": Option(TREES_MB, 1, 1 << 20),  # MB of all trees
         "NNCacheSize": Option(200_000, 0, 1 << 28),  # answers of the network
         "Move Overhead": Option(30, 0, 60_000),  # ms
         "MultiPV": Option(1, 1, 500),
@@ -189,35 +191,11 @@ class Uci:
         self._start, self._played = self._positions.read(["startpos"])
         # The words of the position, and how they write castling: another player reads them too.
         self._said = ["startpos"], self._positions.chess960
-
-    def run(self) -> None:
-        """Answers commands until `quit`, the end of the input, or nobody reads the answers."""
-        try:
-            for line in self._talk.lines():
-                words = line.split()
-                # Unknown words before a command are skipped, as the specification wants it.
-                while words and words[0] not in self._commands():
-                    words = words[1:]
-                if not words:
-                    continue
-                if words[0] == "quit" or self._talk.gone.is_set():
-                    return
-                try:
-                    self._commands()[words[0]](words[1:])
-                except Exception as error:  # what a user's game raises is said too
-                    self._say_error(error)
-                    if words[0] == "go":  # the other program waits for it
-                        self._talk.say("bestmove (none)")
-        finally:
-            self._finish()
-            self._close()
-
-    def _commands(self) -> Mapping[str, Callable[[list[str]], None]]:
-        commands: dict[str, Callable[[list[str]], None]] = {
-            self._word: self._introduce,
+        self._commands: dict[str, Callable[[list[str]], None]] = {
+            word: self._introduce,
             "isready": self._is_ready,
             "setoption": self._set_option,
-            f"{self._word}newgame": lambda _: self._new_game(),
+            f"{word}newgame": lambda _: self._new_game(),
             "position": self._read_position,
             "go": self._go,
             "stop": lambda _: self._stop(),
@@ -226,7 +204,31 @@ class Uci:
             "register": lambda _: None,
             "quit": lambda _: None,
         }
-        return commands | ({"query": self._query} if self._word == "ugi" else {})
+        if word == "ugi":
+            self._commands["query"] = self._query
+
+    def run(self) -> None:
+        """Answers commands until `quit`, the end of the input, or nobody reads the answers."""
+        try:
+            for line in self._talk.lines():
+                words = line.split()
+                # Unknown words before a command are skipped, as the specification wants it.
+                at = next((at for at, word in enumerate(words) if word in self._commands), None)
+                if at is None:
+                    continue
+                name = words[at]
+                if name == "quit" or self._talk.gone.is_set():
+                    return
+                try:
+                    self._commands[name](words[at + 1 :])
+                except Exception as error:  # of the network or a user's game too: the conversation goes on
+                    self._say_error(error)
+                    if name == "go":  # the other program waits for it
+                        self._talk.say("bestmove (none)")
+        finally:
+            self._talk.leave(_PATIENCE)
+            self._finish()
+            self._close()
 
     # Commands ---------------------------------------------------------------------------------------------------------
 
@@ -428,6 +430,8 @@ class Uci:
             if len(expected) > 1 and expected[0] == best:
                 ponder = f" ponder {self._positions.line(state, expected)[1]}"
             self._talk.say(*lines, f"bestmove {self._positions.name(state, best)}{ponder}")
+        except CancelledError:  # by the end of the conversation: nothing is asked any more
+            pass
         except BaseException as error:  # of the network or a game: the program that asks must get its line
             self._say_error(error)
             self._talk.say("bestmove (none)")
