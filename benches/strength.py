@@ -1,124 +1,95 @@
-"""How strong a run's checkpoints are against players that are not ours.
+"""How strong a run is against programs that are not ours: one row of Markdown for each match.
 
-    python benches/strength.py RUN [--games 200] [--simulations 100] [--rollouts 1000] [--last] [--search NAME=VALUE]
+    python benches/strength.py RUN [OPPONENT...] [--games 200] [--simulations 400] [--seed 0] [--device cpu]
 
-Connect Four: OpenSpiel's C++ MCTSBot (uct_c 2, one random rollout a simulation, solver on, a new seed each game), both
-colours, no random openings: the bot's own randomness makes the games differ. Tic-tac-toe: a player that never errs and
-draws among its best moves at random. Our side searches as the run's config.toml says for matches, one leaf at a time;
-`--search lcb=none --search c_puct=1.5` changes an option of `azpy.Search`. Needs open_spiel (extra `dev`).
+RUN and OPPONENT are players as az-match names them. Without an OPPONENT the run meets those of its game:
+
+- go: GNU Go, levels 1 and 10. othello: GRhino as it comes: level 3 of 5, a small opening book.
+- backgammon: GNU Backgammon at 0 plies (`gnubg_ugi.py`).
+- connect_four: OpenSpiel's Monte Carlo tree search with 10,000 simulations (`openspiel_ugi.py`).
+
+Debian's packages are gnugo, grhino and gnubg. Score and interval are those of az-match, whose command is in the row.
 """
 
 import argparse
-import functools
-import random
-import tomllib
-from collections.abc import Callable
+import json
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
-import pyspiel
+from azpy.errors import AzpyError
+from azpy.matches.players import parse_player, settings_of
 
-import azpy
-from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.matches.arena import MatchResult, Pair
-from azpy.settings.run import ABOUT, Settings, match_search
-from azpy.settings.toml import read_config
-
-Rival = Callable[[pyspiel.State], int]
-
-
-def mcts_bot(game: pyspiel.Game, rollouts: int) -> Callable[[int], Rival]:
-    """OpenSpiel's plain Monte Carlo tree search."""
-
-    def make(seed: int) -> Rival:
-        rollout = pyspiel.RandomRolloutEvaluator(1, seed)
-        return pyspiel.MCTSBot(game, rollout, 2.0, rollouts, 1000, True, seed, False).step
-
-    return make
+_HERE = os.path.relpath(Path(__file__).parent)
+_GNUGO = "gtp:gnugo --mode gtp --level {} --chinese-rules --positional-superko --capture-all-dead"
+_OPPONENTS = {
+    "go": {f"GNU Go, level {level}": _GNUGO.format(level) for level in (1, 10)},
+    "othello": {"GRhino, level 3": "gtp:gtp-rhino --level=3"},
+    "backgammon": {"GNU Backgammon, 0 plies": f"ugi:python {_HERE}/gnubg_ugi.py --plies 0"},
+    "connect_four": {
+        "OpenSpiel's MCTS, 10,000": f"ugi:python {_HERE}/openspiel_ugi.py --game connect_four?nodes=10000"
+    },
+}
+_DICE = ["backgammon"]  # games that need no random openings
+_POINTS = {"backgammon": 3}  # of an outcome of 1
+_COLUMNS = ("opponent", "games", "simulations", "score", "points a game", "command")
 
 
-def perfect(seed: int) -> Rival:
-    """Any of the best moves of a small game."""
-
-    @functools.cache
-    def value(history: tuple[int, ...]) -> float:
-        state = GAME.new_initial_state()
-        for action in history:
-            state.apply_action(action)
-        if state.is_terminal():
-            return float(state.returns()[0])
-        values = [value((*history, action)) for action in state.legal_actions()]
-        return max(values) if state.current_player() == 0 else min(values)
-
-    rng, history_of = random.Random(seed), lambda state: tuple(state.history())
-
-    def step(state: pyspiel.State) -> int:
-        sign = 1 if state.current_player() == 0 else -1
-        values = {a: sign * value((*history_of(state), a)) for a in state.legal_actions()}
-        return rng.choice([action for action, found in values.items() if found == max(values.values())])
-
-    return step
+def match(game: str, opponent: str, given: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """The command of a match, and its result."""
+    words = ["az-match", given.run, opponent, *(["--opening-plies", "0"] if game in _DICE else [])]
+    for name, usual in (("games", 200), ("simulations", 100), ("seed", 0), ("device", "cpu")):
+        if (value := getattr(given, name)) != usual:
+            words += [f"--{name}", str(value)]
+    command = [sys.executable, "-m", "azpy.cli.match", *words[1:], "--json"]
+    # This Python goes first, and Debian's games are there even if the user's PATH lacks them.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath), "/usr/games"])
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PATH": path})
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return shlex.join(words), json.loads(done.stdout)
 
 
-def play(
-    evaluator: OnnxEvaluator,
-    name: str,
-    rival: Callable[[int], Rival],
-    games: int,
-    simulations: int,
-    options: dict[str, Any],
-) -> MatchResult:
-    """All games side by side; the first mover alternates."""
-    boards = [(azpy.make_game(name), GAME.new_initial_state(), index % 2, rival(index + 1)) for index in range(games)]
-    live = list(boards)
-    while live:
-        mine = [board for board in live if board[1].current_player() == board[2]]
-        if mine:
-            states = [ours for ours, *_ in mine]
-            search = azpy.VectorSearch(states, evaluator, eval_batch=1, **options)
-            search.run(simulations)
-            for (ours, theirs, *_), action in zip(mine, search.select_actions(0.0), strict=True):
-                ours.play(int(action))
-                theirs.apply_action(int(action))
-        for ours, theirs, seat, other in live:
-            if not theirs.is_terminal() and theirs.current_player() != seat:
-                action = other(theirs)
-                theirs.apply_action(action)
-                ours.play(action)
-        live = [board for board in live if not board[1].is_terminal()]
+def row(opponent: str, command: str, facts: dict[str, Any], given: argparse.Namespace) -> str:
+    score = f"{facts['score']:.3f} [{facts['low']:.3f}, {facts['high']:.3f}]"
+    points = "-"
+    if scale := _POINTS.get(facts["game"]):
+        ends = [facts[name] for name in ("outcome", "outcome_low", "outcome_high")]
+        low_to_high = "" if ends[1] is None else f" [{scale * ends[1]:+.2f}, {scale * ends[2]:+.2f}]"
+        points = f"{scale * ends[0]:+.2f}{low_to_high}"
+    return _line(opponent, facts["games"], given.simulations, score, points, f"`{command}`")
 
-    points = [(1 + theirs.returns()[seat]) / 2 for _, theirs, seat, _ in boards]
-    return MatchResult.of([Pair(pair, ((), ())) for pair in zip(points[::2], points[1::2], strict=True)])
+
+def _line(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def main() -> None:
-    global GAME
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path)
-    parser.add_argument("--game", default="connect_four", choices=["connect_four", "tic_tac_toe"])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("run", help="a player of az-match, as a rule a run folder")
+    parser.add_argument("opponents", nargs="*", help="players of az-match (default: those of the run's game)")
     parser.add_argument("--games", type=int, default=200, help="an even number")
-    parser.add_argument("--simulations", type=int, default=100)
-    parser.add_argument("--rollouts", type=int, default=1000)
-    parser.add_argument("--search", action="append", default=[], help="NAME=VALUE, an option of azpy.Search")
-    parser.add_argument("--last", action="store_true", help="the newest checkpoint only")
+    parser.add_argument("--simulations", type=int, default=400, help="of the run, a move")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
-    GAME = pyspiel.load_game(given.game)
-    rival = mcts_bot(GAME, given.rollouts) if given.game == "connect_four" else perfect
-    config = read_config(given.run / "config.toml")
-    options = match_search(Settings(**{name: config[name] for name in config if name in ABOUT}))
-    for text in given.search:
-        name, _, value = text.partition("=")
-        options[name] = None if value == "none" else tomllib.loads(f"value = {value}")["value"]
-    models = sorted(given.run.glob("checkpoints/*/model.onnx"))
-    for model in models[-1:] if given.last else models:
-        evaluator = OnnxEvaluator(model, game=azpy.make_game(given.game), threads=2)
-        result = play(evaluator, given.game, rival, given.games, given.simulations, options)
-        low, high = result.interval
-        print(
-            f"checkpoint {model.parent.name}: score {result.score:.3f} [{low:.3f}, {high:.3f}] "
-            f"(+{result.wins} ={result.draws} -{result.losses})",
-            flush=True,
-        )
+    try:
+        settings = settings_of([parse_player(given.run)])
+    except AzpyError as error:
+        raise SystemExit(f"strength.py: {error}") from None
+    game = "" if settings is None else settings.game
+    opponents = {opponent: opponent for opponent in given.opponents} or _OPPONENTS.get(game)
+    if opponents is None:
+        raise SystemExit(f"strength.py: no opponents are known for {game or given.run}: name them")
+    print(_line(*_COLUMNS), _line(*["---"] * len(_COLUMNS)), sep="\n", flush=True)
+    for name, opponent in opponents.items():
+        command, facts = match(game, opponent, given)
+        print(row(name, command, facts, given), flush=True)
+        for fault in facts["faults"][1]:
+            print(f"strength.py: {name} {fault['text']} (transcript {fault['transcript']})", file=sys.stderr)
 
 
 if __name__ == "__main__":

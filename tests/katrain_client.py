@@ -1,6 +1,7 @@
-"""A program of its own: KaTrain's engine and game, without its window, play a game with az-engine.
+"""A program of its own: KaTrain's engine and game, without its window, play a game with az-engine or az-serve.
 
     python katrain_client.py custom "az-engine ... --protocol json"
+    python katrain_client.py remote ws://127.0.0.1:8000/ws
 
 Prints one JSON object: the moves, and what KaTrain made of the answers.
 """
@@ -15,6 +16,7 @@ from katrain.core.ai import generate_ai_move
 from katrain.core.constants import AI_DEFAULT, OUTPUT_ERROR
 from katrain.core.engine import KataGoEngine
 from katrain.core.game import Game
+from katrain.core.remote_engine import RemoteKataGoEngine
 
 SIZE, PLIES = 7, 40
 
@@ -42,11 +44,12 @@ class Window:
 
 
 window = Window()
-engine = KataGoEngine(
+engine = (RemoteKataGoEngine if sys.argv[1] == "remote" else KataGoEngine)(
     window,
     {
         "backend": sys.argv[1],
         "altcommand": sys.argv[2],
+        "remote_url": sys.argv[2],
         "max_visits": 30,
         "fast_visits": 10,
         "max_time": 60.0,

@@ -2,6 +2,7 @@
 
 import io
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from azpy.serving.lines import Conversation
 
 PATIENCE = 60.0  # seconds; what takes longer hangs
+COMMAND = [sys.executable, "-c", "import sys; from azpy.cli.engine import main; sys.exit(main())"]  # az-engine
 
 
 class Talk:
@@ -26,7 +28,8 @@ class Talk:
                     outer.arrived.notify_all()
                 return len(text)
 
-        self.thread = threading.Thread(target=run, args=(Conversation(self._read, Sink()),))
+        # A test that fails leaves the conversation open; the process ends in any case.
+        self.thread = threading.Thread(target=run, args=(Conversation(self._read, Sink()),), daemon=True)
         self.thread.start()
 
     def say(self, *lines: str) -> None:
@@ -51,6 +54,23 @@ class Talk:
         self._write.close()
         self.thread.join(PATIENCE)
         assert not self.thread.is_alive()
+
+
+class GtpTalk(Talk):
+    """A conversation with GTP that asks one command after the other."""
+
+    def ask(self, command: str) -> str:
+        """The whole answer to a command, `=` or `?` included."""
+        self.say(command)
+        lines = [self.next()]
+        while line := self.next():
+            lines.append(line)
+        return "\n".join(lines)
+
+    def next(self) -> str:
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: bool(self.heard), PATIENCE), "nothing came"
+            return self.heard.pop(0)
 
 
 def io_pipe() -> tuple[Any, Any]:

@@ -62,7 +62,7 @@ def _solve(board: Board) -> int:
 
 
 def result_of(*points: tuple[float, float]) -> MatchResult:
-    return MatchResult.of([Pair(each, ((), ())) for each in points])
+    return MatchResult.of([Pair((2 * first - 1, 2 * second - 1), ((), ())) for first, second in points])
 
 
 def test_the_score_is_the_share_of_the_points() -> None:

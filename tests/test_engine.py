@@ -483,6 +483,35 @@ def test_finished_requests_leave_no_memory_behind() -> None:
     assert float(said) < 20
 
 
+def test_games_that_are_dropped_in_a_search_leave_no_memory_behind() -> None:
+    code, said, errors = program("""
+        import resource
+        def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        def drop(times):
+            for _ in range(times):
+                heard = [threading.Event() for _ in range(8)]
+                games = [engine.game(state) for _ in heard]
+                for game in games:
+                    game.search(10_000).result()  # a tree of 2 MB
+                def search(game, one):
+                    return game.search(2**32 - 1, on_report=lambda result: one.set())
+                pending = [search(*each) for each in zip(games, heard)]
+                assert all(one.wait(60) for one in heard)
+                del games, game
+                for one in pending:
+                    one.cancel()
+                while engine.stats["open"]:
+                    time.sleep(0.001)
+        future.cancel()
+        drop(3)
+        before = peak()
+        drop(12)  # 96 trees
+        print(peak() - before)
+    """)
+    assert (code, errors) == (0, "")
+    assert float(said) < 60
+
+
 def test_the_interpreter_ends_with_requests_under_way() -> None:
     assert program("future.add_done_callback(lambda future: print(future.cancelled()))") == (0, "True\n", "")
     assert program("del engine") == (0, "", "")

@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,9 +17,8 @@ from azpy.serving.json_lines import JsonLines
 from azpy.serving.limits import NO_LIMITS
 from azpy.serving.models import open_player
 from azpy.serving.positions import go_board, stones_of
-from talks import PATIENCE, Talk
+from talks import COMMAND, PATIENCE, Talk
 
-COMMAND = [sys.executable, "-c", "from azpy.cli.engine import main; main()"]
 WITHOUT_END = 2**32 - 1
 
 
@@ -145,13 +143,13 @@ def test_a_query_of_katago_for_go(go: Client) -> None:
         includeOwnership=True,
         overrideSettings={"reportAnalysisWinratesAs": "BLACK", "wideRootNoise": 0.0, "maxTime": 60.0},
     )
-    assert go.receive("k") == {"id": "k", "warning": "azpy's networks tell no ownership", "field": "includeOwnership"}
     answers = {answer["turnNumber"]: answer for answer in (go.receive("k") for _ in range(2))}
     assert answers[0]["rootInfo"]["currentPlayer"] == "W"
+    assert answers[0]["warnings"] == ["includeOwnership: azpy's networks tell no ownership"]
     last = answers[3]
     assert last["rootInfo"]["currentPlayer"] == "W", "two moves of Black in a row"
     stones = {0: ["bf", "dd", "ec"], 1: ["fb", "ce"]}
-    state = go_board(7, 6.5, stones, 1)
+    state = go_board(make_position("go(size=7,komi=6.5)"), stones, 1)
     assert {player: sorted(points) for player, points in stones_of(state).items()} == {
         player: sorted(points) for player, points in stones.items()
     }
@@ -266,7 +264,7 @@ def test_reports_come_before_the_answer_and_a_search_can_be_ended(go: Client) ->
         ({"avoidMoves": [{"player": "B"}]}, r"avoidMoves\[0\].moves: expected a list"),
         ({"overrideSettings": 3}, "overrideSettings: expected an object"),
         ({"overrideSettings": {"reportAnalysisWinratesAs": "ME"}}, "expected BLACK, WHITE or SIDETOMOVE"),
-        ({"action": "dance"}, "action: expected query_version, query_models, terminate or terminate_all, got 'dance'"),
+        ({"action": "dance"}, "expected query_version, query_models, show, terminate or terminate_all, got 'dance'"),
         ({"action": "terminate"}, "terminateId: expected a text"),
     ],
 )
@@ -290,7 +288,8 @@ def test_what_is_wrong_is_said_and_the_next_query_is_answered(go: Client, fields
         ('{"id":"a","seconds":1e400}', "1e400 is too large a number"),
         ('{"id":"\\ud800"}', "half a surrogate pair is no character"),
         ('{"id":' * 40, "more than 32 lists and objects in each other"),
-        ('{"id":"a","moves":[' + '"pass",' * 20_000, "expected one JSON object a line"),
+        ('{"id":"a","moves":[' + '"pass",' * 8_000, "expected one JSON object a line"),
+        ('{"id":"a","moves":[' + '"pass",' * 20_000, "a line has at most 65536 bytes"),
     ],
 )
 def test_lines_that_cannot_be_read_are_refused(go: Client, line: str, said: str) -> None:
@@ -302,10 +301,8 @@ def test_lines_that_cannot_be_read_are_refused(go: Client, line: str, said: str)
 
 
 def test_a_field_that_nobody_reads_is_said_once(go: Client) -> None:
-    go.send(id="a", simulation=5, simulations=2)
-    assert go.receive() == {"id": "a", "warning": "no field of a query: it changes nothing", "field": "simulation"}
-    go.receive("a")
-    assert "rootInfo" in go.ask(simulation=5)
+    assert go.ask(simulation=5, simulations=2)["warnings"] == ["simulation: no field of a query: it changes nothing"]
+    assert "warnings" not in go.ask(simulation=5, simulations=2)
 
 
 def test_several_players_and_levels() -> None:

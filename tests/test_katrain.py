@@ -1,4 +1,4 @@
-"""KaTrain, a program for people who study Go, takes az-engine for KataGo. Skipped where it is not installed."""
+"""KaTrain, a program for people who study Go, takes az-engine and az-serve for KataGo. Skipped without KaTrain."""
 
 import importlib.util
 import json
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import azpy
+from served import serving
 from talks import PATIENCE
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("katrain") is None, reason="pip install katrain")
@@ -17,13 +18,19 @@ COMMAND = f"exec {sys.executable} -c 'from azpy.cli.engine import main; main()' 
 
 
 def test_katrain_plays_a_game_with_the_engine() -> None:
+    check_game("custom", f"{COMMAND} --protocol json")
+
+
+def test_katrain_plays_a_game_with_the_server() -> None:
+    with serving("go(size=7)") as address:
+        check_game("remote", f"ws://{address}/ws")
+
+
+def check_game(*arguments: str) -> None:
+    """KaTrain plays a game; its moves are legal here, and it understood every answer."""
     script = Path(__file__).parent / "katrain_client.py"
     done = subprocess.run(
-        [sys.executable, str(script), "custom", f"{COMMAND} --protocol json"],
-        capture_output=True,
-        text=True,
-        timeout=4 * PATIENCE,
-        check=False,
+        [sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])

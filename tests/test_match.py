@@ -156,6 +156,30 @@ def test_results_add_up() -> None:
     assert low < result.elo < high
 
 
+def test_the_outcome_counts_what_a_win_is_worth_and_the_score_does_not() -> None:
+    """A wins a gammon and loses a plain game; then A loses by rule and draws."""
+    result = MatchResult.of([Pair((2 / 3, -1 / 3), ((), ())), Pair((-1.0, 0.0), ((), ()))])
+    assert (result.wins, result.draws, result.losses, result.score) == (1, 1, 2, 0.375)
+    assert result.outcome == pytest.approx(-1 / 6)
+    assert result.outcome_interval is not None
+    low, high = result.outcome_interval
+    assert -1 <= low < result.outcome < high <= 1
+    assert result.has_grades
+    assert not MatchResult.of([Pair((1.0, -1.0), ((), ())), Pair((0.0, 0.0), ((), ()))]).has_grades
+
+
+def test_outcomes_are_those_of_player_a_in_both_seats() -> None:
+    games = Book(lambda: make_position("backgammon"), 0, 3)
+    pairs = list(play_pairs(games, RandomPlayer(), RandomPlayer(), 6, seed=3))
+    for pair in pairs:
+        for actions, outcome, sign in zip(pair.actions, pair.outcomes, (1, -1), strict=True):
+            position = make_position("backgammon")
+            for action in actions:
+                position.play(action)
+            assert outcome == sign * position.outcome()
+    assert MatchResult.of(pairs).has_grades
+
+
 def test_games_start_with_the_opening_and_can_be_played_again() -> None:
     openings = book(plies=4)
     for number, pair in enumerate(play_pairs(openings, RandomPlayer(), RandomPlayer(), 5, seed=2)):
@@ -360,6 +384,20 @@ def test_json_is_all_that_is_printed_and_agrees_with_itself(run: str, capsys: py
     assert not report["interrupted"]
     assert main(command) == 0
     assert capsys.readouterr().out == text  # the same command, the same match
+
+
+def test_a_game_whose_wins_differ_in_worth_has_a_mean_outcome(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["random", "mcts:2", "--games", "10", "--game"]
+    assert main([*command, "backgammon"]) == 0
+    [line] = re.findall(
+        r"^outcome of A: ([+-]\d\.\d{3}) \[.*\] a game; .* up to 1$", capsys.readouterr().out, re.MULTILINE
+    )
+    assert main([*command, "backgammon", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert f"{report['outcome']:+.3f}" == line
+    assert report["outcome_low"] <= report["outcome"] <= report["outcome_high"]
+    assert main([*command, "tic_tac_toe"]) == 0
+    assert "outcome" not in capsys.readouterr().out
 
 
 def test_a_sequential_test_stops_early_and_says_so(run: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -97,17 +98,21 @@ def think():
 def gtp(words):
     global start, state
     if words[0] == "list_commands":
-        return "play\ngenmove\ntime_settings\ntime_left" if how != "timeless" else "play\ngenmove"
+        known = "play\ngenmove" if how == "timeless" else "play\ngenmove\ntime_settings\ntime_left"
+        return known if "go" in game else f"{known}\nset_game"
     if words[0] in ("name", "version"):
         return {"name": "Stand-in", "version": "1.0"}[words[0]]
     if words[0] == "boardsize":
         if how == "small":
             raise ValueError("unacceptable size")
-        start = azpy.make_game("go", size=int(words[1]))
+        start = azpy.make_game(game.partition("(")[0], size=int(words[1]))
     if words[0] == "clear_board":
         state = start.clone()
     if words[0] in ("play", "genmove") and "bw"[state.turn] != words[1]:
         raise ValueError("not its turn")
+    if words[0] == "play" and words[2] == "pass" and how == "passes-itself":
+        state.play(state.legal_actions()[0])
+        raise ValueError("syntax error")
     if words[0] == "play":
         if how.startswith("refuses") and is_due() == "refuses":
             raise ValueError("illegal move")
@@ -119,7 +124,7 @@ def gtp(words):
         if name in ("A9", "resign"):
             return name.lower()
         state.play(state.parse_actions(name)[0])
-        return name.lower()
+        return name.swapcase()
     return ""
 
 
@@ -162,7 +167,10 @@ for line in sys.stdin:
         say("response", end if how != "differs" else "draw" if end != "draw" else "p1win")
 '''
 GAMES = {"gtp": "go(size=5)", "uci": "chess(max_plies=24)", "ugi": "connect_four(width=5,height=4)"}
-GNUGO, STOCKFISH = (shutil.which(name) or shutil.which(name, path="/usr/games") for name in ("gnugo", "stockfish"))
+GNUGO, STOCKFISH, GRHINO, GNUBG = (
+    shutil.which(name) or shutil.which(name, path="/usr/games") for name in ("gnugo", "stockfish", "gtp-rhino", "gnubg")
+)
+BENCHES = Path(__file__).parent.parent / "benches"
 
 protocols = pytest.mark.parametrize("protocol", GAMES)
 
@@ -260,6 +268,20 @@ def test_a_program_of_gtp_is_told_the_rules_and_the_time(folder: Path) -> None:
     said = commands(folder)
     assert {"boardsize 5", "komi 7.5", "time_settings 0 2 1", "time_left b 2 1", "genmove w"} <= set(said)
     assert not any(line.startswith("go") for line in said)
+
+
+@pytest.mark.parametrize("how", ["good", "passes-itself"])
+def test_a_program_of_gtp_plays_othello_and_need_not_be_told_of_a_pass(
+    how: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(GAMES, "gtp", "othello(size=6)")
+    pairs = play(folder, "gtp", how, pairs=3)
+    assert [pair.faults for pair in pairs] == [((), ())] * 3
+    assert all(is_over("gtp", actions) for pair in pairs for actions in pair.actions)
+    said = commands(folder)
+    assert {"set_game Othello", "boardsize 6"} <= set(said)
+    assert any(re.fullmatch("play [bw] pass", line) for line in said)
+    assert not any(line.startswith("komi") for line in said)
 
 
 @pytest.mark.parametrize("protocol", ["uci", "ugi"])
@@ -464,7 +486,8 @@ def test_a_last_line_without_an_end_counts_and_a_signal_is_named() -> None:
         ("{gtp}?movetime=0", "go", "movetime must be from 0.001 to 86400, got 0"),
         ("{gtp}?timeout=nan", "go", "timeout must be from 0.001 to 86400, got nan"),
         ("{gtp}?timeout", "go", "expected key=value, got 'timeout'"),
-        ("{gtp}", "chess", "this protocol is for go, and the game is chess"),
+        ("{gtp}", "chess", "this protocol is for go and othello, and the game is chess"),
+        ("{gtp}", "othello", "has no command set_game, so it plays Go only"),
         ("{gtp small}", "go", "refuses 'boardsize 9': 'unacceptable size'"),
         ("{gtp timeless}?movetime=1", "go", "has no command time_settings: leave movetime out"),
         (
@@ -584,3 +607,77 @@ def test_stockfish_plays_chess(game: str, capsys: pytest.CaptureFixture[str]) ->
     report = json.loads(capsys.readouterr().out)
     assert (report["forfeits"], report["faults"]) == ([0, 0], [[], []])
     assert report["score"] > 0.5
+
+
+@pytest.mark.skipif(GRHINO is None, reason="grhino is not installed")
+def test_grhino_plays_othello(capsys: pytest.CaptureFixture[str]) -> None:
+    player = f"gtp:{GRHINO} --level=1"
+    assert main([player, "random", "--game", "othello", "--games", "20", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["a"].startswith(f"{player} (GTP GRhino ")
+    assert (report["forfeits"], report["faults"]) == ([0, 0], [[], []])
+    assert report["score"] > 0.5
+
+
+def bench(name: str) -> str:
+    return shlex.join([sys.executable, str(BENCHES / name)])
+
+
+@pytest.mark.skipif(GNUBG is None or not BENCHES.exists(), reason="gnubg is not installed, or no source tree")
+def test_gnu_backgammon_plays_whole_games(capsys: pytest.CaptureFixture[str]) -> None:
+    """Doubles, hits, the bar and bearing off; every third opening or so ends in mid-turn."""
+    player = f"ugi:{bench('gnubg_ugi.py')} --plies 0"
+    assert main([player, "random", "--game", "backgammon", "--games", "20", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert "(GNU Backgammon 1." in report["a"]
+    assert (report["forfeits"], report["faults"], report["score"]) == ([0, 0], [[], []], 1.0)
+    assert report["outcome"] > 0.5
+
+
+@pytest.mark.skipif(GNUBG is None or not BENCHES.exists(), reason="gnubg is not installed, or no source tree")
+def test_gnu_backgammon_plays_the_openings_that_everybody_plays() -> None:
+    """Rolls 3-1, 4-2 and 6-1, whose best plays are not in doubt, and the second half of a turn that another began."""
+    lines = {"3-1": "8/5", "3-1 8/5": "6/5", "4-2": "8/4", "4-2 8/4": "6/4", "6-1": "13/7", "6-1 13/7": "8/7"}
+    lines["6-5 13/7"] = "13/8"  # GNU Backgammon itself plays 24/13
+    script = "".join(f"position startpos moves {line}\ngo\n" for line in lines)
+    words = [sys.executable, str(BENCHES / "gnubg_ugi.py")]
+    done = subprocess.run(words, input=script, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == [f"bestmove {name}" for name in lines.values()], done.stderr
+
+
+@pytest.mark.skipif(not BENCHES.exists(), reason="needs the source tree")
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("gnubg_ugi.py --program no-gnubg", "no program 'no-gnubg': install GNU Backgammon or give --"),
+        ("gnubg_ugi.py --program true", "opens no socket"),
+        ("openspiel_ugi.py --game conect_four", "conect_four"),
+        ("openspiel_ugi.py --game wall_game", "OpenSpiel has no game"),
+    ],
+)
+def test_a_translator_that_cannot_play_is_refused_before_the_match(
+    program: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if program.startswith("openspiel"):
+        pytest.importorskip("pyspiel")
+    name, _, arguments = program.partition(" ")
+    assert main([f"ugi:{bench(name)} {arguments}", "random", "--game", "backgammon"]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.skipif(not BENCHES.exists(), reason="needs the source tree")
+@pytest.mark.parametrize("game", ["connect_four", "tic_tac_toe"])
+def test_openspiel_s_search_plays_and_can_be_played_again(game: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyspiel")
+    player = f"ugi:{bench('openspiel_ugi.py')} --game {game}?nodes=50"
+    texts = []
+    for _ in range(2):
+        assert main([player, "mcts:10", "--game", game, "--games", "8", "--json", "--slots", "4"]) == 0
+        texts.append(capsys.readouterr().out)
+    report = json.loads(texts[0])
+    assert "(OpenSpiel 2." in report["a"]
+    assert (report["forfeits"], report["faults"]) == ([0, 0], [[], []])
+    assert report["score"] > 0.5
+    assert texts[0] == texts[1]

@@ -435,13 +435,14 @@ READERS = {
     "fpu": "settings/run",
     "gumbel_actions": "cli/train matches/players matches/query settings/presets settings/run",
     "gumbel_scale": "matches/players",
-    "lcb": "serving/gtp settings/run settings/toml",  # in gtp a word of the protocol
+    "lcb": "serving/gtp serving/katago serving/queries settings/run settings/toml",  # in serving a word of protocols
     "solver": "settings/run",
     "full_search_share": "training/budget",
     "fast_simulations": "training/budget",
     "opening_plies": "cli/match matches/arena settings/presets training/trainer",
     "temperature_plies": "settings/presets",
-    "temperature": "serving/uci",
+    "temperature": "cli/engine cli/play cli/serve serving/gtp serving/models serving/queries serving/uci "
+    "serving/wall_game_lines",
     "resign_below": "playing/resignation playing/selfplay training/collector training/loop",
 }
 COMMON = {"simulations", "evaluations", "max_plies"}

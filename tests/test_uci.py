@@ -1,8 +1,8 @@
 """az-engine speaks UCI and UGI: programs that are not ours play whole games with it."""
 
+import dataclasses
 import random
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,12 +16,8 @@ from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import LONGEST_LINE
 from azpy.serving.models import open_player
 from azpy.serving.uci import Uci
-from talks import PATIENCE, Talk
-
-
-def talk(player: str, game: str, word: str) -> Talk:
-    served = open_player(player, game, 100)
-    return Talk(lambda conversation: Uci({"player": served}, conversation, word).run())
+from talks import COMMAND, PATIENCE, Talk
+from uci_talks import talk
 
 
 @pytest.fixture
@@ -36,10 +32,6 @@ def ugi() -> Iterator[Talk]:
     engine = talk("mcts:60", "connect_four", "ugi")
     yield engine
     engine.close()
-
-
-COMMAND = [sys.executable, "-c", "import sys; from azpy.cli.engine import main; sys.exit(main())"]
-CHESS = [*COMMAND, "uniform:50", "--game", "chess", "--protocol", "uci"]
 
 
 @pytest.mark.parametrize("limit", [chess.engine.Limit(nodes=20), chess.engine.Limit(time=0.05)])
@@ -105,6 +97,47 @@ def test_a_ponderhit_begins_the_time(uci: Talk) -> None:
     uci.hear("bestmove")
     uci.say("go ponder wtime 1000 btime 1000", "stop")
     uci.hear("bestmove")
+
+
+def test_a_time_without_an_end_can_be_stopped(uci: Talk) -> None:
+    for time in (10**17, 10**18 - 1):
+        uci.say(f"go ponder movetime {time}", "ponderhit", "isready")
+        uci.hear("readyok")
+        uci.say("stop")
+        uci.hear("bestmove")
+        uci.say(f"go movetime {time}", f"go wtime {time} btime {time} winc {time}", "stop")
+        uci.hear("bestmove")
+        uci.hear("bestmove")
+
+
+def test_an_exception_of_the_network_ends_no_conversation() -> None:
+    class Odd(Exception):  # noqa: N818
+        pass
+
+    class Fails:
+        def evaluate_batch(self, observations: object) -> object:
+            raise Odd
+
+    served = dataclasses.replace(open_player("uniform:9", "chess", 100), evaluator=Fails())
+    engine = Talk(lambda conversation: Uci({"player": served}, conversation).run())
+    for _ in range(2):
+        engine.say("go")
+        assert engine.hear("info string error") == "info string error: Odd"
+        assert engine.hear("bestmove") == "bestmove (none)"
+    engine.close()
+
+
+def test_an_engine_that_cannot_begin_ends_no_conversation(uci: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot(*_: object) -> None:
+        raise OSError("cannot start a thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("azpy.serving.uci.Track", cannot)
+        uci.say("go")
+        uci.hear("info string error: cannot start a thread")
+        assert uci.hear("bestmove") == "bestmove (none)"
+    uci.say("go")
+    assert uci.hear("bestmove") != "bestmove (none)"
 
 
 def test_a_position_in_a_search_ends_it_first(uci: Talk) -> None:

@@ -1,20 +1,22 @@
 """az-engine speaks the Wall Game's JSON lines: every request has one answer, and games do not mix."""
 
+import dataclasses
 import json
 import random
 import signal
 import subprocess
-import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
-from azpy.serving.lines import LONGEST_LINE
+from azpy.serving.lines import LONGEST_LINE, Conversation
 from azpy.serving.models import open_player
 from azpy.serving.wall_game import apply_move, move_text, state_of
 from azpy.serving.wall_game_lines import MOST_SESSIONS, WallGameLines
-from talks import PATIENCE, Talk
+from talks import COMMAND, PATIENCE, Talk
 
 CONFIG: dict[str, Any] = {
     "variant": "standard",
@@ -190,9 +192,9 @@ def test_random_requests_have_one_answer_each(server: Server, seed: int) -> None
     assert not server.heard
 
 
-def test_a_signal_to_end_answers_what_waits() -> None:
-    command = [sys.executable, "-c", "import sys; from azpy.cli.engine import main; sys.exit(main())"]
-    command += ["uniform:400", "--protocol", "wallgame", "--game", "wall_game"]
+@pytest.mark.parametrize("is_signal", [False, True])
+def test_the_end_and_a_signal_answer_what_waits(is_signal: bool) -> None:
+    command = [*COMMAND, "uniform:400", "--protocol", "wallgame", "--game", "wall_game"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -205,8 +207,125 @@ def test_a_signal_to_end_answers_what_waits() -> None:
         answers = list[dict[str, Any]]()
         while not answers or answers[-1]["type"] != "error":  # all lines have been read
             answers.append(json.loads(process.stdout.readline()))
-        process.send_signal(signal.SIGTERM)
+        if is_signal:
+            process.send_signal(signal.SIGTERM)
+        else:
+            process.stdin.close()
         answers += [json.loads(line) for line in process.stdout]
         assert process.wait(PATIENCE) == 0
     assert len(answers) == 2 * MOST_SESSIONS + 1
     assert sum(answer.get("bestMove", "") != "" for answer in answers) == MOST_SESSIONS
+
+
+def test_ids_come_back_as_they_were_sent(server: Server) -> None:
+    for name in (
+        "",
+        " a ",
+        "\u00a0\u2028\u200b",
+        "\U0001f468\u200d\U0001f469",
+        "[" * 50 + '\\"' + "{" * 50,
+        "x" * 60_000,
+    ):
+        for ascii_only in (False, True):
+            line = json.dumps({"type": "evaluate_position", "bgsId": name, "expectedPly": 0}, ensure_ascii=ascii_only)
+            server.say(line)
+            answer = server.receive()
+            assert (answer["bgsId"], answer["type"]) == (name, "evaluate_response")
+
+
+def test_lines_that_are_not_exact_are_refused(server: Server) -> None:
+    request = '{"type":"end_game_session","bgsId":"a"}'
+    server._write.write(request.replace("a", "\xff").encode("latin-1") + b"\n")
+    for line, error in (
+        ("", "UTF-8"),
+        (request + " " * LONGEST_LINE, f"at most {LONGEST_LINE} bytes"),
+        (request.replace('"a"', '"\\ud800"'), "surrogate"),
+        (request.replace('"a"', '"\x00"'), "one JSON object"),
+        (request.replace('"a"', "[" * 31 + "]" * 31), "a text as bgsId"),
+        (request.replace('"a"', "[" * 32 + "]" * 32), "more than 32"),
+    ):
+        server.say(line)
+        assert error in server.receive()["error"], line[:100]
+    assert server.ask("end_game_session", "a")["error"] == "Session not found"
+
+
+def test_an_exception_of_the_network_fails_its_request_and_the_game_goes_on() -> None:
+    class Odd(Exception):  # noqa: N818
+        pass
+
+    class Sometimes:
+        fails = True
+
+        def evaluate_batch(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            if self.fails:
+                raise Odd
+            rows = len(observations)
+            return np.zeros((rows, served.start.num_actions), np.float32), np.zeros(rows, np.float32)
+
+    served = open_player("uniform:12", "wall_game(width=5,height=5)", 100)
+    evaluator = Sometimes()
+    models = {"bot": dataclasses.replace(served, evaluator=evaluator)}
+    server = Server(lambda talk: WallGameLines(models, talk).run())
+    assert server.ask("start_game_session", "a", botId="bot", config=CONFIG)["success"]
+    answer = server.ask("evaluate_position", "a", expectedPly=0)
+    assert (answer["success"], answer["error"], answer["bestMove"]) == (False, "Odd", "")
+    evaluator.fails = False
+    assert server.ask("evaluate_position", "a", expectedPly=0)["success"]
+    server.close()
+
+
+def test_trees_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.serving.wall_game_lines.TREES_MB", 4)
+    ended = list[str]()
+
+    class Watched(WallGameLines):
+        def _search(self, *given: Any) -> Any:
+            result = super()._search(*given)
+            ended.append(result.stop)
+            return result
+
+    server = Server(lambda talk: Watched({"bot": open_player("uniform:4000000000", "wall_game", 1)}, talk).run())
+    assert server.ask("start_game_session", "a", botId="bot", config=CONFIG)["success"]
+    assert server.ask("evaluate_position", "a", expectedPly=0)["success"]
+    server.close()
+    assert ended[0] == "memory"
+
+
+def test_ids_of_no_game_leave_nothing_behind() -> None:
+    protocols = list[WallGameLines]()
+
+    def run(talk: Conversation) -> None:
+        protocols.append(WallGameLines({"bot": open_player("uniform:1", "wall_game", 1)}, talk))
+        protocols[0].run()
+
+    server = Server(run)
+    for number in range(2_000):
+        server.send("evaluate_position", f"game {number}", expectedPly=0)
+    server.send("start_game_session", "a", botId="bot", config=CONFIG)
+    server.send("end_game_session", "a")
+    server.close()
+    assert len(server.heard) == 2_002
+    assert (protocols[0]._queues, protocols[0]._sessions, protocols[0]._waiting) == ({}, {}, 0)
+
+
+def test_no_more_is_read_while_too_much_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.serving.wall_game_lines._MOST_WAITING", 50_000)
+    waiting, is_free = list[int](), threading.Event()
+
+    class Slow(WallGameLines):
+        def _take(self, line: str) -> None:
+            super()._take(line)
+            waiting.append(self._waiting)
+            if len(waiting) == 40:
+                is_free.set()
+
+        def _answer(self, *given: Any) -> None:
+            assert is_free.wait(PATIENCE)
+            super()._answer(*given)
+
+    server = Server(lambda talk: Slow({"bot": open_player("uniform:1", "wall_game", 1)}, talk).run())
+    for _ in range(1_000):
+        server.send("evaluate_position", "a", expectedPly=0)
+    server.close()
+    assert len(server.heard) == len(waiting) == 1_000
+    assert max(waiting) < 60_000

@@ -18,7 +18,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
 
 from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import SettingsError
@@ -32,6 +31,8 @@ from azpy.settings.run import checked
 
 _GAMES = {"uci": ("chess",), "gtp": ("go", "othello"), "wallgame": ("wall_game",)}
 _WARMEST = 10.0
+_PATIENCE = 10.0  # seconds after SIGTERM for a program that reads no answers
+_NOBODY_READS = 141  # the exit code
 
 
 def _parser() -> Parser:
@@ -83,16 +84,24 @@ def _named(text: str) -> tuple[str, str]:
     return name, player
 
 
-def _end(number: int, _: FrameType | None) -> NoReturn:
-    """Reads no more, and answers what waits; the second time the process ends at once."""
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + number))
-    raise SystemExit(0)
+def _listen(talk: Conversation, answers_all: bool) -> None:
+    """Has SIGTERM end the conversation, the second one at once; ends the process if nobody reads what it says."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + number))
+        if not answers_all:
+            raise SystemExit(0)
+        talk.leave(_PATIENCE)
+        talk.end()
+
+    signal.signal(signal.SIGTERM, end)
+    # A search may go on for hours, and whoever asked for it was killed.
+    talk.watch(lambda: os._exit(_NOBODY_READS))
 
 
 def _engine(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     models = _models(given)
-    signal.signal(signal.SIGTERM, _end)
     with contextlib.ExitStack() as stack:
         log = None
         if given.log is not None:
@@ -100,7 +109,9 @@ def _engine(arguments: Sequence[str]) -> int:
                 log = stack.enter_context(Path(given.log).open("a", encoding="utf-8"))
             except OSError as error:
                 raise SettingsError(f"--log {given.log}: {error.strerror}") from error
+        answers_all = given.protocol in {"json", "wallgame"}
         talk = Conversation(log=log)
+        _listen(talk, answers_all)
         if given.protocol == "wallgame":
             WallGameLines(models, talk).run()
         elif given.protocol == "json":

@@ -14,11 +14,12 @@ The keys are options of the search:
 @N and :N come before the "?" and mean simulations=N: give one of them. With gumbel_actions, gumbel_scale is 0 unless
 given. A player's own settings go before --simulations and --c-puct.
 
-Another program is its protocol and its command line, which no shell reads: gtp: for Go, uci: for chess, ugi: for any
-game.
+Another program is its protocol and its command line, which no shell reads: gtp: for Go and Othello, uci: for chess,
+ugi: for any game.
 
     az-match runs/go "gtp:gnugo --mode gtp --level 10 --chinese-rules --positional-superko --capture-all-dead"
     az-match runs/chess "uci:stockfish?UCI_Elo=1500&movetime=0.1"
+    az-match runs/othello "gtp:gtp-rhino --level=3"
     az-match runs/hex "ugi:./mine --threads 1?nodes=1000"
 
 After the last "?" come nodes (a move), movetime (seconds a move), timeout (seconds for an answer, beside movetime),
@@ -221,6 +222,7 @@ def _report(result: MatchResult | None, table: _Table, sprt: Sprt | None, stoppe
         "(95 % intervals, from the pairs)",
         f"{result.games} games: won {result.wins}, drew {result.draws}, lost {result.losses}; "
         f"as seat 0 {_seat(result.first)}, as seat 1 {_seat(result.second)}",
+        *_outcome(result),
         f"pairs in which A scored 0, 1/2, 1, 3/2, 2 points: {', '.join(map(str, result.pairs))}",
         f"{result.distinct} distinct games from {openings} distinct opening{'s' * (openings != 1)} "
         f"of {plies} {table.openings} {'ply' if plies == 1 else 'plies'}",
@@ -237,6 +239,14 @@ def _report(result: MatchResult | None, table: _Table, sprt: Sprt | None, stoppe
     }[sprt.accepts(result.pairs)]
     figures = "log likelihood ratio {:.2f}, bounds {:.2f} and {:.2f}".format(sprt.llr(result.pairs), *sprt.bounds)
     return [*lines, f"SPRT {said} ({figures})"]
+
+
+def _outcome(result: MatchResult) -> list[str]:
+    if not result.has_grades:
+        return []
+    interval = result.outcome_interval
+    text = "" if interval is None else " [{:+.3f}, {:+.3f}]".format(*interval)
+    return [f"outcome of A: {result.outcome:+.3f}{text} a game; a win of this game is worth up to 1"]
 
 
 def _repeated(repeated: int, pairs: int) -> list[str]:
@@ -269,6 +279,8 @@ def _facts_of(result: MatchResult, sprt: Sprt | None = None) -> dict[str, Any]:
     facts: dict[str, Any] = {name: getattr(result, name) for name in names}
     facts["low"], facts["high"] = result.interval
     facts["elo_low"], facts["elo_high"] = (value if math.isfinite(value) else None for value in result.elo_interval)
+    facts["outcome"] = result.outcome
+    facts["outcome_low"], facts["outcome_high"] = result.outcome_interval or (None, None)
     facts |= {"as_seat_0": result.first, "as_seat_1": result.second}
     facts |= {"distinct_games": result.distinct, "repeated_pairs": result.repeated, "forfeits": result.forfeits}
     facts["faults"] = [[asdict(fault) for fault in faults[:_MOST_JSON_FAULTS]] for faults in result.faults]

@@ -13,6 +13,7 @@ import contextlib
 import os
 import re
 import signal
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import MissingPackageError, SettingsError, did_you_mean, pip_install
 from azpy.serving.models import Model, open_model
 from azpy.settings.run import checked
-from azpy.settings.toml import read_config
 
 _SHORTEST_TOKEN = 16
 _LOOPBACK = re.compile(r"127\.[0-9.]+|::1|localhost")
@@ -84,7 +84,7 @@ def _settings(arguments: Sequence[str]) -> dict[str, Any]:
     """The settings by name: the command line, else the file, else the defaults. `models` are players by name."""
     given = vars(_parser().parse_args(arguments))
     path = given.pop("config")
-    file = {} if path is None else read_config(path)
+    file = {} if path is None else _read(path)
     models = file.pop("models", {})
     if not isinstance(models, Mapping) or not all(isinstance(player, str) for player in models.values()):
         raise SettingsError(f'{path}: [models] must hold NAME = "PLAYER"')
@@ -105,6 +105,13 @@ def _settings(arguments: Sequence[str]) -> dict[str, Any]:
     if player is None and not named:
         raise SettingsError("missing: PLAYER (see az-serve --help)")
     return settings | {"models": {**({"main": player} if player is not None else {}), **named}}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"--config {path}: {error}") from error
 
 
 def _named(text: str) -> tuple[str, str]:

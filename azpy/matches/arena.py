@@ -20,7 +20,7 @@ from azpy.errors import SettingsError
 from azpy.game import Game
 from azpy.games.lines import roll
 from azpy.matches.openings import Book, Opening, draw_at_random, mix
-from azpy.matches.ratings import PAIR_SCORES, elo, pair_interval
+from azpy.matches.ratings import PAIR_SCORES, elo, mean_interval, pair_interval
 from azpy.settings.run import checked
 
 __all__ = [
@@ -133,9 +133,15 @@ def mcts(simulations: int, c_puct: float = 1.5, **options: Any) -> SearchPlayer:
 class Pair:
     """Two games of one opening."""
 
-    points: tuple[float, float]  # of player A in seat 0, and in seat 1; each 1, 0.5 or 0
+    outcomes: tuple[float, float]  # of player A in seat 0, and in seat 1; each in [-1, 1]
     actions: tuple[tuple[int, ...], tuple[int, ...]]  # of each game, the opening and the dice included
     faults: tuple[tuple[Fault, ...], tuple[Fault, ...]] = ((), ())  # of player A, and of player B
+
+    @property
+    def points(self) -> tuple[float, float]:
+        """Of player A in seat 0, and in seat 1: 1 for a win whatever it is worth, 0.5 for a draw, 0."""
+        first, second = ((1.0 + np.sign(outcome)) / 2 for outcome in self.outcomes)
+        return float(first), float(second)
 
     @property
     def score(self) -> float:
@@ -154,6 +160,7 @@ class MatchResult:
     pairs: tuple[int, ...]  # how many pairs had each of `ratings.PAIR_SCORES`
     distinct: int  # different games, by their actions
     repeated: int  # pairs that repeat an earlier one, action for action: the interval is narrower than it should be
+    outcomes: tuple[tuple[float, float], ...]  # of player A in the games of each pair, in order; each in [-1, 1]
     faults: tuple[tuple[Fault, ...], tuple[Fault, ...]] = ((), ())  # of player A, and of player B, in order
 
     @classmethod
@@ -166,6 +173,7 @@ class MatchResult:
             pairs=tuple(scores.count(score) for score in PAIR_SCORES),
             distinct=len({actions for pair in pairs for actions in pair.actions}),
             repeated=len(pairs) - len({pair.actions for pair in pairs}),
+            outcomes=tuple(pair.outcomes for pair in pairs),
             faults=_faults(pairs),
         )
 
@@ -195,6 +203,22 @@ class MatchResult:
     def interval(self) -> tuple[float, float]:
         """95 % interval of the score, from the pairs."""
         return pair_interval(self.pairs)
+
+    @property
+    def has_grades(self) -> bool:
+        """Whether a win or a loss was worth less than 1, so that `outcome` says more than `score`."""
+        return any(outcome not in (-1.0, 0.0, 1.0) for pair in self.outcomes for outcome in pair)
+
+    @property
+    def outcome(self) -> float:
+        """A's mean outcome of a game, in [-1, 1]; a game that is lost by rule counts as -1."""
+        return float(np.mean(self.outcomes))
+
+    @property
+    def outcome_interval(self) -> tuple[float, float] | None:
+        """95 % interval of the outcome, from the pairs; None if all pairs have the same one."""
+        found = mean_interval([(1.0 + sum(pair) / 2) / 2 for pair in self.outcomes])
+        return None if found is None else (2.0 * found[0] - 1.0, 2.0 * found[1] - 1.0)
 
     @property
     def elo(self) -> float:
@@ -325,7 +349,7 @@ def _leave(players: tuple[Player | Follower, Player | Follower], board: "Board")
 
 def _pair(one: "Board", other: "Board") -> Pair:
     a, b = (tuple(one.faults[index] + other.faults[index]) for index in (0, 1))
-    return Pair((one.points(), other.points()), (tuple(one.actions), tuple(other.actions)), (a, b))
+    return Pair((one.outcome(), other.outcome()), (tuple(one.actions), tuple(other.actions)), (a, b))
 
 
 class Board:
@@ -364,12 +388,11 @@ class Board:
         if answer is not None:
             self.faults[self._loser].append(answer)
 
-    def points(self) -> float:
-        """Player A's, of a game that is over."""
+    def outcome(self) -> float:
+        """Player A's, of a game that is over, in [-1, 1]; -1 or 1 if a player lost it otherwise than by its rules."""
         if self._loser is not None:
-            return float(self._loser)
-        outcome = self.state.outcome() * (-1 if self._swapped else 1)
-        return 1.0 if outcome > 0 else 0.0 if outcome < 0 else 0.5
+            return 2.0 * self._loser - 1.0
+        return self.state.outcome() * (-1 if self._swapped else 1)
 
 
 def _count(points: Sequence[float]) -> tuple[int, int, int]:

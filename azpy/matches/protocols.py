@@ -1,6 +1,7 @@
 """The protocols that other programs speak, and how a user names a program: `uci:stockfish?UCI_Elo=1500`.
 
-- GTP: Go Text Protocol, version 2 (G. Farnebäck, 2002), for Go.
+- GTP: Go Text Protocol, version 2 (G. Farnebäck, 2002), for Go; with the command `set_game`, as GRhino has it, for
+  Othello too.
 - UCI: Universal Chess Interface (R. Huber and S. Meyer-Kahlen, 2006), for chess and Chess960.
 - UGI: Universal Game Interface (kz04px/cutegames), UCI for any game. Positions are lines of play from the start, as
   `State.format_actions` writes them. Moves are the names that `State.action_name` gives.
@@ -138,7 +139,7 @@ class _Talk(Session):
     """What the protocols share."""
 
     takes_nodes = False
-    game: str | None = None  # the game that the protocol is for; None for any
+    games: tuple[str, ...] = ()  # the games that the protocol is for; none for any game
 
     def __init__(self, program: Program, spec: ProgramSpec, start: State) -> None:
         super().__init__(program)
@@ -153,8 +154,8 @@ class _Talk(Session):
     @classmethod
     def refuse_game(cls, start: State) -> None:
         """Refuses a game that the protocol is not for."""
-        if cls.game is not None and _name_of(start) != cls.game:
-            raise SettingsError(f"this protocol is for {cls.game}, and the game is {start.game}")
+        if cls.games and _name_of(start) not in cls.games:
+            raise SettingsError(f"this protocol is for {' and '.join(cls.games)}, and the game is {start.game}")
 
     def begin(self) -> None:
         """See `Session`."""
@@ -181,10 +182,14 @@ class _Talk(Session):
         return self.spec.timeout + (self.spec.movetime or 0.0)
 
 
+class _Refused(Misbehaved):
+    """A program of GTP answered a command with an error."""
+
+
 class Gtp(_Talk):
     """Go Text Protocol: the program keeps the game, and is told each action that is not its own."""
 
-    game = "go"
+    games = ("go", "othello")
 
     @classmethod
     def refuse(cls, spec: ProgramSpec) -> None:
@@ -201,30 +206,43 @@ class Gtp(_Talk):
         self.about = f"{self._ask('name')} {self._ask('version')}"
         if self.spec.movetime is not None and "time_settings" not in self._commands:
             raise Misbehaved("has no command time_settings: leave movetime out")
+        if self._is_othello:
+            if "set_game" not in self._commands:
+                raise Misbehaved("has no command set_game, so it plays Go only")
+            self._ask("set_game Othello")
 
     def begin(self) -> None:
         """See `Session`."""
         super().begin()
-        options = list_games()["go"] | dict(re.findall(r"(\w+)=([^,)]+)", self.start.game))
+        options = list_games()[_name_of(self.start)] | dict(re.findall(r"(\w+)=([^,)]+)", self.start.game))
         self._ask(f"boardsize {options['size']}")
         self._ask("clear_board")
-        self._ask(f"komi {options['komi']}")
+        if not self._is_othello:
+            self._ask(f"komi {options['komi']}")
         if self.spec.movetime is not None:  # no main time, and so many seconds for each stone
             self._ask(f"time_settings 0 {self.spec.movetime:.0f} 1")
 
     def choose(self, game: Board) -> int | None:
         """See `Session`."""
         for player, name in self.follow(game.actions):
-            self._ask(f"play {'bw'[player]} {name}")
+            try:
+                self._ask(f"play {'bw'[player]} {name}")
+            except _Refused:  # GRhino passes by itself, and knows no pass: in Othello nobody has a choice
+                if not (self._is_othello and name == "pass"):
+                    raise
         colour = "bw"[game.state.turn]
         if self.spec.movetime is not None and "time_left" in self._commands:
             self._ask(f"time_left {colour} {self.spec.movetime:.0f} 1")
         vertex = self._ask(f"genmove {colour}", self.move_seconds).upper()
         if vertex == "RESIGN":
             return None
-        action = self.legal(game.state, "pass" if vertex == "PASS" else vertex)
+        action = self.legal(game.state, vertex.lower() if self._is_othello or vertex == "PASS" else vertex)
         self.follow([*game.actions, action])  # the program has played it
         return action
+
+    @property
+    def _is_othello(self) -> bool:
+        return _name_of(self.start) == "othello"
 
     def _ask(self, command: str, seconds: float | None = None) -> str:
         """The program's answer to a command, without its mark."""
@@ -241,7 +259,7 @@ class Gtp(_Talk):
                 raise Misbehaved(f"answers more than {_MOST_LINES} lines to {shown(command)}")
         text = "\n".join(lines).strip()
         if match[1] == "?":
-            raise Misbehaved(f"refuses {shown(command)}: {shown(text)}")
+            raise _Refused(f"refuses {shown(command)}: {shown(text)}")
         return text
 
 
@@ -326,7 +344,7 @@ def _option(name: str, value: str, options: Mapping[str, str]) -> str:
 class Uci(_Interface):
     """Universal Chess Interface."""
 
-    game, word = "chess", "uci"
+    games, word = ("chess",), "uci"
 
     def position(self, actions: Sequence[int]) -> str:
         """See `_Interface`."""

@@ -1,35 +1,28 @@
-"""The Go Text Protocol, version 2, for Go (Farnebäck's draft of 2002), with Leela Zero's and KataGo's analysis.
+"""The Go Text Protocol, version 2 (Farnebäck's draft of 2002), with Leela Zero's and KataGo's analysis.
 
-Players of this protocol go on where azpy's rules end a game (two passes, too many plies), and put two stones of a color
-in a row. The stones of the board are then set up anew, as a position without a past.
+For Go, and for Othello as gtp-rhino speaks it. `gtp_boards` has what differs between the two.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import azpy
 from azpy import _core
-from azpy.errors import AzpyError
-from azpy.games.names import make_position
 from azpy.serving.clock import Clock, seconds_to_think
+from azpy.serving.gtp_boards import COLORS, Line, Refused, board_of
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, open_engine
+from azpy.serving.models import TREES_MB, Served, chosen, open_engine
 from azpy.serving.pending import Pending
 from azpy.serving.track import Track
 
 __all__ = ["Gtp"]
 
-_COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
-_COLUMNS = "ABCDEFGHJKLMNOPQRST"
 _WITHOUT_END = 2**32 - 1  # simulations
+_WARMEST = 10.0  # temperature
+_PATIENCE = 1.0  # seconds after the end for a program that reads no answers
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
 _ANALYZE = {"lz-analyze": "lz", "analyze": "lz", "kata-analyze": "kata"}
 _GENMOVE_ANALYZE = {"lz-genmove_analyze": "lz", "genmove_analyze": "lz", "kata-genmove_analyze": "kata"}
-
-
-class _Refused(Exception):  # noqa: N818
-    """A command that fails; its text is the answer."""
 
 
 class Gtp:
@@ -42,14 +35,12 @@ class Gtp:
     """
 
     def __init__(self, models: Mapping[str, Served], talk: Conversation, overhead: float = 0.05) -> None:
-        served = next(iter(models.values()))
-        self._served, self._talk, self._overhead = served, talk, overhead
-        self._size = served.start.obs_shape[1]
-        self._komi = _parameter(served.start.game, "komi", 7.5)
-        self._start, self._played = served.start, list[int]()
-        self._past: list[tuple[_core.State, list[int]]] = []  # for undo
-        self._engine = open_engine(served, threads=1)
-        self._track = Track(self._engine)
+        self._models, self._talk, self._overhead = models, talk, overhead
+        self._model = next(iter(models))  # its name
+        self._simulations: int | None = None  # of every move, if the other program sets it
+        self._temperature: float | None = None  # in place of the player's own
+        self._board = board_of(self._served.start)
+        self._track = self._opened()
         self._main, self._period, self._stones = 0.0, -1.0, 0  # the time settings, in seconds; -1 for none yet
         self._clocks: dict[int, Clock] = {}
         self._analysis: Pending | None = None
@@ -59,26 +50,33 @@ class Gtp:
             "version": lambda _: azpy.__version__,
             "known_command": lambda words: str(bool(words) and words[0] in self._names()).lower(),
             "list_commands": lambda _: "\n".join(self._names()),
+            "list_games": lambda _: self._board.name,
+            "set_game": self._set_game,
             "boardsize": self._boardsize,
             "clear_board": lambda _: self._clear(),
-            "komi": self._set_komi,
             "play": self._play,
             "genmove": lambda words: self._genmove(words, True),
             "reg_genmove": lambda words: self._genmove(words, False),
             "undo": lambda _: self._undo(),
             "time_settings": self._time_settings,
             "time_left": self._time_left,
-            "final_score": lambda _: self._score(),
-            "showboard": lambda _: "\n" + str(self._state()),
-            "fixed_handicap": lambda words: self._handicap(words, 9),
-            "place_free_handicap": lambda words: self._handicap(words, 9),
-            "set_free_handicap": lambda words: self._set_stones([self._vertex(word) for word in words]),
-            "loadsgf": self._load,
-            "printsgf": lambda _: self._state().to_text(),
+            "final_score": lambda _: self._board.score(),
+            "showboard": lambda _: self._board.picture(),
+            "kata-list-params": lambda _: " ".join(self._parameters()),
+            "kata-get-param": self._get_parameter,
+            "kata-set-param": self._set_parameter,
+            **self._board.commands,
         }
 
     def _names(self) -> list[str]:
         return sorted([*self._commands, *_ANALYZE, *_GENMOVE_ANALYZE, "quit"])
+
+    @property
+    def _served(self) -> Served:
+        return self._models[self._model]
+
+    def _opened(self) -> Track:
+        return Track(open_engine(self._served, threads=1, total_memory_mb=TREES_MB))
 
     def run(self) -> None:
         """Answers commands until `quit`, the end of the input, or nobody reads the answers."""
@@ -104,153 +102,111 @@ class Gtp:
                         text = re.sub(r"\n\s*(?=\n)", "", text.rstrip())
                         self._talk.say(f"={number} {text}".rstrip(), "")
                     else:
-                        raise _Refused("unknown command")
-                except (_Refused, ValueError, OSError, AzpyError) as error:
-                    self._talk.say(f"?{number} {' '.join(str(error).split())[:500]}", "")
+                        raise Refused("unknown command")
+                except Exception as error:  # of the network too: the next command is answered all the same
+                    self._talk.say(f"?{number} {_one_line(error)}", "")
                 if self._talk.gone.is_set():
                     return
         finally:
+            self._talk.leave(_PATIENCE)
             self._end_analysis()
-            self._engine.close(cancel=True)
+            self._track.close()
 
     # The board --------------------------------------------------------------------------------------------------------
 
-    def _state(self) -> _core.State:
-        state = self._start.clone()
-        for action in self._played:
-            state.play(action)
-        return state
-
-    def _go(self) -> _core.State:
-        return make_position(f"go(size={self._size},komi={self._komi:g})")
+    def _set_game(self, words: list[str]) -> str:
+        if len(words) != 1:
+            raise Refused("syntax error: expected a game")
+        if words[0].lower() != self._board.name.lower():
+            raise Refused(f"unsupported game: this player plays {self._board.name}")
+        return ""
 
     def _boardsize(self, words: list[str]) -> str:
-        size = self._number(words)
-        if size != self._size:
-            raise _Refused("unacceptable size")
+        if len(words) != 1 or not re.fullmatch(r"[0-9]{1,4}", words[0]):
+            raise Refused("syntax error: expected a whole number")
+        if int(words[0]) != self._board.size:
+            raise Refused("unacceptable size")
         return self._clear()
 
     def _clear(self) -> str:
-        self._start, self._played, self._past, self._clocks = self._go(), [], [], {}
+        self._board.clear()
+        self._clocks = {}
+        self._track.forget()
         return ""
 
-    def _set_komi(self, words: list[str]) -> str:
-        if len(words) != 1 or not re.fullmatch(r"-?[0-9]{1,4}(\.[0-9]{0,3})?", words[0]):
-            raise _Refused("syntax error: expected a number")
-        komi, self._komi = self._komi, float(words[0])
-        try:
-            self._set_up(self._stones_of(self._state()), self._state().turn)
-        except (ValueError, AzpyError):
-            self._komi = komi
-            raise _Refused(f"unacceptable komi: expected a half or a whole number, got {words[0]}") from None
+    def _undo(self) -> str:
+        self._board.undo()
         return ""
 
     def _play(self, words: list[str]) -> str:
         if len(words) != 2:
-            raise _Refused("syntax error: expected a color and a vertex")
-        color, name = self._color(words[0]), words[1].upper()
-        before = self._start, self._played
-        state = self._to_move(color)
-        name = "pass" if name == "PASS" else name
-        action = next((action for action in state.legal_actions() if state.action_name(action) == name), None)
-        if action is None:
-            self._start, self._played = before
-            raise _Refused("illegal move")
-        self._past.append(before)
-        self._played = [*self._played, action]
+            raise Refused("syntax error: expected a color and a vertex")
+        self._board.play(_color(words[0]), words[1])
         return ""
 
-    def _undo(self) -> str:
-        if not self._past:
-            raise _Refused("cannot undo")
-        self._start, self._played = self._past.pop()
-        return ""
+    # Parameters -------------------------------------------------------------------------------------------------------
 
-    def _to_move(self, color: int) -> _core.State:
-        """The position with this color to move, set up anew where azpy's game is over or expects the other color."""
-        state = self._state()
-        if state.is_terminal or state.turn != color:
-            self._set_up(self._stones_of(state), color)
-            state = self._start
-        return state
+    def _parameters(self) -> dict[str, str]:
+        """KataGo's names of what can be set, and the values now."""
+        simulations = self._served.simulations if self._simulations is None else self._simulations
+        found = {"maxVisits": str(simulations), "chosenMoveTemperature": f"{self._warmth():g}"}
+        return found if len(self._models) == 1 else {**found, "model": self._model}
 
-    def _set_up(self, stones: Mapping[int, Sequence[str]], color: int) -> None:
-        """Begins at a board with these stones of each color, as SGF names its points."""
-        setup = "".join(
-            f"{tag}{''.join(f'[{point}]' for point in stones[player])}"
-            for player, tag in ((0, "AB"), (1, "AW"))
-            if stones[player]
-        )
-        text = f"(;GM[1]FF[4]SZ[{self._size}]KM[{self._komi:g}]{setup}PL[{'BW'[color]}])"
-        self._start, self._played = _core.parse_state(self._go(), text), []
+    def _warmth(self) -> float:
+        """The temperature of the moves that are played."""
+        return self._served.temperature if self._temperature is None else self._temperature
 
-    def _stones_of(self, state: _core.State) -> dict[int, list[str]]:
-        """The stones of each color, as SGF names their points."""
-        rows = [line.split()[1:] for line in state.render(color=False).splitlines() if re.match(r" ?[0-9]+ ", line)]
-        found: dict[int, list[str]] = {0: [], 1: []}
-        for row, cells in enumerate(rows):
-            for column, cell in enumerate(cells[: self._size]):
-                if cell in "xo":
-                    found["xo".index(cell)].append(chr(97 + column) + chr(97 + row))
-        return found
-
-    def _handicap(self, words: list[str], most: int) -> str:
-        count = self._number(words)
-        size, edge = self._size, 3 if self._size >= 13 else 2
-        low, middle, high = edge, size // 2, size - 1 - edge
-        # The order of the specification's table: corners, then the middle for odd numbers, then the sides.
-        corners = [(low, high), (high, low), (high, high), (low, low)]
-        sides = [(low, middle), (high, middle), (middle, low), (middle, high)]
-        if size % 2 == 0 or size < 7:
-            most = 4
-        if not 2 <= count <= most:
-            raise _Refused(f"invalid number of stones: expected 2 to {most}")
-        points = [*corners, *sides][: count - (count % 2 if count > 4 else 0)]
-        if count > 4 and count % 2:
-            points.append((middle, middle))
-        return self._set_stones(points)
-
-    def _set_stones(self, points: Sequence[tuple[int, int]]) -> str:
-        stones = self._stones_of(self._state())
-        if stones[0] or stones[1]:
-            raise _Refused("board not empty")
-        if len(points) < 2 or len(set(points)) < len(points):
-            raise _Refused("invalid vertex list: expected two stones at least, and none twice")
-        before = self._start, self._played
-        names = [chr(97 + column) + chr(97 + self._size - 1 - row) for column, row in points]
-        self._set_up({0: names, 1: []}, 1)
-        self._past.append(before)
-        return " ".join(f"{_COLUMNS[column]}{row + 1}" for column, row in points)
-
-    def _load(self, words: list[str]) -> str:
+    def _get_parameter(self, words: list[str]) -> str:
         if len(words) != 1:
-            raise _Refused("syntax error: expected a file")
-        state = _core.parse_state(self._go(), Path(words[0]).read_text(encoding="utf-8", errors="replace"))
-        self._past.append((self._start, self._played))
-        self._start, self._played = state, []
+            raise Refused("syntax error: expected a parameter")
+        return self._parameters()[self._parameter(words[0])]
+
+    def _set_parameter(self, words: list[str]) -> str:
+        if len(words) < 2:
+            raise Refused("syntax error: expected a parameter and its value")
+        name, text = self._parameter(words[0]), " ".join(words[1:])
+        if name == "model":
+            self._change_model(text)
+        elif name == "maxVisits":
+            if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
+                raise Refused("maxVisits: expected a whole number of at least 1")
+            self._simulations = int(text)
+        else:
+            if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{0,6})?", text) or float(text) > _WARMEST:
+                raise Refused(f"chosenMoveTemperature: expected a number from 0 to {_WARMEST:g}")
+            self._temperature = float(text)
         return ""
 
-    def _score(self) -> str:
-        state = self._state()
-        while not state.is_terminal:
-            state.play(state.num_actions - 1)
-        found = re.search(r"RE\[([^\]]*)\]", state.to_text())
-        return found[1] if found is not None else "0"
+    def _parameter(self, name: str) -> str:
+        if name not in self._parameters():
+            raise Refused(f"unknown parameter: expected {', '.join(self._parameters())}")
+        return name
+
+    def _change_model(self, name: str) -> None:
+        """Has another player go on from the present position, with a new tree."""
+        if name not in self._models:
+            raise Refused(f"model: expected {', '.join(self._models)}")
+        if not self._board.fits(self._models[name].start):
+            raise Refused(f"model: {name} plays {self._models[name].start.game}, and not the present game")
+        if name != self._model:
+            self._track.close()
+            self._model = name
+            self._track = self._opened()
 
     # Time -------------------------------------------------------------------------------------------------------------
 
     def _time_settings(self, words: list[str]) -> str:
         if len(words) != 3 or not all(re.fullmatch(r"[0-9]{1,7}(\.[0-9]*)?", word) for word in words):
-            raise _Refused("syntax error: expected the main time, the time of a period and its stones")
+            raise Refused("syntax error: expected the main time, the time of a period and its stones")
         self._main, self._period, self._stones = float(words[0]), float(words[1]), int(float(words[2]))
         self._clocks = {}
         return ""
 
     def _time_left(self, words: list[str]) -> str:
         if len(words) != 3 or not all(re.fullmatch(r"-?[0-9]{1,7}(\.[0-9]*)?", word) for word in words[1:]):
-            raise _Refused("syntax error: expected a color, seconds and stones")
+            raise Refused("syntax error: expected a color, seconds and stones")
         stones = int(float(words[2]))
-        self._clocks[self._color(words[0])] = Clock(max(0.0, float(words[1])), moves=stones if stones > 0 else None)
+        self._clocks[_color(words[0])] = Clock(max(0.0, float(words[1])), moves=stones if stones > 0 else None)
         return ""
 
     def _seconds(self, color: int) -> float | None:
@@ -268,56 +224,66 @@ class Gtp:
     # Searches ---------------------------------------------------------------------------------------------------------
 
     def _genmove(self, words: list[str], plays: bool) -> str:
-        color = self._color(words[0] if len(words) == 1 else "")
-        before = self._start, self._played
-        state = self._to_move(color)
-        result = self._search(color)
-        action = state.num_actions - 1 if result.action is None else result.action
+        color = _color(words[0] if len(words) == 1 else "")
+        line = self._board.line_of(color)
+        if line is None:
+            return "pass"
+        # Regression tests ask for the best move.
+        action = chosen(self._search(line, color), self._warmth() if plays else 0)
+        vertex = self._board.vertex(self._board.state(line), action)
         if plays:
-            self._past.append(before)
-            self._played = [*self._played, action]
-        else:
-            self._start, self._played = before
-        return state.action_name(action)
+            self._board.advance(line, action)
+        return vertex
 
-    def _search(self, color: int, tell: Callable[[_core.SearchResult], object] | None = None) -> _core.SearchResult:
-        game = self._track.follow(self._start, self._played)
+    def _search(
+        self, line: Line, color: int, tell: Callable[[_core.SearchResult], object] | None = None
+    ) -> _core.SearchResult:
+        game = self._track.follow(self._board.start(line), line.played)
         seconds = self._seconds(color)
-        simulations = None if seconds is not None else self._served.simulations
-        return game.search(simulations, seconds=seconds, on_report=tell).result()
+        simulations = self._served.simulations if seconds is None else None
+        return game.search(self._simulations or simulations, seconds=seconds, on_report=tell).result()
 
     def _analyze(self, number: str, words: list[str], form: str) -> None:
-        color, interval, actions = self._read_analyze(words)
-        state = self._to_move(color)
-        game = self._track.follow(self._start, self._played)
+        line, _, interval, actions = self._read_analyze(words)
+        if line is None:
+            raise Refused("cannot analyze: this color has no move")
+        tell = self._teller(line, form)
+        game = self._track.follow(self._board.start(line), line.played)
         self._talk.say(f"={number}")
         self._analysis = game.search(
-            _WITHOUT_END,
-            priority="analysis",
-            actions=actions,
-            on_report=lambda result: self._talk.say(_info(state, result, form)),
-            report_every=interval,
+            _WITHOUT_END, priority="analysis", actions=actions, on_report=tell, report_every=interval
         )
 
     def _genmove_analyze(self, number: str, words: list[str], form: str) -> None:
-        color, _, _ = self._read_analyze(words)
-        before = self._start, self._played
-        state = self._to_move(color)
+        line, color, _, _ = self._read_analyze(words)
         self._talk.say(f"={number}")
         try:
-            result = self._search(color, lambda result: self._talk.say(_info(state, result, form)))
-            action = state.num_actions - 1 if result.action is None else result.action
-            self._past.append(before)
-            self._played = [*self._played, action]
-            self._talk.say(_info(state, result, form), f"play {state.action_name(action)}")
-        finally:
-            self._talk.say("")
+            vertex = "pass"
+            if line is not None:
+                tell = self._teller(line, form)
+                result = self._search(line, color, tell)
+                action = chosen(result, self._warmth())
+                vertex = self._board.vertex(self._board.state(line), action)
+                self._board.advance(line, action)
+                tell(result)
+            self._talk.say(f"play {vertex}", "")
+        except Exception as error:  # the answer has begun, so its error stands in it
+            self._talk.say(f"error: {_one_line(error)}", "")
 
-    def _read_analyze(self, words: Sequence[str]) -> tuple[int, float, list[int] | None]:
-        """The color, the seconds between reports, and the actions to choose among, of an analysis."""
+    def _teller(self, line: Line, form: str) -> Callable[[_core.SearchResult], None]:
+        """Says what a search of this position knows."""
+        state = self._board.state(line)
+
+        def name(action: int) -> str:
+            return self._board.vertex(state, action)
+
+        return lambda result: self._talk.say(_info(result, name, form))
+
+    def _read_analyze(self, words: Sequence[str]) -> tuple[Line | None, int, float, list[int] | None]:
+        """The line, the color, the seconds between reports, and the actions to choose among, of an analysis."""
         rest = list(words)
-        state = self._state()
-        color = self._color(rest.pop(0)) if rest and rest[0].lower() in _COLORS else max(0, state.turn)
+        turn = self._board.state(self._board.line).turn
+        color = _color(rest.pop(0)) if rest and rest[0].lower() in COLORS else max(0, turn)
         interval, allowed, avoided = 1.0, set[str](), set[str]()
         if rest and re.fullmatch(r"[0-9]{1,6}", rest[0]):
             interval = int(rest.pop(0)) / 100
@@ -332,48 +298,34 @@ class Gtp:
                 (allowed if word == "allow" else avoided).update(names)
                 del rest[:3]
             else:
-                raise _Refused(f"syntax error: {word}")
-        if not allowed and not avoided:
-            return color, max(0.05, interval), None
-        legal = {state.action_name(action).upper(): action for action in state.legal_actions()}
+                raise Refused(f"syntax error: {word}")
+        line = self._board.line_of(color)
+        if line is None or not (allowed or avoided):
+            return line, color, max(0.05, interval), None
+        state = self._board.state(line)
+        legal = {self._board.vertex(state, action).upper(): action for action in state.legal_actions()}
         chosen = [action for name, action in legal.items() if name in (allowed or legal) and name not in avoided]
-        return color, max(0.05, interval), chosen or None
+        return line, color, max(0.05, interval), chosen or None
 
     def _end_analysis(self) -> None:
         analysis, self._analysis = self._analysis, None
         if analysis is not None:
             analysis.stop()
-            analysis.exception()
-            self._talk.say("")
-
-    # Words ------------------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _color(word: str) -> int:
-        if word.lower() not in _COLORS:
-            raise _Refused("syntax error: expected a color")
-        return _COLORS[word.lower()]
-
-    @staticmethod
-    def _number(words: Sequence[str]) -> int:
-        if len(words) != 1 or not re.fullmatch(r"[0-9]{1,4}", words[0]):
-            raise _Refused("syntax error: expected a whole number")
-        return int(words[0])
-
-    def _vertex(self, word: str) -> tuple[int, int]:
-        """Column and row of a vertex, from the bottom left."""
-        found = re.fullmatch(r"([A-HJ-T])([0-9]{1,2})", word.upper())
-        if found is None or _COLUMNS.index(found[1]) >= self._size or not 1 <= int(found[2]) <= self._size:
-            raise _Refused(f"invalid vertex {word}")
-        return _COLUMNS.index(found[1]), int(found[2]) - 1
+            error = analysis.exception()
+            self._talk.say(*([f"error: {_one_line(error)}"] if error is not None else []), "")
 
 
-def _parameter(game: str, name: str, otherwise: float) -> float:
-    found = re.search(rf"{name}=(-?[0-9.]+)", game)
-    return otherwise if found is None else float(found[1])
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:500] or type(error).__name__
 
 
-def _info(state: _core.State, result: _core.SearchResult, form: str) -> str:
+def _color(word: str) -> int:
+    if word.lower() not in COLORS:
+        raise Refused("syntax error: expected a color")
+    return COLORS[word.lower()]
+
+
+def _info(result: _core.SearchResult, name: Callable[[int], str], form: str) -> str:
     """The root's visited actions in one line, the most visited first."""
     places = {int(action): index for index, action in enumerate(result.actions)}
     found = []
@@ -386,9 +338,9 @@ def _info(state: _core.State, result: _core.SearchResult, form: str) -> str:
             "lcb": max(0.0, (q + 1) / 2 - (_DEVIATIONS * error / 2 if error == error else 1.0)),
         }
         numbers = " ".join(
-            f"{name} {round(10_000 * share)}" if form == "lz" else f"{name} {share:.6f}"
-            for name, share in shares.items()
+            f"{word} {round(10_000 * share)}" if form == "lz" else f"{word} {share:.6f}"
+            for word, share in shares.items()
         )
-        line = " ".join(state.action_name(action) for action in actions)
-        found.append(f"info move {state.action_name(actions[0])} visits {visits} {numbers} order {order} pv {line}")
+        line = " ".join(name(action) for action in actions)
+        found.append(f"info move {name(actions[0])} visits {visits} {numbers} order {order} pv {line}")
     return " ".join(found)

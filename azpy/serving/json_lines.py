@@ -6,7 +6,7 @@ from typing import Any
 
 from azpy.errors import RequestError
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Model, Served, open_engine
+from azpy.serving.models import TREES_MB, Model, Served, open_engine
 from azpy.serving.objects import decoded
 from azpy.serving.queries import Analyst
 
@@ -25,20 +25,22 @@ class JsonLines:
 
     def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
         self._talk = talk
+        memory = max(1, TREES_MB // len(models))
         self._models = {
-            name: Model(served, open_engine(served, max_requests=_MOST_SEARCHES)) for name, served in models.items()
+            name: Model(served, open_engine(served, max_requests=_MOST_SEARCHES, total_memory_mb=memory))
+            for name, served in models.items()
         }
 
     def run(self) -> None:
         """Answers queries until the end of the input, then those that wait. Nobody who listens ends it at once."""
         analyst = Analyst(self._models, self._say)
         try:
-            for line in self._talk.lines():
+            for line in self._talk.lines(self._refuse):
                 if line:
                     try:
                         analyst.take(decoded(line))
                     except RequestError as error:
-                        self._say({"error": str(error)})
+                        self._refuse(str(error))
                 if self._talk.gone.is_set():
                     break
         finally:
@@ -47,6 +49,9 @@ class JsonLines:
             for model in self._models.values():
                 model.engine.close()
             analyst.wait()
+
+    def _refuse(self, said: str) -> None:
+        self._say({"error": said})
 
     def _say(self, answer: dict[str, Any]) -> None:
         self._talk.say(json.dumps(answer, separators=(",", ":"), allow_nan=False))

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from azpy import _core
-from azpy.errors import RequestError
+from azpy.errors import RequestError, SettingsError
 from azpy.serving.objects import list_of, number, object_of, one_of, text, whole
-from azpy.serving.positions import go_board
+from azpy.serving.positions import empty_board, go_board
 
 __all__ = ["KNOWN", "board", "ignored", "move", "names", "player", "renamed", "seconds", "view"]
 
@@ -49,10 +49,7 @@ def board(fields: Mapping[str, Any], start: _core.State) -> _core.State:
         if given[0] != given[-1]:
             raise RequestError(f"boardXSize, boardYSize: expected a square board, got {given[0]} x {given[-1]}")
         size = given[0]
-    found = re.search(r"komi=(-?[0-9.]+)", start.game)
-    komi = 7.5 if found is None else float(found[1])
-    if fields.get("komi") is not None:
-        komi = number(fields["komi"], "komi", -1000, 1000)
+    komi = None if fields.get("komi") is None else number(fields["komi"], "komi", -1000, 1000)
     stones: dict[int, list[str]] = {0: [], 1: []}
     for index, stone in enumerate(list_of(fields.get("initialStones", []), "initialStones")):
         path = f"initialStones[{index}]"
@@ -62,8 +59,8 @@ def board(fields: Mapping[str, Any], start: _core.State) -> _core.State:
             raise RequestError(f'{path}: expected a stone such as ["B","D4"], got {stone!r:.60}')
         stones[who].append(chr(97 + _COLUMNS.index(place[1])) + chr(97 + size - int(place[2])))
     try:
-        return go_board(size, komi, stones, player(fields) or 0)
-    except ValueError as error:
+        return go_board(empty_board(start, size=size, komi=komi), stones, player(fields) or 0)
+    except (ValueError, SettingsError) as error:
         raise RequestError(f"boardXSize, komi, initialStones: {error}") from None
 
 

@@ -1,18 +1,24 @@
 """A conversation in lines: what comes in on stdin, what goes out on stdout, and a log of both."""
 
+import io
+import os
+import select
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, BinaryIO
 
 __all__ = ["LONGEST_LINE", "Conversation"]
 
 LONGEST_LINE = 64 * 1024  # bytes; the rest of a longer line is skipped
+_CONTROL = bytes(byte for byte in range(32) if byte not in b"\t\n") + b"\x7f"
+_AT_ONCE = 4096  # bytes that a pipe takes without a wait where it takes any (PIPE_BUF)
+_LOOK_EVERY = 200  # ms between two looks at whether a write still has time
 
 
 class Conversation:
-    """Reads lines and writes lines. Several threads may write.
+    """Reads lines and writes lines. Several threads may write, and one reads.
 
     Args:
         source: bytes to read; stdin by default.
@@ -27,39 +33,124 @@ class Conversation:
         self._source = sys.stdin.buffer if source is None else source
         self._sink = sys.stdout if sink is None else sink
         self._log, self._began = log, time.monotonic()
-        self._lock = threading.Lock()
+        self._lock, self._log_lock = threading.Lock(), threading.Lock()
+        self._reads = self._ended = False  # whether a line is waited for; whether none is read any more
+        self._patience: float | None = None
         self.gone = threading.Event()
+        self._file: int | None = None  # where the lines go, if it is a file of the system
+        try:
+            self._file = self._sink.fileno()
+        except io.UnsupportedOperation:
+            return
+        self._sink.flush()
+        self._room = select.poll()
+        self._room.register(self._file, select.POLLOUT)
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, refuse: Callable[[str], None] | None = None) -> Iterator[str]:
         """The lines that come in, without blanks around them, until the input ends.
 
-        Bytes that are not UTF-8 are replaced; control characters but tabs are dropped. Of a line longer than
-        `LONGEST_LINE` the first part comes, and the rest is skipped.
+        Args:
+            refuse: given, a line comes exactly as it was sent, or not at all: `refuse` hears why a line cannot be read.
+                It is not UTF-8, or longer than `LONGEST_LINE`. None: bytes that are not UTF-8 are replaced, control
+                characters but tabs are dropped, and the rest of a longer line is skipped.
         """
-        while raw := self._source.readline(LONGEST_LINE):
-            rest = raw
+        while raw := self._next():
+            rest, longer = raw, False
             while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
-                rest = self._source.readline(LONGEST_LINE)
-            text = raw.decode("utf-8", errors="replace")
-            text = "".join(character for character in text if character.isprintable() or character == "\t").strip()
+                rest = self._next()
+                longer = longer or rest not in (b"", b"\n", b"\r\n")
+            if refuse is None:
+                if raw.isascii():
+                    text = raw.translate(None, _CONTROL).decode("ascii")
+                else:
+                    text = raw.decode("utf-8", errors="replace")
+                    text = "".join(one for one in text if one.isprintable() or one == "\t")
+                self._note("<", text.strip())
+                yield text.strip()
+                continue
+            try:
+                text, problem = raw.decode("utf-8").strip(" \t\r\n"), ""
+            except UnicodeDecodeError as error:
+                text = raw.decode("utf-8", errors="backslashreplace").strip()
+                problem = f"byte {error.start + 1} of the line is not UTF-8"
             self._note("<", text)
-            yield text
+            if longer:
+                refuse(f"a line has at most {LONGEST_LINE} bytes")
+            elif problem:
+                refuse(problem)
+            else:
+                yield text
+
+    def _next(self) -> bytes:
+        """The next line, or its first part; empty at the end."""
+        try:
+            self._reads = True
+            # A signal that comes before this line is seen here, one that comes after it ends the wait.
+            return b"" if self._ended else self._source.readline(LONGEST_LINE)
+        finally:
+            self._reads = False
+
+    def end(self) -> None:
+        """Ends the input here, for a handler of signals. What has been read is still answered.
+
+        Raises:
+            SystemExit: if the program waits for a line.
+        """
+        self._ended = True
+        if self._reads:
+            raise SystemExit(0)
+
+    def leave(self, patience: float) -> None:
+        """Has `say` wait no longer than `patience` seconds for a program that reads nothing; it counts as gone then."""
+        self._patience = patience
+
+    def watch(self, left: Callable[[], object]) -> None:
+        """Calls `left` once nobody reads the output any more, though nothing is written; from a thread of its own."""
+        if self._file is None:
+            return
+        errors = select.poll()
+        errors.register(self._file, 0)
+
+        def wait() -> None:
+            errors.poll()
+            left()
+
+        threading.Thread(target=wait, name="azpy-watch", daemon=True).start()
 
     def say(self, *lines: str) -> None:
         """Writes lines, one after the other, with none of another thread between."""
+        text = "".join(f"{line}\n" for line in lines)
         with self._lock:
             if self.gone.is_set():
                 return
             try:
-                self._sink.write("".join(f"{line}\n" for line in lines))
-                self._sink.flush()
-            except (BrokenPipeError, ValueError):  # closed by the other side, or by us
+                if self._file is None:
+                    self._sink.write(text)
+                    self._sink.flush()
+                else:
+                    self._write(self._file, text.encode("utf-8", errors="backslashreplace"))
+            except (OSError, ValueError):  # closed by the other side, or by us
                 self.gone.set()
         for line in lines:
             self._note(">", line)
 
+    def _write(self, file: int, data: bytes) -> None:
+        waited, at = 0.0, 0
+        while at < len(data):
+            if self._room.poll(_LOOK_EVERY):
+                try:
+                    at += os.write(file, data[at : at + _AT_ONCE])
+                    waited = 0.0
+                except BlockingIOError:
+                    pass
+            elif self._patience is not None:
+                waited += _LOOK_EVERY / 1000
+                if waited > self._patience:
+                    self.gone.set()
+                    return
+
     def _note(self, direction: str, line: str) -> None:
         if self._log is not None:
-            with self._lock:
+            with self._log_lock:
                 self._log.write(f"{time.monotonic() - self._began:10.3f} {direction} {line}\n")
                 self._log.flush()

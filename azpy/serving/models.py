@@ -12,8 +12,9 @@ from azpy.games.names import make_position, refuse_untyped
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.players import load_players, parse_player, settings_of
 
-__all__ = ["Model", "Served", "chosen", "open_engine", "open_model", "open_player"]
+__all__ = ["TREES_MB", "Model", "Served", "chosen", "open_engine", "open_model", "open_player"]
 
+TREES_MB = 1024  # memory of all trees, where the other program does not say it: a search may have no other end
 _LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
 
 
@@ -37,12 +38,12 @@ class Model:
     Attributes:
         served: the player as it is now.
         engine: it searches with `served`'s evaluator.
-        opened: opens the player anew, for `renew`.
+        opened: opens the player anew, for `renew`; gives None if its model is the same file.
     """
 
     served: Served
     engine: _core.Engine
-    opened: Callable[[], Served] | None = None
+    opened: Callable[[], Served | None] = lambda: None
 
     def renew(self) -> bool:
         """Loads the player's newest checkpoint, if its network is another one; returns whether it is.
@@ -52,7 +53,7 @@ class Model:
         Raises:
             AzpyError: a model that cannot be loaded; the one before stays.
         """
-        served = None if self.opened is None else self.opened()
+        served = self.opened()
         if served is None or _network_of(served) == _network_of(self.served):
             return False
         self.engine.load("main", served.evaluator)
@@ -73,11 +74,21 @@ def open_model(
     text: str, game: str | None, simulations: int, device: str = "cpu", temperature: float = 0.0, **options: Any
 ) -> Model:
     """A player with its engine; see `open_player` and `open_engine`."""
+    before: object = None
 
-    def opened() -> Served:
+    def opened() -> Served | None:
+        nonlocal before
+        path = parse_player(text).model
+        # A model is written beside its place and renamed, so another one is another file.
+        now = None if path is None else (path, path.stat().st_ino, path.stat().st_mtime_ns)
+        if before is not None and now == before:
+            return None
+        before = now
         return open_player(text, game, simulations, device, temperature)
 
     served = opened()
+    if served is None:  # never at first
+        raise SettingsError(f"{text} cannot be opened")
     return Model(served, open_engine(served, **options), opened)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from azpy.errors import RequestError
 __all__ = ["decoded", "field", "flag", "list_of", "number", "object_of", "one_of", "text", "whole"]
 
 _DEEPEST = 32  # lists and objects in each other
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')  # and texts, in which they do not count
 
 
 def decoded(line: str) -> dict[str, Any]:
@@ -21,18 +23,16 @@ def decoded(line: str) -> dict[str, Any]:
             more lists and objects in each other than anyone needs.
     """
     # JSON's own parser would recurse as deep as the text says.
-    depth = deepest = 0
-    for character in line:
-        if character in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in "]}":
-            depth -= 1
-    if deepest > _DEEPEST:
-        raise RequestError(f"more than {_DEEPEST} lists and objects in each other")
+    depth = 0
+    if line.count("[") + line.count("{") > _DEEPEST:
+        for bracket in _BRACKETS.findall(line):
+            depth += (bracket in "[{") - (bracket in "]}")
+            if depth > _DEEPEST:
+                raise RequestError(f"more than {_DEEPEST} lists and objects in each other")
     try:
         found = json.loads(line, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
-        json.dumps(found, ensure_ascii=False).encode()
+        if "\\u" in line:
+            json.dumps(found, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         raise RequestError("half a surrogate pair is no character") from None
     except (ValueError, RecursionError) as error:

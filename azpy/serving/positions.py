@@ -7,9 +7,7 @@ from azpy import _core
 from azpy.errors import RequestError
 from azpy.games.names import make_position
 
-__all__ = ["Line", "go_board", "stones_of"]
-
-_COLUMNS = "ABCDEFGHJKLMNOPQRST"
+__all__ = ["Line", "empty_board", "go_board", "setup_of", "stones_of", "with_less_past"]
 
 
 class Line:
@@ -57,12 +55,11 @@ class Line:
         if _is_go(state):
             player = max(0, self._next()) if player is None else player
             if state.is_terminal or state.turn != player:
-                size, komi = state.obs_shape[1], _komi(state)
-                self._begin(go_board(size, komi, stones_of(state), player))
-        elif state.is_terminal and state.game.startswith("chess"):
-            fields = next(line for line in str(state).splitlines() if line.count("/") == 7).split()  # the FEN
-            # No moves without progress, and nothing to repeat.
-            self._begin(_core.parse_state(self.start, " ".join([*fields[:4], "0", "1"])))
+                self._begin(go_board(empty_board(state), stones_of(state), player))
+        elif state.is_terminal:
+            before = state
+            if (state := with_less_past(state)) is not before:
+                self._begin(state)
 
     def _next(self) -> int:
         """Whose turn it is in Go, also after the end."""
@@ -77,36 +74,58 @@ class Line:
         self.start, self.played, self.state = start, [], start.clone()
 
 
-def go_board(size: int, komi: float, stones: Mapping[int, Sequence[str]], player: int) -> _core.State:
+def with_less_past(state: _core.State) -> _core.State:
+    """A position of chess that our rules ended by its past, such as a third repetition, as if it had none.
+
+    Other positions are returned as they are.
+    """
+    if state.game.partition("(")[0] != "chess":
+        return state
+    fields = next(line for line in str(state).splitlines() if line.count("/") == 7).split()  # the FEN
+    # No moves without progress, and nothing to repeat.
+    return _core.parse_state(state, " ".join([*fields[:4], "0", "1"]))
+
+
+def go_board(empty: _core.State, stones: Mapping[int, Sequence[str]], player: int) -> _core.State:
     """A board of Go without a past.
 
     Args:
-        size: points a side.
-        komi: points for White.
+        empty: the start of the game.
         stones: of each player, as SGF names their points.
         player: who is to move; 0 is Black.
 
     Raises:
-        ValueError: a size or komi that azpy does not have, or a chain without a liberty.
+        ValueError: a chain without a liberty.
     """
-    empty = make_position(f"go(size={size},komi={komi:g})")
-    setup = "".join(
-        f"{tag}{''.join(f'[{point}]' for point in stones[player])}"
-        for player, tag in ((0, "AB"), (1, "AW"))
-        if stones.get(player)
-    )
-    if not setup and player == 0:
+    if not any(stones.values()) and player == 0:
         return empty
-    return _core.parse_state(empty, f"(;GM[1]FF[4]SZ[{size}]KM[{komi:g}]{setup}PL[{'BW'[player]}])")
+    return _core.parse_state(empty, f"(;GM[1]FF[4]SZ[{empty.obs_shape[1]}]{setup_of(stones, player)})")
+
+
+def setup_of(stones: Mapping[int, Sequence[str]], player: int) -> str:
+    """A board with these stones of each player, and who is to move, as SGF sets it up."""
+    tags = [f"{tag}[{']['.join(stones[owner])}]" for owner, tag in ((0, "AB"), (1, "AW")) if stones.get(owner)]
+    return f"{''.join(tags)}PL[{'BW'[player]}]"
+
+
+def empty_board(start: _core.State, *, size: int | None = None, komi: float | None = None) -> _core.State:
+    """The start of a game of Go with the rules of `start`, and with another size or komi.
+
+    Raises:
+        ValueError: a size or komi that azpy does not have.
+    """
+    given = dict(part.split("=") for part in start.game.partition("(")[2].rstrip(")").split(",") if part)
+    given |= {} if size is None else {"size": str(size)}
+    given |= {} if komi is None else {"komi": f"{komi:g}"}
+    return make_position(f"go({','.join(f'{name}={value}' for name, value in given.items())})" if given else "go")
 
 
 def stones_of(state: _core.State) -> dict[int, list[str]]:
     """The stones of each player on a board of Go, as SGF names their points."""
-    size = state.obs_shape[1]
     rows = [line.split()[1:] for line in state.render(color=False).splitlines() if re.match(r" ?[0-9]+ ", line)]
     found: dict[int, list[str]] = {0: [], 1: []}
     for row, cells in enumerate(rows):
-        for column, cell in enumerate(cells[:size]):
+        for column, cell in enumerate(cells):
             if cell in "xo":
                 found["xo".index(cell)].append(chr(97 + column) + chr(97 + row))
     return found
@@ -114,8 +133,3 @@ def stones_of(state: _core.State) -> dict[int, list[str]]:
 
 def _is_go(state: _core.State) -> bool:
     return state.game.partition("(")[0] == "go"
-
-
-def _komi(state: _core.State) -> float:
-    found = re.search(r"komi=(-?[0-9.]+)", state.game)
-    return 7.5 if found is None else float(found[1])

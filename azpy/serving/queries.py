@@ -27,6 +27,7 @@ from azpy.serving.track import Track
 
 __all__ = ["Analyst"]
 
+_MOST_WARNINGS = 100  # of a client
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
 
 
@@ -50,12 +51,17 @@ class Analyst:
             none.
         say: gets each answer. It may be called in any thread, and several at once; searches of all clients wait for it.
         limits: of this client.
+        renews: whether the action `renew` is there: a player's newest checkpoint is loaded.
     """
 
     def __init__(
-        self, models: Mapping[str, Model], say: Callable[[dict[str, Any]], object], limits: Limits = NO_LIMITS
+        self,
+        models: Mapping[str, Model],
+        say: Callable[[dict[str, Any]], object],
+        limits: Limits = NO_LIMITS,
+        renews: bool = False,
     ) -> None:
-        self._models, self._say, self._limits = models, say, limits
+        self._models, self._say, self._limits, self._renews = models, say, limits, renews
         self._open: dict[int, _Open] = {}
         self._games: OrderedDict[tuple[str, str], Track] = OrderedDict()
         self._changed = threading.Condition()  # of the searches that are open
@@ -106,8 +112,15 @@ class Analyst:
             "terminate": self._terminate,
             "terminate_all": self._terminate,
         }
+        if self._renews:
+            actions["renew"] = self._renew
         name = one_of(fields["action"], "action", tuple(actions))
         self._say({**{key: fields[key] for key in fields if key in _ECHOED}, **actions[name](fields)})
+
+    def _renew(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        model = self._model(fields)
+        changed = model.renew()
+        return {"changed": changed, "internalName": model.served.name, "network": _network(model.served)}
 
     def _show(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         turn, state = read_position(fields, self._model(fields), self._limits)
@@ -153,9 +166,11 @@ class Analyst:
 
     def _search(self, fields: Mapping[str, Any]) -> None:
         model = self._model(fields)
-        for name, said in ignored(fields, model):
-            self._warn(fields["id"], name, said)
         query = read_query(fields, model, self._limits)
+        for name, said in ignored(fields, model):
+            if name not in self._warned and len(self._warned) < _MOST_WARNINGS:
+                self._warned.add(name)
+                query.warnings.append(f"{name[:LONGEST_NAME]}: {said}")
         for turn, (start, played, state) in query.turns.items():
             try:
                 self._begin(query, turn, start, played, state)
@@ -245,18 +260,14 @@ class Analyst:
             raise RequestError(f"model: there is no {name[:LONGEST_NAME]!r}, but {', '.join(self._models)}")
         return self._models[name]
 
-    def _warn(self, identity: str, name: str, said: str) -> None:
-        """Says once to a client that a field changes nothing."""
-        if name not in self._warned and len(self._warned) < 100:
-            self._warned.add(name)
-            self._say({"id": identity, "warning": said, "field": name[:LONGEST_NAME]})
-
 
 _ECHOED = {"id", "action", "terminateId", "turnNumbers"}
 
 
 def _head(query: Query, turn: int, during: bool) -> dict[str, Any]:
-    return {"id": query.identity, "turnNumber": turn, "isDuringSearch": during}
+    head: dict[str, Any] = {"id": query.identity, "turnNumber": turn, "isDuringSearch": during}
+    # Not as messages of their own: KaTrain 1.20 takes each message of a query for an answer.
+    return head | ({"warnings": query.warnings} if query.warnings else {})
 
 
 def _end(state: _core.State) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What an analysis query asks for: its fields, read one by one. What is wrong is said with the field's name."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from azpy import _core
@@ -40,6 +40,7 @@ class Query:
     policy: bool
     game: str | None
     view: str | None = None  # of KataGo's numbers; None: another game than Go
+    warnings: list[str] = field(default_factory=list)  # about fields that change nothing
 
 
 def ignored(fields: Mapping[str, Any], model: Model) -> Iterator[tuple[str, str]]:

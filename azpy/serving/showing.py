@@ -36,7 +36,7 @@ def shown(state: _core.State) -> dict[str, Any]:
             for action in actions
         ],
         "rolls": [
-            {"name": state.action_name(outcome), "probability": round(probability, 6)}
+            {"name": state.action_name(outcome), "probability": probability}
             for outcome, probability in (state.chance_outcomes() if is_roll else [])
         ],
     }

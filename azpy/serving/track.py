@@ -38,3 +38,7 @@ class Track:
     def forget(self) -> None:
         """Drops the tree."""
         self._game = None
+
+    def close(self) -> None:
+        """Closes the engine: its searches are cancelled."""
+        self._engine.close(cancel=True)

@@ -1,42 +1,55 @@
 """UCI for chess, and UGI, which has UCI's shape, for every game.
 
 One search at a time goes on in the background. `Uci.run` reads commands until `quit` or the end of the input.
-Sources: the UCI specification of April 2004 (Huber, Meyer-Kahlen); UGI as CuteGames and others speak it.
+Sources: the UCI specification of April 2004 (Huber, Meyer-Kahlen); UGI as its author describes it (kz04px, cutegames).
 """
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 
 import numpy as np
 
 import azpy
 from azpy import _core
+from azpy.errors import SettingsError
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, chosen, open_engine
+from azpy.serving.models import TREES_MB, Served, chosen, open_engine
 from azpy.serving.pending import Pending
+from azpy.serving.positions import with_less_past
 from azpy.serving.track import Track
+from azpy.serving.uci_positions import Positions, is_chess960
 
 __all__ = ["Uci"]
 
 _WITHOUT_END = 2**32 - 1  # simulations
 _REPORT_EVERY = 0.5  # seconds
-_WORDS = {"wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "mate", "movetime"}  # each with a number
-_LONGEST_NUMBER = 18  # digits
+_PATIENCE = 1.0  # seconds after the end for a program that reads no answers
+# Words of `go`, each with a number; UGI has names of its own for the clocks.
+_WORDS = {"wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "mate", "movetime"}
+_CLOCKS = {"p1time": "wtime", "p2time": "btime", "p1inc": "winc", "p2inc": "binc"}
+_FLAGS = {"infinite", "ponder"}
+_LONGEST_NUMBER = 18  # digits; a longer number counts as the largest of this length
+_ENGINE = {"Threads", "Hash", "NNCacheSize"}  # options that need another engine
+_RESERVED = {"name", "type", "default", "min", "max", "var", "value", "<empty>"}
 
 
 @dataclass(frozen=True)
 class Option:
-    """A setting of the protocol: a number in a range, a switch (`low` is None), or a text (`text`)."""
+    """A setting of the protocol: a number from `low` to `high`, a switch, a text, or one of `choices`."""
 
     default: int | bool | str
     low: int | None = None
     high: int | None = None
+    choices: tuple[str, ...] = ()  # words without blanks
 
     def declared(self) -> str:
         """The option as `uci` lists it."""
+        if self.choices:
+            return f"type combo default {self.default}{''.join(f' var {choice}' for choice in self.choices)}"
         if isinstance(self.default, bool):
             return f"type check default {str(self.default).lower()}"
         if isinstance(self.default, str):
@@ -49,6 +62,11 @@ class Option:
         Raises:
             ValueError: a text that is no such value; says what was expected.
         """
+        if self.choices:
+            choice = next((choice for choice in self.choices if choice.lower() == text.lower()), None)
+            if choice is None:
+                raise ValueError(f"expected one of {', '.join(self.choices)}, got {text!r}")
+            return choice
         if isinstance(self.default, bool):
             if text.lower() not in {"true", "false"}:
                 raise ValueError(f"expected true or false, got {text!r}")
@@ -61,10 +79,10 @@ class Option:
         return number
 
 
-def _options(served: Served) -> dict[str, Option]:
-    return {
+def _options(served: Served, word: str, players: Sequence[str]) -> dict[str, Option]:
+    options = {
         "Threads": Option(1, 1, 1024),
-        "Hash": Option(1024, 1, 1 << 20),  # MB of all trees
+        "Hash": Option(TREES_MB, 1, 1 << 20),  # MB of all trees
         "NNCacheSize": Option(200_000, 0, 1 << 28),  # answers of the network
         "Move Overhead": Option(30, 0, 60_000),  # ms
         "MultiPV": Option(1, 1, 500),
@@ -74,76 +92,111 @@ def _options(served: Served) -> dict[str, Option]:
         "UCI_ShowWDL": Option(False),
         "VerboseMoveStats": Option(False),
         "SyzygyPath": Option(""),
-        "UCI_Chess960": Option("chess960" in served.start.game and "chess960=off" not in served.start.game),
     }
+    if word == "uci":
+        options["UCI_Chess960"] = Option(is_chess960(served.start))
+    if len(players) > 1:
+        options["Model"] = Option(players[0], choices=tuple(players))
+    return options
 
 
 def whole(text: str) -> int | None:
     """The whole number that a text is; None if it is none."""
     digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= _LONGEST_NUMBER else None
+    if not (digits.isascii() and digits.isdecimal()):
+        return None
+    size = int(digits) if len(digits) <= _LONGEST_NUMBER else 10**_LONGEST_NUMBER
+    return size if digits == text else -size
+
+
+def _plain(text: str) -> str:
+    """A text in one line, without what cannot be written."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def _labels(names: Iterable[str]) -> dict[str, str]:
+    """The names by a word for each, without blanks: none of the protocol's, and no two alike in any case."""
+    labels: dict[str, str] = {}
+    for name in names:
+        label = _plain(name).replace(" ", "_") or "player"
+        while label.lower() in _RESERVED | {known.lower() for known in labels}:
+            label += "_"
+        labels[label] = name
+    return labels
 
 
 @dataclass
 class Thinking:
-    """A search that goes on."""
+    """A `go` that is to be answered."""
 
-    pending: Pending
     state: _core.State  # the position searched
-    held: threading.Event  # set once the answer may be given
+    pending: Pending | None  # None where there is no move
+    search_on: Callable[[], Pending] | None = None  # what `ponderhit` begins
+    infinite: bool = False  # only `stop` ends it
+    after: Pending | None = None  # the search since `ponderhit`
+    held: threading.Event = field(default_factory=threading.Event)  # set once the answer may be given
     said: threading.Event = field(default_factory=threading.Event)  # set once it has been given
-    on_hit: Callable[[], None] = lambda: None  # what `ponderhit` begins
-    timer: threading.Timer | None = None
+
+    def stop(self) -> None:
+        """Has the answer given with what is known by now."""
+        self.held.set()
+        for pending in (self.pending, self.after):
+            if pending is not None:
+                pending.stop()
+
+    def hit(self) -> None:
+        """Ends the search on the opponent's time, and begins one as any other from the same tree."""
+        if self.held.is_set() or self.infinite:
+            return
+        try:
+            if self.pending is not None and self.search_on is not None:
+                self.after = self.search_on()
+                self.pending.stop()
+        finally:
+            self.held.set()
+
+    def result(self) -> _core.SearchResult | None:
+        """What was found, once the answer may be given; None where there is no move."""
+        result = self.pending.result() if self.pending is not None else None
+        self.held.wait()
+        return result if self.after is None else self.after.result()
 
 
 class Uci:
     """A conversation in UCI, or in UGI.
 
     Args:
-        models: players by name; the first one plays until another one is asked for.
+        models: players by name; the first one plays until the option `Model` chooses another one.
         talk: lines in and out.
         word: "uci" or "ugi".
+
+    Raises:
+        SettingsError: in UGI, players of different games.
     """
 
     def __init__(self, models: Mapping[str, Served], talk: Conversation, word: str = "uci") -> None:
         served = next(iter(models.values()))
+        for name, other in models.items():
+            if word == "ugi" and other.start.game != served.start.game:
+                problem = f"{next(iter(models))} plays {served.start.game}, and {name} plays {other.start.game}"
+                raise SettingsError(f"--model: ugi is for one game at a time; {problem}")
+        self._models, self._labels = models, _labels(models)
         self._served, self._talk, self._word = served, talk, word
-        self._options = _options(served)
+        self._options = _options(served, word, list(self._labels))
         self._values: dict[str, int | bool | str] = {name: option.default for name, option in self._options.items()}
-        self._engine: _core.Engine | None = None
+        self._positions = self._positions_of(served)
         self._track: Track | None = None
-        self._start, self._played = served.start, list[int]()  # of the game: where it began, and what was played
         self._thinking: Thinking | None = None
         self._told_of_wdl = False
-
-    def run(self) -> None:
-        """Answers commands until `quit`, the end of the input, or nobody reads the answers."""
-        try:
-            for line in self._talk.lines():
-                words = line.split()
-                # Unknown words before a command are skipped, as the specification wants it.
-                while words and words[0] not in self._commands():
-                    words = words[1:]
-                if not words:
-                    continue
-                if words[0] == "quit" or self._talk.gone.is_set():
-                    return
-                try:
-                    self._commands()[words[0]](words[1:])
-                except (ValueError, azpy.errors.AzpyError) as error:
-                    self._say_error(error)
-                    if words[0] == "go":  # the other program waits for it
-                        self._talk.say("bestmove (none)")
-        finally:
-            self._close()
-
-    def _commands(self) -> Mapping[str, Callable[[list[str]], None]]:
-        commands: dict[str, Callable[[list[str]], None]] = {
-            self._word: self._introduce,
+        self._start, self._played = self._positions.read(["startpos"])
+        # The words of the position, and how they write castling: another player reads them too.
+        self._said = ["startpos"], self._positions.chess960
+        self._commands: dict[str, Callable[[list[str]], None]] = {
+            word: self._introduce,
             "isready": self._is_ready,
             "setoption": self._set_option,
-            f"{self._word}newgame": lambda _: self._new_game(),
-            "position": self._position,
+            f"{word}newgame": lambda _: self._new_game(),
+            "position": self._read_position,
             "go": self._go,
             "stop": lambda _: self._stop(),
             "ponderhit": lambda _: self._ponder_hit(),
@@ -151,21 +204,48 @@ class Uci:
             "register": lambda _: None,
             "quit": lambda _: None,
         }
-        return commands | ({"query": self._query} if self._word == "ugi" else {})
+        if word == "ugi":
+            self._commands["query"] = self._query
+
+    def run(self) -> None:
+        """Answers commands until `quit`, the end of the input, or nobody reads the answers."""
+        try:
+            for line in self._talk.lines():
+                words = line.split()
+                # Unknown words before a command are skipped, as the specification wants it.
+                at = next((at for at, word in enumerate(words) if word in self._commands), None)
+                if at is None:
+                    continue
+                name = words[at]
+                if name == "quit" or self._talk.gone.is_set():
+                    return
+                try:
+                    self._commands[name](words[at + 1 :])
+                except Exception as error:  # of the network or a user's game too: the conversation goes on
+                    self._say_error(error)
+                    if name == "go":  # the other program waits for it
+                        self._talk.say("bestmove (none)")
+        finally:
+            self._talk.leave(_PATIENCE)
+            self._finish()
+            self._close()
 
     # Commands ---------------------------------------------------------------------------------------------------------
 
     def _introduce(self, _: list[str]) -> None:
         self._talk.say(
-            f"id name azpy {azpy.__version__} ({self._served.name})",
+            f"id name azpy {azpy.__version__} ({_plain(self._served.name)})",
             "id author the authors of azpy",
             *(f"option name {name} {option.declared()}" for name, option in self._options.items()),
             f"{self._word}ok",
         )
 
     def _is_ready(self, _: list[str]) -> None:
-        if self._thinking is None:
-            self._opened()
+        try:
+            if self._thinking is None:
+                self._opened()
+        except Exception as error:  # and the next `go` says it again; without an answer a program waits for ever
+            self._say_error(error)
         self._talk.say("readyok")
 
     def _set_option(self, words: list[str]) -> None:
@@ -180,83 +260,96 @@ class Uci:
             value = self._options[name].read(text)
         except ValueError as error:
             raise ValueError(f"option {name}: {error}") from None
-        if name in {"Threads", "Hash", "NNCacheSize"} and value != self._values[name]:
+        if value == self._values[name]:
+            return
+        if name in _ENGINE or name in {"Model", "UCI_Chess960"}:
             self._finish()
-            self._close()  # another engine, which the next search begins
+        if name == "Model":
+            self._choose(str(value))
         self._values[name] = value
-        if name == "UCI_ShowWDL" and value and not self._told_of_wdl:
+        if name in _ENGINE or name == "Model":
+            self._close()  # another engine, which the next search begins
+        if name == "UCI_Chess960":
+            self._positions = self._positions_of(self._served)
+        if name == "UCI_ShowWDL" and not self._told_of_wdl:
             self._told_of_wdl = True
             self._talk.say("info string this network has one value, and no chances of win, draw and loss")
+
+    def _choose(self, label: str) -> None:
+        """Has another player play, at the position that was asked for last."""
+        served = self._models[self._labels[label]]
+        words, chess960 = self._said
+        self._start, self._played = Positions(served.start, chess960).read(words)
+        self._served, self._positions = served, self._positions_of(served)
+
+    def _positions_of(self, served: Served) -> Positions:
+        return Positions(served.start, bool(self._values["UCI_Chess960"]) if self._word == "uci" else None)
 
     def _new_game(self) -> None:
         self._finish()
         if self._track is not None:
             self._track.forget()
-        self._start, self._played = self._served.start, []
+        self._read_position(["startpos"])
 
-    def _position(self, words: list[str]) -> None:
+    def _read_position(self, words: list[str]) -> None:
         self._finish()
-        at = words.index("moves") if "moves" in words else len(words)
-        setup, moves = words[:at], words[at + 1 :]
-        if setup == ["startpos"]:
-            start = self._served.start
-        elif len(setup) > 1 and setup[0] in {"fen", "position"}:
-            start = _core.parse_state(self._served.start, " ".join(setup[1:]))
-        else:
-            raise ValueError("position: expected startpos or fen TEXT, and then moves MOVE ...")
-        self._start, self._played = self._played_from(start, moves)
+        self._start, self._played = self._positions.read(words)
+        self._said = words, self._positions.chess960
 
     def _go(self, words: list[str]) -> None:
         self._finish()
         numbers, flags, moves = self._read_go(words)
         game = self._opened()
-        state = game.state
-        if state.is_terminal:
-            self._start, self._played = self._with_less_past(state), []
+        if game.state.is_terminal:
+            self._start, self._played = with_less_past(game.state), []
             game = self._opened()
-            state = game.state
-        if state.is_terminal or state.turn == _core.CHANCE:
+        state = game.state
+        over = state.is_terminal or state.turn == _core.CHANCE
+        if over:
             self._talk.say("info string the game is over" if state.is_terminal else "info string a roll is due")
-            self._talk.say("bestmove (none)")
-            return
-        held = threading.Event()
-        endless = bool({"infinite", "ponder"} & flags)
-        if not endless:
-            held.set()
-        names = {state.action_name(action): action for action in state.legal_actions()}
+            thinking = Thinking(state, None, infinite="infinite" in flags)
+        else:
+            thinking = self._begun(game, state, numbers, flags, moves)
+        if not flags:
+            thinking.held.set()
+        threading.Thread(target=self._answer, args=(thinking,), name="azpy-answer", daemon=True).start()
+        self._thinking = thinking
+
+    def _begun(
+        self,
+        game: _core.EngineGame,
+        state: _core.State,
+        numbers: Mapping[str, int],
+        flags: set[str],
+        moves: Sequence[str],
+    ) -> Thinking:
+        """The search of a `go`."""
+        names = self._positions.legal(state)
         actions = [names[move] for move in moves if move in names] or None
         simulations, seconds = self._limits(numbers, state)
-        pending = game.search(
-            _WITHOUT_END if endless else simulations,
-            seconds=None if endless else seconds,
-            actions=actions,
-            on_report=lambda result: self._talk.say(*self._info(state, result)),
-            report_every=_REPORT_EVERY,
+
+        def search(simulations: int | None, seconds: float | None) -> Pending:
+            return game.search(
+                simulations,
+                seconds=seconds,
+                actions=actions,
+                on_report=lambda result: self._talk.say(*self._info(state, result)),
+                report_every=_REPORT_EVERY,
+            )
+
+        if not flags:
+            return Thinking(state, search(simulations, seconds))
+        return Thinking(
+            state, search(_WITHOUT_END, None), lambda: search(simulations, seconds), infinite="infinite" in flags
         )
-        thinking = Thinking(pending, state, held)
-
-        def hit() -> None:
-            # From here on it is a search as any other: the time counts from now.
-            held.set()
-            if seconds is None and simulations is not None:
-                pending.stop()
-            elif seconds is not None:
-                thinking.timer = threading.Timer(seconds, pending.stop)
-                thinking.timer.daemon = True
-                thinking.timer.start()
-
-        thinking.on_hit = hit
-        self._thinking = thinking
-        threading.Thread(target=self._answer, args=(thinking,), name="azpy-answer", daemon=True).start()
 
     def _stop(self) -> None:
         if self._thinking is not None:
-            self._thinking.held.set()
-            self._thinking.pending.stop()
+            self._thinking.stop()
 
     def _ponder_hit(self) -> None:
-        if self._thinking is not None and not self._thinking.held.is_set():
-            self._thinking.on_hit()
+        if self._thinking is not None:
+            self._thinking.hit()
 
     def _query(self, words: list[str]) -> None:
         state = self._opened().state
@@ -270,53 +363,17 @@ class Uci:
             raise ValueError(f"query: expected {', '.join(answers)}")
         self._talk.say(f"response {answers[words[0]]}")
 
-    # Positions --------------------------------------------------------------------------------------------------------
-
-    def _played_from(self, start: _core.State, moves: Sequence[str]) -> tuple[_core.State, list[int]]:
-        """Where a line begins, and its actions.
-
-        Where our rules end the game before the line does, the line goes on from there with less of a past.
-
-        Raises:
-            ValueError: a move that is not legal; names it.
-        """
-        state, played = start.clone(), list[int]()
-        for number, move in enumerate(moves, 1):
-            if state.is_terminal:
-                start, played = self._with_less_past(state), []
-                state = start.clone()
-            actions = [action for action in self._offered(state) if state.action_name(action) == move]
-            if not actions:
-                raise ValueError(f"move {number}, {move!r}, is not legal there")
-            state.play(actions[0])
-            played.append(actions[0])
-        return start, played
-
-    @staticmethod
-    def _offered(state: _core.State) -> list[int]:
-        if state.turn == _core.CHANCE:
-            return [outcome for outcome, _ in state.chance_outcomes()]
-        return state.legal_actions()
-
-    def _with_less_past(self, state: _core.State) -> _core.State:
-        """A position that our rules ended by its past, such as a third repetition of chess, as if it had no past."""
-        if state.game.startswith("chess"):
-            fields = next(line for line in str(state).splitlines() if line.count("/") == 7).split()  # the FEN
-            # No moves without progress, and nothing to repeat.
-            return _core.parse_state(self._served.start, " ".join([*fields[:4], "0", "1"]))
-        return state
-
     def _opened(self) -> _core.EngineGame:
         """The game, at the position that was asked for last. The first call opens the engine."""
         if self._track is None:
             values = self._values
-            self._engine = open_engine(
+            engine = open_engine(
                 self._served,
                 threads=values["Threads"],
                 total_memory_mb=values["Hash"],
                 cache_positions=values["NNCacheSize"],
             )
-            self._track = Track(self._engine)
+            self._track = Track(engine)
         return self._track.follow(self._start, self._played)
 
     # Searches ---------------------------------------------------------------------------------------------------------
@@ -324,18 +381,24 @@ class Uci:
     def _read_go(self, words: list[str]) -> tuple[dict[str, int], set[str], list[str]]:
         """The numbers, the flags and the moves of a `go`."""
         numbers, flags, moves, rest = dict[str, int](), set[str](), list[str](), list(words)
+        into_moves = False
         while rest:
             word = rest.pop(0)
+            if self._word == "ugi":
+                word = _CLOCKS.get(word, word)
             if word in _WORDS:
+                into_moves = False
                 number = whole(rest.pop(0)) if rest else None
                 if number is None:
                     raise ValueError(f"go: {word} needs a whole number")
                 numbers[word] = number
-            elif word in {"infinite", "ponder"}:
+            elif word in _FLAGS:
+                into_moves = False
                 flags.add(word)
             elif word == "searchmoves":
-                moves = rest
-                rest = []
+                into_moves = True
+            elif into_moves:
+                moves.append(word)
         return numbers, flags, moves
 
     def _limits(self, numbers: Mapping[str, int], state: _core.State) -> tuple[int | None, float | None]:
@@ -356,17 +419,19 @@ class Uci:
     def _answer(self, thinking: Thinking) -> None:
         """Waits for a search, and for leave to answer; then answers."""
         try:
-            result = thinking.pending.result()
-            thinking.held.wait()
-            lines = self._info(thinking.state, result)
+            result = thinking.result()
+            if result is None:
+                self._talk.say("bestmove (none)")
+                return
+            lines, state = self._info(thinking.state, result), thinking.state
             best = chosen(result, int(self._values["Temperature"]) / 100)
-            line = result.principal_variation
+            expected = result.principal_variation[:2]
             ponder = ""
-            if len(line) > 1 and line[0] == best:
-                after = thinking.state.clone()
-                after.play(best)
-                ponder = f" ponder {after.action_name(line[1])}" if line[1] in after.legal_actions() else ""
-            self._talk.say(*lines, f"bestmove {thinking.state.action_name(best)}{ponder}")
+            if len(expected) > 1 and expected[0] == best:
+                ponder = f" ponder {self._positions.line(state, expected)[1]}"
+            self._talk.say(*lines, f"bestmove {self._positions.name(state, best)}{ponder}")
+        except CancelledError:  # by the end of the conversation: nothing is asked any more
+            pass
         except BaseException as error:  # of the network or a game: the program that asks must get its line
             self._say_error(error)
             self._talk.say("bestmove (none)")
@@ -381,10 +446,7 @@ class Uci:
                 actions = result.principal_variation
                 q = float(result.q[list(result.actions).index(result.action)])
             index = list(result.actions).index(actions[0])
-            names, now = [], state.clone()
-            for action in actions:
-                names.append(now.action_name(action))
-                now.play(action)
+            names = self._positions.line(state, actions)
             score = _score(q, int(result.proofs[index]))
             lines.append(
                 f"info depth {len(actions)} multipv {number} nodes {visits} score {score} pv {' '.join(names)}"
@@ -395,19 +457,16 @@ class Uci:
         """Ends the search that goes on; its answer is given first."""
         thinking, self._thinking = self._thinking, None
         if thinking is not None:
-            thinking.held.set()
-            thinking.pending.stop()
+            thinking.stop()
             thinking.said.wait()
-            if thinking.timer is not None:
-                thinking.timer.cancel()
 
     def _close(self) -> None:
-        engine, self._engine, self._track = self._engine, None, None
-        if engine is not None:
-            engine.close(cancel=True)
+        track, self._track = self._track, None
+        if track is not None:
+            track.close()
 
     def _say_error(self, error: BaseException) -> None:
-        self._talk.say(f"info string error: {' '.join(str(error).split())[:500] or type(error).__name__}")
+        self._talk.say(f"info string error: {_plain(str(error))[:500] or type(error).__name__}")
 
 
 def _score(q: float, proof: int) -> str:

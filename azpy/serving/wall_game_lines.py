@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Condition
 from typing import Any
 
 from azpy import _core
-from azpy.errors import AzpyError, RequestError
+from azpy.errors import RequestError
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, chosen, open_engine
+from azpy.serving.models import TREES_MB, Served, chosen, open_engine
 from azpy.serving.objects import decoded
 from azpy.serving.wall_game import NO_ACTION, apply_move, move_text, state_of, winning_action
 
@@ -24,6 +24,8 @@ __all__ = ["MOST_SESSIONS", "WallGameLines"]
 
 MOST_SESSIONS = 256
 _SECONDS = 8.0  # from the arrival of a request to its answer; the server gives 10
+_MOST_WAITING = 16 << 20  # bytes of requests that wait for their answers
+_BESIDES = 1024  # bytes that a request takes besides its line
 _ANSWERS = {
     "start_game_session": "game_session_started",
     "evaluate_position": "evaluate_response",
@@ -44,9 +46,9 @@ class _Session:
 
 @dataclass
 class _Queue:
-    """Requests about one id that wait, and whether a thread is at them."""
+    """Requests about one id that wait, each with its size, and whether a thread is at them."""
 
-    waiting: deque[Callable[[], None]] = field(default_factory=deque)
+    waiting: deque[tuple[int, Callable[[], None]]] = field(default_factory=deque)
     busy: bool = False
 
 
@@ -61,16 +63,21 @@ class WallGameLines:
 
     def __init__(self, models: Mapping[str, Served], talk: Conversation, simulations: int | None = None) -> None:
         self._models, self._talk, self._simulations = models, talk, simulations
-        self._engines = {name: open_engine(served, max_requests=2 * MOST_SESSIONS) for name, served in models.items()}
+        memory = max(1, TREES_MB // len(models))
+        self._engines = {
+            name: open_engine(served, max_requests=2 * MOST_SESSIONS, total_memory_mb=memory)
+            for name, served in models.items()
+        }
         self._sessions: dict[str, _Session] = {}
         self._queues: dict[str, _Queue] = {}
-        self._lock = Lock()  # of the two above
+        self._waiting = 0  # bytes of requests
+        self._lock = Condition()  # of the three above
         self._pool = ThreadPoolExecutor(MOST_SESSIONS, thread_name_prefix="azpy-wall-game")
 
     def run(self) -> None:
         """Answers requests until the end of the input, then those that wait."""
         try:
-            for line in self._talk.lines():
+            for line in self._talk.lines(self._refuse):
                 if line:
                     self._take(line)
                 if self._talk.gone.is_set():
@@ -85,16 +92,20 @@ class WallGameLines:
         try:
             request = decoded(line)
         except RequestError as error:
-            self._say({"type": "error", "bgsId": "", "error": str(error)})
+            self._refuse(str(error))
             return
         kind, identity = request.get("type"), request.get("bgsId")
         if not isinstance(kind, str) or kind not in _ANSWERS or not isinstance(identity, str):
             wrong = f"expected a type of {', '.join(_ANSWERS)}, and a text as bgsId"
             self._say({"type": "error", "bgsId": identity if isinstance(identity, str) else "", "error": wrong})
             return
+        size = len(line) + _BESIDES
         with self._lock:
+            # A server that does not wait for answers is read no further.
+            self._lock.wait_for(lambda: self._waiting < _MOST_WAITING)
+            self._waiting += size
             queue = self._queues.setdefault(identity, _Queue())
-            queue.waiting.append(lambda: self._answer(kind, identity, request, arrived))
+            queue.waiting.append((size, lambda: self._answer(kind, identity, request, arrived)))
             if queue.busy:
                 return
             queue.busy = True
@@ -109,8 +120,11 @@ class WallGameLines:
                     if identity not in self._sessions:
                         self._queues.pop(identity, None)
                     return
-                request = queue.waiting.popleft()
+                size, request = queue.waiting.popleft()
             request()
+            with self._lock:
+                self._waiting -= size
+                self._lock.notify_all()
 
     def _answer(self, kind: str, identity: str, request: Mapping[str, Any], arrived: float) -> None:
         answer: dict[str, Any] = {"type": _ANSWERS[kind], "bgsId": identity, "success": True, "error": ""}
@@ -130,8 +144,8 @@ class WallGameLines:
                     self._apply(session, request)
                 else:
                     answer["bestMove"], answer["evaluation"] = self._evaluate(session, arrived)
-        except (AzpyError, ValueError, RuntimeError) as error:
-            answer |= {"success": False, "error": " ".join(str(error).split())[:500]}
+        except Exception as error:  # of the network too: the request fails, and the game goes on
+            answer |= {"success": False, "error": " ".join(str(error).split())[:500] or type(error).__name__}
         if kind in {"evaluate_position", "apply_move"}:
             answer["ply"] = 0 if session is None else session.ply
         if kind == "evaluate_position":
@@ -196,6 +210,9 @@ class WallGameLines:
         # Half of what is left, so that the second action has as much.
         left = max(0.0, _SECONDS - (time.monotonic() - arrived)) / 2
         return session.game.search(simulations, seconds=left).result()
+
+    def _refuse(self, problem: str) -> None:
+        self._say({"type": "error", "bgsId": "", "error": problem})
 
     def _say(self, answer: Mapping[str, Any]) -> None:
         self._talk.say(json.dumps(answer, separators=(",", ":")))

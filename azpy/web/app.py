@@ -7,9 +7,11 @@ POST is one. `Site` is all that one process serves.
 import asyncio
 import json
 import logging
+import re
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
@@ -21,11 +23,14 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+import azpy
 from azpy.errors import AzpyError, RequestError
+from azpy.runs.reader import StoredRun
 from azpy.serving.limits import Limits
 from azpy.serving.models import Model
 from azpy.serving.objects import decoded
 from azpy.serving.queries import Analyst
+from azpy.web import archive
 from azpy.web.guard import COOKIE, Guard
 from azpy.web.metrics import Metrics
 from azpy.web.outbox import Outbox
@@ -45,6 +50,7 @@ class Bounds:
     body_seconds: float = 10.0  # from the headers of a POST to its end
     idle_seconds: float = 1800.0  # of a WebSocket without a message; its games end with it
     websockets: int = 2_000
+    posts: int = 64  # of one address at once
     client: Limits = field(
         default_factory=lambda: Limits(10_000_000, seconds=60.0, moves=4_000, turns=1_000, searches=1_100, games=16)
     )
@@ -59,8 +65,8 @@ class Site:
         origins: of pages on other servers that may ask.
         token: what clients must show; None for no token.
         bounds: what the server bears.
-        page: whether to serve the board.
-        about: what the page shows of the server.
+        run: the run whose games the page lists.
+        renews: whether a client may have the newest model loaded, with the action `renew`.
 
     Attributes:
         app: the ASGI application.
@@ -75,13 +81,14 @@ class Site:
         origins: Iterable[str] = (),
         token: str | None = None,
         bounds: Bounds | None = None,
-        page: bool = True,
-        about: Mapping[str, Any] | None = None,
+        run: StoredRun | None = None,
+        renews: bool = False,
     ) -> None:
         self.models, self.bounds, self.metrics = models, bounds or Bounds(), Metrics()
         self.ready = True
-        self._about = dict(about or {})
+        self._run, self._renews = run, renews
         self._analysts: set[Analyst] = set()
+        self._posts: Counter[str] = Counter()  # open ones by address
         routes = [
             Route("/health", self._health),
             Route("/ready", self._is_ready),
@@ -89,9 +96,12 @@ class Site:
             Route("/login", self._login, methods=["POST"]),
             Route("/query", self._query, methods=["POST"]),
             WebSocketRoute("/ws", self._socket),
+            Route("/", self._page),
+            Route("/board/{name}", self._page),
+            Route("/about", self._tell_about),
+            Route("/games", self._games),
+            Route("/games/{number:int}", self._games),
         ]
-        if page:
-            routes += [Route("/", self._page), Route("/board/{name}", self._page), Route("/about", self._tell_about)]
         self._guard: Guard | None = None
 
         def guard(app: Any) -> Guard:
@@ -136,7 +146,22 @@ class Site:
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     async def _tell_about(self, _: Request) -> Response:
-        return JSONResponse(self._about)
+        run = None if self._run is None else str(self._run.path)
+        return JSONResponse({"version": azpy.__version__, "run": run, "renews": self._renews})
+
+    async def _games(self, request: Request) -> Response:
+        if self._run is None:
+            return _refusal(404, "this server has no run to show games of")
+        number, iteration = request.path_params.get("number"), request.query_params.get("iteration")
+        if iteration is not None and not re.fullmatch("[0-9]{1,9}", iteration):
+            return self._refused(400, "query", f"iteration: expected a whole number, got {iteration[:40]!r}")
+        try:
+            if number is not None:
+                return JSONResponse(await asyncio.to_thread(archive.game, self._run, number))
+            chosen = None if iteration is None else int(iteration)
+            return JSONResponse(await asyncio.to_thread(archive.games, self._run, chosen))
+        except AzpyError as error:
+            return self._refused(404, "query", str(error))
 
     async def _page(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -194,40 +219,49 @@ class Site:
             return body
         if not self.ready:
             return self._refused(503, "draining", "the server ends: ask another one")
+        address = request.client.host if request.client is not None else ""
+        if self._posts[address] >= self.bounds.posts:
+            return self._refused(429, "address", f"{self.bounds.posts} queries of this address are open")
         self.metrics.count("queries", "post")
-        began = time.monotonic()
-        outbox = Outbox(asyncio.get_running_loop())
-        analyst = Analyst(self.models, outbox.put, self.bounds.client)
-        self._analysts.add(analyst)
-        try:
-            await asyncio.to_thread(analyst.take, body)
-            first = await self._next(request, outbox, analyst)
-            if first is None:
-                raise ClientDisconnect
-        except BaseException:
-            self._leave(analyst)
-            raise
-        status = 200
-        if "error" in first:
-            status = 503 if first.get("retryAfter") else 400
-            if not analyst.is_busy:
+        answers = self._answers(request, body, address)
+        first = await anext(answers, None)
+        turns = body.get("analyzeTurns")
+        one = body.get("reportDuringSearchEvery") is None and not (isinstance(turns, list) and len(turns) > 1)
+        if first is None:
+            raise ClientDisconnect
+        if "error" in first or one:
+            await answers.aclose()
+            status = 200
+            if "error" in first:
+                status = 503 if "retryAfter" in first else 400
                 self.metrics.count("refused", "full" if status == 503 else "query")
-        if not analyst.is_busy and outbox.is_empty:
-            self._leave(analyst)
-            self.metrics.answered(time.monotonic() - began)
             return JSONResponse(first, status, {"retry-after": "1"} if status == 503 else None)
 
         async def lines() -> AsyncIterator[str]:
-            try:
-                answer: dict[str, Any] | None = first
-                while answer is not None:
-                    yield json.dumps(answer, separators=(",", ":")) + "\n"
-                    answer = await self._next(request, outbox, analyst)
-                self.metrics.answered(time.monotonic() - began)
-            finally:
-                self._leave(analyst)
+            yield _line(first)
+            async for answer in answers:
+                yield _line(answer)
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+    async def _answers(
+        self, request: Request, query: Mapping[str, Any], address: str
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """The answers to the query of a POST; fewer if nobody waits for them any more."""
+        began, outbox = time.monotonic(), Outbox(asyncio.get_running_loop())
+        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews)
+        self._analysts.add(analyst)
+        self._posts[address] += 1
+        try:
+            await asyncio.to_thread(analyst.take, query)
+            while (answer := await self._next(request, outbox, analyst)) is not None:
+                yield answer
+        finally:
+            self.metrics.answered(time.monotonic() - began)
+            self._leave(analyst)
+            self._posts[address] -= 1
+            if not self._posts[address]:
+                del self._posts[address]
 
     async def _next(self, request: Request, outbox: Outbox, analyst: Analyst) -> dict[str, Any] | None:
         """The next answer; None after the last one, or once nobody waits for it any more."""
@@ -248,12 +282,12 @@ class Site:
     async def _socket(self, socket: WebSocket) -> None:
         if self.metrics.connections >= self.bounds.websockets:
             self.metrics.count("refused", "connections")
-            await socket.close(1013, f"{self.bounds.websockets} connections are open")
+            await socket.send_denial_response(_refusal(503, f"{self.bounds.websockets} connections are open"))
             return
         await socket.accept()
         self.metrics.connections += 1
         outbox = Outbox(asyncio.get_running_loop())
-        analyst = Analyst(self.models, outbox.put, self.bounds.client)
+        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews)
         self._analysts.add(analyst)
         sender = asyncio.create_task(self._send(socket, outbox))
         try:
@@ -299,7 +333,7 @@ class Site:
                 await socket.close(1008, "answers were not read")
                 return
             while not outbox.is_empty:
-                await socket.send_text(json.dumps(outbox.get(), separators=(",", ":")))
+                await socket.send_text(_line(outbox.get()))
 
 
 class _Logged:
@@ -333,6 +367,10 @@ class _Logged:
                     "client": (scope.get("client") or ("",))[0],
                 },
             )
+
+
+def _line(answer: Mapping[str, Any]) -> str:
+    return json.dumps(answer, separators=(",", ":")) + "\n"
 
 
 def _refusal(status: int, said: str) -> Response:

@@ -64,16 +64,14 @@ class Guard:
             await self._app(scope, receive, lambda message: send(_protected(message)))
             return
         status, said = problem
-        if scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1008, "reason": said})
-            return
+        kind = "http" if scope["type"] == "http" else "websocket.http"
         body = json.dumps({"error": said}).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         if status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
-        await send(_protected({"type": "http.response.start", "status": status, "headers": headers}))
-        await send({"type": "http.response.body", "body": body})
+        start = {"type": "http.response.start", "status": status, "headers": headers}
+        await send({**_protected(start), "type": f"{kind}.response.start"})
+        await send({"type": f"{kind}.response.body", "body": body})
 
     def session(self, token: str) -> str | None:
         """A name for a cookie that stands for the token; None for a wrong token."""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-import signal
+import os
 import socket
 import sys
 from types import FrameType
@@ -94,8 +94,7 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """See uvicorn."""
         if self.should_exit:
-            signal.signal(sig, signal.SIG_DFL)
-            signal.raise_signal(sig)
+            os._exit(128 + sig)
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -142,6 +141,8 @@ def log_to(stream: Any = None, level: int = logging.INFO) -> None:
     """Has the log of the server written as JSON lines, to stderr by default."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_Json())
+    # uvicorn says so of each WebSocket that is refused with a status.
+    handler.addFilter(lambda record: "without completing handshake" not in record.getMessage())
     for name in ("azpy.web", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

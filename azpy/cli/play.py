@@ -1,0 +1,106 @@
+"""`az-play PLAYER`: play a trained player, on a board in the browser or in the terminal.
+
+PLAYER is a run folder (also of a run that still trains), a checkpoint folder, a model file, mcts:N or uniform:N, with
+options of the search after ?, as for az-match. The newest model of a run is taken when a game begins. The board also
+lists the games of the run. Ctrl-C ends it.
+
+In the terminal, and where there is no display: type the name of an action, or help.
+"""
+
+import contextlib
+import os
+import sys
+import threading
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
+from azpy.cli.terminal import Terminal
+from azpy.errors import AzpyError, MissingPackageError, SettingsError, pip_install
+from azpy.runs.reader import StoredRun
+from azpy.serving.models import Model, open_model
+from azpy.settings.run import checked
+
+_SIMULATIONS = 200
+_DRAIN_SECONDS = 1.0
+
+
+def _has_display() -> bool:
+    """Whether a browser can be shown."""
+    if sys.platform.startswith(("win", "darwin")):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _play(arguments: Sequence[str]) -> int:
+    parser = Parser("az-play", __doc__)
+    add = parser.add_argument
+    add("player", type=not_empty, metavar="PLAYER", help="who plays")
+    add("--game", type=not_empty, help=f"for mcts, uniform and model files; {GAME_OF_RUN}")
+    add("--simulations", type=int, default=_SIMULATIONS, help=f"of a move (default {_SIMULATIONS})")
+    add("--temperature", type=float, default=0.0, help="above 0 weaker moves are played too, by visits (default 0)")
+    add("--device", default="cpu", help="where the model runs (default cpu)")
+    add("--terminal", action="store_true", help="play in the terminal")
+    add("--side", choices=("first", "second", "both"), default="first", help="of the person, in the terminal")
+    add("--port", type=int, default=0, help="of the board; 0, the default, takes a free one")
+    add("--no-browser", action="store_true", help="print the board's address, and open nothing")
+    given = parser.parse_args(arguments)
+    if not 0 <= given.port <= 65_535:
+        raise SettingsError(f"--port must be from 0 to 65535, got {given.port}")
+    if not 0 <= given.temperature <= 10:
+        raise SettingsError(f"--temperature must be from 0 to 10, got {given.temperature:g}")
+    simulations = checked("simulations", given.simulations)
+    model = open_model(given.player, given.game, simulations, given.device, given.temperature, total_memory_mb=2048)
+    with contextlib.closing(_Closing(model)):
+        in_terminal = given.terminal or not (given.no_browser or _has_display())
+        if in_terminal:
+            if not given.terminal:
+                print("no display is there: playing in the terminal (--no-browser prints the board's address)")
+            return Terminal(model, {"first": {0}, "second": {1}, "both": {0, 1}}[given.side]).run()
+        return _board(model, given.player, given.game, given.port, not given.no_browser)
+
+
+class _Closing:
+    """Closes a player's engine."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def close(self) -> None:
+        """Cancels its searches."""
+        self._model.engine.close(cancel=True)
+
+
+def _board(model: Model, player: str, game: str | None, port: int, opens: bool) -> int:
+    try:
+        from azpy.web.app import Site
+        from azpy.web.server import Server, listening
+    except ImportError as error:
+        problem = f"{error.name} is not installed: {pip_install('serve')}; or give --terminal"
+        raise MissingPackageError(problem) from error
+    with listening("127.0.0.1", port) as place:
+        site = Site({"main": model}, run=_run(player, game), renews=True)
+        address = f"http://127.0.0.1:{place.getsockname()[1]}/"
+        print(f"{model.served.name} plays {model.served.start.game} at {address}   (Ctrl-C ends it)", flush=True)
+        if opens:
+            # It may take seconds, and must not keep the server from answering.
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        Server(site, _DRAIN_SECONDS).run([place])
+    return 0
+
+
+def _run(player: str, game: str | None) -> StoredRun | None:
+    """The run folder that a player is named by, if it is one."""
+    folder = Path(player.rpartition("?")[0] or player)
+    if not (folder / "config.toml").is_file():
+        return None
+    try:
+        run = StoredRun(folder, game)
+        run.start  # noqa: B018  raises if the game's class was not typed
+    except AzpyError:
+        return None
+    return run
+
+
+main = command("az-play", _play)

@@ -1,0 +1,345 @@
+"""The boards of GTP: what differs between Go and Othello.
+
+Othello is as Debian's gtp-rhino speaks it: rows count from the top, and a pass is never a move of its own.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from azpy import _core
+from azpy.errors import AzpyError
+from azpy.serving.positions import empty_board, setup_of, stones_of
+
+__all__ = ["COLORS", "Board", "Line", "Refused", "board_of"]
+
+COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
+_COLUMNS = "ABCDEFGHJKLMNOPQRST"
+_LONGEST_FILE = 1 << 20  # bytes
+_MOST_UNDONE = 1_000  # moves: each holds the whole line before it
+
+
+class Refused(Exception):  # noqa: N818
+    """A command that fails; its text is the answer."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A position, and how it came about: what was set up (SGF's AB, AW and PL) and what was played then."""
+
+    setup: str = ""
+    played: tuple[int, ...] = ()
+
+    def after(self, action: int) -> "Line":
+        """The line with one more action."""
+        return Line(self.setup, (*self.played, action))
+
+
+class Board(ABC):
+    """A game that commands change.
+
+    Args:
+        start: where the player's game begins.
+
+    Attributes:
+        name: of the game, as `list_games` says it.
+        line: the position now.
+        commands: those that only this game has, by name.
+    """
+
+    name: str
+
+    def __init__(self, start: _core.State) -> None:
+        self._first, self.size = start, start.obs_shape[1]
+        self.line, self._past = Line(), deque[Line](maxlen=_MOST_UNDONE)
+        self.commands: dict[str, Callable[[list[str]], str]] = {}
+
+    def fits(self, start: _core.State) -> bool:
+        """Whether a player of the game that begins so can play on here."""
+        return start.game == self._first.game
+
+    def start(self, line: Line) -> _core.State:
+        """Where a line begins."""
+        return self._first
+
+    def state(self, line: Line) -> _core.State:
+        """The position to which a line leads."""
+        state = self.start(line).clone()
+        for action in line.played:
+            state.play(action)
+        return state
+
+    def clear(self) -> None:
+        """Begins at the start again, which nothing leads back from."""
+        self.line = Line()
+        self._past.clear()
+
+    def play(self, color: int, vertex: str) -> None:
+        """Plays a move that the other program names.
+
+        Raises:
+            Refused: an illegal move, or no vertex of this board.
+        """
+        line = self.line_of(color)
+        state = None if line is None else self.state(line)
+        legal = {} if state is None else {state.action_name(action).upper(): action for action in state.legal_actions()}
+        if line is None or vertex.upper() not in legal:
+            raise Refused("illegal move")
+        self.advance(line, legal[vertex.upper()])
+
+    def advance(self, line: Line, action: int) -> None:
+        """Plays an action after a line; `undo` leads back to the position now."""
+        self._past.append(self.line)
+        self.line = line.after(action)
+
+    def undo(self) -> None:
+        """Takes the last move back.
+
+        Raises:
+            Refused: there is none.
+        """
+        if not self._past:
+            raise Refused("cannot undo")
+        self.line = self._past.pop()
+
+    @abstractmethod
+    def line_of(self, color: int) -> Line | None:
+        """A line to the present position with this color to move; None where this color has no move."""
+
+    @abstractmethod
+    def vertex(self, state: _core.State, action: int) -> str:
+        """The name of an action."""
+
+    @abstractmethod
+    def picture(self) -> str:
+        """The position, for people."""
+
+    @abstractmethod
+    def score(self) -> str:
+        """The winner and the lead, such as B+3.5; 0 for a draw."""
+
+
+class _Othello(Board):
+    """Forced passes are played at once: the color to move always has a move, or the game is over."""
+
+    name = "Othello"
+
+    def play(self, color: int, vertex: str) -> None:
+        if vertex.lower() != "pass":
+            super().play(color, vertex)
+        elif not self._has_passed(color):
+            raise Refused("illegal move")
+
+    def advance(self, line: Line, action: int) -> None:
+        super().advance(line, action)
+        state = self.state(self.line)
+        if state.legal_actions() == [state.num_actions - 1]:
+            self.line = self.line.after(state.num_actions - 1)
+
+    def _has_passed(self, color: int) -> bool:
+        """Whether this color has no move in the present position."""
+        state = self.state(self.line)
+        return state.is_terminal or (self.line.played[-1:] == (state.num_actions - 1,) and state.turn != color)
+
+    def line_of(self, color: int) -> Line | None:
+        return self.line if self.state(self.line).turn == color else None
+
+    def vertex(self, state: _core.State, action: int) -> str:
+        name = state.action_name(action)
+        return name if name == "pass" else name.upper()
+
+    def picture(self) -> str:
+        state = self.state(self.line)
+        turn = "Game ended" if state.is_terminal else f"Next move: {('Black', 'White')[state.turn]}"
+        return f"{turn}\n{state.render(color=False)}"
+
+    def score(self) -> str:
+        state = self.state(self.line)
+        if not state.is_terminal:
+            raise Refused("cannot score")
+        cells = state.to_text().partition(" ")[0]
+        lead = cells.count("x") - cells.count("o")
+        # Empty cells are the winner's.
+        return "0" if lead == 0 else f"{'B' if lead > 0 else 'W'}+{abs(lead) + cells.count('.')}"
+
+
+class _Go(Board):
+    """Goes on where azpy's rules end a game (two passes, too many plies), and puts two stones of a color in a row.
+
+    The stones of the board are then set up anew, as a position without a past.
+    """
+
+    name = "Go"
+
+    def __init__(self, start: _core.State) -> None:
+        super().__init__(start)
+        self._komi = _komi_of(start.to_text()) or 0.0
+        self.commands = {
+            "komi": self._set_komi,
+            "fixed_handicap": self._fixed_handicap,
+            "place_free_handicap": self._free_handicap,
+            "set_free_handicap": self._set_handicap,
+            "loadsgf": self._load,
+            "printsgf": self._print,
+        }
+
+    def fits(self, start: _core.State) -> bool:
+        return start.game.partition("(")[0] == "go" and empty_board(start, komi=0.0).game == self._rules(0.0).game
+
+    def _rules(self, komi: float) -> _core.State:
+        """The empty board with a komi."""
+        return empty_board(self._first, komi=komi)
+
+    def start(self, line: Line) -> _core.State:
+        text = f"(;GM[1]FF[4]SZ[{self.size}]KM[{self._komi:g}]{line.setup})"
+        return _core.parse_state(self._rules(self._komi), text)
+
+    def line_of(self, color: int) -> Line:
+        state = self.state(self.line)
+        return self.line if state.turn == color else Line(setup_of(stones_of(state), color))
+
+    def vertex(self, state: _core.State, action: int) -> str:
+        return state.action_name(action)
+
+    def picture(self) -> str:
+        return "\n" + self.state(self.line).render(color=False)
+
+    def score(self) -> str:
+        state = self.state(self.line)
+        while not state.is_terminal:
+            state.play(state.num_actions - 1)
+        found = re.search(r"RE\[([^\]]*)\]", state.to_text())
+        return "0" if found is None else found[1]
+
+    def _set_komi(self, words: list[str]) -> str:
+        if len(words) != 1 or not re.fullmatch(r"-?[0-9]{1,4}(\.[0-9]{0,3})?", words[0]):
+            raise Refused("syntax error: expected a number")
+        try:
+            self._rules(float(words[0]))
+        except (ValueError, AzpyError):
+            raise Refused(f"unacceptable komi: expected a half or a whole number, got {words[0]}") from None
+        self._komi = float(words[0])
+        return ""
+
+    # Handicaps --------------------------------------------------------------------------------------------------------
+
+    def _fixed_handicap(self, words: list[str]) -> str:
+        most = len(self._star_points(9))
+        return self._set_stones(self._star_points(_stones(words, most)))
+
+    def _free_handicap(self, words: list[str]) -> str:
+        size = self.size
+        count = _stones(words, size * size - 1)
+        points = self._star_points(min(count, 9))
+        every = [(column, row) for row in range(size) for column in range(size)]
+        # More stones than star points stand apart from each other first.
+        points += sorted((point for point in every if point not in points), key=lambda point: sum(point) % 2)
+        return self._set_stones(points[:count])
+
+    def _set_handicap(self, words: list[str]) -> str:
+        points = [self._point(word) for word in words]
+        if not 2 <= len(set(points)) == len(points) < self.size**2:
+            raise Refused("bad vertex list: expected two stones at least, none twice, and an empty point")
+        return self._set_stones(points)
+
+    def _star_points(self, count: int) -> list[tuple[int, int]]:
+        """The points of a fixed handicap in the order of the specification's table; fewer on small and even boards."""
+        size, edge = self.size, 3 if self.size >= 13 else 2
+        low, middle, high = edge, size // 2, size - 1 - edge
+        corners = [(low, low), (high, high), (low, high), (high, low)]
+        sides = [(low, middle), (high, middle), (middle, low), (middle, high)]
+        most = 0 if size < 7 else 9 if size % 2 and size >= 9 else 4
+        points, count = [*corners, *sides], min(count, most)
+        if count > 4 and count % 2:
+            points.insert(count - 1, (middle, middle))
+        return points[:count]
+
+    def _set_stones(self, points: Sequence[tuple[int, int]]) -> str:
+        """Begins a game with these stones of Black. They are no moves, so `undo` does not take them back."""
+        if any(stones_of(self.state(self.line)).values()):
+            raise Refused("board not empty")
+        stones = [chr(97 + column) + chr(97 + self.size - 1 - row) for column, row in points]
+        self.clear()
+        self.line = Line(setup_of({0: stones, 1: []}, 1))
+        return " ".join(f"{_COLUMNS[column]}{row + 1}" for column, row in points)
+
+    def _point(self, word: str) -> tuple[int, int]:
+        """Column and row of a vertex, from the bottom left."""
+        found = re.fullmatch(r"([A-HJ-T])([0-9]{1,2})", word.upper())
+        if found is None or _COLUMNS.index(found[1]) >= self.size or not 1 <= int(found[2]) <= self.size:
+            raise Refused(f"bad vertex list: {word} is no vertex of this board")
+        return _COLUMNS.index(found[1]), int(found[2]) - 1
+
+    # Files ------------------------------------------------------------------------------------------------------------
+
+    def _load(self, words: list[str]) -> str:
+        """Replays a file's game, with the file's komi, up to the move whose number is given."""
+        if len(words) not in (1, 2) or (len(words) == 2 and not re.fullmatch(r"0*[1-9][0-9]{0,5}", words[1])):
+            raise Refused("syntax error: expected a file and the number of a move, counted from 1")
+        try:
+            text = _read(Path(words[0]))
+            stated = _komi_of(text)
+            komi = self._komi if stated is None else stated
+            game = _core.parse_state(self._rules(komi), text).to_text()
+        except (OSError, ValueError, AzpyError) as error:
+            raise Refused(f"cannot load file: {error}") from None
+        head, *moves = re.split(r";[BW](?=\[)", game)
+        self.clear()
+        self._komi = komi
+        self.line = Line("".join(re.findall(r"(?:AB|AW)(?:\[[a-z]{2}\])+|PL\[[BW]\]", head)))
+        for move in moves[: int(words[1]) - 1] if len(words) == 2 else moves:
+            point = [ord(letter) - 97 for letter in move[1 : move.index("]")]]
+            self.advance(self.line, point[1] * self.size + point[0] if point else self.size**2)
+        return ""
+
+    def _print(self, words: list[str]) -> str:
+        """The game as SGF: the answer, or a file where one is named."""
+        if len(words) > 1:
+            raise Refused("syntax error: expected a file")
+        text = self.state(self.line).to_text()
+        if not words:
+            return text
+        path = Path(words[0])
+        if path.exists() and not path.is_file():
+            raise Refused(f"cannot save file: {path} is no file")
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise Refused(f"cannot save file: {error}") from None
+        return ""
+
+
+_BOARDS: dict[str, type[Board]] = {"go": _Go, "othello": _Othello}
+
+
+def board_of(start: _core.State) -> Board:
+    """The board of the game that begins so: Go or Othello."""
+    return _BOARDS[start.game.partition("(")[0]](start)
+
+
+def _komi_of(text: str) -> float | None:
+    """The komi that a game's SGF states; None for none."""
+    found = re.search(r"KM\s*\[\s*(-?[0-9]{1,4}(?:\.[0-9]*)?)\s*\]", text)
+    return None if found is None else float(found[1])
+
+
+def _stones(words: Sequence[str], most: int) -> int:
+    """A number of handicap stones."""
+    if len(words) != 1 or not re.fullmatch(r"[0-9]{1,4}", words[0]):
+        raise Refused("syntax error: expected a whole number")
+    if most == 0:
+        raise Refused("invalid number of stones: this board has no fixed handicap")
+    if not 2 <= int(words[0]) <= most:
+        raise Refused(f"invalid number of stones: expected 2 to {most}")
+    return int(words[0])
+
+
+def _read(path: Path) -> str:
+    """The text of a file. A device or a pipe, whose end may never come, is refused; so is a file without a size."""
+    if not path.is_file() or not 0 < (size := path.stat().st_size) <= _LONGEST_FILE:
+        raise Refused(f"cannot load file: {path} is no file of at most {_LONGEST_FILE >> 20} MiB")
+    with path.open("rb") as file:
+        return file.read(size).decode("utf-8", errors="replace")

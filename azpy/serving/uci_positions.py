@@ -1,0 +1,122 @@
+"""Positions and moves in the words of UCI and UGI."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+
+import azpy
+from azpy import _core
+from azpy.serving.positions import with_less_past
+
+__all__ = ["Positions", "is_chess960"]
+
+_STANDARD = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+# Castling where king and rooks begin as in standard chess: as Chess960 writes it, and as standard chess does.
+_CASTLING = {"e1h1": "e1g1", "e1a1": "e1c1", "e8h8": "e8g8", "e8a8": "e8c8"}
+
+
+class Positions:
+    """Reads and writes the positions and moves of one player's game.
+
+    With `chess960` the positions of Chess960 that standard chess does not have are of another game for a player of
+    standard chess: its planes and actions have the same shapes, but the network never learned the castling there.
+
+    Args:
+        start: where the player's game begins.
+        chess960: how UCI writes castling: as the king's step onto its rook, or as two steps. None is UGI, where moves
+            have azpy's own names.
+
+    Attributes:
+        begin: what `startpos` means.
+        chess960: as given.
+    """
+
+    def __init__(self, start: _core.State, chess960: bool | None) -> None:
+        self._starts, self.begin, self.chess960 = [start], start, chess960
+        self._castling: Mapping[str, str] = {}  # what the other program calls the castling of our name
+        if chess960 is None:
+            return
+        learned = is_chess960(start)
+        if learned:
+            self.begin = _core.parse_state(start, _STANDARD)
+        elif chess960:
+            game = start.game.replace("chess960=off", "chess960=518") if "(" in start.game else "chess(chess960=518)"
+            self._starts.append(azpy.make_game(game))
+        if learned and not chess960:
+            self._castling = _CASTLING
+        elif chess960 and not learned:
+            self._castling = {steps: takes for takes, steps in _CASTLING.items()}
+
+    def read(self, words: Sequence[str]) -> tuple[_core.State, list[int]]:
+        """Where the line of a `position` begins, and its actions.
+
+        Where our rules end the game before the line does, the line goes on from there with less of a past.
+
+        Raises:
+            ValueError: words that are no position, or a move that is not legal; names it.
+        """
+        at = words.index("moves") if "moves" in words else len(words)
+        setup, moves = words[:at], words[at + 1 :]
+        if list(setup) == ["startpos"]:
+            start = self.begin
+        elif len(setup) > 1 and setup[0] in {"fen", "position"}:
+            start = self._parsed(list(setup[1:]))
+        else:
+            raise ValueError("position: expected startpos or fen TEXT, and then moves MOVE ...")
+        state, played = start.clone(), list[int]()
+        for number, move in enumerate(moves, 1):
+            if state.is_terminal:
+                start, played = with_less_past(state), []
+                state = start.clone()
+            action = next((action for action in _offered(state) if self.name(state, action) == move), None)
+            if action is None:
+                raise ValueError(f"move {number}, {move!r}, is not legal there")
+            state.play(action)
+            played.append(action)
+        return start, played
+
+    def name(self, state: _core.State, action: int) -> str:
+        """What the other program calls an action that is legal there."""
+        name = state.action_name(action)
+        other = self._castling.get(name)
+        ours = other is not None and is_chess960(state) == is_chess960(self._starts[0])
+        return other if other and ours and state.short_name(action).startswith("O-O") else name
+
+    def legal(self, state: _core.State) -> dict[str, int]:
+        """The legal actions by name."""
+        return {self.name(state, action): action for action in state.legal_actions()}
+
+    def line(self, state: _core.State, actions: Sequence[int]) -> list[str]:
+        """The names of actions that are played one after the other."""
+        names, now = [], state.clone()
+        for action in actions:
+            names.append(self.name(now, action))
+            now.play(action)
+        return names
+
+    def _parsed(self, fields: list[str]) -> _core.State:
+        """A position of its text, of the player's game if it can be."""
+        texts = [" ".join(fields)]
+        if _is_chess(self._starts[0]) and len(fields) == 6 and all(word.isdecimal() for word in fields[4:]):
+            # Our game is drawn after fifty moves and after `max_plies`, and refuses what comes later.
+            clock = fields[4] if len(fields[4]) < 3 else "0"
+            texts.append(" ".join([*fields[:4], clock, "1"]))
+        for start in self._starts:
+            for text in texts:
+                with contextlib.suppress(ValueError):
+                    return _core.parse_state(start, text)
+        return _core.parse_state(self._starts[-1], texts[0])  # says why not
+
+
+def is_chess960(state: _core.State) -> bool:
+    """Whether it is a game of chess with the castling of Chess960."""
+    return _is_chess(state) and "chess960=" in state.game and "chess960=off" not in state.game
+
+
+def _is_chess(state: _core.State) -> bool:
+    return state.game.partition("(")[0] == "chess"
+
+
+def _offered(state: _core.State) -> list[int]:
+    if state.turn == _core.CHANCE:
+        return [outcome for outcome, _ in state.chance_outcomes()]
+    return state.legal_actions()

@@ -1,0 +1,22 @@
+"""az-engine goes on after any line that it is sent, answers what is due, and needs no more memory for it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fuzz_lines import DIALECTS, fuzz
+
+LINES = 3_000
+MANY_LINES = int(os.environ.get("AZPY_FUZZ_LINES", "2000000"))  # of each protocol in the slow test
+
+
+@pytest.mark.parametrize("protocol", DIALECTS)
+def test_lines_that_nobody_should_send_are_survived(protocol: str, tmp_path: Path) -> None:
+    fuzz(DIALECTS[protocol](), LINES, 1, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", DIALECTS)
+def test_millions_of_lines_that_nobody_should_send_are_survived(protocol: str, tmp_path: Path) -> None:
+    fuzz(DIALECTS[protocol](), MANY_LINES, 2, tmp_path)

@@ -1,0 +1,395 @@
+"""Whole games by GTP with other programs: Leela Zero's referee, GNU Go, gtp-rhino; and sgfmill's boards as a judge."""
+
+import io
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy.serving.gtp import Gtp
+from azpy.serving.lines import Conversation
+from azpy.serving.models import open_player
+from talks import PATIENCE, GtpTalk
+
+GNUGO, RHINO = (shutil.which(name) or shutil.which(name, path="/usr/games") for name in ("gnugo", "gtp-rhino"))
+REFEREE = shutil.which("validation", path="/usr/lib/leelaz/bin")
+GNUGO_RULES = ["--mode", "gtp", "--chinese-rules", "--positional-superko", "--forbid-suicide"]
+GNUGO_RULES += ["--level", "1", "--never-resign"]
+
+needs_gnugo = pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
+needs_rhino = pytest.mark.skipif(RHINO is None, reason="gtp-rhino is not installed")
+needs_referee = pytest.mark.skipif(REFEREE is None, reason="Leela Zero's validation is not installed")
+
+
+class Other:
+    """Another program that speaks GTP."""
+
+    def __init__(self, *command: str) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def ask(self, command: str) -> str:
+        """The whole answer to a command, `=` or `?` included. gtp-rhino ends some with two empty lines."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{command}\n")
+        lines = list[str]()
+        for line in self._process.stdout:
+            if line.strip():
+                lines.append(line.rstrip())
+            elif lines:
+                return "\n".join(lines)
+        raise AssertionError(f"ended at {command!r}")
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+@contextmanager
+def our_engine(game: str, simulations: int = 6) -> Iterator[GtpTalk]:
+    # At temperature 0.5 no two games are the same.
+    served = replace(open_player("uniform:1", game, 1, temperature=0.5), simulations=simulations)
+    talk = GtpTalk(lambda conversation: Gtp({"player": served}, conversation).run())
+    try:
+        yield talk
+    finally:
+        talk.close()
+
+
+@contextmanager
+def program(*command: str) -> Iterator[Other]:
+    other = Other(*command)
+    try:
+        yield other
+    finally:
+        other.close()
+
+
+def cells(talk: GtpTalk | Other) -> list[str]:
+    """The cells of a board, row by row, in the marks of azpy."""
+    rows = [line.split() for line in talk.ask("showboard").lower().splitlines()]
+    return [mark for row in rows if row[0].isdigit() for mark in row[1:]]
+
+
+def say(talk: GtpTalk | Other, command: str) -> str:
+    """What a command that must be obeyed is answered with."""
+    answer = talk.ask(command)
+    assert answer.startswith("="), (command, answer)
+    return answer[1:].strip()
+
+
+# Go -------------------------------------------------------------------------------------------------------------------
+
+
+def play_gnugo(size: int, games: int) -> int:
+    """Plays games, each move told to the other side, where either judges the other's moves; returns the moves."""
+    moves = 0
+    with our_engine(f"go(size={size})") as ours, program(str(GNUGO), *GNUGO_RULES) as gnugo:
+        for game in range(games):
+            for talk in (ours, gnugo):
+                say(talk, f"boardsize {size}")
+                say(talk, "komi 7.5")
+                say(talk, "clear_board")
+            passes = turn = 0
+            while passes < 2:
+                mover, other = (ours, gnugo) if turn % 2 == game % 2 else (gnugo, ours)
+                color = "bw"[turn % 2]
+                vertex = say(mover, f"genmove {color}")
+                say(other, f"play {color} {vertex}")
+                passes = passes + 1 if vertex.lower() == "pass" else 0
+                turn += 1
+            board = cells(ours)
+            for color, mark in (("black", "x"), ("white", "o")):
+                stones = {
+                    f"{'ABCDEFGHJ'[index % size]}{size - index // size}" for index, c in enumerate(board) if c == mark
+                }
+                assert set(say(gnugo, f"list_stones {color}").split()) == stones
+            moves += turn
+    return moves
+
+
+@needs_gnugo
+def test_games_with_gnugo_have_no_illegal_move() -> None:
+    assert play_gnugo(5, 3) + play_gnugo(7, 1) > 40
+
+
+@needs_gnugo
+@pytest.mark.parametrize("size", [7, 8, 9, 11, 13])
+def test_fixed_handicaps_are_those_of_gnugo(size: int) -> None:
+    with our_engine(f"go(size={size})") as ours, program(str(GNUGO), *GNUGO_RULES) as gnugo:
+        for count in range(1, 11):
+            answers = []
+            for talk in (ours, gnugo):
+                say(talk, f"boardsize {size}")
+                answers.append(talk.ask(f"fixed_handicap {count}"))
+            assert answers[0][0] == answers[1][0], count
+            if answers[0][0] == "=":
+                assert set(answers[0].split()) == set(answers[1].split()), count
+
+
+@pytest.mark.parametrize(("size", "komi"), [(5, "7.5"), (7, "0"), (5, "-3")])
+def test_whole_games_are_those_of_sgfmill(size: int, komi: str, tmp_path: Path) -> None:
+    boards, sgf = pytest.importorskip("sgfmill.boards"), pytest.importorskip("sgfmill.sgf")
+    common, replayed = pytest.importorskip("sgfmill.common"), pytest.importorskip("sgfmill.sgf_moves")
+    with our_engine(f"go(size={size})") as ours:
+        say(ours, f"komi {komi}")
+        board, moves = boards.Board(size), list[tuple[str, Any]]()
+        # Where azpy's rules end a game, two passes or too many plies, a file has a result.
+        most = azpy.make_game("go", size=size).max_plies
+        while [point for _, point in moves[-2:]] != [None, None] and len(moves) < most:
+            color = "bw"[len(moves) % 2]
+            vertex = say(ours, f"genmove {color}")
+            point = common.move_from_vertex(vertex, size)
+            if point is not None:
+                board.play(*point, color)
+                assert board.get(*point) == color, "no suicide"
+            moves.append((color, point))
+            marks = {None: ".", "b": "x", "w": "o"}
+            expected = [marks[board.get(row, column)] for row in reversed(range(size)) for column in range(size)]
+            assert cells(ours) == expected
+        lead = board.area_score() - float(komi)
+        score = "0" if lead == 0 else f"{'B' if lead > 0 else 'W'}+{abs(lead):g}"
+        assert say(ours, "final_score") == score
+        # The SGF that az-engine writes.
+        path = tmp_path / "ours.sgf"
+        assert say(ours, f"printsgf {path}") == ""
+        game = sgf.Sgf_game.from_bytes(path.read_bytes())
+        assert (game.get_size(), game.get_komi(), game.get_root().get("RE")) == (size, float(komi), score)
+        assert replayed.get_setup_and_moves(game)[1] == moves
+        # The SGF that sgfmill writes, up to a move.
+        game = sgf.Sgf_game(size=size)
+        game.get_root().set("KM", float(komi))
+        for color, point in moves:
+            game.extend_main_sequence().set_move(color, point)
+        path.write_bytes(game.serialise())
+        say(ours, "komi 1.5")
+        for number in (1, 2, len(moves) // 2, len(moves), len(moves) + 1, 10_000):
+            say(ours, f"loadsgf {path} {number}")
+            board = boards.Board(size)
+            for color, point in moves[: number - 1]:
+                if point is not None:
+                    board.play(*point, color)
+            expected = [marks[board.get(row, column)] for row in reversed(range(size)) for column in range(size)]
+            assert cells(ours) == expected, number
+        assert say(ours, "final_score") == score, "the komi is the file's"
+        for _ in moves:
+            say(ours, "undo")
+        assert set(cells(ours)) == {"."}
+        assert ours.ask("undo") == "? cannot undo"
+
+
+# Othello --------------------------------------------------------------------------------------------------------------
+
+
+@needs_rhino
+@pytest.mark.parametrize("seed", range(4))
+def test_othello_answers_what_rhino_answers(seed: int) -> None:
+    rng = random.Random(seed)
+    ended = passed = 0
+    with our_engine("othello", 1) as ours, program(str(RHINO), "-l", "1") as rhino:
+        for command in ("list_games", "set_game Othello", "set_game Go", "set_game", "boardsize 8", "boardsize 6"):
+            assert ours.ask(command)[:9] == rhino.ask(command)[:9], command
+        for _ in range(400):
+            column, row = rng.choice("abcdefgh"), rng.randrange(1, 9)
+            color = rng.choice(("b", "w", "black", "WHITE"))
+            state = rhino.ask("showboard").lower()
+            if rng.random() < 0.7 and "next move" in state:
+                # A move that is right more often than not.
+                color = "b" if "black" in state else "w"
+                legal = legal_in(state, color)
+                column, row = rng.choice(sorted(legal))
+            command = rng.choices(
+                [f"play {color} {column}{row}", f"reg_genmove {color}", "undo", "final_score", "clear_board"],
+                [30, 1, 2 if "next move" in state else 0.2, 1, 0.1 if "next move" in state else 1],
+            )[0]
+            theirs, answer = rhino.ask(command), ours.ask(command)
+            if command.startswith("reg_genmove"):
+                assert (theirs == "= pass") == (answer == "= pass"), (state, command)
+                passed += theirs == "= pass"
+            elif command == "final_score":
+                assert theirs == answer, (state, command)
+                ended += theirs[0] == "="
+            else:
+                assert theirs[0] == answer[0], (state, command, theirs, answer)
+            assert cells(ours) == cells(rhino), command
+            now = rhino.ask("showboard").splitlines()[0]
+            assert ours.ask("showboard").splitlines()[0] == now, command
+    assert passed
+    assert ended or seed, "the first of them plays to an end"
+
+
+def legal_in(picture: str, color: str) -> set[tuple[str, int]]:
+    """Where a disc turns another, in rhino's picture of a board; a plain reading of the rules."""
+    rows = [line.split()[1:] for line in picture.splitlines() if line.split()[0].isdigit()]
+    own, other = ("x", "o") if color == "b" else ("o", "x")
+    found = set()
+    for row in range(8):
+        for column in range(8):
+            for down in (-1, 0, 1):
+                for right in (-1, 0, 1):
+                    steps, y, x = 0, row + down, column + right
+                    while 0 <= y < 8 and 0 <= x < 8 and (down or right) and rows[y][x] == other:
+                        steps, y, x = steps + 1, y + down, x + right
+                    if steps and 0 <= y < 8 and 0 <= x < 8 and rows[y][x] == own and rows[row][column] == ".":
+                        found.add(("abcdefgh"[column], row + 1))
+    return found
+
+
+def play_rhino(games: int) -> list[str]:
+    """Plays games of Othello, each move told to the other side; returns the scores, on which both agree."""
+    scores = []
+    with our_engine("othello") as ours, program(str(RHINO), "-l", "1", "-r", "10") as rhino:
+        for game in range(games):
+            for talk in (ours, rhino):
+                say(talk, "set_game Othello")
+                say(talk, "boardsize 8")
+                say(talk, "clear_board")
+            passes = turn = 0
+            while passes < 2:
+                mover, other = (ours, rhino) if turn % 2 == game % 2 else (rhino, ours)
+                color = "bw"[turn % 2]
+                vertex = say(mover, f"genmove {color}")
+                if vertex == "pass":
+                    passes += 1
+                    assert other.ask(f"genmove {color}") == "= pass"
+                else:
+                    passes = 0
+                    say(other, f"play {color} {vertex}")
+                turn += 1
+            assert cells(ours) == cells(rhino)
+            assert say(ours, "final_score") == say(rhino, "final_score")
+            scores.append(say(ours, "final_score"))
+    return scores
+
+
+@needs_rhino
+def test_games_with_rhino_have_no_illegal_move_and_one_score() -> None:
+    assert len(play_rhino(3)) == 3
+
+
+# A referee ------------------------------------------------------------------------------------------------------------
+
+# Joins the referee's pipe with the test's process, which answers. The referee starts an engine for each game.
+RELAY = """
+import os, socket, sys, threading
+talk = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+def forward():
+    while data := talk.recv(65536):
+        os.write(1, data)
+    os._exit(0)
+threading.Thread(target=forward).start()
+while data := os.read(0, 65536):
+    talk.sendall(data)
+talk.shutdown(socket.SHUT_WR)
+"""
+
+
+class _Sink(io.StringIO):
+    """Where answers go. The referee wants a version of Leela Zero's, which it gets from here and not from az-engine."""
+
+    def __init__(self, peer: socket.socket) -> None:
+        super().__init__()
+        self._peer = peer
+
+    def write(self, text: str) -> int:
+        self._peer.sendall(text.replace(f"= {azpy.__version__}\n", "= 0.17\n").encode())
+        return len(text)
+
+
+def referee(size: int, games: int, folder: Path, simulations: int) -> str:
+    """What Leela Zero's referee says of so many games that az-engine plays against itself."""
+    served = replace(open_player("uniform:1", f"go(size={size})", 1, temperature=1.0), simulations=simulations)
+
+    def serve(peer: socket.socket) -> None:
+        with peer, peer.makefile("rb") as source:
+            Gtp({"player": served}, Conversation(source, _Sink(peer))).run()
+
+    def accept() -> None:
+        while True:
+            try:
+                peer, _ = door.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(peer,), daemon=True).start()
+
+    (folder / "relay.py").write_text(RELAY)
+    relay = folder / "engine.sh"
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+        relay.write_text(f"#!/bin/sh\nexec '{sys.executable}' -S -E '{folder / 'relay.py'}' {port}\n")
+        relay.chmod(0o755)
+        threading.Thread(target=accept, daemon=True).start()
+        # With bounds so far apart the match goes on until it is ended from here.
+        command = [str(REFEREE), "-g", "1", "-s", "0:1", "-n", "a", "-n", "b", "-k", str(folder / "sgf")]
+        command += ["-c", "time_settings 0 1 0", "--", str(relay), "--", str(relay)]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder, start_new_session=True
+        )
+
+        def kill() -> None:
+            """Ends the referee and its engines; an engine that has just been started holds the output open."""
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+        assert process.stdout is not None
+        watchdog = threading.Timer(PATIENCE * games, kill)
+        watchdog.start()
+        heard = list[str]()
+        try:
+            for line in process.stdout:
+                heard.append(line)
+                if line.startswith(f"{games} games played"):
+                    break
+        finally:
+            watchdog.cancel()
+            kill()
+            process.communicate()
+    return "".join(heard)
+
+
+def check_refereed(text: str, games: int) -> None:
+    assert f"\n{games} games played" in text, text[-2000:]
+    for complaint in ("ERROR", "GTP:", "Engine Error", "No winner", "unexpected", "Resign"):
+        assert complaint not in text, text[text.index(complaint) - 500 :][:1000]
+    assert len(re.findall(r"^Score: [BW]\+[0-9.]+", text, re.M)) == games
+
+
+@needs_referee
+def test_a_referee_has_nothing_to_object_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sgf").mkdir()
+    monkeypatch.chdir(tmp_path)  # where printsgf writes
+    check_refereed(referee(5, 2, tmp_path, 4), 2)
+    assert len(list((tmp_path / "sgf").glob("*.sgf"))) == 2
+
+
+@pytest.mark.slow
+@needs_referee
+def test_two_hundred_refereed_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sgf").mkdir()
+    monkeypatch.chdir(tmp_path)
+    check_refereed(referee(7, 200, tmp_path, 4), 200)
+
+
+@pytest.mark.slow
+@needs_gnugo
+def test_a_hundred_games_with_gnugo() -> None:
+    print(play_gnugo(5, 40) + play_gnugo(7, 40) + play_gnugo(9, 20), "moves")
+
+
+@pytest.mark.slow
+@needs_rhino
+def test_a_hundred_games_of_othello_with_rhino() -> None:
+    assert len(play_rhino(100)) == 100

@@ -1,0 +1,415 @@
+"""az-serve answers queries by HTTP and WebSocket, refuses what it should, and ends in good order."""
+
+import json
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
+
+from azpy.errors import AzpyError
+from azpy.serving.json_lines import JsonLines
+from azpy.serving.limits import Limits
+from azpy.serving.models import open_model, open_player
+from azpy.web.app import LONGEST_MESSAGE, Bounds
+from served import COMMAND, process, serving, site_of
+from talks import PATIENCE, Talk
+from test_onnx import make_model
+
+TOKEN = "a token of the tests"
+JSON = {"content-type": "application/json"}
+
+
+def post(address: str, query: Any, **headers: str) -> httpx.Response:
+    content = query if isinstance(query, bytes | str) else json.dumps(query)
+    return httpx.post(f"http://{address}/query", content=content, headers={**JSON, **headers}, timeout=PATIENCE)
+
+
+def ask(socket: ClientConnection, **query: Any) -> dict[str, Any]:
+    socket.send(json.dumps({"id": "ask", **query}))
+    found: dict[str, Any] = json.loads(socket.recv(PATIENCE))
+    return found
+
+
+def test_the_same_query_has_the_same_answer_by_every_way() -> None:
+    query = {"id": "1", "moves": ["D4", "C3"], "simulations": 60, "includePolicy": True}
+    talk = Talk(lambda talk: JsonLines({"main": open_player("uniform:30", "go(size=7)", 30)}, talk).run())
+    talk.say(json.dumps(query))
+    line = json.loads(talk.hear("{"))
+    talk.close()
+    with serving("go(size=7)") as address, connect(f"ws://{address}/ws") as web:
+        response = post(address, query)
+        assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+        assert response.json() == line
+        web.send(json.dumps(query))
+        assert json.loads(web.recv(PATIENCE)) == line
+
+
+def test_answers_of_several_turns_and_reports_come_as_lines() -> None:
+    with serving("connect_four") as address:
+        response = post(address, {"id": "1", "moves": "4 4 4", "analyzeTurns": [0, 1, 3], "simulations": 20})
+        assert response.headers["content-type"] == "application/x-ndjson"
+        assert {json.loads(line)["turnNumber"] for line in response.text.splitlines()} == {0, 1, 3}
+        response = post(
+            address, {"id": "1", "seconds": 0.4, "simulations": 10_000_000, "reportDuringSearchEvery": 0.05}
+        )
+        found = [json.loads(line)["isDuringSearch"] for line in response.text.splitlines()]
+        assert found == [True] * (len(found) - 1) + [False]
+        assert len(found) > 1
+
+
+def test_a_websocket_is_a_client_with_games_of_its_own() -> None:
+    with serving("connect_four") as address:
+        with connect(f"ws://{address}/ws") as one, connect(f"ws://{address}/ws") as other:
+            assert ask(one, game="g", simulations=50)["rootInfo"]["reused"] == 0
+            assert ask(one, game="g", simulations=50)["rootInfo"]["reused"] == 50
+            assert ask(other, game="g", simulations=50)["rootInfo"]["reused"] == 0
+            one.send(b'{"id":"bytes","simulations":3}')
+            assert json.loads(one.recv(PATIENCE))["id"] == "bytes"
+            assert ask(one, action="show")["player"] == 0
+            assert "expected one JSON object" in ask_raw(one, "nonsense")["error"]
+            assert "simulations" in ask(one, simulations=-1)["error"]
+            one.send(json.dumps({"id": "long", "simulations": 10_000_000}))
+            assert ask(one, action="terminate", terminateId="long")["id"] in {"ask", "long"}
+        assert httpx.get(f"http://{address}/health").text == "ok\n"
+
+
+def ask_raw(socket: ClientConnection, text: str) -> dict[str, Any]:
+    socket.send(text)
+    found: dict[str, Any] = json.loads(socket.recv(PATIENCE))
+    return found
+
+
+def test_a_position_is_shown() -> None:
+    with serving("tic_tac_toe") as address:
+        found = post(address, {"id": "1", "action": "show", "moves": ["b2"]}).json()
+        assert (found["player"], found["outcome"], len(found["actions"])) == (1, None, 8)
+        assert found["svg"].startswith("<svg")
+        done = post(address, {"id": "1", "action": "show", "moves": "a1 b1 a2 b2 a3"}).json()
+        assert (done["player"], done["outcome"], done["actions"]) == (None, 1.0, [])
+    with serving("pig") as address:
+        found = post(address, {"id": "1", "action": "show", "moves": "roll"}).json()
+        assert found["player"] is None
+        assert sum(roll["probability"] for roll in found["rolls"]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content", "headers", "status", "said"),
+    [
+        ("GET", "/nothing", b"", {}, 404, "there is no /nothing"),
+        ("GET", "/board/..%2f..%2fapp.py", b"", {}, 404, "there is no"),
+        ("GET", "/board/app.py", b"", {}, 404, "there is no"),
+        ("GET", "/query", b"", {}, 405, "/query takes no GET"),
+        ("POST", "/query", b"{}", {"content-type": "text/plain"}, 415, "expected Content-Type: application/json"),
+        ("POST", "/query", b"nonsense", JSON, 400, "expected one JSON object"),
+        ("POST", "/query", b"\xff", JSON, 400, "expected UTF-8"),
+        ("POST", "/query", b"[" * 100, JSON, 400, "more than 32 lists and objects"),
+        ("POST", "/query", b'{"id":7}', JSON, 400, "id: expected a text, got 7"),
+        ("POST", "/query", b'{"id":"a","model":"../x"}', JSON, 400, "model: there is no"),
+        ("POST", "/query", b'{"id":"a","simulations":2000000000}', JSON, 400, "simulations: expected a whole number"),
+        ("POST", "/query", b'{"id":"a","seconds":61}', JSON, 400, "seconds: expected a number from 0.001 to 60"),
+        ("POST", "/query", b'"' + b"x" * (1 << 20) + b'"', JSON, 413, "expected at most 1048576 bytes"),
+        ("POST", "/query", b"{}", {**JSON, "origin": "http://evil.example"}, 403, "pages of this Origin may not ask"),
+        ("POST", "/query", b"{}", {**JSON, "origin": "null"}, 403, "pages of this Origin may not ask"),
+        ("GET", "/health", b"", {"host": "evil.example"}, 403, "does not answer to the name in Host"),
+        ("GET", "/", b"", {"host": ""}, 403, "does not answer to the name in Host"),
+    ],
+)
+def test_every_refusal_says_why(
+    method: str, path: str, content: bytes, headers: dict[str, str], status: int, said: str
+) -> None:
+    response = httpx.request(method, f"http://{PLAIN}{path}", content=content, headers=headers)
+    assert (response.status_code, response.headers["content-type"]) == (status, "application/json")
+    assert said in response.json()["error"]
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    assert httpx.get(f"http://{PLAIN}/health").status_code == 200
+
+
+PLAIN = ""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _plain_server() -> Any:
+    global PLAIN
+    with serving("connect_four") as address:
+        PLAIN = address
+        yield
+
+
+def test_other_sites_pages_get_no_websocket() -> None:
+    for origin in ("http://evil.example", "null", f"http://{PLAIN}.evil.example"):
+        with pytest.raises(InvalidStatus) as caught, connect(f"ws://{PLAIN}/ws", origin=Origin(origin)):
+            pass
+        assert caught.value.response.status_code == 403
+    with connect(f"ws://{PLAIN}/ws", origin=Origin(f"http://{PLAIN}")) as web:
+        assert "rootInfo" in ask(web, simulations=2)
+    with serving("connect_four", hosts=["play.example"], origins=["https://board.example"]) as address:
+        port = address.partition(":")[2]
+        assert httpx.get(f"http://{address}/health", headers={"host": f"play.example:{port}"}).status_code == 200
+        with connect(f"ws://{address}/ws", origin=Origin("https://board.example")) as web:
+            assert "rootInfo" in ask(web, simulations=2)
+
+
+def test_a_token_is_needed_where_there_is_one() -> None:
+    with serving("connect_four", token=TOKEN) as address:
+        query = {"id": "1", "simulations": 2}
+        for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}, {"cookie": "azpy_session=x"}):
+            refused = post(address, query, **headers)
+            assert refused.status_code == 401
+            assert TOKEN not in refused.text
+        assert post(address, query, authorization=f"Bearer {TOKEN}").status_code == 200
+        assert httpx.get(f"http://{address}/metrics").status_code == 401
+        assert {httpx.get(f"http://{address}{path}").status_code for path in ("/health", "/ready", "/")} == {200}
+        with pytest.raises(InvalidStatus) as caught, connect(f"ws://{address}/ws"):
+            pass
+        assert caught.value.response.status_code == 401
+        with connect(f"ws://{address}/ws", additional_headers={"Authorization": f"Bearer {TOKEN}"}) as web:
+            assert "rootInfo" in ask(web, simulations=2)
+        with httpx.Client(base_url=f"http://{address}") as page:
+            assert page.post("/login", json={"token": "wrong"}).status_code == 401
+            assert page.post("/login", json={"token": 7}).status_code == 401
+            entered = page.post("/login", json={"token": TOKEN})
+            assert entered.status_code == 200
+            assert {"HttpOnly", "SameSite=strict"} <= set(entered.headers["set-cookie"].split("; "))
+            assert page.post("/query", json=query).status_code == 200
+
+
+def test_bounds_have_a_refusal_each() -> None:
+    bounds = Bounds(
+        body_seconds=0.2,
+        idle_seconds=0.3,
+        websockets=1,
+        posts=1,
+        client=Limits(simulations=100, seconds=0.5, moves=3, turns=2, searches=2, games=1),
+    )
+    model = open_model("uniform:30", "connect_four", 30, max_requests=2)
+    with site_of({"main": model}, bounds) as address:
+        assert "at most 3" in post(address, {"id": "1", "moves": "1 2 3 4"}).json()["error"]
+        assert "at most 2" in post(address, {"id": "1", "moves": "1 2 3", "analyzeTurns": [0, 1, 2]}).json()["error"]
+        with socket.create_connection(address.split(":")) as slow:  # type: ignore[arg-type]
+            head = ["POST /query HTTP/1.1", f"Host: {address}", "Content-Type: application/json", "Content-Length: 9"]
+            slow.sendall("\r\n".join([*head, "", "{"]).encode())
+            slow.settimeout(PATIENCE)
+            assert slow.recv(4096).startswith(b"HTTP/1.1 408 ")
+        with connect(f"ws://{address}/ws") as web:
+            with pytest.raises(InvalidStatus) as caught, connect(f"ws://{address}/ws"):
+                pass
+            assert caught.value.response.status_code == 503
+            with pytest.raises(ConnectionClosed) as idle:
+                web.recv(PATIENCE)
+            assert idle.value.rcvd is not None
+            assert idle.value.rcvd.code == 1001
+    never = Limits(simulations=10_000_000, seconds=60.0, searches=2)
+    with site_of({"main": open_model("uniform:30", "connect_four", 30)}, Bounds(posts=1, client=never)) as address:
+        with httpx.stream(
+            "POST",
+            f"http://{address}/query",
+            json={"id": "1", "simulations": 10_000_000, "reportDuringSearchEvery": 0.05},
+            timeout=PATIENCE,
+        ) as first:
+            lines = first.iter_lines()
+            assert next(lines)
+            refused = post(address, {"id": "2", "simulations": 2})
+            assert (refused.status_code, refused.json()["error"]) == (429, "1 queries of this address are open")
+        with connect(f"ws://{address}/ws") as web:
+            for number in range(2):
+                web.send(json.dumps({"id": str(number), "simulations": 10_000_000}))
+            third = ask(web, simulations=3)
+            assert "2 searches of this client are open" in third.get("error", ""), third
+            assert third["retryAfter"] == 1
+
+
+def test_a_full_engine_is_said_with_when_to_come_back() -> None:
+    model = open_model("uniform:30", "connect_four", 30, max_requests=2)
+    with site_of({"main": model}) as address, connect(f"ws://{address}/ws") as web:
+        for number in range(2):
+            web.send(json.dumps({"id": str(number), "simulations": 10_000_000}))
+        answers_before(web, "query_version")
+        refused = post(address, {"id": "3", "simulations": 2})
+        assert refused.status_code == 503
+        assert refused.headers["retry-after"] == "1"
+        assert "error" in refused.json()
+
+
+def test_whoever_leaves_frees_what_it_asked_for() -> None:
+    model = open_model("uniform:30", "connect_four", 30)
+    with site_of({"main": model}) as address:
+        for _ in range(3):
+            with connect(f"ws://{address}/ws") as web:
+                for number in range(20):
+                    web.send(json.dumps({"id": str(number), "game": str(number), "simulations": 10_000_000}))
+                ask(web, action="query_version")
+                web.socket.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(
+                f"http://{address}/query",
+                json={"id": "1", "simulations": 10_000_000},
+                timeout=httpx.Timeout(5, read=0.2),
+            )
+        until = time.monotonic() + PATIENCE
+        while model.engine.stats["open"] and time.monotonic() < until:
+            time.sleep(0.02)
+        assert model.engine.stats["open"] == 0
+        assert "rootInfo" in post(address, {"id": "1", "simulations": 2}).json()
+
+
+def test_messages_that_are_too_long_end_the_connection_alone() -> None:
+    with connect(f"ws://{PLAIN}/ws") as web:
+        web.send("x" * (LONGEST_MESSAGE + 1))
+        with pytest.raises(ConnectionClosed) as caught:
+            web.recv(PATIENCE)
+        assert caught.value.rcvd is not None
+        assert caught.value.rcvd.code == 1009
+    assert httpx.get(f"http://{PLAIN}/health").status_code == 200
+
+
+def test_sigterm_answers_what_was_asked() -> None:
+    with process("uniform:50", "--game", "hex(size=5)") as (address, server), connect(f"ws://{address}/ws") as web:
+        for number in range(256):
+            web.send(json.dumps({"id": str(number), "game": str(number), "simulations": 300}))
+        found = answers_before(web, "query_version")
+        server.send_signal(signal.SIGTERM)
+        while len(found) < 256:
+            found.append(json.loads(web.recv(PATIENCE)))
+        assert sorted(one["id"] for one in found) == sorted(str(number) for number in range(256))
+        assert all(one["rootInfo"]["visits"] == 300 for one in found)
+        assert server.wait(PATIENCE) == 0
+
+
+def answers_before(web: ClientConnection, action: str) -> list[dict[str, Any]]:
+    """Asks for an action; returns the answers that come before its own."""
+    web.send(json.dumps({"id": "until", "action": action}))
+    found = list[dict[str, Any]]()
+    while (answer := json.loads(web.recv(PATIENCE)))["id"] != "until":
+        found.append(answer)
+    return found
+
+
+def test_an_endless_search_ends_at_the_time_limit_of_the_drain() -> None:
+    with process("uniform:50", "--game", "hex(size=5)", "--drain-seconds", "0.2") as (address, server):
+        with connect(f"ws://{address}/ws") as web:
+            web.send(json.dumps({"id": "long", "simulations": 10_000_000}))
+            answers_before(web, "query_version")
+            server.send_signal(signal.SIGTERM)
+            assert json.loads(web.recv(PATIENCE))["rootInfo"]["visits"] < 10_000_000
+        assert server.wait(PATIENCE) == 0
+
+
+def test_a_new_model_is_loaded_while_clients_ask(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(make_model(weight=0.5))
+    model = open_model(str(path), "tic_tac_toe", 40)
+    networks, wrong = list[str](), list[dict[str, Any]]()
+
+    def client(address: str, until: threading.Event) -> None:
+        with connect(f"ws://{address}/ws") as web:
+            while not until.is_set():
+                answer = ask(web)
+                if "rootInfo" not in answer:
+                    wrong.append(answer)
+                networks.append(answer["rootInfo"]["network"])
+
+    with site_of({"main": model}) as address:
+        done = threading.Event()
+        clients = [threading.Thread(target=client, args=(address, done)) for _ in range(4)]
+        for one in clients:
+            one.start()
+        before = post(address, {"id": "1"}).json()["rootInfo"]["network"]
+        assert not model.renew(), "the file is the same"
+        path.write_bytes(make_model(weight=0.9))
+        assert model.renew()
+        after = post(address, {"id": "1"}).json()["rootInfo"]["network"]
+        done.set()
+        for one in clients:
+            one.join(PATIENCE)
+        assert before != after
+        assert wrong == []
+        assert set(networks) <= {before, after}
+        path.write_bytes(b"nonsense")
+        with pytest.raises(AzpyError):
+            model.renew()
+        assert post(address, {"id": "1"}).json()["rootInfo"]["network"] == after
+
+
+def test_the_log_is_json_and_keeps_the_token(tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    secret.write_text(TOKEN + "\n")
+    with process("uniform:9", "--game", "pig", "--token-file", str(secret)) as (address, server):
+        post(address, {"id": "1"}, authorization=f"Bearer {TOKEN}")
+        httpx.post(f"http://{address}/login", json={"token": TOKEN})
+        httpx.get(f"http://{address}/health")
+        server.send_signal(signal.SIGTERM)
+        _, log = server.communicate(timeout=PATIENCE)
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert [(line["path"], line["status"]) for line in lines if line["event"] == "request"] == [
+        ("/query", 200),
+        ("/login", 200),
+        ("/health", 200),
+    ]
+    assert TOKEN not in log
+
+
+@pytest.mark.parametrize(
+    ("arguments", "config", "said"),
+    [
+        ([], "", "missing: PLAYER"),
+        (["uniform", "--game", "pig", "--address", "0.0.0.0"], "", "give --token-file FILE, or set AZPY_TOKEN"),
+        (["uniform", "--game", "pig", "--port", "70000"], "", "--port must be from 0 to 65535, got 70000"),
+        (["uniform", "--game", "pig", "--model", "x"], "", "--model: expected NAME=PLAYER, got 'x'"),
+        (["uniform", "--game", "pig", "--token-file", "/nowhere"], "", "--token-file /nowhere"),
+        (["uniform"], "", "which game does 'uniform' play? give --game"),
+        ([], 'player = "uniform"\ngame = "pig"\ntoken = "secret"', "a token does not belong into this file"),
+        ([], 'player = "uniform"\nprot = 1', "there is no setting prot; did you mean port?"),
+        ([], 'player = "uniform"\nport = "x"', "port must be of the type int, got 'x'"),
+        ([], 'player = "uniform"\nmodels = 3', '[models] must hold NAME = "PLAYER"'),
+        ([], "player = ", "az-serve.toml"),
+    ],
+)
+def test_settings_that_cannot_be_served_are_refused(
+    tmp_path: Path, arguments: list[str], config: str, said: str
+) -> None:
+    if config:
+        (tmp_path / "az-serve.toml").write_text(config)
+        arguments = [*arguments, "--config", str(tmp_path / "az-serve.toml")]
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("az-serve: ")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_players_and_limits_come_from_a_file(tmp_path: Path) -> None:
+    config = tmp_path / "az-serve.toml"
+    config.write_text('player = "uniform:7"\ngame = "pig"\nmax_simulations = 50\n[models]\nstrong = "uniform:40"\n')
+    with process("--config", str(config)) as (address, _):
+        assert post(address, {"id": "1"}).json()["rootInfo"]["visits"] == 7
+        assert post(address, {"id": "1", "model": "strong"}).json()["rootInfo"]["visits"] == 40
+        assert "from 1 to 50" in post(address, {"id": "1", "simulations": 51}).json()["error"]
+
+
+def test_requests_from_many_threads_are_all_answered() -> None:
+    wrong: list[object] = []
+
+    def client(number: int) -> None:
+        with connect(f"ws://{PLAIN}/ws") as web:
+            for turn in range(20):
+                answer = ask(web, id=f"{number}-{turn}", moves=["4"] * (turn % 5), simulations=5 + turn)
+                if answer["id"] != f"{number}-{turn}" or answer["rootInfo"]["visits"] != 5 + turn:
+                    wrong.append(answer)
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert wrong == []
+    metrics = httpx.get(f"http://{PLAIN}/metrics").text
+    assert 'azpy_open_searches{model="main"} 0' in metrics

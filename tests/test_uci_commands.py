@@ -1,0 +1,209 @@
+"""UCI in the wrong order, in the middle of a search and with absurd numbers: each `go` has one right `bestmove`."""
+
+import random
+import subprocess
+from typing import Any
+
+import chess
+import pytest
+
+import azpy
+from azpy.serving.models import Served
+from sound_games import Nim
+from talks import COMMAND, PATIENCE
+from uci_talks import all_heard, answers, talk, talk_to
+
+MATED = "position startpos moves f2f3 e7e5 g2g4 d8h4"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["go infinite", "go nodes 5", "go movetime 1"],
+        ["ponderhit", "go nodes 5", "ponderhit", "stop"],
+        ["go infinite", "stop", "stop", "stop"],
+        ["stop", "go nodes 5", "stop"],
+        ["go ponder", "position startpos moves e2e4 e7e5", "go nodes 5"],
+        ["go ponder", "ponderhit", "ponderhit", "stop", "ponderhit"],
+        ["go ponder", "stop", "ponderhit"],
+        ["go ponder infinite", "ponderhit", "stop"],
+        ["go infinite", "ucinewgame", "go nodes 5"],
+        ["go infinite", "isready", "debug on", "uci", "stop"],
+        *(["go infinite", f"setoption name {option}", "go nodes 5"] for option in ("Hash value 8", "MultiPV value 3")),
+        ["go infinite", "setoption name UCI_Chess960 value true", "go nodes 5"],
+        ["go nodes 99999999999999999999999", "stop"],
+        ["go movetime 99999999999999999999999", "stop"],
+        ["go wtime 99999999999999999999 btime 9 winc 99999999999999999999 movestogo 99999999999999999999", "stop"],
+        ["go wtime -100 btime -100 winc -5 binc -5 movestogo -3"],
+        [
+            "go wtime 0 btime 0",
+            "go movetime 0",
+            "go movetime -7",
+            "go nodes 0",
+            "go nodes -4",
+            "go movestogo 0 wtime 9",
+        ],
+        ["go mate 3", "go depth 5", "go depth -1 nodes 3", "go searchmoves", "go searchmoves e2e5", "go nonsense 7"],
+        ["go infinite"],
+        ["go ponder wtime 10 btime 10"],
+        ["go nodes 5"],
+    ],
+    ids=lambda lines: "; ".join(lines)[:60],
+)
+def test_every_go_has_one_legal_bestmove(lines: list[str]) -> None:
+    heard = all_heard("uniform:20", "chess", "uci", *lines)
+    best = answers(heard, "bestmove")
+    assert len(best) == sum(line.startswith("go") for line in lines)
+    first = [chess.Move.from_uci(line.split()[1]) for line in best]
+    boards = [chess.Board()] * len(first)
+    if "e7e5" in lines[1 % len(lines)]:
+        boards[-1] = chess.Board("rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2")
+    assert all(move in board.legal_moves for move, board in zip(first, boards, strict=True))
+    assert not answers(heard, "info string error")
+    assert len(answers(heard, "readyok")) == lines.count("isready")
+
+
+def test_a_ponderhit_ends_no_infinite_search() -> None:
+    for go in ("go infinite", "go ponder infinite"):
+        engine = talk("uniform:20", "chess", "uci")
+        engine.say(go, "isready")
+        engine.hear("readyok")
+        engine.say("ponderhit")
+        for _ in range(2):  # the first may be from before
+            engine.hear("info depth")
+        assert not answers(engine.heard, "bestmove")
+        engine.say("stop")
+        engine.hear("bestmove")
+        engine.close()
+
+
+def test_a_ponderhit_searches_as_much_as_without_ponder() -> None:
+    engine = talk("uniform:20", "chess", "uci")
+    engine.say("go ponder nodes 60000", "ponderhit")
+    nodes = 0
+    while not (line := engine.hear("")).startswith("bestmove"):
+        nodes = int(line.split()[line.split().index("nodes") + 1])
+    assert nodes >= 60_000
+    engine.close()
+
+
+@pytest.mark.parametrize("go", ["go infinite", "go ponder"])
+def test_without_a_move_an_endless_go_is_not_answered_before_its_end(go: str) -> None:
+    engine = talk("uniform:20", "chess", "uci")
+    engine.say(MATED, go, "isready")
+    engine.hear("info string the game is over")
+    engine.hear("readyok")
+    assert not answers(engine.heard, "bestmove")
+    engine.say("ponderhit" if go == "go ponder" else "stop")
+    assert engine.hear("bestmove") == "bestmove (none)"
+    engine.close()
+
+
+def test_words_after_searchmoves_are_read() -> None:
+    heard = all_heard("uniform:20", "chess", "uci", "go searchmoves e2e4 a2a3 nodes 5", "isready")
+    assert answers(heard, "info depth")[-1].split()[6] in {"1", "2", "3", "4", "5"}
+    assert answers(heard, "bestmove")[0].split()[1] in {"e2e4", "a2a3"}
+    engine = talk("uniform:20", "chess", "uci")
+    engine.say("go searchmoves e2e4 infinite", "isready")
+    engine.hear("readyok")
+    assert not answers(engine.heard, "bestmove")
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    "fen",
+    [
+        "r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 12 300",
+        "4k3/8/8/8/8/8/8/R3K2R w KQ - 120 60",
+        "4k3/8/8/8/8/8/8/R3K2R w KQ - 0 0",
+        "4k3/8/8/8/8/8/8/R3K2R w - - 99 6000",
+    ],
+)
+def test_positions_past_the_end_of_our_game_are_played(fen: str) -> None:
+    heard = all_heard("uniform:20", "chess", "uci", f"position fen {fen}", "go nodes 20")
+    assert not answers(heard, "info string error")
+    assert chess.Move.from_uci(answers(heard, "bestmove")[0].split()[1]) in chess.Board(fen).legal_moves
+
+
+@pytest.mark.parametrize("fen", ["8/8/8/8/8/8/8/8 w - - 0 1", "4k3/8/8/8/8/8/8/R3K3 w - - x 1", "4k3 w - - 0 1"])
+def test_what_is_no_position_is_still_refused(fen: str) -> None:
+    assert answers(all_heard("uniform:20", "chess", "uci", f"position fen {fen}"), "info string error")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_conversations_have_one_bestmove_a_go(seed: int) -> None:
+    rng, moves = random.Random(seed), ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5"]
+    commands = ["uci", "isready", "ucinewgame", "stop", "ponderhit", "debug off", "register later"]
+    commands += [
+        "go",
+        "go infinite",
+        "go ponder",
+        "go ponder movetime 1",
+        "go nodes 3",
+        "go wtime 1 btime 1",
+        "go nodes",
+    ]
+    commands += [f"position startpos moves {' '.join(moves[:count])}" for count in range(6)]
+    commands += [
+        "position startpos moves a1a1",
+        "position fen x",
+        "setoption name Hash value 4",
+        "setoption name MultiPV",
+    ]
+    commands += [f"setoption name UCI_Chess960 value {value}" for value in ("true", "false")]
+    said = [rng.choice(commands) for _ in range(120)]
+    heard = all_heard("uniform:10", "chess", "uci", *said)
+    best = answers(heard, "bestmove")
+    assert len(best) == sum(line.startswith("go") for line in said)
+    assert best.count("bestmove (none)") == said.count("go nodes")
+    assert len(answers(heard, "readyok")) == said.count("isready")
+
+
+@pytest.mark.parametrize("end", ["quit\n", ""])
+def test_the_end_of_the_input_ends_the_process_with_a_move(end: str) -> None:
+    for go in ("go infinite", "go ponder", "go nodes 4000000000", "go nodes 10"):
+        done = subprocess.run(
+            [*COMMAND, "uniform:50", "--game", "chess", "--protocol", "uci"],
+            input=f"position startpos moves e2e4\n{go}\n{end}",
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        best = done.stdout.splitlines()[-1].split()
+        assert best[0] == "bestmove"
+        assert chess.Move.from_uci(best[1]).uci()[1] in "78"
+
+
+def served(start: Any, **options: Any) -> Served:
+    return Served(
+        "own", azpy.State(start) if isinstance(start, azpy.Game) else start, azpy.UniformEvaluator(), 20, options, False
+    )
+
+
+def test_isready_is_answered_though_the_engine_does_not_open() -> None:
+    engine = talk_to({"own": served(azpy.make_game("chess"), c_puct=-1.0)})
+    engine.say("isready", "go", "isready")
+    engine.close()
+    assert [line.split()[0] for line in engine.heard] == ["info", "readyok", "info", "bestmove", "info", "readyok"]
+    assert answers(engine.heard, "bestmove") == ["bestmove (none)"]
+
+
+class Failing(Nim):
+    """Raises what azpy knows nothing of, once the last heap is empty."""
+
+    def legal_actions(self) -> list[int]:
+        if self.heaps[2] == 0:
+            raise RuntimeError("the heap is lost")
+        return super().legal_actions()
+
+
+def test_a_game_that_fails_ends_no_conversation() -> None:
+    engine = talk_to({"own": served(Failing())}, "ugi")
+    names = [azpy.State(Nim()).action_name(action) for action in (8, 0)]
+    engine.say(f"position startpos moves {' '.join(names)}", "go", "position startpos moves", "isready")
+    assert "the heap is lost" in engine.hear("info string error")
+    engine.hear("bestmove")
+    engine.hear("readyok")
+    engine.close()
