@@ -133,12 +133,19 @@ function showChoices(position, canPlay) {
   ]);
 }
 
+/** The touches of the last move; rolls have none. @param {import("./game.js").Position} position */
+function touchesOf(position) {
+  let one = position;
+  while (one.parent?.shown?.player === null && one.parent.parent !== null) one = one.parent;
+  return one.parent?.shown?.actions.find((action) => action.name === one.move)?.touches ?? [];
+}
+
 /** Draws over the picture. */
 function drawOver() {
   const position = play.game.current;
   const shown = position.shown;
   if (shown === null) return;
-  const last = position.parent?.shown?.actions.find((action) => action.name === position.move)?.touches ?? [];
+  const last = touchesOf(position);
   const looked = candidates.looked !== null || candidates.kept !== null ? candidates.shown : null;
   const { hints } = settings.options;
   const moves = hints && position.outcome === null ? candidates.moves : [];

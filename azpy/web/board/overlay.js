@@ -110,8 +110,13 @@ export class Overlay {
         line,
       ),
     );
-    const circle = draw("circle", { cx: x, cy: y, r: radius, "stroke-width": 1.5 * this.pixel });
-    return draw("g", { class: ranks[0] === 1 ? "candidate best" : "candidate" }, circle, ...texts);
+    return draw("g", { class: ranks[0] === 1 ? "candidate best" : "candidate" }, this.plate(x, y, radius), ...texts);
+  }
+
+  /** What a text stands on: round corners, and no circle, because stones are circles. */
+  plate(x, y, radius) {
+    const round = { rx: 0.4 * radius, "stroke-width": 1.5 * this.pixel };
+    return draw("rect", { x: x - radius, y: y - radius, width: 2 * radius, height: 2 * radius, ...round });
   }
 
   /**
@@ -142,7 +147,7 @@ export class Overlay {
         draw(
           "g",
           { class: numbers[0] % 2 === 1 ? "candidate best" : "candidate" },
-          draw("circle", { cx: x, cy: y, r: radius, "stroke-width": 1.5 * this.pixel }),
+          this.plate(x, y, radius),
           draw("text", { x, y: y + letter * 0.36, "font-size": letter, class: "rank" }, text),
         ),
       );
