@@ -41,7 +41,7 @@ def serving(game: str, bounds: Bounds | None = None, **options: Any) -> Iterator
 def process(*arguments: str, **more: Any) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """az-serve as users start it; gives its address and the process."""
     server = subprocess.Popen(
-        [*COMMAND, *arguments, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
+        [*COMMAND, "--port", "0", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
     )
     assert server.stdout is not None
     try:

@@ -59,6 +59,8 @@ function render(isNew) {
     store(STORE, { model: settings.model.name, game: settings.model.game, record: game.toObject(), at: position.moves() });
   }
   byId("status").textContent = status;
+  byId("board").dataset.ply = `${position.ply}`;
+  byId("board").dataset.state = position.outcome !== null ? "over" : canPlay || !canThrow(position) && shown.rolls.length > 0 ? "open" : "busy";
   for (const player of [0, 1]) byId(`side_${player}`).classList.toggle("turn", shown.player === player && position.outcome === null);
   byId("typed").disabled = !canPlay && shown.rolls.length === 0;
   byId("first").disabled = byId("back").disabled = byId("undo").disabled = position.parent === null;
@@ -91,6 +93,11 @@ function isOpen(position) {
   return position.outcome === null && position.shown?.player !== null && !play.isNetworks && connection.isOpen;
 }
 
+/** Whether the page throws the dice here. @param {import("./game.js").Position} position */
+function canThrow(position) {
+  return settings.options.throws && position.children.length === 0 && !play.isPaused;
+}
+
 /** @param {Game} game */
 function hasDice(game) {
   return game.line().some((position) => (position.shown?.rolls.length ?? 0) > 0);
@@ -120,8 +127,7 @@ function rootText({ rootInfo, isDuringSearch }) {
 function showChoices(position, canPlay) {
   const shown = position.shown;
   const untouched = canPlay ? (shown?.actions ?? []).filter((action) => action.touches.length === 0) : [];
-  const throws = settings.options.throws && position.children.length === 0 && !play.isPaused;
-  const rolls = throws || position.outcome !== null ? [] : (shown?.rolls ?? []);
+  const rolls = canThrow(position) || position.outcome !== null ? [] : (shown?.rolls ?? []);
   const button = (/** @type {string} */ name, /** @type {string} */ text) => {
     const made = make("button", { type: "button", "data-key": name }, text);
     made.addEventListener("click", () => play.play(name));

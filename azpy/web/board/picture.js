@@ -180,6 +180,7 @@ export class Picture {
   down(event) {
     if (event.button !== 0 || this.actions.length === 0) return;
     const place = this.at(event);
+    this.frame.setPointerCapture(event.pointerId); // a drag may end outside of the board
     this.pressed = { place, isNew: false };
     if (place === null || nextPlaces(this.actions, this.path).has(place) && this.path.length > 0) return;
     const isFirst = place !== this.path[0] && nextPlaces(this.actions, []).has(place);
