@@ -46,7 +46,10 @@ function render(isNew) {
   const { game } = play;
   const position = game.current;
   const shown = position.shown;
-  if (shown === null) return;
+  if (shown === null) {
+    byId("board").dataset.state = "busy";
+    return;
+  }
   const { hints } = settings.options;
   const answer = hints ? (position.found?.answer ?? null) : null;
   const label = (/** @type {string} */ name) => shown.actions.find((one) => one.name === name)?.short ?? name;
@@ -56,7 +59,9 @@ function render(isNew) {
     picture.show(shown, canPlay, `The board. ${status}`);
     showChoices(position, canPlay);
     fill(byId("names"), canPlay ? shown.actions.map((action) => make("option", { value: action.name })) : []);
-    store(STORE, { model: settings.model.name, game: settings.model.game, record: game.toObject(), at: position.moves() });
+    const { name: model, game: played } = settings.model;
+    const { players } = settings.options;
+    store(STORE, { model, game: played, players, record: game.toObject(), at: position.moves() });
   }
   byId("status").textContent = status;
   byId("board").dataset.ply = `${position.ply}`;
@@ -222,18 +227,18 @@ function bind() {
   new ResizeObserver(drawOver).observe(byId("board"));
 }
 
-/** The game that this browser kept, if it is one of this server's. */
+/** The game that this browser kept, if the server still has its player; else a new one. */
 function kept() {
   const found = stored(STORE);
-  if (found === null || found.model !== settings.model.name || found.game !== settings.model.game) return new Game();
   try {
+    if (!settings.take(found.model, found.game, found.players)) return new Game();
     const game = Game.fromObject(found.record);
     let here = game.root;
     for (const move of found.at) here = here.children.find((child) => child.move === move) ?? here;
     game.goTo(here);
     return game;
   } catch {
-    return new Game();
+    return new Game(); // nothing was kept, or something else
   }
 }
 

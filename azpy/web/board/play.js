@@ -119,7 +119,10 @@ export class Play {
     this.isThinking = false;
     const position = this.game.current;
     try {
-      if (position.shown === null) await this.look(position);
+      if (position.shown === null) {
+        this.onChange(false);
+        await this.look(position);
+      }
     } catch (error) {
       if (serial !== this.serial) return;
       if (error instanceof Lost) return this.onChange(false);
@@ -137,7 +140,9 @@ export class Play {
       if (isOpen && shown.rolls.length > 0) this.play(rolled(shown.rolls, Math.random()).name);
       return;
     }
-    if (this.isThinking || this.options().hints) await this.think(serial, position);
+    const { hints, model, hintSimulations } = this.options();
+    const isKnown = position.found?.model === model && position.found.visits >= hintSimulations;
+    if (this.isThinking || (hints && !isKnown)) await this.think(serial, position);
   }
 
   /** Asks the server for a position. @param {Position} position */

@@ -66,6 +66,25 @@ export class Settings {
     this.name();
   }
 
+  /**
+   * Chooses a player and who plays, as before.
+   * @param {string} name of the player
+   * @param {string} game that it played
+   * @param {string[]} players
+   * @returns {boolean} whether the server has this player
+   */
+  take(name, game, players) {
+    if (!this.models.some((model) => model.name === name && model.game === game)) return false;
+    byId("model").value = name;
+    this.fillPlayers();
+    for (const player of [0, 1]) {
+      const choices = [...byId(`player_${player}`).options].map((option) => option.value);
+      if (choices.includes(players[player])) byId(`player_${player}`).value = players[player];
+    }
+    this.name();
+    return true;
+  }
+
   /** Says who plays, beside the board. */
   name() {
     for (const player of [0, 1]) {
