@@ -13,7 +13,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 ROOT := $(CURDIR)
 BIN = $(abspath $(VENV))/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
-	$(shell find rust azpy azpy_cli -type f \( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' \))
+	$(shell find rust azpy azpy_cli -type f \( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' \)) \
+	$(wildcard azpy/web/board/*)
 # rust/py links against this interpreter.
 export PYO3_PYTHON = $(BIN)/python
 # Tests see the installed wheel, not the source tree: they run in another folder.

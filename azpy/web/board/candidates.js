@@ -27,7 +27,7 @@ export class Candidates {
     this.looked = null;
     /** @type {string} the line that is in view now */
     this.drawn = "";
-    const over = (/** @type {Event} */ event) => this.look(event.target instanceof Element ? event.target.closest("tr") : null);
+    const over = (/** @type {any} */ event) => this.look(event.target.closest("tr"));
     this.rows.addEventListener("pointerover", over);
     this.rows.addEventListener("focusin", over);
     this.rows.addEventListener("pointerleave", () => this.look(null));
@@ -87,14 +87,14 @@ export class Candidates {
       { type: "button", className: "move", "data-key": move.move, "aria-pressed": this.kept === move.move },
       this.label(move.move),
     );
-    const proof = move.proof === undefined ? "" : `, proven in ${move.proof}`;
+    const proof = move.proof === undefined ? null : `, proven in ${move.proof} plies`;
     const row = make(
       "tr",
-      { title: `${move.move}: ${move.visits} visits, value ${signed(move.value, 3)}${proof}` },
+      { title: `${move.move}: ${move.visits} visits, value ${signed(move.value, 3)}${proof ?? ""}` },
       make("td", { className: "number" }, `${move.order + 1}`),
       make("th", { scope: "row" }, name),
       make("td", { className: "number" }, `${move.visits}`),
-      make("td", { className: "number" }, signed(move.value), move.proof === undefined ? null : make("abbr", { title: "proven" }, " !")),
+      make("td", { className: "number" }, signed(move.value), proof && make("abbr", { title: "proven" }, " !")),
       make("td", { className: "number" }, percent(move.prior)),
       make("td", { className: "number" }, percent(share)),
       make("td", { className: "bars", "aria-hidden": "true" }, bar("policy", move.prior), bar("search", share)),
@@ -108,7 +108,8 @@ export class Candidates {
     const text = move === null ? "" : `${move.order} ${move.pv.join("\n")}`;
     if (text === this.drawn) return;
     this.drawn = text;
-    byId("variation_title").textContent = move === null ? "Line" : `Line of ${this.label(move.move)}, number ${move.order + 1}`;
+    const title = move === null ? "Line" : `Line of ${this.label(move.move)}, number ${move.order + 1}`;
+    byId("variation_title").textContent = title;
     this.preview.hidden = true;
     /** @type {(index: number) => Promise<void>} */
     const look = async (index) => {
@@ -125,7 +126,8 @@ export class Candidates {
     fill(
       this.line,
       (move?.pv ?? []).map((/** @type {string} */ name, /** @type {number} */ index) => {
-        const button = make("button", { type: "button", className: "move", "data-key": `${index}` }, index === 0 ? this.label(name) : name);
+        const said = index === 0 ? this.label(name) : name;
+        const button = make("button", { type: "button", className: "move", "data-key": `${index}` }, said);
         for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, () => look(index));
         return make("li", {}, button);
       }),

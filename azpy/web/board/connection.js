@@ -18,7 +18,7 @@ export class Connection extends EventTarget {
     this.socket = null;
     this.count = 0;
     this.wait = 250;
-    /** @type {Map<string, {each: (answer: any) => void, left: number, resolve: (answer: any) => void,
+    /** @type {Map<string, {each: (answer: any) => void, answers: number, left: number, resolve: (answer: any) => void,
      *   reject: (error: Error) => void}>} */
     this.waiting = new Map();
   }
@@ -56,7 +56,7 @@ export class Connection extends EventTarget {
     const id = `${++this.count}`;
     const answer = new Promise((resolve, reject) => {
       if (!this.isOpen || this.socket === null) return reject(new Lost());
-      this.waiting.set(id, { each, left: answers, resolve, reject });
+      this.waiting.set(id, { each, answers, left: answers, resolve, reject });
       this.socket.send(JSON.stringify({ id, ...query }));
     });
     answer.catch(() => {}); // whoever waits for the answer hears of the error
@@ -78,12 +78,12 @@ export class Connection extends EventTarget {
     if ("warning" in answer) return;
     if (answer.isDuringSearch) return one.each(answer);
     one.left -= 1;
-    const isWhole = one.left <= 0 || (answer.error && answer.turnNumber === undefined);
-    if (isWhole) this.waiting.delete(answer.id);
-    if (answer.error && isWhole && answer.turnNumber === undefined) return one.reject(new Error(answer.error));
-    if (isWhole && one.left <= 0 && answer.error) one.reject(new Error(answer.error));
-    else one.each(answer);
-    if (isWhole) one.resolve(answer);
+    // Of a query with several answers, one may be an error, and the others come.
+    const isRefused = answer.error && (answer.turnNumber === undefined || one.answers === 1);
+    if (isRefused || one.left === 0) this.waiting.delete(answer.id);
+    if (isRefused) return one.reject(new Error(answer.error));
+    one.each(answer);
+    if (one.left === 0) one.resolve(answer);
   }
 }
 

@@ -33,7 +33,9 @@ export function bindFiles({ play, settings, start }) {
     said.textContent = "Reading …";
     try {
       const { game, name } = await readGame(byId("load_text").value, look);
-      if (name !== null && name !== settings.model.game) throw new Error(`this is a game of ${name}, and the network plays ${settings.model.game}`);
+      if (name !== null && name !== settings.model.game) {
+        throw new Error(`this is a game of ${name}, and the network plays ${settings.model.game}`);
+      }
       load.close();
       complain("");
       byId("load_text").value = byId("load_file").value = "";

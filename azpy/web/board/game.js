@@ -61,7 +61,8 @@ export class Position {
 
   /** Keeps what a search found, unless another search of the same network has found out more. @param {Found} found */
   learn(found) {
-    if (this.found === null || this.found.model !== found.model || this.found.visits <= found.visits) this.found = found;
+    const network = (/** @type {Found | null} */ one) => `${one?.model} ${one?.answer.rootInfo.network}`;
+    if (network(this.found) !== network(found) || (this.found?.visits ?? 0) <= found.visits) this.found = found;
   }
 }
 

@@ -38,7 +38,7 @@ export function showGraph(line, current, names, onChoose) {
   const y = (/** @type {number} */ value) => height / 2 - value * (height / 2 - 12);
   const parts = [1, 0, -1].flatMap((value) => [
     draw("line", { x1: side, x2: width - 8, y1: y(value), y2: y(value), class: value === 0 ? "axis zero" : "axis" }),
-    draw("text", { x: side - 6, y: y(value) + 4, "text-anchor": "end", class: "tick" }, value === 0 ? "0" : signed(value, 0)),
+    draw("text", { x: side - 6, y: y(value) + 4, "text-anchor": "end", class: "tick" }, signed(value, 0)),
   ]);
   const known = line.filter((position) => position.value !== null);
   const points = known.map((position) => `${x(position.ply)},${y(position.value ?? 0)}`);
@@ -69,5 +69,6 @@ function described(line, current, names) {
   if (known.length === 0) return "Graph of the values: none is known yet";
   const values = known.map((position) => position.value ?? 0);
   const range = `from ${signed(Math.min(...values))} to ${signed(Math.max(...values))}`;
-  return `Graph of ${known.length} values for ${names[0]}, ${range}; the board is at move ${current.ply} of ${line.length - 1}`;
+  const where = `the board is at move ${current.ply} of ${line.length - 1}`;
+  return `Graph of ${known.length} values for ${names[0]}, ${range}; ${where}`;
 }

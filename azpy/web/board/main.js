@@ -65,8 +65,10 @@ function render(isNew) {
   }
   byId("status").textContent = status;
   byId("board").dataset.ply = `${position.ply}`;
-  byId("board").dataset.state = position.outcome !== null ? "over" : canPlay || !canThrow(position) && shown.rolls.length > 0 ? "open" : "busy";
-  for (const player of [0, 1]) byId(`side_${player}`).classList.toggle("turn", shown.player === player && position.outcome === null);
+  const isChoice = canPlay || (shown.rolls.length > 0 && !canThrow(position));
+  byId("board").dataset.state = position.outcome !== null ? "over" : isChoice ? "open" : "busy";
+  const turn = position.outcome === null ? shown.player : null;
+  for (const player of [0, 1]) byId(`side_${player}`).classList.toggle("turn", turn === player);
   byId("typed").disabled = !canPlay && shown.rolls.length === 0;
   byId("first").disabled = byId("back").disabled = byId("undo").disabled = position.parent === null;
   byId("last").disabled = byId("on").disabled = byId("redo").disabled = position.next === null;
@@ -124,11 +126,15 @@ function statusOf(position) {
 function rootText({ rootInfo, isDuringSearch }) {
   const reused = rootInfo.reused > 0 ? `, ${rootInfo.reused} of them from before` : "";
   const network = rootInfo.network ? `, network ${rootInfo.network.slice(0, 8)}` : "";
-  const state = isDuringSearch ? "Searching" : "Searched";
-  return `${state}: ${rootInfo.visits} visits${reused}, value ${signed(rootInfo.value)} for the player to move${network}.`;
+  const value = `value ${signed(rootInfo.value)} for the player to move`;
+  return `${isDuringSearch ? "Searching" : "Searched"}: ${rootInfo.visits} visits${reused}, ${value}${network}.`;
 }
 
-/** What has no place on the picture: passes, rolls. @param {import("./game.js").Position} position @param {boolean} canPlay */
+/**
+ * What has no place on the picture: passes, rolls.
+ * @param {import("./game.js").Position} position
+ * @param {boolean} canPlay
+ */
 function showChoices(position, canPlay) {
   const shown = position.shown;
   const untouched = canPlay ? (shown?.actions ?? []).filter((action) => action.touches.length === 0) : [];
@@ -167,7 +173,8 @@ function drawOver() {
 function choose(actions) {
   const dialog = byId("chooser");
   const buttons = actions.map((action) => {
-    const button = make("button", { type: "button" }, action.short === action.name ? action.name : `${action.short} (${action.name})`);
+    const { name, short } = action;
+    const button = make("button", { type: "button" }, short === name ? name : `${short} (${name})`);
     button.addEventListener("click", () => {
       dialog.close();
       play.play(action.name);
@@ -182,7 +189,9 @@ function choose(actions) {
 async function typed(text) {
   const shown = play.game.current.shown;
   const found = shown === null ? null : named(shown, text.trim());
-  if (found === null || found.length < text.trim().length) return complain(`${text.trim() || "Nothing"} is no legal move here.`);
+  if (found === null || found.length < text.trim().length) {
+    return complain(`${text.trim() || "Nothing"} is no legal move here.`);
+  }
   complain("");
   byId("typed").value = "";
   await play.play(found.name);
@@ -218,13 +227,14 @@ function bind() {
   });
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector("dialog[open]") !== null) return;
-    if (event.target instanceof Element && event.target.closest("input, select, textarea, #board, [role=switch]") !== null) return;
+    if (event.target instanceof Element && event.target.closest("input, select, textarea, #board") !== null) return;
     const button = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" }[event.key];
     if (button === undefined) return;
     event.preventDefault();
     byId(button).click();
   });
   new ResizeObserver(drawOver).observe(byId("board"));
+  window.addEventListener("resize", () => render(false));
 }
 
 /** The game that this browser kept, if the server still has its player; else a new one. */

@@ -95,9 +95,10 @@ export class Overlay {
     const lines = [ranks.join(" ")];
     if (side >= 34) lines.push(signed(move.value));
     if (side >= 46) lines.push(`${Math.round((100 * move.visits) / Math.max(1, total))}%`);
-    const letter = Math.min(15, Math.max(10, side / (lines.length + 1.4))) * this.pixel;
+    const letter = Math.min(15, Math.max(10, side / (lines.length + 0.7))) * this.pixel;
     const needed = (letter * CHARACTER * Math.max(...lines.map((line) => line.length))) / 2 + 2 * this.pixel;
-    const radius = Math.max(9 * this.pixel, Math.min(0.48 * side * this.pixel, 30 * this.pixel), lines.length > 1 ? 0 : needed);
+    const usual = Math.max(9, Math.min(0.48 * side, 30)) * this.pixel;
+    const radius = lines.length > 1 ? usual : Math.max(usual, needed);
     const texts = lines.map((line, index) =>
       draw(
         "text",
@@ -142,7 +143,8 @@ export class Overlay {
       const text = numbers.join(" ");
       const side = Math.min(touch[3], touch[4]) / this.pixel;
       const letter = Math.min(16, Math.max(9, (side * 1.3) / Math.max(2, text.length))) * this.pixel;
-      const radius = Math.max(letter * CHARACTER * text.length * 0.5 + 3 * this.pixel, Math.min(0.42 * side, 22) * this.pixel);
+      const needed = letter * CHARACTER * text.length * 0.5 + 3 * this.pixel;
+      const radius = Math.max(needed, Math.min(0.42 * side, 22) * this.pixel);
       parts.push(
         draw(
           "g",

@@ -61,7 +61,7 @@ export class Picture {
     const hadFocus = this.hasFocus;
     this.path = path;
     const places = nextPlaces(this.actions, path);
-    const wanted = new Map([...places].map(([place, { touch, actions }]) => [place, { touch, actions, isChosen: false }]));
+    const wanted = new Map([...places].map(([place, found]) => [place, { ...found, isChosen: false }]));
     path.forEach((place, index) => {
       const [action] = this.actions.filter((one) => path.every((other, at) => one.touches[at]?.[0] === other));
       if (!wanted.has(place)) wanted.set(place, { touch: action.touches[index], actions: [], isChosen: true });
@@ -77,7 +77,8 @@ export class Picture {
       this.put(button, touch);
       button.className = isChosen ? "place chosen" : path.length > 0 ? "place next" : "place";
       const plays = actions.length === 1 && actions[0].touches.length === path.length + 1 ? actions[0].short : "";
-      button.setAttribute("aria-label", isChosen ? `${place}, chosen: cancel` : plays && plays !== place ? `${place}: ${plays}` : place);
+      const said = plays && plays !== place ? `${place}: ${plays}` : place;
+      button.setAttribute("aria-label", isChosen ? `${place}, chosen: cancel` : said);
     }
     this.rove(hadFocus);
   }
@@ -162,7 +163,8 @@ export class Picture {
     const own = this.path.map((place) => this.buttons.get(place)).filter((button) => button !== undefined);
     for (const button of own) {
       const box = button.getBoundingClientRect();
-      const isIn = event.clientX >= box.left && event.clientX < box.right && event.clientY >= box.top && event.clientY < box.bottom;
+      const [u, v] = [event.clientX - box.left, event.clientY - box.top];
+      const isIn = u >= 0 && u < box.width && v >= 0 && v < box.height;
       if (isIn) [best, least] = [button.dataset.place ?? null, box.width * box.height];
     }
     for (const [place, { touch }] of places) {
@@ -220,13 +222,18 @@ export class Picture {
     this.nearest(way)?.focus();
   }
 
-  /** The nearest place that way from the one with the focus. @param {number[]} way @returns {HTMLButtonElement | null} */
+  /**
+   * The nearest place that way from the one with the focus.
+   * @param {number[]} way to the right, and down
+   * @returns {HTMLButtonElement | null}
+   */
   nearest([right, down]) {
     const from = document.activeElement;
-    if (!(from instanceof HTMLButtonElement)) return [...this.buttons.values()].find((one) => one.tabIndex === 0) ?? null;
+    const buttons = [...this.buttons.values()];
+    if (!(from instanceof HTMLButtonElement)) return buttons.find((one) => one.tabIndex === 0) ?? null;
     const [x, y] = Picture.centre(from);
     let [best, least] = [/** @type {HTMLButtonElement | null} */ (null), Infinity];
-    for (const button of this.buttons.values()) {
+    for (const button of buttons) {
       const [u, v] = Picture.centre(button);
       const along = (u - x) * right + (v - y) * down;
       const aside = Math.abs((u - x) * down + (v - y) * right);

@@ -7,6 +7,7 @@ import { upper } from "./sides.js";
 
 const REPORTS = 0.3; // seconds between two reports of a search
 const LONGEST_LINE = 20; // moves of a principal variation
+const MOST_TURNS = 100; // of a query
 const PACE = 400; // milliseconds between two moves of networks that play each other
 
 /**
@@ -156,7 +157,8 @@ export class Play {
     const plays = this.isThinking;
     const player = position.shown?.player ?? 0;
     const model = plays ? options.players[player] : options.model;
-    const limits = plays ? { simulations: options.simulations, seconds: options.seconds } : { simulations: options.hintSimulations };
+    const { simulations, seconds, hintSimulations } = options;
+    const limits = plays ? { simulations, seconds } : { simulations: hintSimulations };
     const learn = (/** @type {any} */ answer) => {
       if (answer.rootInfo?.value === null || answer.rootInfo === undefined) return;
       const value = player === 0 ? answer.rootInfo.value : -answer.rootInfo.value;
@@ -211,14 +213,17 @@ export class Play {
       position.learn({ model, value: root.player === 0 ? root.value : -root.value, visits: root.visits, answer });
       this.onChange(false);
     };
-    const query = {
-      ...this.where(line[line.length - 1], model),
-      analyzeTurns: open.map((one) => one.ply),
-      simulations: hintSimulations,
-      priority: "analysis",
-      analysisPVLen: LONGEST_LINE,
-    };
-    await this.connection.ask(query, learn, open.length).answer;
+    for (let at = 0; at < open.length; at += MOST_TURNS) {
+      const turns = open.slice(at, at + MOST_TURNS).map((one) => one.ply);
+      const query = {
+        ...this.where(line[line.length - 1], model),
+        analyzeTurns: turns,
+        simulations: hintSimulations,
+        priority: "analysis",
+        analysisPVLen: LONGEST_LINE,
+      };
+      await this.connection.ask(query, learn, turns.length).answer;
+    }
   }
 
   /** The picture after further moves. @param {string[]} moves @returns {Promise<string>} */

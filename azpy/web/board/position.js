@@ -87,8 +87,10 @@ export function rolled(rolls, share) {
 export function boxOf(svg) {
   const head = /<svg\b[^>]*>/.exec(svg)?.[0] ?? "";
   const box = /\bviewBox=["']\s*([^"']*?)\s*["']/.exec(head)?.[1].split(/[\s,]+/).map(Number);
-  if (box?.length === 4 && box.every(Number.isFinite) && box[2] > 0 && box[3] > 0) return [box[0], box[1], box[2], box[3]];
-  const side = (/** @type {string} */ name) => Number.parseFloat(new RegExp(`\\s${name}=["']([0-9.]+)`).exec(head)?.[1] ?? "");
-  const [width, height] = [side("width"), side("height")];
+  if (box?.length === 4 && box.every(Number.isFinite) && box[2] > 0 && box[3] > 0) {
+    return [box[0], box[1], box[2], box[3]];
+  }
+  const sides = [/\swidth=["']([0-9.]+)/, /\sheight=["']([0-9.]+)/];
+  const [width, height] = sides.map((side) => Number(side.exec(head)?.[1]));
   return [0, 0, width > 0 ? width : 300, height > 0 ? height : 150];
 }
