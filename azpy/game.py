@@ -21,8 +21,12 @@ class Game(ABC):
     so that it has the methods of a game in Rust. Searches, self-play and buffers take the object or the `azpy.State`.
     Set the first three attributes on the class, or on the instance if they depend on a board size. They stay fixed
     during a game. An exception raised in any method reaches the caller as itself. A broken promise (no legal action at
-    a player's turn, a game longer than `max_plies`) is an `azpy.GameError`. A game may also have a method `to_svg`,
-    which gives the position as an SVG document.
+    a player's turn, a game longer than `max_plies`) is an `azpy.GameError`. A game may also have these methods:
+
+    - `to_svg() -> str` gives the position as an SVG document.
+    - `touches(action) -> list` gives what a person clicks, one after the other, to play a legal action: cells
+      (row * W + column) of a board of H x W cells as people see it, which azpy then draws; in a game with `to_svg`
+      (place, (x, y, width, height)), a name and a rectangle in the units of the picture's viewBox.
 
     Attributes:
         num_actions: size of the policy A; actions are 0 to A - 1.

@@ -110,6 +110,10 @@ def test_it_is_the_twin_in_python_ply_by_ply(site: Path) -> None:
                 assert rust.legal_actions() == twin.legal_actions()
                 names = [twin.action_name(action) for action in twin.legal_actions()]
                 assert [rust.action_name(action) for action in rust.legal_actions()] == names
+                drawn = azpy.State(twin)
+                assert rust.to_svg() == drawn.to_svg()
+                for action in rust.legal_actions():
+                    assert rust.touches(action) == drawn.touches(action) != []
                 np.testing.assert_array_equal(rust.observation(), twin.encode())
                 action = rng.choice(rust.legal_actions())
                 rust.play(action)

@@ -45,12 +45,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_page_prints_the_example() -> None:
-    program, search = blocks("python")
+    program, search, click = blocks("python")
     assert program == (EXAMPLE / "hexapawn.py").read_text(encoding="utf-8")
     (line,) = blocks("rust")
     assert line in (EXAMPLE / "src" / "lib.rs").read_text(encoding="utf-8")
     names = {"azpy": azpy, "Hexapawn": Start}
     exec(compile(search, PAGE.name, "exec"), names)
+    exec(compile(click, PAGE.name, "exec"), names)
+    (printed,) = re.findall(r"^print\(state.touches.*?# (.*)$", click, re.MULTILINE)
+    state = azpy.State(Start())
+    assert repr(state.touches(state.legal_actions()[0])) == printed
 
 
 def test_the_page_says_what_a_key_may_be() -> None:

@@ -54,13 +54,14 @@ class Hexapawn(azpy.Game):
     def key(self):
         return self.player << 18 | sum(1 << cell for cell in self.mine) << 9 | sum(1 << cell for cell in self.theirs)
 
-    # For people; a game needs neither.
+    # For people; a game needs none of these.
+
+    def touches(self, action):
+        # Where the pawn stands and where it goes, on the board that player 0 sees.
+        return [8 - cell if self.player else cell for cell in (action // 3, self.moves()[action])]
 
     def action_name(self, action):
-        cells = action // 3, self.moves()[action]
-        start, end = (
-            "abc"[cell % 3] + "321"[cell // 3] for cell in (8 - cell if self.player else cell for cell in cells)
-        )
+        start, end = ("abc"[cell % 3] + "321"[cell // 3] for cell in self.touches(action))
         return f"{start}{'-' if action % 3 == 1 else 'x'}{end}"
 
     def __str__(self):

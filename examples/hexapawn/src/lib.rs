@@ -8,6 +8,7 @@
 //! The observation is `[2, height, width]`: the pawns of the player to move, those of the opponent.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::picture::{Touch, board_svg, board_touch};
 use azpy_core::text::Notation;
 
 azpy_py::export_game!(azpy_with_hexapawn: "hexapawn" => Hexapawn, &[("width", "3"), ("height", "3")], |p| {
@@ -66,9 +67,14 @@ impl Hexapawn {
         self.theirs >> (self.cells() - self.width) != 0
     }
 
+    /// The cell as player 0 sees the board.
+    fn shown(&self, cell: u32) -> u32 {
+        if self.mover == Player::Zero { cell } else { self.turned(cell) }
+    }
+
     /// The cell as people call it, a1 at the lower left of player 0.
     fn name(&self, cell: u32) -> String {
-        let cell = if self.mover == Player::Zero { cell } else { self.turned(cell) };
+        let cell = self.shown(cell);
         format!("{}{}", char::from(b'a' + (cell % self.width) as u8), self.height - cell / self.width)
     }
 }
@@ -159,7 +165,7 @@ impl Game for Hexapawn {
     fn render(&self) -> String {
         let glyphs = if self.mover == Player::Zero { ["x", "o"] } else { ["o", "x"] };
         let glyph = |cell: u32| {
-            let cell = if self.mover == Player::Zero { cell } else { self.turned(cell) };
+            let cell = self.shown(cell);
             match (self.mine >> cell & 1, self.theirs >> cell & 1) {
                 (1, _) => glyphs[0],
                 (_, 1) => glyphs[1],
@@ -184,6 +190,18 @@ impl Notation for Hexapawn {
         }
         let sign = if action % 3 == 1 { '-' } else { 'x' };
         format!("{}{sign}{}", self.name(action / 3), self.name(self.target(action)))
+    }
+
+    fn to_svg(&self) -> String {
+        board_svg(&self.render(), self.height as usize, self.width as usize)
+    }
+
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        if !self.is_legal(action) {
+            return Vec::new();
+        }
+        let touch = |cell| board_touch(self.height as usize, self.width as usize, self.shown(cell) as usize);
+        vec![touch(action / 3), touch(self.target(action))]
     }
 }
 

@@ -9,8 +9,9 @@
 //! 5. [`selfplay`] is the room of games that a network plays against itself: [`record`], [`resign`], [`replay`],
 //!    [`timing`].
 //!
-//! [`conformance`] checks the rules that every game must keep. [`text`] is how people write a game, [`bytes`] has
-//! planes as bytes, [`process`] detects forks. The crate knows no Python, no concrete game and no file.
+//! [`conformance`] checks the rules that every game must keep. [`text`] is how people write a game, [`picture`] how they
+//! see and touch it, [`bytes`] has planes as bytes, [`process`] detects forks. The crate knows no Python, no concrete
+//! game and no file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
@@ -22,6 +23,7 @@ pub mod engine;
 pub mod evaluator;
 pub mod game;
 pub mod options;
+pub mod picture;
 pub mod process;
 pub mod rng;
 pub mod search;

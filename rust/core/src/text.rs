@@ -4,6 +4,7 @@
 //! error repeats of a text is cut ([`shown`]). Knows nothing of any notation.
 
 use crate::game::{Action, Game, GameFault, Player, Turn};
+use crate::picture::{Touch, text_svg};
 
 /// How much of a text an error repeats, how many names it lists, and how much of each, in characters.
 const MOST_SHOWN: usize = 60;
@@ -37,6 +38,18 @@ pub trait Notation: Game {
     /// A picture of the position: a whole SVG document that needs nothing from outside.
     fn to_svg(&self) -> String {
         text_svg(&self.render())
+    }
+
+    /// The places of that picture which a person touches, one after the other, to play a legal action at a player's turn:
+    /// the cell, or where a piece stands and where it goes. Nothing where the picture has no place for the action, such
+    /// as a pass: a button plays it.
+    ///
+    /// No action's places are the first places of another action. Actions with the same places, such as promotions, are
+    /// told apart by their names. In a position a place has one name and one rectangle, and the middle of the rectangle
+    /// lies in no other place's rectangle.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        let _ = action;
+        Vec::new()
     }
 
     /// Reads a line of play that begins here: the actions and chance outcomes by their names, or by their short names where
@@ -87,24 +100,6 @@ pub fn shown(text: &str) -> String {
         0 => format!("{start:?}"),
         more => format!("{start:?} and {more} more characters"),
     }
-}
-
-/// A text as it may stand in an XML document, also as an attribute. Characters that no document can hold are replaced.
-#[must_use]
-pub fn xml_text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\t' | '\n' => out.push(' '),
-            character if character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            character => out.push(character),
-        }
-    }
-    out
 }
 
 /// The position that a line of play leads to from `start`: what [`Notation::parse`] is for a game without a notation of
@@ -228,23 +223,6 @@ fn listed<G: Notation>(state: &G, actions: &[Action]) -> String {
     names.join(", ")
 }
 
-/// Text as a picture, for games that draw none.
-#[must_use]
-pub fn text_svg(text: &str) -> String {
-    const LINE: usize = 20;
-    let width = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-    let (width, height) = (width * 10 + 2 * LINE, (text.lines().count() + 2) * LINE);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\
-         <g font-family=\"monospace\" font-size=\"16\" fill=\"#202020\" xml:space=\"preserve\">"
-    );
-    for (number, line) in text.lines().enumerate() {
-        svg += &format!("<text x=\"{LINE}\" y=\"{}\">{}</text>", (number + 2) * LINE - 5, xml_text(line));
-    }
-    svg + "</g></svg>"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -335,11 +313,5 @@ mod tests {
         assert!(read(names, &"z".repeat(1_000_000)).unwrap_err().len() < 200);
         let endless = Names { plies: 100, names };
         assert!(endless.parse_actions(&"a ".repeat(1_000_000)).unwrap_err().contains("longer than max_plies (3)"));
-    }
-
-    #[test]
-    fn text_as_a_picture_is_xml() {
-        let svg = Names { plies: 0, names: &[] }.to_svg();
-        assert!(svg.contains(">&lt;&amp;&gt;\u{fffd}[1m</text>"), "{svg}");
     }
 }

@@ -46,6 +46,7 @@ mod picture;
 mod side;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::picture::Touch;
 use azpy_core::text::Notation;
 
 use crate::key::{Tag, digest};
@@ -496,6 +497,18 @@ impl Notation for Backgammon {
 
     fn to_svg(&self) -> String {
         picture::to_svg(self)
+    }
+
+    /// Where the checker stands, and where it goes: a point, the bar, or the tray.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        let (which, place) = Self::parts(action);
+        match self.turn() {
+            Turn::Player(player) if which < 2 => {
+                let to = place.checked_sub(self.die(which));
+                vec![picture::touch(player, Some(place)), picture::touch(player, to)]
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn parse(&self, text: &str) -> Result<Self, String> {

@@ -16,6 +16,7 @@
 use std::fmt::Write as _;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line};
 
 use crate::key::{Tag, digest};
@@ -160,6 +161,14 @@ impl Breakthrough {
             Player::Zero => from - self.width() + direction - 1,
             Player::One => from + self.width() + direction - 1,
         }
+    }
+
+    /// As `target`, of any action.
+    fn target_on_board(&self, from: usize, direction: usize) -> Option<usize> {
+        let (row, column) = ((from / self.width()) as isize, (from % self.width() + direction) as isize - 1);
+        let row = if self.mover == Player::Zero { row - 1 } else { row + 1 };
+        let on_board = (0..self.height() as isize).contains(&row) && (0..self.width() as isize).contains(&column);
+        on_board.then(|| row as usize * self.width() + column as usize)
     }
 
     fn cell_name(&self, cell: usize) -> String {
@@ -319,13 +328,8 @@ impl Notation for Breakthrough {
     fn action_name(&self, action: Action) -> String {
         let (from, direction) = (action as usize / 3, action as usize % 3);
         // Whoever asks for the name of an action that nobody could play gets one too.
-        let (row, column) = ((from / self.width()) as isize, (from % self.width() + direction) as isize - 1);
-        let row = if self.mover == Player::Zero { row - 1 } else { row + 1 };
-        let onto_board = (0..self.height() as isize).contains(&row) && (0..self.width() as isize).contains(&column);
-        if !onto_board {
-            return format!("{}-", self.cell_name(from));
-        }
-        self.cell_name(from) + &self.cell_name(row as usize * self.width() + column as usize)
+        let target = self.target_on_board(from, direction);
+        self.cell_name(from) + &target.map_or("-".to_owned(), |cell| self.cell_name(cell))
     }
 
     /// The line below the board has the letters of the columns.
@@ -354,6 +358,14 @@ impl Notation for Breakthrough {
             }
         }
         picture.done()
+    }
+
+    /// Where the piece stands, and where it goes.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        let (from, direction) = (action as usize / 3, action as usize % 3);
+        let Some(to) = self.target_on_board(from, direction) else { return Vec::new() };
+        let square = |cell: usize| svg::square(self.cell_name(cell), cell % self.width(), cell / self.width());
+        vec![square(from), square(to)]
     }
 
     /// A board as `to_text` writes it, or the names of the actions that lead there.

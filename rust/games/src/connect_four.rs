@@ -18,6 +18,7 @@
 //! Invariant: spare bits are 0, columns are filled from the bottom without gaps, and `status` is up to date.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line};
 
 use crate::key::{Tag, spread};
@@ -326,6 +327,13 @@ impl Notation for ConnectFour {
             picture.circle(centre(column), centre(row), 0.41 * CELL, &look);
         }
         picture.done()
+    }
+
+    /// The whole column.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        let (column, height) = (action as usize, CELL * self.height() as f32);
+        let [x, y] = [centre(column), centre(0)].map(|middle| middle - CELL / 2.0);
+        vec![Touch::new(format!("column {}", self.action_name(action)), [x, y, CELL, height])]
     }
 
     /// A board as in `......./......./......./......./...o.../...x... x`, or a line of play. That no order of play can

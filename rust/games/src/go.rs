@@ -28,6 +28,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line};
 
 use crate::cells::Cells;
@@ -562,6 +563,12 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     fn to_svg(&self) -> String {
         let last = usize::from(self.actions[usize::from(self.plies) % HISTORY]);
         grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), (self.plies > 0).then_some(last))
+    }
+
+    /// A cell; a pass has none.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        let (size, cell) = (self.size(), action as usize);
+        (cell < size * size).then(|| grid::touch(size, cell, self.action_name(action))).into_iter().collect()
     }
 
     /// An SGF game (its main line; size and komi must be those of `self`), or the names of the actions that lead there.

@@ -9,6 +9,7 @@
 //! Invariant: the stone sets are disjoint and on the board; player 0 has as many stones as player 1, or one more.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line};
 
 use crate::cells::Cells;
@@ -245,6 +246,10 @@ impl Notation for Gomoku {
 
     fn to_svg(&self) -> String {
         grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), None)
+    }
+
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        vec![grid::touch(self.size(), action as usize, self.action_name(action))]
     }
 
     /// A board as `to_text` writes it, or the names of the actions that lead there.

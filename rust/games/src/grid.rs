@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use azpy_core::game::Player;
+use azpy_core::picture::Touch;
 
 /// Pixels between two lines of a picture.
 const STEP: usize = 30;
@@ -96,6 +97,12 @@ pub(crate) fn to_svg(
         }
     }
     svg + "</svg>"
+}
+
+/// The place of a cell of the picture.
+pub(crate) fn touch(size: usize, cell: usize, name: String) -> Touch {
+    let [x, y] = [cell % size, cell / size].map(|line| (MARGIN + line * STEP - STEP / 2) as f32);
+    Touch::new(name, [x, y, STEP as f32, STEP as f32])
 }
 
 /// Where boards have dots: the middle where there is one, the corners from 7 lines on, the sides' middles from 17.

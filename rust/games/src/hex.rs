@@ -26,6 +26,7 @@
 //! Invariant: the stone sets are disjoint and on the board, and `joined` is up to date.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line};
 
 use crate::cells;
@@ -43,6 +44,16 @@ const HALF_TURN: usize = 3;
 const LONG_DIAGONAL: usize = 4;
 
 type Cells = cells::Cells<WORDS>;
+
+/// Of the picture: from a cell's middle to its corners, from there to its upright sides, and the room around the board.
+const RADIUS: f32 = 20.0;
+const HALF: f32 = 0.866 * RADIUS;
+const MARGIN: f32 = 34.0;
+
+/// The middle of a cell of the picture: a row is half a cell further right than the one above it.
+fn middle(row: usize, column: usize) -> (f32, f32) {
+    (MARGIN + HALF * (2 * column + row + 1) as f32, MARGIN + RADIUS * (1.0 + 1.5 * row as f32))
+}
 
 /// What follows from the size alone.
 #[derive(Clone, Copy)]
@@ -352,10 +363,7 @@ impl Notation for Hex {
     }
 
     fn to_svg(&self) -> String {
-        // Corners of a cell from its middle, clockwise from the top: a row is half a cell further right than the one
-        // above it.
-        const RADIUS: f32 = 20.0;
-        const HALF: f32 = 0.866 * RADIUS;
+        // Corners of a cell from its middle, clockwise from the top.
         const CORNERS: [(f32, f32); 6] = [
             (0.0, -RADIUS),
             (HALF, -RADIUS / 2.0),
@@ -364,11 +372,7 @@ impl Notation for Hex {
             (-HALF, RADIUS / 2.0),
             (-HALF, -RADIUS / 2.0),
         ];
-        const MARGIN: f32 = 34.0;
         let size = self.size();
-        let middle = |row: usize, column: usize| {
-            (MARGIN + HALF * (2 * column + row + 1) as f32, MARGIN + RADIUS * (1.0 + 1.5 * row as f32))
-        };
         let corner = |(x, y): (f32, f32), number: usize| (x + CORNERS[number % 6].0, y + CORNERS[number % 6].1);
         let last = middle(size - 1, size - 1);
         let (width, height) = (last.0 + HALF + MARGIN, last.1 + RADIUS + MARGIN);
@@ -404,6 +408,16 @@ impl Notation for Hex {
         }
         picture.text(width / 2.0, height - MARGIN / 2.0, f32::min(15.0, 0.055 * width), &below);
         picture.done()
+    }
+
+    /// The largest box inside the cell's hexagon; a swap has none.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        let (size, cell) = (self.size(), action as usize);
+        if cell >= self.num_cells() {
+            return Vec::new();
+        }
+        let (x, y) = middle(cell / size, cell % size);
+        vec![Touch::new(self.action_name(action), [x - HALF, y - RADIUS / 2.0, 2.0 * HALF, RADIUS])]
     }
 
     /// A board as in `.../.x./o.. x`, or a line of play. The numbers of stones say whether there was a swap, and whether

@@ -18,6 +18,7 @@
 use std::cmp::Ordering;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line};
 
 use crate::key::{Tag, digest};
@@ -360,6 +361,13 @@ impl Notation for Othello {
             }
         }
         picture.done()
+    }
+
+    /// A cell; a pass has none.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        let (size, cell) = (self.size(), action as usize);
+        let on_board = cell < self.num_cells();
+        on_board.then(|| svg::square(self.action_name(action), cell % size, cell / size)).into_iter().collect()
     }
 
     /// A board as in `..../.ox./.xo./.... x`, or a line of play. Every disc must hang together with the centre, where

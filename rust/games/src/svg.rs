@@ -6,7 +6,7 @@
 use std::fmt::{self, Write as _};
 
 use azpy_core::game::{Game, Player, Turn};
-use azpy_core::text::xml_text;
+use azpy_core::picture::{Touch, xml_text};
 
 /// The side of a cell of a board.
 pub(crate) const CELL: f32 = 40.0;
@@ -103,6 +103,11 @@ impl Svg {
 /// Where the middle of a board's column or row is.
 pub(crate) fn centre(number: usize) -> f32 {
     MARGIN + CELL * (number as f32 + 0.5)
+}
+
+/// The square of a board's column and row.
+pub(crate) fn square(place: String, column: usize, row: usize) -> Touch {
+    Touch::new(place, [centre(column) - CELL / 2.0, centre(row) - CELL / 2.0, CELL, CELL])
 }
 
 /// The names of so many columns, by letters from a on.

@@ -6,6 +6,7 @@
 //! Invariant: the two stone sets are disjoint, and player 0 has as many stones as player 1 or one more.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line};
 
 use crate::key::{Tag, spread};
@@ -186,6 +187,11 @@ impl Notation for TicTacToe {
             }
         }
         picture.done()
+    }
+
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        let cell = action as usize;
+        vec![svg::square(self.action_name(action), cell % SIZE, cell / SIZE)]
     }
 
     /// A board as in `..x/.o./... x`, or a line of play.

@@ -14,6 +14,7 @@ use azpy_core::config::SearchConfig;
 use azpy_core::conformance::{Facts, Look};
 use azpy_core::game::{Action, PlayError, Player, Turn};
 use azpy_core::look::Shown;
+use azpy_core::picture::Touch;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, Samples};
 use azpy_core::search::{SearchResult, SearchStats, Stop as Reason};
@@ -54,6 +55,7 @@ pub(crate) trait AnyState: Send + Sync {
     fn render(&self) -> String;
     fn owner(&self, line: usize, glyph: char) -> Option<Player>;
     fn to_svg(&self) -> String;
+    fn touches(&self, action: Action) -> Vec<Touch>;
     fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String>;
     fn format_actions(&self, actions: &[Action]) -> Result<String, String>;
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String>;

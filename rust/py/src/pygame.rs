@@ -7,7 +7,8 @@
 use std::sync::{Arc, OnceLock};
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::{Notation, text_svg};
+use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
+use azpy_core::text::Notation;
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -111,6 +112,11 @@ impl PyGame {
                 otherwise
             })
         })
+    }
+
+    /// Whether the game has a method that no game must have.
+    fn has(&self, method: &str) -> bool {
+        self.ask(false, |object| object.hasattr(method))
     }
 
     /// Asks for what only people look at. Any `Exception` is the reply's; others, such as Ctrl-C, are faults.
@@ -321,9 +327,55 @@ impl Notation for PyGame {
         None
     }
 
-    /// The game's own `to_svg()`, where it has one that works.
+    /// The game's own `to_svg()`, where it has one that works. A game with `touches` alone has a board of cells.
     fn to_svg(&self) -> String {
-        self.shown(|object| text_of(&object.call_method0("to_svg")?)).unwrap_or_else(|_| text_svg(&self.render()))
+        let own = self.shown(|object| text_of(&object.call_method0("to_svg")?));
+        own.unwrap_or_else(|_| {
+            let [_, height, width] = self.info.obs_shape;
+            let text = self.render();
+            if self.has("touches") && !self.has("to_svg") { board_svg(&text, height, width) } else { text_svg(&text) }
+        })
+    }
+
+    /// What the game's own `touches(action)` gives: cells of a board, or places of the picture that its `to_svg` draws.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        let [_, height, width] = self.info.obs_shape;
+        let places = |reply: &Bound<'_, PyAny>| -> Option<Vec<Touch>> {
+            let places: Vec<(String, [f64; 4])> = reply.extract().ok()?;
+            let fine = |(place, [x, y, width, height]): &(String, [f64; 4])| {
+                !place.trim().is_empty()
+                    && [x, y, width, height].iter().all(|length| length.is_finite())
+                    && *width > 0.0
+                    && *height > 0.0
+            };
+            let touch = |(place, rect)| Touch { place, rect };
+            places.iter().all(fine).then(|| places.into_iter().map(touch).collect())
+        };
+        let cells = |reply: &Bound<'_, PyAny>| -> Option<Vec<Touch>> {
+            let cells: Vec<usize> = reply.extract().ok()?;
+            let touch = |cell| (cell < height * width).then(|| board_touch(height, width, cell));
+            cells.into_iter().map(touch).collect()
+        };
+        if !self.has("touches") {
+            return Vec::new();
+        }
+        let drawn = self.has("to_svg");
+        self.ask(Vec::new(), |object| {
+            let reply = object.call_method1("touches", (action,))?;
+            let touches = if drawn { places(&reply) } else { cells(&reply) };
+            touches.ok_or_else(|| {
+                let expected = if drawn {
+                    "a list of (place, (x, y, width, height)) of the picture that to_svg draws".to_owned()
+                } else {
+                    format!(
+                        "a list of cells, row * W + column, from 0 to {} as obs_shape has H x W",
+                        height * width - 1
+                    )
+                };
+                let (name, got) = (&self.info.name, short(&reply));
+                GameError::new_err(format!("{name}.touches({action}) gave {got}, expected {expected}"))
+            })
+        })
     }
 }
 

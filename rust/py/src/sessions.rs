@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use azpy_core::evaluator::RandomGames;
 use azpy_core::game::{Action, PlayError, Player, Turn};
+use azpy_core::picture::Touch;
 use azpy_core::rng::Stream;
 use pyo3::prelude::*;
 
@@ -107,6 +108,9 @@ impl<G: Hosted> AnyState for Typed<G> {
     }
     fn to_svg(&self) -> String {
         self.0.to_svg()
+    }
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        self.0.touches(action)
     }
     fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
         self.0.parse_actions(text)

@@ -17,6 +17,9 @@ use crate::pygame::PyGame;
 use crate::registry::make;
 use crate::settings::{U64, Whole, whole, within};
 
+/// x, y, width and height.
+type Rect = (f64, f64, f64, f64);
+
 /// A position of any game. `azpy.make_game` gives the start of one that has a name.
 ///
 /// An exception in a game written in Python reaches the caller as it is; a reply that breaks the contract of
@@ -222,10 +225,32 @@ impl State {
         Ok(if color { colored(&*self.inner, &text) } else { text })
     }
 
-    /// A picture of the position: a whole SVG document. A game written in Python may have a method `to_svg` for it; the
-    /// picture of others is their text.
+    /// A picture of the position: a whole SVG document. A game written in Python may have a method `to_svg` for it, or
+    /// `touches` for a board of cells; the picture of others is their text.
     fn to_svg(&self) -> PyResult<String> {
         self.ask(|state| state.to_svg())
+    }
+
+    /// The places of the picture (`to_svg`) that a person touches, one after the other, to play a legal action.
+    ///
+    /// Each is (place, (x, y, width, height)): what people call the place, and its rectangle in the units of the
+    /// picture's viewBox, from the upper left corner. A move is where the piece stands and where it goes. The list is
+    /// empty for an action without a place, such as a pass, and where it is no player's turn.
+    ///
+    /// No action's places are the first places of another action. Actions with the same places, as promotions in chess,
+    /// are told apart by their names. The middle of a place lies in no other place of the position.
+    ///
+    ///     >>> import azpy
+    ///     >>> state = azpy.make_game("chess")
+    ///     >>> state.touches(state.parse_actions("e2e4")[0])
+    ///     [('e2', (180.0, 260.0, 40.0, 40.0)), ('e4', (180.0, 180.0, 40.0, 40.0))]
+    fn touches(&self, action: Whole) -> PyResult<Vec<(String, Rect)>> {
+        let action = self.action(action)?;
+        if !matches!(self.ask(|state| state.turn())?, Turn::Player(_)) {
+            return Ok(Vec::new());
+        }
+        let touches = self.ask(|state| state.touches(action))?;
+        Ok(touches.into_iter().map(|touch| (touch.place, touch.rect.into())).collect())
     }
 
     fn _repr_svg_(&self) -> PyResult<String> {

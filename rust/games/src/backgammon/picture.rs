@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use azpy_core::game::{Game, Player, Turn};
+use azpy_core::picture::Touch;
 
-use super::Backgammon;
 use super::side::BAR;
+use super::{Backgammon, notation};
 
 /// Width of a point and diameter of a checker.
 const STEP: f32 = 40.0;
@@ -20,6 +21,11 @@ const COLORS: [&str; 2] = ["#b3362b", "#2d5f9a"];
 fn left_of(point: u32) -> f32 {
     let column = if point > 12 { point - 13 } else { 12 - point };
     MARGIN + STEP * column as f32 + if column >= 6 { GAP } else { 0.0 }
+}
+
+/// The point of a player's place, numbered as player 0 does.
+fn point_of(player: Player, place: u32) -> u32 {
+    if player == Player::Zero { place + 1 } else { 24 - place }
 }
 
 /// The middle of the checker in `row` of a stack that stands at the upper or at the lower edge.
@@ -55,6 +61,21 @@ pub(super) fn to_svg(game: &Backgammon) -> String {
     svg
 }
 
+/// Where the checkers of `player` stand on a place, the tray if there is none. Called as in names of actions.
+pub(super) fn touch(player: Player, place: Option<u32>) -> Touch {
+    const DEPTH: f32 = STEP * ROWS as f32;
+    let (name, x, width, upper) = match place {
+        None => ("tray".to_owned(), MARGIN + 12.0 * STEP + GAP, GAP, player == Player::One),
+        Some(BAR) => ("bar".to_owned(), MARGIN + 6.0 * STEP, GAP, player == Player::Zero),
+        Some(place) => {
+            let point = point_of(player, place);
+            (format!("point {}", notation::name(place)), left_of(point), STEP, point > 12)
+        }
+    };
+    let y = if upper { MARGIN } else { MARGIN + HEIGHT - DEPTH };
+    Touch::new(name, [x, y, width, DEPTH])
+}
+
 fn draw_board(svg: &mut String) {
     let halves = [MARGIN, MARGIN + 6.0 * STEP + GAP];
     let wood = 12.0 * STEP + 2.0 * GAP;
@@ -84,7 +105,7 @@ fn draw_side(svg: &mut String, game: &Backgammon, player: Player) {
     let counts = game.checkers(player);
     let color = COLORS[player.index()];
     for place in 0..BAR {
-        let point = if player == Player::Zero { place + 1 } else { 24 - place };
+        let point = point_of(player, place);
         draw_stack(svg, color, left_of(point) + STEP / 2.0, counts[place as usize], |row| middle_of(point > 12, row));
     }
     // What is hit waits where it will enter: player 0 in the upper half.

@@ -145,7 +145,7 @@ impl Chess {
 
     /// Where an action leads from and to, and a promotion that its number names; nothing if it leads off the board.
     #[inline]
-    fn squares(&self, action: Action) -> Option<(Square, Square, Option<Piece>)> {
+    pub(super) fn squares(&self, action: Action) -> Option<(Square, Square, Option<Piece>)> {
         let (from, plane) = (action as usize / PLANES, action as usize % PLANES);
         let flip = self.flip();
         let promotion = (plane >= UNDERPROMOTION).then(|| UNDERPROMOTIONS[(plane - UNDERPROMOTION) % 3]);

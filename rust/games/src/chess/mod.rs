@@ -28,6 +28,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, shown};
 use cozy_chess::{BitBoard, Board, Color, File, Piece, Rank, Square, get_pawn_attacks};
 
@@ -382,6 +383,11 @@ impl Notation for Chess {
 
     fn to_svg(&self) -> String {
         self.svg()
+    }
+
+    /// The two squares of the name: to castle, the king's and where it goes, in Chess960 the king's and the rook's.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        self.squares(action).map_or(Vec::new(), |(from, to, _)| vec![picture::touch(from), picture::touch(to)])
     }
 
     /// Moves in UCI, SAN or PGN; see [`Chess::parse`](Notation::parse).

@@ -1,5 +1,6 @@
 //! A position as text and as SVG.
 
+use azpy_core::picture::Touch;
 use cozy_chess::{Board, Color, File, Piece, Rank, Square};
 
 use super::fen::letter;
@@ -74,8 +75,18 @@ fn name(color: Color) -> &'static str {
     }
 }
 
+/// The upper left corner of a square.
+fn corner(square: Square) -> [usize; 2] {
+    [square.file() as usize, 7 - square.rank() as usize].map(|number| RIM + number * SIDE)
+}
+
+pub(super) fn touch(square: Square) -> Touch {
+    let ([x, y], side) = (corner(square), SIDE as f32);
+    Touch::new(square.to_string(), [x as f32, y as f32, side, side])
+}
+
 fn square_svg(board: &Board, square: Square) -> String {
-    let (x, y) = (RIM + square.file() as usize * SIDE, RIM + (7 - square.rank() as usize) * SIDE);
+    let [x, y] = corner(square);
     let dark = (square.file() as usize + square.rank() as usize).is_multiple_of(2);
     let color = if dark { "#8fa5b5" } else { "#e6ebee" };
     let mut svg = format!("<rect x=\"{x}\" y=\"{y}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"{color}\"/>");

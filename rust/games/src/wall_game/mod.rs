@@ -31,6 +31,7 @@
 use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, shown};
 
 use crate::key::{Tag, digest};
@@ -497,6 +498,11 @@ impl Notation for WallGame {
 
     fn to_svg(&self) -> String {
         self.drawn_as_svg()
+    }
+
+    /// The edge of a wall; the piece that steps, and the cell where it goes.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        self.touched(action as usize)
     }
 
     /// Names of actions with blanks between; whole turns such as `Cc8`, `Cb7.>e4` or `>e4.^d5` may stand for their two

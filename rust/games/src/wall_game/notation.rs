@@ -44,11 +44,19 @@ impl WallGame {
     }
 
     fn wall_name(&self, slot: usize) -> String {
+        self.wall_called(slot, [">", "^"])
+    }
+
+    /// As `wall_name`, for people who do not know the signs.
+    pub(super) fn wall_words(&self, slot: usize) -> String {
+        self.wall_called(slot, ["wall right of ", "wall above "])
+    }
+
+    fn wall_called(&self, slot: usize, kinds: [&str; 2]) -> String {
         let (kind, cell) = (slot / self.board.cells(), slot % self.board.cells());
-        let (column, row) = (cell / self.rows(), cell % self.rows());
         // The wall below a cell is the one above the next, also where that is none.
-        let (sign, row) = if kind == 0 { ('>', row) } else { ('^', row + 1) };
-        format!("{sign}{}{}", letter(column), self.rows() - row)
+        let (column, row) = (cell / self.rows(), cell % self.rows() + kind);
+        format!("{}{}{}", kinds[kind], letter(column), self.rows() - row)
     }
 
     fn read_wall(&self, text: &str) -> Option<usize> {
@@ -70,7 +78,7 @@ impl WallGame {
         if action < slots {
             return self.wall_name(action);
         }
-        let (piece, direction) = ((action - slots) / 4 % 2, (action - slots) % 4);
+        let (piece, direction) = self.step_of(action);
         let cell = self.pawn(self.mover(), piece);
         let sign = ["C", "M"][piece];
         match self.step(cell, direction) {
@@ -79,8 +87,14 @@ impl WallGame {
         }
     }
 
+    /// The piece and the direction of an action that is a step.
+    pub(super) fn step_of(&self, action: usize) -> (usize, usize) {
+        let step = action - 2 * self.board.cells();
+        (step / 4 % 2, step % 4)
+    }
+
     /// The next cell, if there is one, whatever stands between.
-    fn step(&self, cell: usize, direction: usize) -> Option<usize> {
+    pub(super) fn step(&self, cell: usize, direction: usize) -> Option<usize> {
         let (column, row) = (cell / self.rows(), cell % self.rows());
         let (column, row) = match direction {
             0 => (column + 1, row),

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use azpy_core::picture::Touch;
+
 use super::{CAT, MOUSE, PLAYERS, Status, WallGame};
 
 /// Capitals are Red's; cats first.
@@ -10,6 +12,8 @@ const COLORS: [&str; 2] = ["#c0392b", "#2a6fbb"];
 /// Of the SVG, in its units: a cell's side, and the margin with letters and numbers.
 const CELL: usize = 48;
 const MARGIN: usize = 32;
+/// How thick a wall is to the touch. Cells are so much smaller.
+const EDGE: usize = 12;
 /// Room for the words below a small board.
 const LEAST_WIDTH: usize = 240;
 
@@ -72,6 +76,44 @@ impl WallGame {
         (b'a' + column as u8) as char
     }
 
+    /// The upper left corner of a cell of the picture.
+    fn corner(&self, cell: usize) -> [usize; 2] {
+        [cell / self.rows(), cell % self.rows()].map(|number| MARGIN + number * CELL)
+    }
+
+    /// A wall's edge; or the half of a cell that a piece stands in, cats above, and the cell where it goes, or its half
+    /// where the other piece of the player to move stands there.
+    pub(super) fn touched(&self, action: usize) -> Vec<Touch> {
+        const INNER: usize = CELL - EDGE;
+        let cells = self.board.cells();
+        let place = |name: String, cell: usize, [right, down]: [usize; 2], [width, height]: [usize; 2]| {
+            let [x, y] = self.corner(cell);
+            Touch::new(name, [x + right, y + down, width, height].map(|length| length as f32))
+        };
+        if self.status != Status::Playing {
+            return Vec::new();
+        }
+        if action < 2 * cells {
+            let (kind, cell) = (action / cells, action % cells);
+            let far = CELL - EDGE / 2;
+            return match kind {
+                _ if !self.board.is_slot(action) => Vec::new(),
+                0 => vec![place(self.wall_words(action), cell, [far, EDGE / 2], [EDGE, INNER])],
+                _ => vec![place(self.wall_words(action), cell, [EDGE / 2, far], [INNER, EDGE])],
+            };
+        }
+        let (piece, direction) = self.step_of(action);
+        let [from, other] = [piece, 1 - piece].map(|piece| self.pawn(self.mover(), piece));
+        let Some(to) = self.step(from, direction) else { return Vec::new() };
+        let half = |name, cell| place(name, cell, [EDGE / 2, EDGE / 2 + piece * INNER / 2], [INNER, INNER / 2]);
+        let goal = if to == other {
+            half(self.cell_name(to), to)
+        } else {
+            place(self.cell_name(to), to, [EDGE / 2; 2], [INNER; 2])
+        };
+        vec![half(format!("{} on {}", ["cat", "mouse"][piece], self.cell_name(from)), from), goal]
+    }
+
     /// Cells, walls as thick lines, and pieces in the corners of their cells: cats above, mice below, Red's on the left.
     pub(super) fn drawn_as_svg(&self) -> String {
         let (columns, rows, cells) = (self.columns(), self.rows(), self.board.cells());
@@ -98,8 +140,7 @@ impl WallGame {
         let edges = (0..2 * cells).filter(|&slot| self.board.is_slot(slot));
         let (walls, lines): (Vec<_>, Vec<_>) = edges.partition(|&slot| self.board.is_closed(slot));
         for slot in lines.into_iter().chain(walls) {
-            let (column, row) = (slot % cells / rows, slot % rows);
-            let (x, y) = (MARGIN + column * CELL, MARGIN + row * CELL);
+            let [x, y] = self.corner(slot % cells);
             let [from, to] = if slot < cells {
                 [(x + CELL, y), (x + CELL, y + CELL)]
             } else {
@@ -114,8 +155,8 @@ impl WallGame {
         }
         for cell in 0..cells {
             for (player, piece) in self.pieces_on(cell) {
-                let x = MARGIN + cell / rows * CELL + CELL / 4 + player * CELL / 2;
-                let y = MARGIN + cell % rows * CELL + CELL / 4 + piece * CELL / 2;
+                let [x, y] = self.corner(cell).map(|length| length + CELL / 4);
+                let (x, y) = (x + player * CELL / 2, y + piece * CELL / 2);
                 // A cat is a disc with its letter, a mouse a smaller ring.
                 let (radius, fill, ink) = [(11, COLORS[player], "#ffffff"), (10, "#ffffff", COLORS[player])][piece];
                 write(format_args!(
