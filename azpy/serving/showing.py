@@ -31,7 +31,7 @@ def shown(state: _core.State) -> dict[str, Any]:
             {
                 "name": state.action_name(action),
                 "short": state.short_name(action),
-                "touches": [[place, *box] for place, box in getattr(state, "touches", lambda _: [])(action)],
+                "touches": [[place, *box] for place, box in state.touches(action)],
             }
             for action in actions
         ],
