@@ -45,8 +45,8 @@ pub trait Notation: Game {
     /// as a pass: a button plays it.
     ///
     /// No action's places are the first places of another action. Actions with the same places, such as promotions, are
-    /// told apart by their names. In a position one place has one name and one rectangle, and it is not covered by
-    /// another: the middle of a rectangle lies in no other one.
+    /// told apart by their names. In a position a place has one name and one rectangle, and the middle of the rectangle
+    /// lies in no other place's rectangle.
     fn touches(&self, action: Action) -> Vec<Touch> {
         let _ = action;
         Vec::new()
