@@ -10,18 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import azpy
-from azpy.serving.models import open_model
-from served import process, site_of
-from talks import PATIENCE
-
-webdriver = pytest.importorskip("selenium.webdriver")
+from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
+
+import azpy
+from azpy.serving.models import open_model
+from served import process, site_of
+from talks import PATIENCE
 
 BROWSER, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 pytestmark = pytest.mark.skipif(not (BROWSER.exists() and DRIVER.exists()), reason="chromium is not installed")
@@ -132,8 +131,8 @@ class Board:
         """Opens the page with a player and nothing that was kept from before."""
         metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        self.driver.get(f"http://{address}/")
-        self.script("localStorage.clear()")
+        origin = {"origin": f"http://{address}", "storageTypes": "local_storage"}
+        self.driver.execute_cdp_cmd("Storage.clearDataForOrigin", origin)
         self.driver.get(f"http://{address}/")
         self.until(lambda: self.one("status").text != "…")
         if name is not None:
@@ -153,9 +152,8 @@ class Board:
     def press(self, box: dict[str, float]) -> None:
         """Clicks the middle of a box of the page."""
         pointer = ActionChains(self.driver)
-        pointer.w3c_actions.pointer_action.move_to_location(
-            int(box["x"] + box["width"] / 2), int(box["y"] + box["height"] / 2)
-        ).click()
+        x, y = (int(box[start] + box[side] / 2) for start, side in (("x", "width"), ("y", "height")))
+        pointer.w3c_actions.pointer_action.move_to_location(x, y).click()  # type: ignore[no-untyped-call]
         pointer.perform()
 
     def click_any(self, rng: random.Random) -> None:
@@ -244,7 +242,8 @@ def test_chess_with_a_drag_a_cancelled_touch_and_a_promotion(board: Board, addre
     board.places()["e2"].click()  # the same place again cancels
     assert board.places(".next") == {}
     ActionChains(board.driver).drag_and_drop(board.places()["e2"], board.one("status")).perform()
-    assert board.places(".next") == {} and board.ply == 0
+    assert board.places(".next") == {}
+    assert board.ply == 0
     other = board.places()["e2"].rect
     board.places()["g1"].click()
     assert set(board.places(".next")) == {"f3", "h3"}
@@ -254,7 +253,17 @@ def test_chess_with_a_drag_a_cancelled_touch_and_a_promotion(board: Board, addre
     up = -2 * board.places()["e2"].size["height"]
     ActionChains(board.driver).drag_and_drop_by_offset(board.places()["e2"], 0, up).perform()
     board.settle(2)
-    assert board.moves[0] == "e4" and board.ply == 2
+    assert board.moves[0] == "e4"
+    assert board.ply == 2
+    for text in (
+        '[Event "a"]\n[Result "1-0"]\n\n1. e4 {a (comment)} e5 2. Bc4 (2. Nf3 Nc6 (2... d6)) Nc6 3. Qh5 Nf6?? $4 '
+        "4. Qxf7 1-0",
+        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1 moves e2e4 e7e5 f1c4 b8c6 d1h5 g8f6 h5f7",
+    ):
+        assert board.load(text) == ""
+        board.until(lambda: board.moves == ["e4", "e5", "Bc4", "Nc6", "Qh5", "Nf6", "Qxf7#"])
+        assert board.one("status").text == "White (player 0) wins."
+    assert "after 2 moves, e4 Nf6 is not legal" in board.load("e4 e6 e4 Nf6")
     assert board.load("7k/4P1pp/8/8/8/8/8/6K1 w - - 0 1") == ""
     board.settle()
     for place in ("e7", "e8"):
@@ -279,11 +288,25 @@ def test_go_to_its_end_by_two_people_with_undo(board: Board, address: str) -> No
     for place in ("B2", "D4", "B4"):
         board.click(place)
     assert board.ply == 5
+    board.one("open_save").click()
+    sgf = board.one("save_position").get_attribute("value")
+    board.one("save_cancel").click()
+    moves = board.moves
+    board.one("new").click()
+    board.until(lambda: board.ply == 0)
+    assert board.load(sgf.replace("(;", "(;PB[a\\]b;W[aa\\]]")) == ""
+    board.until(lambda: board.moves == moves)
+    assert "komi 6.5" in board.load("(;SZ[5]KM[6.5];B[cc])")
+    assert board.load("(;SZ[5]AB[bb][dd]KM[7.5];W[cc];B[])") == ""
+    board.until(lambda: board.moves == ["C3", "pass"])
+    assert board.places().keys() == {f"{column}{row}" for column in "ABCDE" for row in "12345"} - {"B4", "D2", "C3"}
+    board.choose("player_1", "")
     for _ in range(2):
         ply = board.ply
         board.all("#choices button")[0].click()
         board.settle(ply + 1)
-    assert board.state == "over" and "wins" in board.one("status").text
+    assert board.state == "over"
+    assert "wins" in board.one("status").text
 
 
 def test_backgammon_with_dice_thrown_and_entered(board: Board, address: str) -> None:
@@ -296,7 +319,8 @@ def test_backgammon_with_dice_thrown_and_entered(board: Board, address: str) -> 
     assert board.load("x=1:2,off:13 o=5:2,off:13 turn=x plies=7") == ""
     board.settle()
     names = [button.text for button in board.all("#choices button")]
-    assert len(names) == 21 and names[0] == "2-1 (5.6%)"
+    assert len(names) == 21
+    assert names[0] == "2-1 (5.6%)"
     next(button for button in board.all("#choices button") if button.text.startswith("2-1")).click()
     board.settle(1)
     while board.state != "over":
@@ -316,7 +340,8 @@ def test_the_wall_game_with_walls_and_cats(board: Board, address: str) -> None:
     for place in ("b8", "c8"):
         (cat,) = [name for name in board.places() if name.startswith("cat on")]
         board.click(cat, place)
-    assert board.state == "over" and board.one("status").text.startswith("Red")
+    assert board.state == "over"
+    assert board.one("status").text.startswith("Red")
 
 
 def test_a_game_in_python_by_clicks(board: Board, address: str) -> None:
@@ -380,10 +405,12 @@ def test_networks_play_each_other_until_paused(board: Board, address: str) -> No
 def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, address: str) -> None:
     board.open(address, "fours")
     board.click("column 4")
-    assert board.all("#overlay .candidate") == [] and not board.one("hinted").is_displayed()
+    assert board.all("#overlay .candidate") == []
+    assert not board.one("hinted").is_displayed()
     board.one("hints").click()
     board.until(lambda: "Searched" in board.one("root").text)
-    assert len(board.all("#candidates tr")) == 7 and len(board.all("#overlay .candidate")) == 7
+    assert len(board.all("#candidates tr")) == 7
+    assert len(board.all("#overlay .candidate")) == 7
     assert board.one("bar").get_attribute("aria-label").startswith("Value: ")
     board.all("#candidates button")[1].click()
     assert board.all("#candidates button")[1].get_attribute("aria-pressed") == "true"
@@ -421,10 +448,12 @@ def test_another_move_begins_a_variation_and_the_record_can_be_saved_and_loaded(
     board.one("save_cancel").click()
     assert board.load(file.read_text()) == ""
     board.until(lambda: board.ply == 3)
-    assert board.moves == ["b2", "a1", "c3"] and len(board.all("#moves .variation button")) == 1
+    assert board.moves == ["b2", "a1", "c3"]
+    assert len(board.all("#moves .variation button")) == 1
     assert board.load("b2 a1 c1") == ""
     board.until(lambda: board.moves == ["b2", "a1", "c1"])
-    assert "a1" in board.load("b2 a1 a1") and "cannot be loaded" in board.load("{")
+    assert "a1" in board.load("b2 a1 a1")
+    assert "cannot be loaded" in board.load("{")
     assert "plays tic_tac_toe" in board.load('{"game": "chess", "start": null, "moves": []}')
     assert board.load('{"start": null, "moves": ["b2", "b2"]}') != ""
     board.one("typed").send_keys("zz", Keys.ENTER)
@@ -459,20 +488,34 @@ def test_texts_of_a_game_stay_texts(board: Board, address: str) -> None:
 
 
 def test_the_parts_without_a_page(board: Board, address: str) -> None:
-    """Names within a text, rolls by probability, and records with variations."""
+    """Names within a text, rolls by probability, records with variations, and the clock."""
     board.open(address, "noughts")
     found = board.driver.execute_async_script(
         """
         const done = arguments[0];
-        Promise.all(["position", "game"].map((name) => import(`/board/${name}.js`))).then(([position, game]) => {
+        const parts = ["position", "game", "clock"].map((name) => import(`/board/${name}.js`));
+        Promise.all(parts).then(([position, game, { Clock }]) => {
+          const late = [];
+          const clock = new Clock((player) => late.push(player));
+          const now = performance.now.bind(performance);
+          clock.reset(1);
+          clock.run(0);
+          for (const [minutes, player] of [[0.5, 1], [2, 1]]) {
+            performance.now = () => now() + 60000 * minutes;
+            if (minutes < 1) clock.run(player);
+            else clock.tick();
+          }
+          performance.now = now;
           const action = (name, short) => ({ name, short, touches: [] });
           const shown = { actions: [action("take 1", "1"), action("take 12", "12"), action("e2e4", "e4")], rolls: [] };
           const rolls = [{ name: "a", probability: 0.25 }, { name: "b", probability: 0.75 }];
           const record = { start: null, moves: ["a", ["b", "c", ["d", "e"]], "f"] };
           done({
-            names: ["take 12 x", "E4", "12 e4", "take", "e2e4e5"].map((text) => position.named(shown, text)?.name ?? null),
+            names: ["take 12 x", "E4", "12 e4", "take", "e2e4e5"].map((text) => position.named(shown, text)?.name),
             rolls: [0, 0.2499, 0.25, 0.999].map((share) => position.rolled(rolls, share).name),
             same: JSON.stringify(game.Game.fromObject(record).toObject()) === JSON.stringify(record),
+            late,
+            used: Math.round(clock.used[0] / 1000),
             box: position.boxOf('<svg width="30" height="20"><g viewBox="0 0 1 1"/></svg>'),
           });
         }, (error) => done(String(error)));
@@ -482,6 +525,8 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
         "names": ["take 12", "e2e4", "take 12", None, None],
         "rolls": ["a", "a", "b", "b"],
         "same": True,
+        "late": [1],
+        "used": 30,
         "box": [0, 0, 30, 20],
     }
 
@@ -490,10 +535,9 @@ def test_a_token_is_asked_for_once(board: Board) -> None:
     with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN) as address:
         board.driver.get(f"http://{address}/")
         board.until(lambda: board.one("login").is_displayed())
-        for token, said in (("not the token", "This is not the token."), (TOKEN, "")):
-            board.one("token").send_keys(token, Keys.ENTER)
-            if said:
-                board.until(lambda said=said: board.one("login_said").text == said)
+        board.one("token").send_keys("not the token", Keys.ENTER)
+        board.until(lambda: board.one("login_said").text == "This is not the token.")
+        board.one("token").send_keys(TOKEN, Keys.ENTER)
         board.until(lambda: board.one("connected").text == "connected")
         board.until(lambda: not board.one("login").is_displayed())
         # The browser tells of each answer 401.
@@ -517,7 +561,8 @@ def test_a_lost_connection_is_said_and_the_game_goes_on(board: Board) -> None:
         board.settle()
         moves = board.moves
         board.click(next(iter(board.places())))
-        assert board.moves[:2] == moves and board.ply >= 3
+        assert board.moves[:2] == moves
+        assert board.ply >= 3
         assert all("WebSocket" in error for error in board.errors())
         board.driver.get("about:blank")
 

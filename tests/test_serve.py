@@ -101,6 +101,17 @@ def test_a_position_is_shown() -> None:
         assert sum(roll["probability"] for roll in found["rolls"]) == pytest.approx(1)
 
 
+def test_a_game_that_is_over_is_shown_as_over_where_an_analysis_goes_on() -> None:
+    for game, moves, outcome in (
+        ("go(size=5)", ["C3", "pass", "pass"], 1.0),
+        ("chess", ["g1f3", "g8f6", "f3g1", "f6g8"] * 2, 0.0),
+    ):
+        with serving(game) as address:
+            done = post(address, {"id": "1", "action": "show", "moves": moves}).json()
+            assert (done["player"], done["outcome"], done["actions"]) == (None, outcome, [])
+            assert post(address, {"id": "1", "moves": moves, "simulations": 5}).json()["moveInfos"] != []
+
+
 @pytest.mark.parametrize(
     ("method", "path", "content", "headers", "status", "said"),
     [

@@ -108,11 +108,8 @@ def read_position(fields: Mapping[str, Any], model: Model, limits: Limits) -> tu
     """
     go = is_go(model)
     line, moves = Line(_start(fields, model)), _moves(fields.get("moves", []), go, limits.moves)
-    for count, (name, player) in enumerate(moves):
-        try:
-            line.play(name, player)
-        except RequestError as error:
-            raise RequestError(f"moves[{count}]: {error}") from None
+    for count, move in enumerate(moves):
+        _play(line, count, move)
     return len(moves), line.state
 
 
@@ -151,12 +148,16 @@ def _walk(
             line.go_on(first if not moves else None)
             found[count] = line.start, list(line.played), line.state.clone()
         if count < len(moves):
-            name, player = moves[count]
-            try:
-                line.play(name, player)
-            except RequestError as error:
-                raise RequestError(f"moves[{count}]: {error}") from None
+            _play(line, count, moves[count])
     return {turn: found[turn] for turn in turns}
+
+
+def _play(line: Line, count: int, move: tuple[str, int | None]) -> None:
+    """Plays a move; `count` moves were played before it."""
+    try:
+        line.play(*move)
+    except RequestError as error:
+        raise RequestError(f"moves[{count}]: {error}") from None
 
 
 def _effort(fields: Mapping[str, Any], go: bool, otherwise: int, limits: Limits) -> tuple[int | None, float | None]:

@@ -32,7 +32,7 @@ export function bindFiles({ play, settings, start }) {
     event.preventDefault();
     said.textContent = "Reading …";
     try {
-      const { game, name } = await readGame(byId("load_text").value, look);
+      const { game, name } = await readGame(byId("load_text").value, settings.model.game, look);
       if (name !== null && name !== settings.model.game) {
         throw new Error(`this is a game of ${name}, and the network plays ${settings.model.game}`);
       }

@@ -1,30 +1,54 @@
-// How does a game come in and go out? As the text of a position, as moves, or as a record with its variations.
+// How does a game come in and go out? As a position, as moves, as another program's record, or as one of this page.
 
 import { Game } from "./game.js";
+import { readPgn, readSgf } from "./notations.js";
 import { named } from "./position.js";
 
 /**
- * Reads a text of any of the three kinds.
+ * Reads a text of any kind.
  * @param {string} text
+ * @param {string} name of the game
  * @param {(game: Game, moves: string[]) => Promise<import("./position.js").Shown>} look asks the server for a position
  * @returns {Promise<{game: Game, name: string | null}>} the game, and the game's name if the text says it
  */
-export async function readGame(text, look) {
+export async function readGame(text, name, look) {
   const whole = text.trim();
   if (whole === "") throw new Error("there is no text");
   if (whole.startsWith("{")) return readRecord(whole, look);
+  const isGo = name.split("(")[0] === "go";
+  const isChess = name.split("(")[0] === "chess";
+  const sgf = isGo && /^\(\s*;/.test(whole) ? readSgf(whole) : null;
+  if (sgf !== null) return { game: await readLine(new Game(sgf.start), sgf.moves, look), name: null };
+  if (isChess && /^(\[|1\s*\.)/.test(whole)) {
+    const pgn = readPgn(whole);
+    return { game: await readLine(new Game(pgn.start), pgn.moves, look), name: null };
+  }
   const found = await readMoves(new Game(), whole, look);
   if (found.left === "") return { game: found.game, name: null };
   // Chess writes the moves behind the position where they began.
   const [start, ...moves] = whole.split(/\smoves\s/);
   try {
-    const begun = await readMoves(new Game(start), moves.join(" "), look);
-    if (begun.left === "") return { game: begun.game, name: null };
-    throw new Error(`${begun.left.slice(0, 40)} is not legal after ${begun.game.current.ply} moves`);
+    return { game: await readLine(new Game(start), moves.join(" "), look), name: null };
   } catch (error) {
-    if (found.game.current.ply === 0) throw error;
-    throw new Error(`after ${found.game.current.ply} moves, ${found.left.slice(0, 40)} is not legal`);
+    throw found.game.current.ply === 0 ? error : illegal(found);
   }
+}
+
+/**
+ * Plays all moves of a text.
+ * @param {Game} game
+ * @param {string} text
+ * @param {(game: Game, moves: string[]) => Promise<import("./position.js").Shown>} look
+ */
+async function readLine(game, text, look) {
+  const found = await readMoves(game, text, look);
+  if (found.left !== "") throw illegal(found);
+  return found.game;
+}
+
+/** @param {{game: Game, left: string}} found */
+function illegal({ game, left }) {
+  return new Error(`after ${game.current.ply} moves, ${left.slice(0, 40)} is not legal`);
 }
 
 /**

@@ -48,20 +48,22 @@ export function playedBy(actions, path) {
  * @returns {{name: string, length: number} | null} the name, and how much of the text it takes
  */
 export function named(shown, text) {
-  let best = null;
-  const folded = text.toLowerCase();
-  const choices = [
-    ...shown.actions.flatMap((action) => [
-      [action.name, action.name],
-      [action.short, action.name],
-    ]),
-    ...shown.rolls.map((roll) => [roll.name, roll.name]),
+  const words = [
+    ...shown.actions.flatMap(({ name, short }) => [name, short].map((word) => ({ word, name }))),
+    ...shown.rolls.map(({ name }) => ({ word: name, name })),
   ];
-  for (const exact of [true, false]) {
-    for (const [word, name] of choices) {
-      const fits = exact ? text.startsWith(word) : folded.startsWith(word.toLowerCase());
-      const ends = word.length === text.length || /\s/.test(text[word.length] ?? "");
-      if (fits && ends && (best === null || word.length > best.length)) best = { name, length: word.length };
+  /** @type {[string, (word: string) => string][]} as it stands; in any case; without the sign of check */
+  const readings = [
+    [text, (word) => word],
+    [text.toLowerCase(), (word) => word.toLowerCase()],
+    [text, (word) => word.replace(/[+#]$/, "")],
+  ];
+  for (const [written, read] of readings) {
+    let best = null;
+    for (const { word, name } of words) {
+      const { length } = read(word);
+      const ends = length === written.length || /\s/.test(written.charAt(length));
+      if (ends && written.startsWith(read(word)) && length > (best?.length ?? 0)) best = { name, length };
     }
     if (best !== null) return best;
   }
