@@ -301,6 +301,7 @@ def test_go_to_its_end_by_two_people_with_undo(board: Board, address: str) -> No
     board.until(lambda: board.moves == ["C3", "pass"])
     assert board.places().keys() == {f"{column}{row}" for column in "ABCDE" for row in "12345"} - {"B4", "D2", "C3"}
     board.choose("player_1", "")
+    board.click("A1")
     for _ in range(2):
         ply = board.ply
         board.all("#choices button")[0].click()

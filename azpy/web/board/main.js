@@ -2,7 +2,7 @@
 
 import { Candidates } from "./candidates.js";
 import { Clock } from "./clock.js";
-import { Connection } from "./connection.js";
+import { Connection, Lost } from "./connection.js";
 import { bindFiles } from "./dialogs.js";
 import { announce, byId, complain, fill, make, signed } from "./dom.js";
 import { Game } from "./game.js";
@@ -12,7 +12,7 @@ import { showMoves } from "./moves.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
 import { messageOf, Play } from "./play.js";
-import { named } from "./position.js";
+import { named, startingWith } from "./position.js";
 import { Settings, store, stored } from "./settings.js";
 import { upper } from "./sides.js";
 import { showTree } from "./tree.js";
@@ -28,8 +28,11 @@ const settings = new Settings({
   },
 });
 const play = new Play(connection, new Game(), () => settings.options, render);
-const picture = new Picture((actions) => (actions.length === 1 ? play.play(actions[0].name) : choose(actions)));
 const overlay = new Overlay();
+const picture = new Picture({
+  onPlay: (actions) => (actions.length === 1 ? play.play(actions[0].name) : choose(actions)),
+  onChoose: drawOver,
+});
 const candidates = new Candidates({ onLook: drawOver, picture: (moves) => play.picture(moves) });
 const clock = new Clock((late) => play.end(late, "because time is up"));
 
@@ -80,6 +83,7 @@ function render(isNew) {
   for (const element of document.querySelectorAll(".dice")) element.toggleAttribute("hidden", !hasDice(game));
 
   byId("hinted").hidden = !hints;
+  byId("no_candidates").textContent = position.outcome === null ? "The search has not begun." : "The game is over.";
   byId("no_hints").hidden = hints;
   byId("bar").hidden = !hints;
   showMoves(game, hints, (chosen) => play.goTo(chosen));
@@ -165,8 +169,10 @@ function drawOver() {
   const last = touchesOf(position);
   const looked = candidates.looked !== null || candidates.kept !== null ? candidates.shown : null;
   const { hints } = settings.options;
+  // Once a piece is chosen, its own candidates are left.
+  const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
   const moves = hints && position.outcome === null ? candidates.moves : [];
-  overlay.show(picture.box, { last, actions: shown.actions, moves, pv: hints ? (looked?.pv ?? null) : null });
+  overlay.show(picture.box, { last, actions, moves, pv: hints ? (looked?.pv ?? null) : null });
 }
 
 /** Asks which of several actions with the same touches is meant. @param {import("./position.js").Action[]} actions */
@@ -272,11 +278,15 @@ async function main() {
   connection.addEventListener("open", async () => {
     byId("connected").textContent = "connected";
     byId("connected").classList.remove("lost");
-    const { models } = await connection.ask({ action: "query_models" }).answer;
-    settings.offer(models);
-    if (isFirst) await start(kept());
-    else await play.refresh();
-    isFirst = false;
+    try {
+      const { models } = await connection.ask({ action: "query_models" }).answer;
+      const isSame = settings.offer(models);
+      if (isFirst) await start(kept());
+      else await (isSame ? play.refresh() : start(new Game()));
+      isFirst = false;
+    } catch (error) {
+      if (!(error instanceof Lost)) throw error;
+    }
   });
   const about = await enter();
   byId("about").textContent = [about.run, about.newest].filter((one) => typeof one === "string").join(", ");

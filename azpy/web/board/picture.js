@@ -7,11 +7,14 @@ import { boxOf, nextPlaces, playedBy } from "./position.js";
 
 const FINGER = 20; // pixels: smaller places are easier to touch than they look
 
-/** The picture of a position. `onPlay` gets the actions that were touched: several differ by their names alone. */
+/**
+ * The picture of a position. `onPlay` gets the actions that were touched: several differ by their names alone. `onChoose`
+ * is called when other places are chosen.
+ */
 export class Picture {
-  /** @param {(actions: Action[]) => void} onPlay */
-  constructor(onPlay) {
-    this.onPlay = onPlay;
+  /** @param {{onPlay: (actions: Action[]) => void, onChoose: () => void}} heard */
+  constructor({ onPlay, onChoose }) {
+    [this.onPlay, this.onChoose] = [onPlay, onChoose];
     this.frame = byId("board");
     this.image = byId("picture");
     this.layer = byId("places");
@@ -81,6 +84,7 @@ export class Picture {
       button.setAttribute("aria-label", isChosen ? `${place}, chosen: cancel` : said);
     }
     this.rove(hadFocus);
+    this.onChoose();
   }
 
   /** @param {string} place */

@@ -31,6 +31,11 @@ export function nextPlaces(actions, path) {
   return places;
 }
 
+/** The actions that begin with these touches. @param {Action[]} actions @param {string[]} path @returns {Action[]} */
+export function startingWith(actions, path) {
+  return actions.filter((action) => begins(action, path));
+}
+
 /**
  * The actions whose touches are exactly those of `path`. Several have to be told apart by name.
  * @param {Action[]} actions
@@ -38,7 +43,7 @@ export function nextPlaces(actions, path) {
  * @returns {Action[]}
  */
 export function playedBy(actions, path) {
-  return actions.filter((action) => action.touches.length === path.length && begins(action, path));
+  return startingWith(actions, path).filter((action) => action.touches.length === path.length);
 }
 
 /**

@@ -32,7 +32,10 @@ export class Settings {
     for (const id of KEPT) if (typeof kept[id] === "string") byId(id).value = kept[id];
   }
 
-  /** @param {Model[]} models what the server has; the first one is chosen, unless another was */
+  /**
+   * @param {Model[]} models what the server has; the first one is chosen, unless another was
+   * @returns {boolean} whether the same one is chosen
+   */
   offer(models) {
     const before = this.models.length > 0 ? byId("model").value : null;
     this.models = models;
@@ -44,6 +47,7 @@ export class Settings {
       if (byId(id).value === "") byId(id).value = `${this.model.simulations}`;
     }
     if (!isThere) this.fillPlayers();
+    return isThere;
   }
 
   /** The network that advises. @returns {Model} */
