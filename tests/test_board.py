@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -97,7 +98,8 @@ class Board:
         return self.driver.execute_script(text, *arguments)
 
     def until(self, done: Callable[[], Any]) -> Any:
-        return WebDriverWait(self.driver, PATIENCE / 3, poll_frequency=0.02).until(lambda _: done())
+        wait = WebDriverWait(self.driver, PATIENCE / 3, 0.02, [StaleElementReferenceException])
+        return wait.until(lambda _: done())
 
     @property
     def state(self) -> str:
@@ -424,6 +426,21 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     assert len(board.all("#tree > li")) == 7
     board.enter("hint_simulations", "3000")
     board.until(lambda: board.one("root").text.startswith("Searched: 30"))
+    board.enter("hint_simulations", "5000000")
+    first = board.until(lambda: "Searching" in board.one("root").text and board.one("root").text)
+
+    def hold() -> str:
+        """Presses a button of a table that changes meanwhile."""
+        button = board.all("#candidates button")[2]
+        ActionChains(board.driver).click_and_hold(button).perform()
+        return str(button.text)
+
+    name = board.until(hold)
+    board.until(lambda: "Searching" in board.one("root").text and board.one("root").text != first)
+    ActionChains(board.driver).release().perform()
+    board.until(lambda: [one.text for one in board.all("#candidates [aria-pressed=true]")] == [name])
+    board.click("column 3")
+    board.until(lambda: "Searching" in board.one("root").text)
     board.one("hints").click()
     board.until(lambda: board.all("#overlay .candidate") == [])
 

@@ -40,12 +40,24 @@ export function byId(id) {
   return element;
 }
 
+/** @type {Map<Element, (Node | string)[]>} children that wait for the end of a press */
+const waiting = new Map();
+for (const kind of ["pointerup", "pointercancel", "keyup"]) {
+  document.addEventListener(kind, () => setTimeout(() => waiting.forEach((children, parent) => fill(parent, children))));
+}
+
 /**
- * Puts new children into an element. What had the focus keeps it, if there is an element with the same `data-key`.
+ * Puts new children into an element. What had the focus keeps it, if there is an element with the same `data-key`. While
+ * something in the element is pressed its children stay: a button that goes between press and release is not clicked.
  * @param {Element} parent
  * @param {(Node | string)[]} children
  */
 export function fill(parent, children) {
+  if (parent.matches(":active")) {
+    waiting.set(parent, children);
+    return;
+  }
+  waiting.delete(parent);
   const focused = document.activeElement;
   const key = focused !== null && parent.contains(focused) ? focused.getAttribute("data-key") : null;
   parent.replaceChildren(...children);

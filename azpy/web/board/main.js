@@ -86,7 +86,7 @@ function render(isNew) {
   byId("no_candidates").textContent = position.outcome === null ? "The search has not begun." : "The game is over.";
   byId("no_hints").hidden = hints;
   byId("bar").hidden = !hints;
-  showMoves(game, hints, (chosen) => play.goTo(chosen));
+  showMoves(game, hints, isNew, (chosen) => play.goTo(chosen));
   candidates.show(answer?.moveInfos ?? [], label, isNew);
   if (hints) {
     showBar(position.value, play.names);

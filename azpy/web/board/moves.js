@@ -9,9 +9,10 @@ const WORTH_SAYING = 0.1; // a move that loses less of the value has no remark
 /**
  * @param {Game} game
  * @param {boolean} isValued whether losses are told
+ * @param {boolean} isNew whether the current position is another one, which comes into view
  * @param {(position: Position) => void} onChoose
  */
-export function showMoves(game, isValued, onChoose) {
+export function showMoves(game, isValued, isNew, onChoose) {
   const list = byId("moves");
   /** @type {(position: Position) => HTMLElement} */
   const entry = (position) => {
@@ -48,6 +49,7 @@ export function showMoves(game, isValued, onChoose) {
   };
   fill(list, line(game.root));
   byId("no_moves").hidden = game.root.children.length > 0;
+  if (!isNew) return;
   // The list scrolls, and the page stays.
   const here = list.querySelector(".here");
   if (here === null) list.scrollTop = 0;
