@@ -442,7 +442,7 @@ READERS = {
     "fast_simulations": "training/budget",
     "opening_plies": "cli/match matches/arena settings/presets training/trainer",
     "temperature_plies": "settings/presets",
-    "temperature": "cli/engine cli/play cli/serve serving/gtp serving/models serving/queries serving/uci "
+    "temperature": "cli/engine cli/play cli/serve cli/terminal serving/gtp serving/models serving/queries serving/uci "
     "serving/wall_game_lines",
     "resign_below": "playing/resignation playing/selfplay training/collector training/loop",
 }
