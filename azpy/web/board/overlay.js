@@ -5,6 +5,7 @@ import { byId, draw, signed } from "./dom.js";
 /** @typedef {import("./position.js").Action} Action @typedef {import("./position.js").Touch} Touch */
 
 const MOST = 8; // candidates on the board; the table has more
+const LEAST = 0.02; // of the visits of the best candidate, to be on the board
 const CHARACTER = 0.62; // width of a letter, in its height
 
 
@@ -63,7 +64,7 @@ export class Overlay {
     const arrows = [];
     for (const move of moves.slice(0, MOST)) {
       const touches = byName.get(move.move)?.touches ?? [];
-      if (touches.length === 0 || move.visits === 0) continue;
+      if (touches.length === 0 || move.visits < LEAST * moves[0].visits) continue;
       const touch = touches[touches.length - 1];
       const known = marks.get(touch[0]);
       if (known === undefined) marks.set(touch[0], { touch, ranks: [move.order + 1], move });
@@ -92,13 +93,14 @@ export class Overlay {
     const [, , , width, height] = touch;
     const [x, y] = this.point(touch);
     const side = Math.min(width, height) / this.pixel; // in pixels
-    const lines = [ranks.join(" ")];
+    const lines = [ranks.length > 2 ? `${ranks[0]} ${ranks[1]} …` : ranks.join(" ")];
     if (side >= 34) lines.push(signed(move.value));
     if (side >= 46) lines.push(`${Math.round((100 * move.visits) / Math.max(1, total))}%`);
-    const letter = Math.min(15, Math.max(10, side / (lines.length + 0.7))) * this.pixel;
-    const needed = (letter * CHARACTER * Math.max(...lines.map((line) => line.length))) / 2 + 2 * this.pixel;
-    const usual = Math.max(9, Math.min(0.48 * side, 30)) * this.pixel;
-    const radius = lines.length > 1 ? usual : Math.max(usual, needed);
+    const usual = Math.max(9, Math.min(0.48 * side, 30));
+    const wide = CHARACTER * Math.max(...lines.map((line) => line.length)); // at a letter of one pixel
+    const high = side / (lines.length + 0.7);
+    const letter = Math.min(15, Math.max(10, Math.min(high, (2 * usual) / (wide + 0.2)))) * this.pixel;
+    const radius = Math.max(usual * this.pixel, (letter * wide) / 2 + 2 * this.pixel);
     const texts = lines.map((line, index) =>
       draw(
         "text",
