@@ -590,7 +590,7 @@ def test_nothing_is_out_of_reach(board: Board, address: str, size: tuple[int, in
     """axe-core finds nothing, and no width needs scrolling sideways."""
     script = pytest.importorskip("axe_playwright_python")
     axe = (Path(script.__file__).parent / "axe.min.js").read_text()
-    for name in ("chess", "go", "walls"):
+    for name in ("chess", "walls"):
         board.open(address, name, size)
         board.one("hints").click()
         board.until(lambda: "Searched" in board.one("root").text)
