@@ -19,9 +19,11 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import azpy
+from azpy.runs.exports import game_as_dict
 from azpy.serving.models import open_model
 from served import process, site_of
 from talks import PATIENCE
+from test_replay_command import collect
 
 BROWSER, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 pytestmark = pytest.mark.skipif(not (BROWSER.exists() and DRIVER.exists()), reason="chromium is not installed")
@@ -605,3 +607,29 @@ def test_nothing_is_out_of_reach(board: Board, address: str, size: tuple[int, in
             assert found == [], (name, dialog, found)
             board.script("document.querySelector('dialog[open]')?.close()")
         assert board.script("return document.documentElement.scrollWidth") <= size[0]
+
+
+def test_a_game_of_the_run_is_opened_with_what_was_thought(board: Board, tmp_path: Path) -> None:
+    run = collect(tmp_path / "run", "tic_tac_toe", iterations=2)
+    iteration, record = next(iter(run.games([2])))
+    stored = game_as_dict(run.start, record)
+    with site_of({"main": open_model("uniform:20", "tic_tac_toe", 20)}, run=run, renews=True) as found:
+        board.open(found)
+        board.one("open_archive").click()
+        board.until(lambda: board.all("#archive_games button"))
+        assert board.one("archive_iteration").get_attribute("value") == f"{iteration}"
+        (button,) = [one for one in board.all("#archive_games button") if f"Game {record.game_id}:" in one.text]
+        assert f"{len(record)} plies" in button.text
+        button.click()
+        board.until(lambda: not board.one("archive").is_displayed() and len(board.moves) == len(record))
+        assert board.moves == [ply["name"] for ply in stored["plies"]]
+        ply = next(number for number, one in enumerate(stored["plies"]) if one["searched"])
+        for _ in range(ply):
+            board.one("on").click()
+        best = max(stored["plies"][ply]["search"], key=lambda one: one["visits"])
+        row = board.until(lambda: board.all("#candidates tr"))[0].text
+        assert f"{best['visits']}" in row.split()
+        assert "When the run played" in board.one("root").text
+        board.one("new").click()
+        board.until(lambda: board.moves == [])
+    assert board.one("problem").is_displayed() is False

@@ -68,8 +68,9 @@ export function fill(parent, children) {
   }
 }
 
-/** A value or a loss with its sign. @param {number} value @param {number} [digits] */
+/** A value or a loss with its sign; a dash for none. @param {number | null} value @param {number} [digits] */
 export function signed(value, digits = 2) {
+  if (value === null) return "–";
   const text = Math.abs(value).toFixed(digits);
   return Number(text) === 0 ? text : (value < 0 ? "−" : "+") + text;
 }

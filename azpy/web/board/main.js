@@ -1,5 +1,6 @@
 // How do the parts make the page? Here they meet; each part knows only its own.
 
+import { bindArchive } from "./archive.js";
 import { Candidates } from "./candidates.js";
 import { Clock } from "./clock.js";
 import { Connection, Lost } from "./connection.js";
@@ -18,6 +19,8 @@ import { upper } from "./sides.js";
 import { showTree } from "./tree.js";
 
 const STORE = "azpy board game";
+/** What the server says of itself. @type {{version: string, run: string | null, renews: boolean}} */
+let about = { version: "", run: null, renews: false };
 const connection = new Connection(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`);
 const settings = new Settings({
   onModel: () => start(new Game()),
@@ -127,11 +130,12 @@ function statusOf(position) {
 }
 
 /** @param {any} answer */
-function rootText({ rootInfo, isDuringSearch }) {
+function rootText({ rootInfo, isDuringSearch, isStored }) {
   const reused = rootInfo.reused > 0 ? `, ${rootInfo.reused} of them from before` : "";
   const network = rootInfo.network ? `, network ${rootInfo.network.slice(0, 8)}` : "";
   const value = `value ${signed(rootInfo.value)} for the player to move`;
-  return `${isDuringSearch ? "Searching" : "Searched"}: ${rootInfo.visits} visits${reused}, ${value}${network}.`;
+  const when = isStored ? "When the run played" : isDuringSearch ? "Searching" : "Searched";
+  return `${when}: ${rootInfo.visits} visits${reused}, ${value}${network}.`;
 }
 
 /**
@@ -215,8 +219,9 @@ function bind() {
   click("pause", () => play.pause(!play.isPaused));
   click("resign", () => play.end(play.game.current.shown?.player ?? 0, "because the other side resigned"));
   click("chooser_cancel", () => byId("chooser").close());
-  click("new", () => {
+  click("new", async () => {
     play.isPaused = false;
+    if (about.renews) await renew();
     start(new Game());
   });
   click("analyse", async () => {
@@ -243,6 +248,22 @@ function bind() {
   window.addEventListener("resize", () => render(false));
 }
 
+/** Has the server load the newest model of a run, where a run is played that may still train. */
+async function renew() {
+  try {
+    const answer = await connection.ask({ action: "renew", model: settings.model.name }).answer;
+    if (answer.changed) announce("A newer model was loaded.");
+    tellAbout(answer.internalName);
+  } catch (error) {
+    complain(`The newest model cannot be loaded: ${messageOf(error)}`);
+  }
+}
+
+/** @param {string} player the name of the model */
+function tellAbout(player) {
+  byId("about").textContent = about.run === null ? "" : player;
+}
+
 /** The game that this browser kept, if the server still has its player; else a new one. */
 function kept() {
   const found = stored(STORE);
@@ -260,14 +281,12 @@ function kept() {
 
 async function main() {
   bind();
-  bindFiles({
-    play,
-    settings,
-    start: (game) => {
-      play.isPaused = true;
-      return start(game);
-    },
-  });
+  const open = (/** @type {Game} */ game) => {
+    play.isPaused = true;
+    return start(game);
+  };
+  bindFiles({ play, settings, start: open });
+  bindArchive({ start: open });
   connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
   connection.addEventListener("lost", () => {
     byId("connected").textContent = "The connection is lost. Trying again …";
@@ -281,6 +300,7 @@ async function main() {
     try {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const isSame = settings.offer(models);
+      tellAbout(models[0].internalName);
       if (isFirst) await start(kept());
       else await (isSame ? play.refresh() : start(new Game()));
       isFirst = false;
@@ -288,8 +308,8 @@ async function main() {
       if (!(error instanceof Lost)) throw error;
     }
   });
-  const about = await enter();
-  byId("about").textContent = [about.run, about.newest].filter((one) => typeof one === "string").join(", ");
+  about = await enter();
+  byId("open_archive").hidden = about.run === null;
   connection.open();
 }
 

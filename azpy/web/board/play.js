@@ -142,7 +142,8 @@ export class Play {
       return;
     }
     const { hints, model, hintSimulations } = this.options();
-    const isKnown = position.found?.model === model && position.found.visits >= hintSimulations;
+    const isKnown =
+      position.found?.answer.isStored || (position.found?.model === model && position.found.visits >= hintSimulations);
     if (this.isThinking || (hints && !isKnown)) await this.think(serial, position);
   }
 
