@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -489,7 +489,7 @@ def _never(word: str) -> None:
 
 UCI_MOVES = "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5a4 g8f6 e1g1 f8e7 f1e1 b7b5"
 UCI_SETUPS = ["startpos", "fen 8/P1k5/8/8/8/8/5K2/8 w - - 0 1", "fen 7k/5Q2/6K1/8/8/8/8/8 w - - 99 80"]
-DIALECTS = {
+DIALECTS: dict[str, Callable[[], Dialect]] = {
     "uci": lambda: Words("uci", "chess", UCI_MOVES, UCI_SETUPS),
     "ugi": lambda: Words("ugi", "hex(size=4)", "a1 b2 c3 d4 a2 b3 c4", ["startpos", "position x"]),
     "gtp": Gtp,

@@ -18,7 +18,7 @@ from azpy._core import EvaluatorError, GameError, __version__
 from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean
 from azpy.games.names import is_python_class
 
-__all__ = ["GAME_OF_RUN", "Parser", "command", "not_empty", "one_line", "run_command"]
+__all__ = ["GAME_OF_RUN", "Parser", "command", "named_player", "not_empty", "one_line", "run_command"]
 
 GAME_OF_RUN = "the run's game, needed if that is a Python class: reading the run then imports its module"
 
@@ -69,6 +69,18 @@ def not_empty(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("an empty text, expected a name")
     return text
+
+
+def named_player(text: str) -> tuple[str, str]:
+    """The name and the player of NAME=PLAYER.
+
+    Raises:
+        SettingsError: another form.
+    """
+    name, equals, player = text.partition("=")
+    if not (name and equals and player):
+        raise SettingsError(f"--model: expected NAME=PLAYER, got {text!r}")
+    return name, player
 
 
 def command(prog: str, function: Callable[[Sequence[str]], int], stopped: str = "stopped") -> partial[int]:
