@@ -334,8 +334,9 @@ def test_a_new_model_is_loaded_while_clients_ask(tmp_path: Path) -> None:
         assert wrong == []
         assert set(networks) <= {before, after}
         path.write_bytes(b"nonsense")
-        with pytest.raises(AzpyError):
-            model.renew()
+        for _ in range(2):  # tried again each time
+            with pytest.raises(AzpyError):
+                model.renew()
         assert post(address, {"id": "1"}).json()["rootInfo"]["network"] == after
 
 
