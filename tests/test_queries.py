@@ -137,3 +137,94 @@ def test_a_game_that_is_over_keeps_its_moves() -> None:
     line.go_on()
     assert line.state.is_terminal
     assert len(line.played) == 4
+
+
+def answers_to(player: str, game: str, *queries: dict[str, Any], limits: Limits = NO_LIMITS) -> list[Any]:
+    """What a real engine answers to queries, each sent after the answer to the one before."""
+    served, said = open_player(player, game, 60), list[Any]()
+    with open_engine(served) as engine:
+        analyst = Analyst({"main": Model(served, engine)}, said.append, limits)
+        for number, query in enumerate(queries):
+            analyst.take({"id": str(number), **query})
+            analyst.wait()
+    return said
+
+
+def test_the_game_that_was_not_asked_for_longest_loses_its_tree() -> None:
+    limits = Limits(games=2)
+    asked = [{"game": name, "simulations": 9} for name in "abacab"]
+    said = answers_to("uniform", "tic_tac_toe", *asked, limits=limits)
+    assert [answer["rootInfo"]["reused"] for answer in said] == [0, 0, 9, 0, 18, 0]
+
+
+def test_a_proven_end_is_told_in_plies() -> None:
+    position = {"position": "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"}
+    with_solver, without = (answers_to(player, "chess", position)[0] for player in ("uniform?solver=true", "uniform"))
+    best = with_solver["moveInfos"][0]
+    assert (best["move"], best["proof"], best["value"]) == ("d1d8", 0, 1.0)
+    assert not any("proof" in one for one in without["moveInfos"])
+
+
+def test_variations_have_the_length_that_was_asked_for() -> None:
+    short, long = (
+        answers_to("uniform", "tic_tac_toe", {"simulations": 400, **more})[0] for more in ({"analysisPVLen": 2}, {})
+    )
+    assert {len(one["pv"]) for one in short["moveInfos"]} == {2}
+    assert max(len(one["pv"]) for one in long["moveInfos"]) > 2
+
+
+def test_some_turns_of_a_query_can_be_ended() -> None:
+    stopped = list[int]()
+
+    class Slow(Engine):
+        def submit(self, state: azpy.State, simulations: int | None, **wanted: Any) -> Pending:
+            turn = len(self.given)
+            self.given.append(Pending(lambda: stopped.append(turn)))
+            return self.given[-1]
+
+    analyst, said = analyst_of(Slow())
+    analyst.take({"id": "1", "moves": ["a1", "b1"], "analyzeTurns": [0, 1, 2]})
+    for fields in (
+        {"terminateId": "2"},
+        {"terminateId": "1", "turnNumbers": [5]},
+        {"terminateId": "1", "turnNumbers": [2, 0]},
+    ):
+        analyst.take({"id": "end", "action": "terminate", **fields})
+        assert said.pop() == {"id": "end", "action": "terminate", **fields}
+    assert stopped == [0, 2]
+    analyst.take({"id": "end", "action": "terminate_all", "turnNumbers": [1]})
+    assert stopped == [0, 2, 1]
+
+
+def test_a_temperature_plays_other_moves_among_those_allowed() -> None:
+    served, said = open_player("uniform", "tic_tac_toe", 60, temperature=10.0), list[Any]()
+    with open_engine(served) as engine:
+        analyst = Analyst({"main": Model(served, engine)}, said.append)
+        for number in range(60):
+            analyst.take({"id": str(number), "allowMoves": ["a1", "b2"]})
+            analyst.wait()
+    assert {answer["move"] for answer in said} == {"a1", "b2"}
+
+
+def test_bounds_in_go_are_of_the_player_to_move_whoever_looks() -> None:
+    views = {
+        view: answers_to(
+            "mcts", "go(size=5)", {"moves": ["C3"], "overrideSettings": {"reportAnalysisWinratesAs": view}}
+        )[0]["moveInfos"]
+        for view in ("BLACK", "WHITE", "SIDETOMOVE")
+    }
+    assert views["WHITE"] == views["SIDETOMOVE"]
+    for black, white in zip(views["BLACK"], views["WHITE"], strict=True):
+        assert white["lcb"] <= white["winrate"] == pytest.approx((1 + white["value"]) / 2, abs=2e-6)
+        assert black["lcb"] >= black["winrate"]
+        assert black["winrate"] == pytest.approx(1 - white["winrate"], abs=2e-6)
+        assert black["lcb"] == pytest.approx(1 - white["lcb"], abs=2e-6)
+        assert black["utilityLcb"] == pytest.approx(-white["utilityLcb"])
+        assert white["utilityLcb"] == pytest.approx(2 * white["lcb"] - 1, abs=4e-6)
+
+
+def test_katagos_time_is_a_limit_and_no_error_beyond_the_clients() -> None:
+    model = Model(open_player("uniform", "go(size=5)", 800), Engine())  # type: ignore[arg-type]
+    for given, expected in ((0.25, 0.25), (1e20, 5.0)):
+        fields = {"id": "1", "overrideSettings": {"maxTime": given}}
+        assert read_query(fields, model, Limits(50, seconds=5.0)).seconds == expected
