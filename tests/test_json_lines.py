@@ -275,6 +275,7 @@ def test_reports_come_before_the_answer_and_a_search_can_be_ended(go: Client) ->
         ({"analyzeTurns": []}, "analyzeTurns: expected from 1 to 1000, got 0"),
         ({"analyzeTurns": [True]}, "analyzeTurns: expected a whole number"),
         ({"simulations": 0}, "simulations: expected a whole number from 1 to 4294967295, got 0"),
+        ({"simulations": True}, "simulations: expected a whole number"),
         ({"simulations": 1.5}, "simulations: expected a whole number"),
         ({"simulations": 5, "maxVisits": 5}, "simulations and maxVisits are the same"),
         ({"seconds": -1}, "seconds: expected a number from 0.001 to 1e"),
@@ -333,6 +334,22 @@ def test_lines_that_cannot_be_read_are_refused(go: Client, line: str, said: str)
 def test_a_field_that_nobody_reads_is_said_once(go: Client) -> None:
     assert go.ask(simulation=5, simulations=2)["warnings"] == ["simulation: no field of a query: it changes nothing"]
     assert "warnings" not in go.ask(simulation=5, simulations=2)
+
+
+@pytest.mark.parametrize(
+    ("rules", "warned"),
+    [
+        ("chinese", False),
+        ("Tromp-Taylor", False),
+        ({"scoring": "AREA", "ko": "POSITIONAL"}, False),
+        ("japanese", True),
+        ({"scoring": "TERRITORY"}, True),
+        (3, True),
+    ],
+)
+def test_rules_that_are_not_played_are_said(go: Client, rules: Any, warned: bool) -> None:
+    said = ["rules: azpy counts areas, with positional superko: other rules are not played"] if warned else None
+    assert go.ask(rules=rules, simulations=2).get("warnings") == said
 
 
 def test_several_players_and_levels() -> None:

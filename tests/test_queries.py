@@ -163,6 +163,9 @@ def test_a_proven_end_is_told_in_plies() -> None:
     best = with_solver["moveInfos"][0]
     assert (best["move"], best["proof"], best["value"]) == ("d1d8", 0, 1.0)
     assert not any("proof" in one for one in without["moveInfos"])
+    solved = answers_to("uniform?solver=true", "tic_tac_toe", {"moves": ["a1", "a2"], "simulations": 5_000})[0]
+    assert max(one.get("proof", -1) for one in solved["moveInfos"]) > 1
+    assert all(0 <= one.get("proof", 0) <= 6 for one in solved["moveInfos"])
 
 
 def test_variations_have_the_length_that_was_asked_for() -> None:

@@ -193,7 +193,7 @@ def test_bounds_have_a_refusal_each() -> None:
     model = open_model("uniform:30", "connect_four", 30, max_requests=2)
     with site_of({"main": model}, bounds) as address:
         assert "at most 3" in post(address, {"id": "1", "moves": "1 2 3 4"}).json()["error"]
-        assert "at most 2" in post(address, {"id": "1", "moves": "1 2 3", "analyzeTurns": [0, 1, 2]}).json()["error"]
+        assert "from 1 to 2" in post(address, {"id": "1", "moves": "1 2 3", "analyzeTurns": [0, 1, 2]}).json()["error"]
         with socket.create_connection(address.split(":")) as slow:  # type: ignore[arg-type]
             head = ["POST /query HTTP/1.1", f"Host: {address}", "Content-Type: application/json", "Content-Length: 9"]
             slow.sendall("\r\n".join([*head, "", "{"]).encode())

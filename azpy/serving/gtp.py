@@ -280,7 +280,11 @@ class Gtp:
         def name(action: int) -> str:
             return self._board.vertex(state, action)
 
-        return lambda result: self._talk.say(_info(result, name, form))
+        def tell(result: _core.SearchResult) -> None:
+            if info := _info(result, name, form):  # an empty line would end the answer
+                self._talk.say(info)
+
+        return tell
 
     def _read_analyze(self, words: Sequence[str]) -> tuple[Line | None, int, float, list[int] | None]:
         """The line, the color, the seconds between reports, and the actions to choose among, of an analysis."""
