@@ -396,6 +396,16 @@ def test_at_the_end_of_the_input_every_query_is_answered() -> None:
     assert errors == b""
 
 
+def test_ctrl_c_ends_it_at_once() -> None:
+    endless = json.dumps({"id": "1", "game": "mine", "simulations": WITHOUT_END})
+    process = run([endless, json.dumps({"id": "v", "action": "query_version"})])
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(b'{"id":"v"')
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out, errors) == (130, b"", b"")
+
+
 def test_sigterm_drains() -> None:
     lines = [json.dumps({"id": str(i), "simulations": 200}) for i in range(256)]
     process = run([*lines, json.dumps({"id": "v", "action": "query_version"})])

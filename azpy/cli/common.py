@@ -93,7 +93,7 @@ def run_command(
 ) -> int:
     """Runs a command, a function of its arguments that returns the exit code; returns the exit code.
 
-    After Ctrl-C it prints `stopped`, with the command line in place of `{command}`.
+    After Ctrl-C it prints `stopped`, with the command line in place of `{command}`; nothing for an empty text.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:
@@ -151,7 +151,8 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
     except BaseException as error:
         if not _was_interrupted(error):
             raise
-        print(stopped.replace("{command}", shlex.join([prog, *given])), flush=True)
+        if stopped:
+            print(stopped.replace("{command}", shlex.join([prog, *given])), flush=True)
         return 130
 
 

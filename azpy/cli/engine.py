@@ -114,4 +114,4 @@ def _engine(arguments: Sequence[str]) -> int:
     return 0
 
 
-main = command("az-engine", _engine)
+main = command("az-engine", _engine, stopped="")  # stdout is the protocol's

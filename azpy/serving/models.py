@@ -35,6 +35,12 @@ class Served:
     has_model: bool  # and so one size of the game
     temperature: float = 0.0  # above 0 weaker actions are played too
 
+    @property
+    def network(self) -> str | None:
+        """The hash of the model's bytes, if there is a model."""
+        number = getattr(self.evaluator, "network_id", None)
+        return f"{number:016x}" if isinstance(number, int) else None
+
 
 @dataclass
 class Model:
@@ -59,15 +65,11 @@ class Model:
             AzpyError: a model that cannot be loaded; the one before stays.
         """
         served = self.opened()
-        if served is None or _network_of(served) == _network_of(self.served):
+        if served is None or (served.network or served.name) == (self.served.network or self.served.name):
             return False
         self.engine.load("main", served.evaluator)
         self.served = served
         return True
-
-
-def _network_of(served: Served) -> object:
-    return getattr(served.evaluator, "network_id", served.name)
 
 
 def open_engine(served: Served, **options: Any) -> _core.Engine:

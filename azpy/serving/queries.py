@@ -119,7 +119,7 @@ class Analyst:
     def _renew(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         model = self._model(fields)
         changed = model.renew()
-        return {"changed": changed, "internalName": model.served.name, "network": _network(model.served)}
+        return {"changed": changed, "internalName": model.served.name, "network": model.served.network}
 
     def _show(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         query = read_query(fields, self._model(fields), self._limits)
@@ -139,7 +139,7 @@ class Analyst:
                     "name": name,
                     "internalName": model.served.name,
                     "game": model.served.start.game,
-                    "network": _network(model.served),
+                    "network": model.served.network,
                     "simulations": model.served.simulations,
                 }
                 for name, model in self._models.items()
@@ -281,12 +281,6 @@ def _end(state: _core.State) -> dict[str, Any]:
     return {"player": None, "visits": 0, "value": None, "outcome": state.outcome(), "stop": "game over"}
 
 
-def _network(served: Served) -> str | None:
-    """The hash of the model's bytes."""
-    number = getattr(served.evaluator, "network_id", None)
-    return f"{number:016x}" if isinstance(number, int) else None
-
-
 def _found(query: Query, served: Served, state: _core.State, result: _core.SearchResult) -> dict[str, Any]:
     """What a search found: the visited actions, the one to play first, and the root."""
     places = {int(action): index for index, action in enumerate(result.actions)}
@@ -315,7 +309,7 @@ def _found(query: Query, served: Served, state: _core.State, result: _core.Searc
         "player": state.turn,
         "visits": visits,
         "value": _rounded(result.value),
-        "network": _network(served),
+        "network": served.network,
         "reused": max(0, visits - result.stats["simulations"]),
         "stop": result.stop,
     }
