@@ -248,6 +248,7 @@ MAKERS: dict[str, Any] = {
     "State.play": lambda **given: connect_four().play(**given),
     "State.action_name": lambda **given: connect_four().action_name(**given),
     "State.short_name": lambda **given: connect_four().short_name(**given),
+    "State.touches": lambda **given: connect_four().touches(**given),
     "State.symmetric_action": lambda **given: connect_four().symmetric_action(**{"symmetry": 0, "action": 0, **given}),
     "State.symmetric_observation": lambda symmetry: connect_four().symmetric_observation(
         symmetry, connect_four().observation()
@@ -441,7 +442,7 @@ READERS = {
     "fast_simulations": "training/budget",
     "opening_plies": "cli/match matches/arena settings/presets training/trainer",
     "temperature_plies": "settings/presets",
-    "temperature": "cli/engine cli/play cli/serve serving/gtp serving/models serving/queries serving/uci "
+    "temperature": "cli/engine cli/play cli/serve cli/terminal serving/gtp serving/models serving/queries serving/uci "
     "serving/wall_game_lines",
     "resign_below": "playing/resignation playing/selfplay training/collector training/loop",
 }
