@@ -20,6 +20,7 @@ __all__ = [
     "SettingsWarning",
     "did_you_mean",
     "missing_to_train",
+    "one_line",
     "pip_install",
 ]
 
@@ -95,3 +96,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of an error about an unknown name: the nearest known one, or nothing if none is near."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says to another program: one line of limited length, without control characters."""
+    words = "".join(letter if letter.isprintable() else " " for letter in str(error)).split()
+    return " ".join(words)[:500] or type(error).__name__

@@ -15,11 +15,14 @@ import subprocess
 import tempfile
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from azpy.errors import RequestError
 from azpy.serving.lines import LONGEST_LINE
+from azpy.serving.objects import decoded
+from azpy.serving.query import LONGEST_NAME
 from talks import COMMAND, PATIENCE
 
 CHUNK = 500  # lines between two questions
@@ -63,7 +66,7 @@ class Dialect:
         raise NotImplementedError
 
     def takes(self, line: bytes) -> bool:
-        """Notes what is due for a line. False: the line must not be sent, because it ends the conversation."""
+        """Notes what is due for a line. False: the line ends the conversation or is no mistake, and is not sent."""
         raise NotImplementedError
 
     def hears(self, line: str) -> None:
@@ -334,13 +337,165 @@ class WallGame(Dialect):
         assert answers == self.known
 
 
+class Json(Dialect):
+    """Analysis queries: each turn has one last answer, or the whole query has one error; an action has one answer."""
+
+    def __init__(self, game: str, moves: str, position: str) -> None:
+        super().__init__()
+        self.arguments = ["uniform:1", "--game", game, "--protocol", "json", "--model", "other=uniform:1?solver=true"]
+        self.moves, self.position, self.is_go = moves.split(), position, game.startswith("go")
+        self.number = self.due_errors = self.came_errors = 0
+        self.due = dict[str, set[int | None]]()  # turns that are due by id; None stands for an action
+        self.whole = set[str]()  # ids of which nothing has come
+        self.known: Any = None
+        self.last: Any = None
+        said = """{"id": "7", "moves": ["B", "W"], [[]], "position": "analyzeTurns": [0, "seconds": 0.001,
+            "simulations": "model": "other" "game": "a", "priority": -1 "reportDuringSearchEvery": 0.05, "allowMoves":
+            "avoidMoves": {"player": "untilDepth": 1} "analysisPVLen": "includePolicy": true false null} "action":
+            "terminate", "terminateId": "terminate_all" "turnNumbers": "show" "komi": "boardXSize": "boardYSize":
+            "initialStones": "initialPlayer": "overrideSettings": {"maxTime": "reportAnalysisWinratesAs": "WHITE"}"""
+        self.words = [*said.encode().split(), *moves.encode().split()]
+
+    def correct(self, rng: random.Random) -> bytes:
+        pick = rng.choice
+        self.number += 1
+        query: dict[str, Any] = {"id": str(self.number)}
+        if rng.random() < 0.15:
+            query["action"] = pick(["query_version", "query_models", "show", "terminate", "terminate", "terminate_all"])
+            if query["action"] == "terminate":
+                query["terminateId"] = str(self.number - rng.randrange(5))
+            if rng.random() < 0.2:
+                query["turnNumbers"] = [0, 1]
+        count = rng.randrange(len(self.moves) + 1)
+        moves: list[Any] = self.moves[:count]
+        if self.is_go and rng.random() < 0.5:
+            moves = [[pick("BW") if rng.random() < 0.1 else "BW"[turn % 2], name] for turn, name in enumerate(moves)]
+        options: dict[str, Any] = {
+            "moves": moves if rng.random() < 0.8 else " ".join(self.moves[:count]),
+            "analyzeTurns": [rng.randrange(count + 1) for _ in range(rng.randrange(1, 4))],
+            "simulations": rng.randrange(1, 9),
+            "seconds": 0.001,
+            "game": pick("abcdef"),
+            "model": "other",
+            "position": self.position,
+            "priority": pick(["play", "analysis", "ponder", 0, -3]),
+            "reportDuringSearchEvery": 0.05,
+            "allowMoves": [pick(self.moves), pick(self.moves)],
+            "avoidMoves": [pick(self.moves)],
+            "analysisPVLen": rng.randrange(1, 9),
+            "includePolicy": True,
+        }
+        if self.is_go:
+            who = pick("BW")
+            options |= {
+                "komi": pick([7.5, -3, 0.5]),
+                "boardXSize": pick([5, 5, 5, 7]),
+                "boardYSize": 5,
+                "initialStones": [["B", "A1"], ["W", "B2"]],
+                "initialPlayer": who,
+                "rules": pick(["chinese", "japanese", {"scoring": "AREA"}]),
+                "overrideSettings": {"maxTime": 0.001, "reportAnalysisWinratesAs": pick(["BLACK", "SIDETOMOVE"])},
+                "includeOwnership": True,
+                "avoidMoves": [{"player": who, "moves": [pick(self.moves)], "untilDepth": 1}],
+            }
+        for name in options:
+            if rng.random() < (0.9 if name == "moves" else 0.25):
+                query[name] = options[name]
+        return json.dumps(query).encode()
+
+    def question(self) -> list[bytes]:
+        self.questions += 1
+        asked = {"id": f"question {self.questions}", "moves": self.moves[:2], "simulations": 7, "includePolicy": True}
+        return [json.dumps(each).encode() for each in ({"id": "end", "action": "terminate_all"}, asked)]
+
+    def takes(self, line: bytes) -> bool:
+        if len(line) > LONGEST_LINE and line[LONGEST_LINE:] != b"\r":
+            self.due_errors += 1
+            return True
+        if not line.strip(b" \t\r\n"):
+            return True
+        try:
+            fields = decoded(line.decode().strip(" \t\r\n"))
+        except (RequestError, UnicodeDecodeError):
+            self.due_errors += 1
+            return True
+        identity = fields.get("id")
+        if not isinstance(identity, str) or len(identity) > LONGEST_NAME:
+            self.due_errors += 1
+            return True
+        # A tree that may be large, and is kept, is no mistake; nor is an id that is used twice.
+        if identity in self.due or ("game" in fields and re.search(rb"[0-9.]{4}|[eE]\d", line.replace(b"0.001", b""))):
+            return False
+        moves, turns = fields.get("moves", []), fields.get("analyzeTurns")
+        if turns is None:
+            turns = [len(moves.split() if isinstance(moves, str) else moves if isinstance(moves, list) else [])]
+        turns = [turn for turn in turns if type(turn) is int] if isinstance(turns, list) else []
+        self.due[identity] = {None} if "action" in fields else set(turns)
+        self.whole.add(identity)
+        return True
+
+    def hears(self, line: str) -> None:
+        answer = json.loads(line, parse_constant=_never)
+        if "id" not in answer:
+            assert set(answer) == {"error"}, line
+            self.came_errors += 1
+            return
+        identity, turn, is_first = answer["id"], answer.get("turnNumber"), answer["id"] in self.whole
+        turns = self.due[identity]
+        if not ("error" in answer or None in turns):
+            self._look_at(answer)
+        if answer.get("isDuringSearch"):
+            assert turn in turns, line
+            return
+        self.whole.discard(identity)
+        if turn is None or None in turns:
+            assert is_first, line
+            turns.clear()
+        else:
+            turns.remove(turn)
+        if not turns:
+            del self.due[identity]
+        if identity == f"question {self.questions}":
+            self.last = {name: answer.get(name) for name in ("error", "moveInfos", "rootInfo", "policy")}
+
+    def _look_at(self, answer: dict[str, Any]) -> None:
+        found, root = answer["moveInfos"], answer["rootInfo"]
+        if "outcome" in root:
+            assert not found
+            return
+        assert not found or answer["move"] in [one["move"] for one in found], answer
+        assert [one["order"] for one in found] == [*range(len(found))], answer
+        assert sum(one["visits"] for one in found) == root["visits"], answer
+        assert all(one["pv"][0] == one["move"] for one in found), answer
+        lowest, bound = (0, "winrate") if self.is_go else (-1, "value")
+        assert all(lowest <= one["lcb"] <= 1 and lowest <= one[bound] <= 1 for one in found), answer
+
+    def is_settled(self) -> bool:
+        return not self.due and self.came_errors >= self.due_errors
+
+    def check(self) -> None:
+        assert not self.due
+        assert self.came_errors == self.due_errors
+
+    def check_question(self) -> None:
+        self.known = self.known or self.last
+        assert self.last == self.known
+        assert self.last["rootInfo"]["visits"] == 7
+
+
+def _never(word: str) -> None:
+    raise AssertionError(f"{word} is no JSON")
+
+
 UCI_MOVES = "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5a4 g8f6 e1g1 f8e7 f1e1 b7b5"
 UCI_SETUPS = ["startpos", "fen 8/P1k5/8/8/8/8/5K2/8 w - - 0 1", "fen 7k/5Q2/6K1/8/8/8/8/8 w - - 99 80"]
-DIALECTS = {
+DIALECTS: dict[str, Callable[[], Dialect]] = {
     "uci": lambda: Words("uci", "chess", UCI_MOVES, UCI_SETUPS),
     "ugi": lambda: Words("ugi", "hex(size=4)", "a1 b2 c3 d4 a2 b3 c4", ["startpos", "position x"]),
     "gtp": Gtp,
     "wallgame": WallGame,
+    "json": lambda: Json("go(size=5)", "C3 B2 D4 pass pass C2 A1 E5 D1", "(;GM[1]FF[4]SZ[5]KM[7.5];B[aa];W[];B[])"),
+    "json chess": lambda: Json("chess", UCI_MOVES, "7k/5Q2/6K1/8/8/8/8/8 w - - 99 80"),
 }
 
 

@@ -527,6 +527,29 @@ def test_an_analysis_of_the_other_color_is_answered_once(gtp: GtpTalk) -> None:
         gtp.next()
 
 
+@pytest.mark.parametrize("restriction", ["allow b C3 1", "allow b C3,D4 1 avoid b D4 1"])
+def test_a_generated_move_is_among_the_allowed_ones(restriction: str, gtp: GtpTalk) -> None:
+    gtp.say(f"kata-genmove_analyze b 5 {restriction}")
+    gtp.hear("=")
+    assert gtp.hear("play ") == "play C3"
+
+
+def test_a_search_that_visits_nothing_gives_a_move(gtp: GtpTalk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gtp, "_seconds", lambda *_: 1e-9)
+    gtp.say("7 lz-genmove_analyze b 5", "8 name")
+    answer = [gtp.next() for _ in range(3)]
+    assert answer[0] == "=7"
+    assert answer[1].startswith("play ")
+    assert answer[2] == ""
+    gtp.hear("=8")
+
+
+def test_moves_of_the_other_color_may_be_avoided(gtp: GtpTalk) -> None:
+    gtp.say("kata-genmove_analyze b 5 allow w C3 1")
+    gtp.hear("=")
+    assert len(re.findall(r"info move (\S+)", gtp.hear("info move"))) > 1
+
+
 def test_trees_and_undo_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.serving.gtp.TREES_MB", 4)
     ended, protocols = list[str](), list[Gtp]()

@@ -185,6 +185,35 @@ def test_go_goes_on_after_two_passes(go: Client) -> None:
     assert go.ask(moves=["D4", "pass", "pass", "C3", "E5"])["rootInfo"]["player"] == 1
 
 
+def test_a_position_of_go_that_two_passes_ended_goes_on(go: Client) -> None:
+    for moves, player in ((";B[aa];W[];B[]", 1), (";B[aa];W[bb];B[];W[]", 0), ("AB[aa]PL[W];W[];B[]", 1)):
+        assert go.ask(position=f"(;GM[1]FF[4]SZ[7]KM[7.5]{moves})")["rootInfo"]["player"] == player
+
+
+def test_who_begins_in_go_as_katago_has_it(go: Client) -> None:
+    stones = [["B", "B2"], ["B", "F6"]]
+    for fields, players in (
+        ({"moves": [["W", "D4"], ["B", "C3"]]}, [1, 0, 1]),
+        ({"moves": [["W", "D4"]], "initialPlayer": "B"}, [0, 0]),
+        ({"moves": [["W", "D4"], ["W", "C3"]]}, [1, 0, 0]),
+        ({"initialStones": stones}, [1]),
+        ({"initialStones": stones, "initialPlayer": "B"}, [0]),
+        ({"initialStones": [*stones, ["W", "D4"]]}, [0]),
+        ({"initialStones": stones[:1]}, [0]),
+    ):
+        go.send(id="who", analyzeTurns=[*range(len(players))], simulations=2, **fields)
+        found = {answer["turnNumber"]: answer["rootInfo"]["player"] for answer in (go.receive("who") for _ in players)}
+        assert [found[turn] for turn in range(len(players))] == players, fields
+
+
+def test_moves_of_one_player_are_avoided_at_that_players_turns(go: Client) -> None:
+    kata = [{"player": "W", "moves": ["C3"], "untilDepth": 1}]
+    go.send(id="two", moves=["D4"], analyzeTurns=[0, 1], simulations=200, avoidMoves=kata)
+    found = {answer["turnNumber"]: visits_of(answer) for answer in (go.receive("two") for _ in range(2))}
+    assert "C3" in found[0]
+    assert "C3" not in found[1]
+
+
 def test_chess_goes_on_after_a_third_repetition() -> None:
     client = client_of("chess")
     moves = ["g1f3", "g8f6", "f3g1", "f6g8"] * 3
@@ -243,8 +272,10 @@ def test_reports_come_before_the_answer_and_a_search_can_be_ended(go: Client) ->
         ({"moves": ["Z9"]}, r"moves\[0\]: 'Z9' is not legal there"),
         ({"moves": ["D4"] * (NO_LIMITS.moves + 1)}, f"moves: expected at most {NO_LIMITS.moves}"),
         ({"analyzeTurns": [1]}, "analyzeTurns: expected a whole number from 0 to 0, got 1"),
+        ({"analyzeTurns": []}, "analyzeTurns: expected from 1 to 1000, got 0"),
         ({"analyzeTurns": [True]}, "analyzeTurns: expected a whole number"),
         ({"simulations": 0}, "simulations: expected a whole number from 1 to 4294967295, got 0"),
+        ({"simulations": True}, "simulations: expected a whole number"),
         ({"simulations": 1.5}, "simulations: expected a whole number"),
         ({"simulations": 5, "maxVisits": 5}, "simulations and maxVisits are the same"),
         ({"seconds": -1}, "seconds: expected a number from 0.001 to 1e"),
@@ -305,6 +336,22 @@ def test_a_field_that_nobody_reads_is_said_once(go: Client) -> None:
     assert "warnings" not in go.ask(simulation=5, simulations=2)
 
 
+@pytest.mark.parametrize(
+    ("rules", "warned"),
+    [
+        ("chinese", False),
+        ("Tromp-Taylor", False),
+        ({"scoring": "AREA", "ko": "POSITIONAL"}, False),
+        ("japanese", True),
+        ({"scoring": "TERRITORY"}, True),
+        (3, True),
+    ],
+)
+def test_rules_that_are_not_played_are_said(go: Client, rules: Any, warned: bool) -> None:
+    said = ["rules: azpy counts areas, with positional superko: other rules are not played"] if warned else None
+    assert go.ask(rules=rules, simulations=2).get("warnings") == said
+
+
 def test_several_players_and_levels() -> None:
     client = client_of("tic_tac_toe", weak="uniform:2", strong="uniform:90")
     assert client.ask()["rootInfo"]["visits"] == 2
@@ -347,6 +394,16 @@ def test_at_the_end_of_the_input_every_query_is_answered() -> None:
     assert sorted(answer["id"] for answer in answers) == sorted(str(i) for i in range(256))
     assert all(answer["rootInfo"]["visits"] == 200 for answer in answers)
     assert errors == b""
+
+
+def test_ctrl_c_ends_it_at_once() -> None:
+    endless = json.dumps({"id": "1", "game": "mine", "simulations": WITHOUT_END})
+    process = run([endless, json.dumps({"id": "v", "action": "query_version"})])
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(b'{"id":"v"')
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out, errors) == (130, b"", b"")
 
 
 def test_sigterm_drains() -> None:

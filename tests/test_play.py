@@ -50,6 +50,12 @@ def test_dice_are_rolled_or_named() -> None:
     assert "x is no roll here" in said
 
 
+def test_dice_are_of_the_game_in_which_they_were_named() -> None:
+    said = play("uniform:9", "--game", "pig", "--side", "both", lines="dice x\nnew\nroll\nquit\n")[1]
+    assert "roll: " in said
+    assert "x is no roll here" not in said
+
+
 def test_the_end_of_the_input_ends_it() -> None:
     assert play("uniform:9", "--game", "hex(size=4)", lines="")[0] == 0
 

@@ -204,7 +204,7 @@ def test_bounds_have_a_refusal_each() -> None:
     model = open_model("uniform:30", "connect_four", 30, max_requests=2)
     with site_of({"main": model}, bounds) as address:
         assert "at most 3" in post(address, {"id": "1", "moves": "1 2 3 4"}).json()["error"]
-        assert "at most 2" in post(address, {"id": "1", "moves": "1 2 3", "analyzeTurns": [0, 1, 2]}).json()["error"]
+        assert "from 1 to 2" in post(address, {"id": "1", "moves": "1 2 3", "analyzeTurns": [0, 1, 2]}).json()["error"]
         with socket.create_connection(address.split(":")) as slow:  # type: ignore[arg-type]
             head = ["POST /query HTTP/1.1", f"Host: {address}", "Content-Type: application/json", "Content-Length: 9"]
             slow.sendall("\r\n".join([*head, "", "{"]).encode())
@@ -345,8 +345,9 @@ def test_a_new_model_is_loaded_while_clients_ask(tmp_path: Path) -> None:
         assert wrong == []
         assert set(networks) <= {before, after}
         path.write_bytes(b"nonsense")
-        with pytest.raises(AzpyError):
-            model.renew()
+        for _ in range(2):  # tried again each time
+            with pytest.raises(AzpyError):
+                model.renew()
         assert post(address, {"id": "1"}).json()["rootInfo"]["network"] == after
 
 

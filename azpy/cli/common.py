@@ -18,7 +18,7 @@ from azpy._core import EvaluatorError, GameError, __version__
 from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean
 from azpy.games.names import is_python_class
 
-__all__ = ["GAME_OF_RUN", "Parser", "command", "not_empty", "one_line", "run_command"]
+__all__ = ["GAME_OF_RUN", "Parser", "command", "named_player", "not_empty", "one_line", "run_command"]
 
 GAME_OF_RUN = "the run's game, needed if that is a Python class: reading the run then imports its module"
 
@@ -71,6 +71,18 @@ def not_empty(text: str) -> str:
     return text
 
 
+def named_player(text: str) -> tuple[str, str]:
+    """The name and the player of NAME=PLAYER.
+
+    Raises:
+        SettingsError: another form.
+    """
+    name, equals, player = text.partition("=")
+    if not (name and equals and player):
+        raise SettingsError(f"--model: expected NAME=PLAYER, got {text!r}")
+    return name, player
+
+
 def command(prog: str, function: Callable[[Sequence[str]], int], stopped: str = "stopped") -> partial[int]:
     """The `main` of a command, see `run_command`."""
     return partial(run_command, prog, function, stopped=stopped)
@@ -81,7 +93,7 @@ def run_command(
 ) -> int:
     """Runs a command, a function of its arguments that returns the exit code; returns the exit code.
 
-    After Ctrl-C it prints `stopped`, with the command line in place of `{command}`.
+    After Ctrl-C it prints `stopped`, with the command line in place of `{command}`; nothing for an empty text.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:
@@ -139,7 +151,8 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
     except BaseException as error:
         if not _was_interrupted(error):
             raise
-        print(stopped.replace("{command}", shlex.join([prog, *given])), flush=True)
+        if stopped:
+            print(stopped.replace("{command}", shlex.join([prog, *given])), flush=True)
         return 130
 
 

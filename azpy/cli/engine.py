@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
+from azpy.cli.common import GAME_OF_RUN, Parser, command, named_player, not_empty
 from azpy.errors import SettingsError
 from azpy.serving.gtp import Gtp
 from azpy.serving.json_lines import JsonLines
@@ -30,7 +30,6 @@ from azpy.serving.wall_game_lines import WallGameLines
 from azpy.settings.run import checked
 
 _GAMES = {"uci": ("chess",), "gtp": ("go", "othello"), "wallgame": ("wall_game",)}
-_WARMEST = 10.0
 _PATIENCE = 10.0  # seconds after SIGTERM for a program that reads no answers
 _NOBODY_READS = 141  # the exit code
 
@@ -63,10 +62,8 @@ def _parser() -> Parser:
 def _models(given: argparse.Namespace) -> dict[str, Served]:
     """The players by name: PLAYER first, then those of `--model`, all of games that the protocol is for."""
     simulations, only = checked("simulations", given.simulations), _GAMES.get(given.protocol)
-    if not 0 <= given.temperature <= _WARMEST:
-        raise SettingsError(f"--temperature: expected a number from 0 to {_WARMEST}, got {given.temperature:g}")
     models: dict[str, Served] = {}
-    for name, player in [("", given.player), *(_named(text) for text in given.model)]:
+    for name, player in [("", given.player), *(named_player(text) for text in given.model)]:
         served = open_player(player, given.game, simulations, given.device, given.temperature)
         if (name or served.name) in models:
             raise SettingsError(f"--model: two players are named {name}")
@@ -75,13 +72,6 @@ def _models(given: argparse.Namespace) -> dict[str, Served]:
             raise SettingsError(f"{problem}: take --protocol ugi or json")
         models[name or served.name] = served
     return models
-
-
-def _named(text: str) -> tuple[str, str]:
-    name, equals, player = text.partition("=")
-    if not (name and equals and player):
-        raise SettingsError(f"--model: expected NAME=PLAYER, got {text!r}")
-    return name, player
 
 
 def _listen(talk: Conversation, answers_all: bool) -> None:
@@ -124,4 +114,4 @@ def _engine(arguments: Sequence[str]) -> int:
     return 0
 
 
-main = command("az-engine", _engine)
+main = command("az-engine", _engine, stopped="")  # stdout is the protocol's

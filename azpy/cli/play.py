@@ -48,28 +48,16 @@ def _play(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     if not 0 <= given.port <= 65_535:
         raise SettingsError(f"--port must be from 0 to 65535, got {given.port}")
-    if not 0 <= given.temperature <= 10:
-        raise SettingsError(f"--temperature must be from 0 to 10, got {given.temperature:g}")
     simulations = checked("simulations", given.simulations)
     model = open_model(given.player, given.game, simulations, given.device, given.temperature, total_memory_mb=2048)
-    with contextlib.closing(_Closing(model)):
+    with contextlib.ExitStack() as stack:
+        stack.callback(model.engine.close, cancel=True)
         in_terminal = given.terminal or not (given.no_browser or _has_display())
         if in_terminal:
             if not given.terminal:
                 print("no display is there: playing in the terminal (--no-browser prints the board's address)")
             return Terminal(model, {"first": {0}, "second": {1}, "both": {0, 1}}[given.side]).run()
         return _board(model, given.player, given.game, given.port, not given.no_browser)
-
-
-class _Closing:
-    """Closes a player's engine."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    def close(self) -> None:
-        """Cancels its searches."""
-        self._model.engine.close(cancel=True)
 
 
 def _board(model: Model, player: str, game: str | None, port: int, opens: bool) -> int:

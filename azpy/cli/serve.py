@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
+from azpy.cli.common import GAME_OF_RUN, Parser, command, named_player, not_empty
 from azpy.errors import MissingPackageError, SettingsError, did_you_mean, pip_install
 from azpy.serving.models import Model, open_model
 from azpy.settings.run import checked
@@ -69,7 +69,6 @@ _DEFAULTS: dict[str, Any] = {
     "drain_seconds": 30.0,
 }
 _RANGES: dict[str, tuple[float, float]] = {
-    "temperature": (0, 10),
     "port": (0, 65_535),
     "max_simulations": (1, 2**32 - 1),
     "max_seconds": (0.001, 1e6),
@@ -96,7 +95,7 @@ def _settings(arguments: Sequence[str]) -> dict[str, Any]:
         expected = type(_DEFAULTS[name]) if _DEFAULTS.get(name) is not None else str
         if isinstance(value, bool) or not isinstance(value, (int, float) if expected is float else expected):
             raise SettingsError(f"{path}: {name} must be of the type {expected.__name__}, got {value!r}")
-    named = dict(models) | dict(_named(text) for text in given.pop("model") or [])
+    named = dict(models) | dict(named_player(text) for text in given.pop("model") or [])
     settings = {**_DEFAULTS, **file, **{name: value for name, value in given.items() if value is not None}}
     for name, (low, high) in _RANGES.items():
         if not low <= settings[name] <= high:
@@ -112,13 +111,6 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SettingsError(f"--config {path}: {error}") from error
-
-
-def _named(text: str) -> tuple[str, str]:
-    name, equals, player = text.partition("=")
-    if not (name and equals and player):
-        raise SettingsError(f"--model: expected NAME=PLAYER, got {text!r}")
-    return name, player
 
 
 def _token(settings: Mapping[str, Any]) -> str | None:

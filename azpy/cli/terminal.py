@@ -84,6 +84,7 @@ class Terminal:
         except AzpyError as error:
             print(error, file=sys.stderr)
         self._track.forget()
+        self._rolls.clear()
         self._line = Line(self._model.served.start)
         sides = " and ".join(("first", "second")[side] for side in sorted(self._people)) or "neither"
         print(f"{self._model.served.name}, {self._simulations} simulations; you play {sides} side; help says more")

@@ -8,19 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 import azpy
 from azpy import _core
+from azpy.errors import one_line
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.gtp_boards import COLORS, Line, Refused, board_of
 from azpy.serving.lines import Conversation
-from azpy.serving.models import TREES_MB, Served, chosen, open_engine
+from azpy.serving.models import TREES_MB, WARMEST, Served, chosen, lower_bound, open_engine
 from azpy.serving.pending import Pending
 from azpy.serving.track import Track
 
 __all__ = ["Gtp"]
 
 _WITHOUT_END = 2**32 - 1  # simulations
-_WARMEST = 10.0  # temperature
 _PATIENCE = 1.0  # seconds after the end for a program that reads no answers
-_DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
 _ANALYZE = {"lz-analyze": "lz", "analyze": "lz", "kata-analyze": "kata"}
 _GENMOVE_ANALYZE = {"lz-genmove_analyze": "lz", "genmove_analyze": "lz", "kata-genmove_analyze": "kata"}
 
@@ -104,7 +103,7 @@ class Gtp:
                     else:
                         raise Refused("unknown command")
                 except Exception as error:  # of the network too: the next command is answered all the same
-                    self._talk.say(f"?{number} {_one_line(error)}", "")
+                    self._talk.say(f"?{number} {one_line(error)}", "")
                 if self._talk.gone.is_set():
                     return
         finally:
@@ -172,8 +171,8 @@ class Gtp:
                 raise Refused("maxVisits: expected a whole number of at least 1")
             self._simulations = int(text)
         else:
-            if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{0,6})?", text) or float(text) > _WARMEST:
-                raise Refused(f"chosenMoveTemperature: expected a number from 0 to {_WARMEST:g}")
+            if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{0,6})?", text) or float(text) > WARMEST:
+                raise Refused(f"chosenMoveTemperature: expected a number from 0 to {WARMEST:g}")
             self._temperature = float(text)
         return ""
 
@@ -236,12 +235,16 @@ class Gtp:
         return vertex
 
     def _search(
-        self, line: Line, color: int, tell: Callable[[_core.SearchResult], object] | None = None
+        self,
+        line: Line,
+        color: int,
+        tell: Callable[[_core.SearchResult], object] | None = None,
+        actions: Sequence[int] | None = None,
     ) -> _core.SearchResult:
         game = self._track.follow(self._board.start(line), line.played)
         seconds = self._seconds(color)
         simulations = self._served.simulations if seconds is None else None
-        return game.search(self._simulations or simulations, seconds=seconds, on_report=tell).result()
+        return game.search(self._simulations or simulations, seconds=seconds, actions=actions, on_report=tell).result()
 
     def _analyze(self, number: str, words: list[str], form: str) -> None:
         line, _, interval, actions = self._read_analyze(words)
@@ -255,20 +258,20 @@ class Gtp:
         )
 
     def _genmove_analyze(self, number: str, words: list[str], form: str) -> None:
-        line, color, _, _ = self._read_analyze(words)
+        line, color, _, actions = self._read_analyze(words)
         self._talk.say(f"={number}")
         try:
             vertex = "pass"
             if line is not None:
                 tell = self._teller(line, form)
-                result = self._search(line, color, tell)
+                result = self._search(line, color, tell, actions)
                 action = chosen(result, self._warmth())
                 vertex = self._board.vertex(self._board.state(line), action)
                 self._board.advance(line, action)
                 tell(result)
             self._talk.say(f"play {vertex}", "")
         except Exception as error:  # the answer has begun, so its error stands in it
-            self._talk.say(f"error: {_one_line(error)}", "")
+            self._talk.say(f"error: {one_line(error)}", "")
 
     def _teller(self, line: Line, form: str) -> Callable[[_core.SearchResult], None]:
         """Says what a search of this position knows."""
@@ -277,7 +280,11 @@ class Gtp:
         def name(action: int) -> str:
             return self._board.vertex(state, action)
 
-        return lambda result: self._talk.say(_info(result, name, form))
+        def tell(result: _core.SearchResult) -> None:
+            if info := _info(result, name, form):  # an empty line would end the answer
+                self._talk.say(info)
+
+        return tell
 
     def _read_analyze(self, words: Sequence[str]) -> tuple[Line | None, int, float, list[int] | None]:
         """The line, the color, the seconds between reports, and the actions to choose among, of an analysis."""
@@ -294,8 +301,8 @@ class Gtp:
             elif word in {"minmoves", "maxmoves", "ownership", "rootInfo", "pvVisits"} and rest:
                 rest.pop(0)
             elif word in {"allow", "avoid"} and len(rest) >= 3:
-                names = {name.upper() for name in rest[1].split(",")}
-                (allowed if word == "allow" else avoided).update(names)
+                if _color(rest[0]) == color:
+                    (allowed if word == "allow" else avoided).update(rest[1].upper().split(","))
                 del rest[:3]
             else:
                 raise Refused(f"syntax error: {word}")
@@ -312,11 +319,7 @@ class Gtp:
         if analysis is not None:
             analysis.stop()
             error = analysis.exception()
-            self._talk.say(*([f"error: {_one_line(error)}"] if error is not None else []), "")
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:500] or type(error).__name__
+            self._talk.say(*([f"error: {one_line(error)}"] if error is not None else []), "")
 
 
 def _color(word: str) -> int:
@@ -331,11 +334,10 @@ def _info(result: _core.SearchResult, name: Callable[[int], str], form: str) -> 
     found = []
     for order, (actions, visits, q) in enumerate(result.principal_variations(len(places))):
         index = places[actions[0]]
-        error = float(result.standard_errors[index])
         shares = {
             "winrate": (q + 1) / 2,
             "prior": float(result.priors[index]),
-            "lcb": max(0.0, (q + 1) / 2 - (_DEVIATIONS * error / 2 if error == error else 1.0)),
+            "lcb": (lower_bound(q, float(result.standard_errors[index])) + 1) / 2,
         }
         numbers = " ".join(
             f"{word} {round(10_000 * share)}" if form == "lz" else f"{word} {share:.6f}"

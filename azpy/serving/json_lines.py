@@ -32,7 +32,10 @@ class JsonLines:
         }
 
     def run(self) -> None:
-        """Answers queries until the end of the input, then those that wait. Nobody who listens ends it at once."""
+        """Answers queries until the end of the input, then those that wait.
+
+        Ctrl-C ends it at once, and so does an output that nobody reads.
+        """
         analyst = Analyst(self._models, self._say)
         try:
             for line in self._talk.lines(self._refuse):
@@ -43,6 +46,9 @@ class JsonLines:
                         self._refuse(str(error))
                 if self._talk.gone.is_set():
                     break
+        except KeyboardInterrupt:  # a search may go on for hours
+            analyst.close()
+            raise
         finally:
             if self._talk.gone.is_set():
                 analyst.close()

@@ -58,8 +58,11 @@ def board(fields: Mapping[str, Any], start: _core.State) -> _core.State:
         if who is None or place is None or _COLUMNS.index(place[1]) >= size or not 1 <= int(place[2]) <= size:
             raise RequestError(f'{path}: expected a stone such as ["B","D4"], got {stone!r:.60}')
         stones[who].append(chr(97 + _COLUMNS.index(place[1])) + chr(97 + size - int(place[2])))
+    first = player(fields)
+    if first is None:
+        first = 1 if len(stones[0]) > 1 and not stones[1] else 0  # stones of a handicap
     try:
-        return go_board(empty_board(start, size=size, komi=komi), stones, player(fields) or 0)
+        return go_board(empty_board(start, size=size, komi=komi), stones, first)
     except (ValueError, SettingsError) as error:
         raise RequestError(f"boardXSize, komi, initialStones: {error}") from None
 
@@ -82,12 +85,12 @@ def move(value: object, path: str) -> tuple[str, int | None]:
     return text(pair[1], f"{path}[1]"), _PLAYERS[one_of(who, f"{path}[0]", tuple(_PLAYERS))]
 
 
-def names(value: Mapping[str, Any], path: str, turns: set[int]) -> set[str]:
-    """The moves of `{"player": "B", "moves": [...], "untilDepth": N}`, if the player is to move at the root."""
+def names(value: Mapping[str, Any], path: str) -> list[tuple[str, int]]:
+    """The moves of `{"player": "B", "moves": [...], "untilDepth": N}`, each with the player."""
     who = text(value.get("player"), f"{path}.player").lower()
     moves = list_of(value.get("moves"), f"{path}.moves")
-    found = {text(one, f"{path}.moves[{index}]") for index, one in enumerate(moves)}
-    return found if _PLAYERS[one_of(who, f"{path}.player", tuple(_PLAYERS))] in turns else set()
+    side = _PLAYERS[one_of(who, f"{path}.player", tuple(_PLAYERS))]
+    return [(text(one, f"{path}.moves[{index}]"), side) for index, one in enumerate(moves)]
 
 
 def ignored(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -12,9 +12,14 @@ from azpy.games.names import make_position, refuse_untyped
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.players import load_players, parse_player, settings_of
 
-__all__ = ["TREES_MB", "Model", "Served", "chosen", "open_engine", "open_model", "open_player"]
+__all__ = [
+    *("TREES_MB", "WARMEST", "Model", "Served"),
+    *("chosen", "lower_bound", "open_engine", "open_model", "open_player"),
+]
 
 TREES_MB = 1024  # memory of all trees, where the other program does not say it: a search may have no other end
+WARMEST = 10.0  # temperature
+_DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
 _LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
 
 
@@ -29,6 +34,12 @@ class Served:
     options: dict[str, Any]  # of `azpy.Engine`
     has_model: bool  # and so one size of the game
     temperature: float = 0.0  # above 0 weaker actions are played too
+
+    @property
+    def network(self) -> str | None:
+        """The hash of the model's bytes, if there is a model."""
+        number = getattr(self.evaluator, "network_id", None)
+        return f"{number:016x}" if isinstance(number, int) else None
 
 
 @dataclass
@@ -54,15 +65,11 @@ class Model:
             AzpyError: a model that cannot be loaded; the one before stays.
         """
         served = self.opened()
-        if served is None or _network_of(served) == _network_of(self.served):
+        if served is None or (served.network or served.name) == (self.served.network or self.served.name):
             return False
         self.engine.load("main", served.evaluator)
         self.served = served
         return True
-
-
-def _network_of(served: Served) -> object:
-    return getattr(served.evaluator, "network_id", served.name)
 
 
 def open_engine(served: Served, **options: Any) -> _core.Engine:
@@ -83,8 +90,9 @@ def open_model(
         now = None if path is None else (path, path.stat().st_ino, path.stat().st_mtime_ns)
         if before is not None and now == before:
             return None
-        before = now
-        return open_player(text, game, simulations, device, temperature)
+        served = open_player(text, game, simulations, device, temperature)
+        before = now  # what cannot be opened is tried again
+        return served
 
     served = opened()
     if served is None:  # never at first
@@ -100,6 +108,11 @@ def chosen(result: _core.SearchResult, temperature: float) -> int:
     return int(np.random.default_rng().choice(len(policy), p=policy / policy.sum()))
 
 
+def lower_bound(value: float, error: float) -> float:
+    """A value that an action has with 97.5 percent at least; -1 where `error`, its standard error, is not known."""
+    return max(-1.0, value - _DEVIATIONS * error) if error == error else -1.0
+
+
 def open_player(text: str, game: str | None, simulations: int, device: str = "cpu", temperature: float = 0.0) -> Served:
     """The player that `text` names, see `az-match --help`.
 
@@ -111,8 +124,10 @@ def open_player(text: str, game: str | None, simulations: int, device: str = "cp
         temperature: of the actions it plays.
 
     Raises:
-        AzpyError: no such player or game, or a model that does not fit the game.
+        AzpyError: no such player or game, a model that does not fit the game, or a temperature beyond `WARMEST`.
     """
+    if not 0 <= temperature <= WARMEST:
+        raise SettingsError(f"--temperature must be from 0 to {WARMEST:g}, got {temperature:g}")
     spec = parse_player(text)
     settings = settings_of([spec])
     if game is None and settings is None:

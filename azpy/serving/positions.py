@@ -53,25 +53,19 @@ class Line:
         """
         state = self.state
         if _is_go(state):
-            player = max(0, self._next()) if player is None else player
+            player = _to_move(state) if player is None else player
             if state.is_terminal or state.turn != player:
                 self._begin(go_board(empty_board(state), stones_of(state), player))
-        elif state.is_terminal:
-            before = state
-            if (state := with_less_past(state)) is not before:
-                self._begin(state)
-
-    def _next(self) -> int:
-        """Whose turn it is in Go, also after the end."""
-        if not self.state.is_terminal:
-            return self.state.turn
-        before = self.start.clone()
-        for action in self.played[:-1]:
-            before.play(action)
-        return 1 - before.turn
+        elif state.is_terminal and not (fresh := with_less_past(state)).is_terminal:
+            self._begin(fresh)
 
     def _begin(self, start: _core.State) -> None:
         self.start, self.played, self.state = start, [], start.clone()
+
+
+def _to_move(state: _core.State) -> int:
+    """Whose turn it is in Go, also after the end."""
+    return state.turn if state.turn >= 0 else "WB".index(re.findall(r";([BW])\[", state.to_text())[-1])
 
 
 def with_less_past(state: _core.State) -> _core.State:

@@ -4,6 +4,7 @@ The transport is not known here: `Analyst.take` gets an object, and `say` is cal
 of fields are taken and given besides azpy's (`azpy/serving/katago.py`).
 """
 
+import contextlib
 import queue
 import threading
 from collections import OrderedDict
@@ -15,10 +16,10 @@ import numpy as np
 
 import azpy
 from azpy import _core
-from azpy.errors import AzpyError, RequestError
+from azpy.errors import RequestError, one_line
 from azpy.serving import katago
 from azpy.serving.limits import NO_LIMITS, Limits
-from azpy.serving.models import Model, Served, chosen
+from azpy.serving.models import Model, Served, chosen, lower_bound
 from azpy.serving.objects import list_of, one_of, text, whole
 from azpy.serving.pending import Pending
 from azpy.serving.query import LONGEST_NAME, Query, actions_of, ignored, read_position, read_query
@@ -28,7 +29,6 @@ from azpy.serving.track import Track
 __all__ = ["Analyst"]
 
 _MOST_WARNINGS = 100  # of a client
-_DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
 
 
 @dataclass
@@ -40,7 +40,6 @@ class _Open:
     state: _core.State
     served: Served
     pending: Pending | None = None
-    hushed: bool = False
 
 
 class Analyst:
@@ -63,7 +62,8 @@ class Analyst:
     ) -> None:
         self._models, self._say, self._limits, self._renews = models, say, limits, renews
         self._open: dict[int, _Open] = {}
-        self._games: OrderedDict[tuple[str, str], Track] = OrderedDict()
+        self._closed = False
+        self._games: OrderedDict[tuple[int, str], Track] = OrderedDict()  # by model and name
         self._changed = threading.Condition()  # of the searches that are open
         self._warned: set[str] = set()
 
@@ -78,7 +78,7 @@ class Analyst:
                 self._act(fields)
             else:
                 self._search(fields)
-        except (AzpyError, ValueError, RuntimeError, queue.Full) as error:
+        except Exception as error:  # of a user's game too
             self._fail(identity, error)
 
     @property
@@ -94,13 +94,12 @@ class Analyst:
     def close(self) -> None:
         """Cancels the searches that go on, and drops the trees. Nothing is said any more."""
         with self._changed:
+            self._closed = True
             still = list(self._open.values())
-            for one in still:
-                one.hushed = True
+            self._games.clear()
         for one in still:
             if one.pending is not None:
                 one.pending.cancel()
-        self._games.clear()
 
     # Actions ----------------------------------------------------------------------------------------------------------
 
@@ -120,7 +119,7 @@ class Analyst:
     def _renew(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         model = self._model(fields)
         changed = model.renew()
-        return {"changed": changed, "internalName": model.served.name, "network": _network(model.served)}
+        return {"changed": changed, "internalName": model.served.name, "network": model.served.network}
 
     def _show(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         turn, state = read_position(fields, self._model(fields), self._limits)
@@ -137,7 +136,7 @@ class Analyst:
                     "name": name,
                     "internalName": model.served.name,
                     "game": model.served.start.game,
-                    "network": _network(model.served),
+                    "network": model.served.network,
                     "simulations": model.served.simulations,
                 }
                 for name, model in self._models.items()
@@ -168,13 +167,16 @@ class Analyst:
         model = self._model(fields)
         query = read_query(fields, model, self._limits)
         for name, said in ignored(fields, model):
+            name = name[:LONGEST_NAME]
             if name not in self._warned and len(self._warned) < _MOST_WARNINGS:
                 self._warned.add(name)
-                query.warnings.append(f"{name[:LONGEST_NAME]}: {said}")
+                query.warnings.append(f"{name}: {said}")
         for turn, (start, played, state) in query.turns.items():
+            if self._closed:
+                return
             try:
                 self._begin(query, turn, start, played, state)
-            except (AzpyError, ValueError, RuntimeError, queue.Full) as error:
+            except Exception as error:
                 self._fail(query.identity, error, turn)
 
     def _begin(self, query: Query, turn: int, start: _core.State, played: list[int], state: _core.State) -> None:
@@ -203,11 +205,13 @@ class Analyst:
         except BaseException:
             self._forget(one)
             raise
+        if self._closed:  # by another thread, before the search was known
+            one.pending.cancel()
         one.pending.add_done_callback(lambda pending: self._done(one, pending))
 
     def _track(self, query: Query) -> Track:
         """The game of this name, whose tree is kept."""
-        key = (query.model.served.name, query.game or "")
+        key = (id(query.model), query.game or "")
         with self._changed:
             track = self._games.pop(key, None) or Track(query.model.engine)
             self._games[key] = track
@@ -216,13 +220,14 @@ class Analyst:
         return track
 
     def _report(self, one: _Open, result: _core.SearchResult) -> None:
-        if not one.hushed:
-            self._tell(one, result, True)
+        if not self._closed:
+            with contextlib.suppress(Exception):  # a report is no answer, and the answer will fail as well
+                self._tell(one, result, True)
 
     def _done(self, one: _Open, pending: Any) -> None:
         """Says what a search found. Runs in the engine's thread of answers."""
         try:
-            if one.hushed:
+            if self._closed:
                 return
             if pending.cancelled():
                 self._fail(one.query.identity, RuntimeError("cancelled"), one.turn)
@@ -230,6 +235,8 @@ class Analyst:
                 self._fail(one.query.identity, error, one.turn)
             else:
                 self._tell(one, pending.result(), False)
+        except Exception as error:  # a game in Python may fail to name an action
+            self._fail(one.query.identity, error, one.turn)
         finally:
             self._forget(one)
 
@@ -239,10 +246,7 @@ class Analyst:
             self._changed.notify_all()
 
     def _tell(self, one: _Open, result: _core.SearchResult, during: bool) -> None:
-        try:
-            self._say({**_head(one.query, one.turn, during), **_found(one.query, one.served, one.state, result)})
-        except Exception as error:  # a game in Python may fail to name an action
-            self._fail(one.query.identity, error, one.turn)
+        self._say({**_head(one.query, one.turn, during), **_found(one.query, one.served, one.state, result)})
 
     def _fail(self, identity: object, error: BaseException, turn: int | None = None) -> None:
         said: dict[str, Any] = {} if not isinstance(identity, str) else {"id": identity}
@@ -250,7 +254,7 @@ class Analyst:
             said["turnNumber"] = turn
         if isinstance(error, queue.Full):
             said["retryAfter"] = 1
-        self._say({**said, "error": " ".join(str(error).split())[:500] or type(error).__name__})
+        self._say({**said, "error": one_line(error)})
 
     def _model(self, fields: Mapping[str, Any]) -> Model:
         if fields.get("model") is None:
@@ -274,12 +278,6 @@ def _end(state: _core.State) -> dict[str, Any]:
     return {"player": None, "visits": 0, "value": None, "outcome": state.outcome(), "stop": "game over"}
 
 
-def _network(served: Served) -> str | None:
-    """The hash of the model's bytes."""
-    number = getattr(served.evaluator, "network_id", None)
-    return f"{number:016x}" if isinstance(number, int) else None
-
-
 def _found(query: Query, served: Served, state: _core.State, result: _core.SearchResult) -> dict[str, Any]:
     """What a search found: the visited actions, the one to play first, and the root."""
     places = {int(action): index for index, action in enumerate(result.actions)}
@@ -291,13 +289,12 @@ def _found(query: Query, served: Served, state: _core.State, result: _core.Searc
         for action in actions:
             names.append(now.action_name(action))
             now.play(action)
-        error = float(result.standard_errors[index])
         move = {
             "move": names[0],
             "visits": visits,
             "prior": _rounded(result.priors[index]),
             "value": _rounded(q),
-            "lcb": _rounded(max(-1.0, q - _DEVIATIONS * error) if error == error else -1.0),
+            "lcb": _rounded(lower_bound(q, float(result.standard_errors[index]))),
             "order": len(moves),
             "pv": names,
         }
@@ -309,7 +306,7 @@ def _found(query: Query, served: Served, state: _core.State, result: _core.Searc
         "player": state.turn,
         "visits": visits,
         "value": _rounded(result.value),
-        "network": _network(served),
+        "network": served.network,
         "reused": max(0, visits - result.stats["simulations"]),
         "stop": result.stop,
     }

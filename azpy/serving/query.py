@@ -34,8 +34,8 @@ class Query:
     seconds: float | None
     priority: str
     report_every: float | None
-    allowed: set[str]
-    avoided: set[str]
+    allowed: list[tuple[str, int | None]]  # names of actions, and the player for whom they count; None: both
+    avoided: list[tuple[str, int | None]]
     pv_length: int | None
     policy: bool
     game: str | None
@@ -71,27 +71,28 @@ def read_query(fields: Mapping[str, Any], model: Model, limits: Limits) -> Query
     if "analyzeTurns" in fields:
         given = list_of(fields["analyzeTurns"], "analyzeTurns")
         turns = list(dict.fromkeys(whole(turn, "analyzeTurns", range(len(moves) + 1)) for turn in given))
-        if len(turns) > limits.turns:
-            raise RequestError(f"analyzeTurns: expected at most {limits.turns}, got {len(turns)}")
+        if not 1 <= len(turns) <= limits.turns:
+            raise RequestError(f"analyzeTurns: expected from 1 to {limits.turns}, got {len(turns)}")
     simulations, seconds = _effort(fields, go, model.served.simulations, limits)
     priority = fields.get("priority", "play")
     if type(priority) is int:  # KataGo's: larger goes first, 0 is usual
         priority = "play" if priority >= 0 else "analysis"
     every, length, game = (fields.get(name) for name in ("reportDuringSearchEvery", "analysisPVLen", "game"))
-    walked = _walk(Line(start), moves, turns, katago.player(fields) if go else None)
-    movers = {state.turn for _, _, state in walked.values()}
+    first = katago.player(fields) if go else None
+    if first is None and moves:
+        first = moves[0][1]
     return Query(
         identity=fields["id"],
         model=model,
-        turns=walked,
+        turns=_walk(Line(start), moves, turns, first),
         simulations=simulations,
         seconds=seconds,
         priority=one_of(priority, "priority", _PRIORITIES),
         report_every=None
         if every is None
         else max(_LEAST_REPORT, number(every, "reportDuringSearchEvery", 0.001, 1e6)),
-        allowed=_names(fields, "allowMoves", movers if go else None),
-        avoided=_names(fields, "avoidMoves", movers if go else None),
+        allowed=_names(fields, "allowMoves", go),
+        avoided=_names(fields, "avoidMoves", go),
         pv_length=None if length is None else whole(length, "analysisPVLen", range(1, 1001)),
         policy=flag(fields.get("includePolicy", False), "includePolicy"),
         game=None if game is None else text(game, "game")[:LONGEST_NAME],
@@ -141,11 +142,12 @@ def _moves(value: object, go: bool, most: int) -> list[tuple[str, int | None]]:
 def _walk(
     line: Line, moves: Sequence[tuple[str, int | None]], turns: Sequence[int], first: int | None
 ) -> dict[int, tuple[_core.State, list[int], _core.State]]:
-    """The positions after so many moves, in the order of `turns`."""
+    """The positions after so many moves, in the order of `turns`. In Go `first` is to move at the first one."""
     found: dict[int, tuple[_core.State, list[int], _core.State]] = {}
+    wanted = set(turns)
     for count in range(len(moves) + 1):
-        if count in turns:
-            line.go_on(first if not moves else None)
+        if count in wanted:
+            line.go_on(None if count else first)
             found[count] = line.start, list(line.played), line.state.clone()
         if count < len(moves):
             _play(line, count, moves[count])
@@ -172,19 +174,19 @@ def _effort(fields: Mapping[str, Any], go: bool, otherwise: int, limits: Limits)
         seconds = number(fields["seconds"], "seconds", 0.001, limits.seconds)
     if simulations is None and seconds is None:
         simulations = min(otherwise, limits.simulations)
-    if seconds is None and limits is not NO_LIMITS:
-        seconds = limits.seconds
+    if limits is not NO_LIMITS:
+        simulations, seconds = simulations or limits.simulations, seconds or limits.seconds
     return simulations, seconds
 
 
-def _names(fields: Mapping[str, Any], path: str, movers: set[int] | None) -> set[str]:
-    """Names of actions at the root, in Go (where `movers` are those to move) also as KataGo has them."""
-    found = set[str]()
+def _names(fields: Mapping[str, Any], path: str, go: bool) -> list[tuple[str, int | None]]:
+    """Names of actions at the root, in Go also as KataGo has them, for one player."""
+    found = list[tuple[str, int | None]]()
     for index, one in enumerate(list_of(fields.get(path, []), path)):
-        if movers is not None and isinstance(one, dict):
-            found |= katago.names(one, f"{path}[{index}]", movers)
+        if go and isinstance(one, dict):
+            found += katago.names(one, f"{path}[{index}]")
         else:
-            found.add(text(one, f"{path}[{index}]"))
+            found.append((text(one, f"{path}[{index}]"), None))
     return found
 
 
@@ -194,10 +196,13 @@ def actions_of(query: Query, state: _core.State) -> list[int] | None:
     Raises:
         RequestError: none is left.
     """
-    if not query.allowed and not query.avoided:
-        return None
     fold = str.upper if query.view is not None else str
-    allowed, avoided = {fold(name) for name in query.allowed}, {fold(name) for name in query.avoided}
+    allowed, avoided = (
+        {fold(name) for name, player in names if player in (None, state.turn)}
+        for names in (query.allowed, query.avoided)
+    )
+    if not allowed and not avoided:
+        return None
     legal = {fold(state.action_name(action)): action for action in state.legal_actions()}
     found = [action for name, action in legal.items() if (not allowed or name in allowed) and name not in avoided]
     if not found:

@@ -28,11 +28,13 @@ class Track:
         common = 0
         while common < min(len(played), len(self._played)) and played[common] == self._played[common]:
             common += 1
-        for _ in self._played[common:]:
+        # One by one: where a game in Python raises, the tree and `_played` still agree.
+        while len(self._played) > common:
             self._game.undo()
+            self._played.pop()
         for action in played[common:]:
             self._game.play(action)
-        self._played = list(played)
+            self._played.append(action)
         return self._game
 
     def forget(self) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 import azpy
 from azpy import _core
-from azpy.errors import SettingsError
+from azpy.errors import SettingsError, one_line
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen, open_engine
@@ -466,7 +466,7 @@ class Uci:
             track.close()
 
     def _say_error(self, error: BaseException) -> None:
-        self._talk.say(f"info string error: {_plain(str(error))[:500] or type(error).__name__}")
+        self._talk.say(f"info string error: {one_line(error)}")
 
 
 def _score(q: float, proof: int) -> str:

@@ -14,7 +14,7 @@ from threading import Condition
 from typing import Any
 
 from azpy import _core
-from azpy.errors import RequestError
+from azpy.errors import RequestError, one_line
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen, open_engine
 from azpy.serving.objects import decoded
@@ -145,7 +145,7 @@ class WallGameLines:
                 else:
                     answer["bestMove"], answer["evaluation"] = self._evaluate(session, arrived)
         except Exception as error:  # of the network too: the request fails, and the game goes on
-            answer |= {"success": False, "error": " ".join(str(error).split())[:500] or type(error).__name__}
+            answer |= {"success": False, "error": one_line(error)}
         if kind in {"evaluate_position", "apply_move"}:
             answer["ply"] = 0 if session is None else session.ply
         if kind == "evaluate_position":

@@ -1,0 +1,233 @@
+"""Analysis queries with an engine that does what a test says: races, errors, and what is asked of the engine."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy.games.names import make_position
+from azpy.serving.limits import NO_LIMITS, Limits
+from azpy.serving.models import Model, open_engine, open_player
+from azpy.serving.pending import Pending
+from azpy.serving.positions import Line
+from azpy.serving.queries import Analyst
+from azpy.serving.query import read_query
+from azpy.serving.track import Track
+
+
+class Engine:
+    """Answers each request at once, after `meanwhile` was called with the keywords of the request."""
+
+    def __init__(self, meanwhile: Callable[[dict[str, Any]], object] = lambda _: None) -> None:
+        self._meanwhile, self.given = meanwhile, list[Pending]()
+
+    def submit(self, state: azpy.State, simulations: int | None, **wanted: Any) -> Pending:
+        pending = Pending(lambda: None)
+        self.given.append(pending)
+        self.result = azpy.Search(azpy.UniformEvaluator()).run(state, 5)
+        self._meanwhile(wanted)
+        return pending
+
+
+def analyst_of(engine: Any, game: str = "tic_tac_toe", limits: Limits = NO_LIMITS) -> tuple[Analyst, list[Any]]:
+    said = list[Any]()
+    return Analyst({"main": Model(open_player("uniform", game, 9), engine)}, said.append, limits), said
+
+
+def test_reports_that_fail_are_not_said_and_the_answer_has_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> Any:
+        raise KeyError("no name")
+
+    def report(wanted: dict[str, Any]) -> None:
+        for _ in range(2):
+            wanted["on_report"](engine.result)
+
+    engine = Engine(report)
+    analyst, said = analyst_of(engine)
+    monkeypatch.setattr("azpy.serving.queries._found", fails)
+    analyst.take({"id": "1", "reportDuringSearchEvery": 1})
+    assert said == []
+    engine.given[0].set_result(engine.result)
+    assert said == [{"id": "1", "turnNumber": 0, "error": "'no name'"}]
+    assert not analyst.is_busy
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), IndexError("x"), TypeError("x"), azpy.CoreError("x")])
+def test_any_error_of_a_query_is_said(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> Any:
+        raise error
+
+    analyst, said = analyst_of(Engine(fails))
+    analyst.take({"id": "1", "moves": ["a1"], "analyzeTurns": [0, 1]})
+    assert [one["turnNumber"] for one in said] == [0, 1]
+    monkeypatch.setattr("azpy.serving.queries.read_query", fails)
+    analyst.take({"id": "2"})
+    assert said[2:] == [{"id": "2", "error": str(error)}]
+    assert not analyst.is_busy
+
+
+def test_a_client_that_leaves_while_a_query_is_taken_has_no_search() -> None:
+    engine = Engine(lambda _: analyst.close())
+    analyst, said = analyst_of(engine)
+    analyst.take({"id": "1", "moves": ["a1", "b1"], "analyzeTurns": [0, 1, 2]})
+    assert [pending.cancelled() for pending in engine.given] == [True], "the other turns are not begun"
+    assert said == []
+    assert not analyst.is_busy
+
+
+def test_players_of_one_name_have_games_of_their_own() -> None:
+    served, said = open_player("uniform:9", "tic_tac_toe", 9), list[Any]()
+    models = {name: Model(replace(served), open_engine(served)) for name in ("one", "two")}
+    analyst = Analyst(models, said.append)
+    for name in ("one", "two", "one"):
+        analyst.take({"id": name, "model": name, "game": "mine"})
+        analyst.wait()
+    assert [answer["rootInfo"]["reused"] for answer in said] == [0, 0, 9]
+
+
+def test_a_search_by_time_has_the_most_simulations_of_the_client() -> None:
+    model, limits = Model(open_player("uniform", "tic_tac_toe", 800), Engine()), Limits(50, seconds=5.0)  # type: ignore[arg-type]
+    for fields, expected in (
+        ({}, (50, 5.0)),
+        ({"seconds": 1}, (50, 1.0)),
+        ({"simulations": 7}, (7, 5.0)),
+    ):
+        query = read_query({"id": "1", **fields}, model, limits)
+        assert (query.simulations, query.seconds) == expected
+    query = read_query({"id": "1", "seconds": 1}, model, NO_LIMITS)
+    assert (query.simulations, query.seconds) == (None, 1.0)
+
+
+def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
+    class Game:
+        def __init__(self) -> None:
+            self.played, self.fails = list[int](), True
+
+        def play(self, action: int) -> None:
+            if self.fails and self.played:
+                raise KeyError(action)
+            self.played.append(action)
+
+        def undo(self) -> None:
+            self.played.pop()
+
+    game: Any = Game()
+
+    class Engines:
+        def game(self, _: azpy.State) -> Any:
+            return game
+
+    engine: Any = Engines()
+    track, start = Track(engine), make_position("tic_tac_toe")
+    with pytest.raises(KeyError):
+        track.follow(start, [4, 0, 8])
+    assert game.played == [4]
+    game.fails = False
+    for played in ([4, 1], [], [4, 0, 8], [2]):
+        track.follow(start, played)
+        assert game.played == played
+
+
+def test_a_game_that_is_over_keeps_its_moves() -> None:
+    line = Line(make_position("chess"))
+    for name in ("f2f3", "e7e5", "g2g4", "d8h4"):
+        line.play(name)
+    line.go_on()
+    assert line.state.is_terminal
+    assert len(line.played) == 4
+
+
+def answers_to(player: str, game: str, *queries: dict[str, Any], limits: Limits = NO_LIMITS) -> list[Any]:
+    """What a real engine answers to queries, each sent after the answer to the one before."""
+    served, said = open_player(player, game, 60), list[Any]()
+    with open_engine(served) as engine:
+        analyst = Analyst({"main": Model(served, engine)}, said.append, limits)
+        for number, query in enumerate(queries):
+            analyst.take({"id": str(number), **query})
+            analyst.wait()
+    return said
+
+
+def test_the_game_that_was_not_asked_for_longest_loses_its_tree() -> None:
+    limits = Limits(games=2)
+    asked = [{"game": name, "simulations": 9} for name in "abacab"]
+    said = answers_to("uniform", "tic_tac_toe", *asked, limits=limits)
+    assert [answer["rootInfo"]["reused"] for answer in said] == [0, 0, 9, 0, 18, 0]
+
+
+def test_a_proven_end_is_told_in_plies() -> None:
+    position = {"position": "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"}
+    with_solver, without = (answers_to(player, "chess", position)[0] for player in ("uniform?solver=true", "uniform"))
+    best = with_solver["moveInfos"][0]
+    assert (best["move"], best["proof"], best["value"]) == ("d1d8", 0, 1.0)
+    assert not any("proof" in one for one in without["moveInfos"])
+    solved = answers_to("uniform?solver=true", "tic_tac_toe", {"moves": ["a1", "a2"], "simulations": 5_000})[0]
+    assert max(one.get("proof", -1) for one in solved["moveInfos"]) > 1
+    assert all(0 <= one.get("proof", 0) <= 6 for one in solved["moveInfos"])
+
+
+def test_variations_have_the_length_that_was_asked_for() -> None:
+    short, long = (
+        answers_to("uniform", "tic_tac_toe", {"simulations": 400, **more})[0] for more in ({"analysisPVLen": 2}, {})
+    )
+    assert {len(one["pv"]) for one in short["moveInfos"]} == {2}
+    assert max(len(one["pv"]) for one in long["moveInfos"]) > 2
+
+
+def test_some_turns_of_a_query_can_be_ended() -> None:
+    stopped = list[int]()
+
+    class Slow(Engine):
+        def submit(self, state: azpy.State, simulations: int | None, **wanted: Any) -> Pending:
+            turn = len(self.given)
+            self.given.append(Pending(lambda: stopped.append(turn)))
+            return self.given[-1]
+
+    analyst, said = analyst_of(Slow())
+    analyst.take({"id": "1", "moves": ["a1", "b1"], "analyzeTurns": [0, 1, 2]})
+    for fields in (
+        {"terminateId": "2"},
+        {"terminateId": "1", "turnNumbers": [5]},
+        {"terminateId": "1", "turnNumbers": [2, 0]},
+    ):
+        analyst.take({"id": "end", "action": "terminate", **fields})
+        assert said.pop() == {"id": "end", "action": "terminate", **fields}
+    assert stopped == [0, 2]
+    analyst.take({"id": "end", "action": "terminate_all", "turnNumbers": [1]})
+    assert stopped == [0, 2, 1]
+
+
+def test_a_temperature_plays_other_moves_among_those_allowed() -> None:
+    served, said = open_player("uniform", "tic_tac_toe", 60, temperature=10.0), list[Any]()
+    with open_engine(served) as engine:
+        analyst = Analyst({"main": Model(served, engine)}, said.append)
+        for number in range(60):
+            analyst.take({"id": str(number), "allowMoves": ["a1", "b2"]})
+            analyst.wait()
+    assert {answer["move"] for answer in said} == {"a1", "b2"}
+
+
+def test_bounds_in_go_are_of_the_player_to_move_whoever_looks() -> None:
+    views = {
+        view: answers_to(
+            "mcts", "go(size=5)", {"moves": ["C3"], "overrideSettings": {"reportAnalysisWinratesAs": view}}
+        )[0]["moveInfos"]
+        for view in ("BLACK", "WHITE", "SIDETOMOVE")
+    }
+    assert views["WHITE"] == views["SIDETOMOVE"]
+    for black, white in zip(views["BLACK"], views["WHITE"], strict=True):
+        assert white["lcb"] <= white["winrate"] == pytest.approx((1 + white["value"]) / 2, abs=2e-6)
+        assert black["lcb"] >= black["winrate"]
+        assert black["winrate"] == pytest.approx(1 - white["winrate"], abs=2e-6)
+        assert black["lcb"] == pytest.approx(1 - white["lcb"], abs=2e-6)
+        assert black["utilityLcb"] == pytest.approx(-white["utilityLcb"])
+        assert white["utilityLcb"] == pytest.approx(2 * white["lcb"] - 1, abs=4e-6)
+
+
+def test_katagos_time_is_a_limit_and_no_error_beyond_the_clients() -> None:
+    model = Model(open_player("uniform", "go(size=5)", 800), Engine())  # type: ignore[arg-type]
+    for given, expected in ((0.25, 0.25), (1e20, 5.0)):
+        fields = {"id": "1", "overrideSettings": {"maxTime": given}}
+        assert read_query(fields, model, Limits(50, seconds=5.0)).seconds == expected
