@@ -185,6 +185,7 @@ class Analyst:
             return
         if state.turn == _core.CHANCE:
             raise RequestError(f"moves: after {turn} of them a roll is due; name its outcome as the next move")
+        query.model.admit(state.game)
         one = _Open(query, turn, state, query.model.served)
         wanted: dict[str, Any] = {
             "seconds": query.seconds,
