@@ -144,15 +144,13 @@ async def status_of(app: Any, headers: list[tuple[bytes, bytes]], method: str = 
         "GET /health HTTP/1.1\r\n\r\n",
         "GET /health HTTP/1.0\r\n\r\n",
         "GET http://evil.example/health HTTP/1.1\r\nHost: {0}\r\nConnection: close\r\n\r\n",
-        "GET /health HTTP/1.1\r\nHost: {0}\r\nX: " + "x" * 70_000 + "\r\n\r\n",
         "POST /query HTTP/1.1\r\nHost: {0}\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{{}}",
         "POST /query HTTP/1.1\r\nHost: {0}\r\nContent-Length: -1\r\n\r\n",
         "POST /query HTTP/1.1\r\nHost: {0}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
         "POST /query HTTP/1.1\r\nHost: {0}\r\nTransfer-Encoding : chunked\r\n\r\n",
         "POST /query HTTP/1.1\r\nHost: {0}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a client of TLS\r\n\r\n",
-        "GET /health HTTP/1.1\nHost: {0}\n\tfolded: yes\r\n\r\n",
+        "GET /health HTTP/1.1\nHost: {0}\n\tfolded: yes\r\nConnection: close\r\n\r\n",
     ],
 )
 def test_requests_that_are_none_are_refused(raw: str, plain: str) -> None:
@@ -267,7 +265,7 @@ def test_requests_in_advance_cost_no_memory(plain: str) -> None:
     query = json.dumps({"id": "1", "simulations": 10_000_000})
     with connected(plain) as client:
         line = request(plain, "POST /query HTTP/1.1", JSON, f"Content-Length: {len(query)}", body=query)
-        with pytest.raises(OSError):  # noqa: PT012
+        with pytest.raises(ConnectionError):  # noqa: PT012
             client.sendall(line.replace(b"Connection: close\r\n", b""))
             for _ in range(200):
                 client.sendall(request(plain) * 1_000)
@@ -329,7 +327,7 @@ def test_a_websocket_that_is_not_read_ends(monkeypatch: pytest.MonkeyPatch) -> N
     with site_of({"main": model}) as address, upgraded(address, small=True) as client:
         search = json.dumps({"id": "long", "simulations": 10_000_000}).encode()
         client.sendall(frame(1, search))
-        with pytest.raises(OSError):  # noqa: PT012
+        with pytest.raises(ConnectionError):  # noqa: PT012
             while True:
                 client.sendall(frame(1, b'{"id":"1","action":"show"}') * 100)
         assert_soon(lambda: "azpy_connections 0" in httpx.get(f"http://{address}/metrics").text)
@@ -348,7 +346,7 @@ def assert_soon(holds: Any) -> None:
 def test_an_answer_that_is_not_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_STALLED_SECONDS", 0.3)
     with serving("connect_four") as address, connected(address, small=True) as client:
-        with pytest.raises(OSError):  # noqa: PT012
+        with pytest.raises(ConnectionError):  # noqa: PT012
             while True:
                 client.sendall(request(address, "GET /metrics HTTP/1.1").replace(b"Connection: close\r\n", b"") * 100)
         assert httpx.get(f"http://{address}/health").status_code == 200

@@ -91,6 +91,14 @@ class _WebSocket(WebSocketsSansIOProtocol):
         super().connection_made(transport)
         self.transport.max_size = _MOST_READ  # type: ignore[attr-defined]  # of a read, in asyncio's own loop
 
+    def data_received(self, data: bytes) -> None:
+        """See asyncio."""
+        super().data_received(data)
+        # The head comes as a whole. websockets says nothing of one that is too long for it, and waits for ever.
+        if not self.handshake_initiated and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+            self.transport.close()
+
     def handle_cont(self, event: Frame) -> None:
         """See uvicorn."""
         if self.close_sent:
