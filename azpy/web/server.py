@@ -11,6 +11,7 @@ import time
 from types import FrameType
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -64,6 +65,19 @@ class _Protocol(H11Protocol):
         """See uvicorn."""
         self._ahead = 0
         super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """See uvicorn."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            # Its answer can no longer be sent, nor can this one.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self.transport.close()
+            return
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:  # the request was answered before its body came, which is no body
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio."""
