@@ -243,8 +243,8 @@ class Site:
         first = await anext(answers, None)
         turns = body.get("analyzeTurns")
         one = body.get("reportDuringSearchEvery") is None and not (isinstance(turns, list) and len(turns) > 1)
-        if first is None:
-            raise ClientDisconnect
+        if first is None:  # no turn to analyze, or nobody waits any more
+            return self._refused(400, "query", "this query asks for nothing")
         if first.status != 200 or one:
             await answers.aclose()
             status = 503 if first.status != 200 and not self.ready else first.status
