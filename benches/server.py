@@ -76,7 +76,7 @@ def latency(given: argparse.Namespace, path: Path) -> None:
             else:
                 web.send(json.dumps(query))
                 visits = json.loads(web.recv())["rootInfo"]["visits"]
-            assert visits == given.simulations
+            assert 0 < visits <= given.simulations  # fewer where the search proves a win
 
         for turn, moves in enumerate(openings(given.rounds)):
             for way in random.Random(turn).sample(sorted(times), 3):
