@@ -69,11 +69,12 @@ class _Protocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """See uvicorn."""
         if self.cycle is not None and not self.cycle.response_complete:
-            # Its answer can no longer be sent, nor can this one.
+            # The application must say no more: nothing can follow what is said here.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-            self.transport.close()
-            return
+            if self.cycle.response_started:
+                self.transport.close()
+                return
         try:
             super().send_400_response(msg)
         except h11.LocalProtocolError:  # the request was answered before its body came, which is no body
@@ -186,7 +187,8 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """See uvicorn."""
-        self._end_stalled()
+        if counter % 10 == 0:  # each second
+            self._end_stalled()
         return await super().on_tick(counter)
 
     def _end_stalled(self) -> None:
