@@ -102,7 +102,7 @@ class Crowd:
 
     def __init__(self, address: str, given: argparse.Namespace) -> None:
         self.address, self.given = address, given
-        self.took, self.wrong = list[float](), list[str]()
+        self.took, self.late, self.wrong = list[float](), list[float](), list[str]()
         self.games, self.settled, self.until = 0, False, asyncio.Event()
 
     async def idle(self) -> None:
@@ -112,6 +112,14 @@ class Crowd:
                 await web.ping()
         except Exception as error:
             self.wrong.append(f"idle: {error!r}")
+
+    async def lags(self) -> None:
+        """How late this process itself is: a busy machine delays clients too."""
+        while not self.until.is_set():
+            begin = time.perf_counter()
+            await asyncio.sleep(0.01)
+            if self.settled:
+                self.late.append(time.perf_counter() - begin - 0.01)
 
     async def plays(self, number: int) -> None:
         rng = random.Random(number)
@@ -140,7 +148,8 @@ class Crowd:
 
 
 async def crowd(given: argparse.Namespace, address: str, pid: int) -> tuple[Crowd, list[tuple[float, float]]]:
-    found, tasks = Crowd(address, given), list[asyncio.Task[None]]()
+    found = Crowd(address, given)
+    tasks = [asyncio.create_task(found.lags())]
     for number in range(given.idle + given.games):
         tasks.append(asyncio.create_task(found.idle() if number < given.idle else found.plays(number)))
         if number % 50 == 49:
@@ -178,6 +187,7 @@ def load(given: argparse.Namespace, path: Path) -> None:
     minutes = [f"{megabytes[np.argmin(abs(times - at))]:.1f}" for at in np.arange(0, times[-1] + 1, 60)]
     print(f"  memory: {slope:+.2f} MB a minute; at each minute {' '.join(minutes)}, at the end {megabytes[-1]:.1f} MB")
     print(f"  answers: p50 {1e3 * p50:.1f} ms, p99 {1e3 * p99:.1f} ms, p99/p50 {p99 / p50:.2f}")
+    print(f"  the clients' own process is late by {1e3 * np.percentile(found.late, 99):.1f} ms at p99")
     print(f"  errors: {len(found.wrong)} {found.wrong[:3]}")
 
 

@@ -23,6 +23,7 @@ from websockets.sync.client import connect
 from azpy.serving.models import open_model
 from azpy.serving.queries import Analyst
 from azpy.web import outbox, server
+from azpy.web.app import Site
 from azpy.web.guard import Guard
 from azpy.web.outbox import Outbox
 from served import process, serving, site_of
