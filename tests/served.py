@@ -39,10 +39,9 @@ def serving(game: str, bounds: Bounds | None = None, **options: Any) -> Iterator
 
 @contextmanager
 def process(*arguments: str, **more: Any) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """az-serve as users start it; gives its address and the process."""
-    server = subprocess.Popen(
-        [*COMMAND, "--port", "0", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
-    )
+    """az-serve as users start it; gives its address and the process. A long log needs a file as `stderr`."""
+    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **more}
+    server: subprocess.Popen[str] = subprocess.Popen([*COMMAND, "--port", "0", *arguments], **options)
     assert server.stdout is not None
     try:
         line = server.stdout.readline().strip()

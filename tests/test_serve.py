@@ -1,9 +1,12 @@
 """az-serve answers queries by HTTP and WebSocket, refuses what it should, and ends in good order."""
 
 import json
+import os
+import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -25,6 +28,7 @@ from talks import PATIENCE, Talk
 from test_onnx import make_model
 
 TOKEN = "a token of the tests"
+SERVING = Path(__file__).parent.parent / "docs" / "serving.md"
 JSON = {"content-type": "application/json"}
 
 
@@ -324,9 +328,10 @@ def test_a_new_model_is_loaded_while_clients_ask(tmp_path: Path) -> None:
         with connect(f"ws://{address}/ws") as web:
             while not until.is_set():
                 answer = ask(web)
-                if "rootInfo" not in answer:
+                if "rootInfo" in answer:
+                    networks.append(answer["rootInfo"]["network"])
+                else:
                     wrong.append(answer)
-                networks.append(answer["rootInfo"]["network"])
 
     with site_of({"main": model}) as address:
         done = threading.Event()
@@ -425,3 +430,15 @@ def test_requests_from_many_threads_are_all_answered() -> None:
     assert wrong == []
     metrics = httpx.get(f"http://{PLAIN}/metrics").text
     assert 'azpy_open_searches{model="main"} 0' in metrics
+
+
+@pytest.mark.skipif(not SERVING.exists(), reason="needs the source tree")
+def test_the_client_of_the_documentation_plays_a_game() -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", SERVING.read_text(), re.DOTALL)
+    with serving("connect_four", token=TOKEN) as address:
+        command = [sys.executable, "-c", program, f"ws://{address}/ws"]
+        environment = os.environ | {"AZPY_TOKEN": TOKEN}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=True)
+        assert re.search(r"^player 0: .*\n(.*\n)+outcome for the first player: ", done.stdout)
+        refused = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert "401" in refused.stderr

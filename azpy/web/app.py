@@ -5,13 +5,13 @@ POST is one. `Site` is all that one process serves.
 """
 
 import asyncio
-import json
 import logging
 import re
 import threading
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
@@ -33,11 +33,14 @@ from azpy.serving.queries import Analyst
 from azpy.web import archive
 from azpy.web.guard import COOKIE, Guard
 from azpy.web.metrics import Metrics
-from azpy.web.outbox import Outbox
+from azpy.web.outbox import Outbox, Ready
 
 __all__ = ["LONGEST_MESSAGE", "Bounds", "Site"]
 
 LONGEST_MESSAGE = 64 * 1024  # bytes of a message of a WebSocket
+_SOON = 16 * 1024  # bytes of JSON that the loop reads itself
+_SENT_SECONDS = 5.0  # for answers on their way when the process ends
+_FAILED = "the server failed; its log says why"
 _LOG = logging.getLogger("azpy.web")
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
@@ -88,12 +91,15 @@ class Site:
         self.ready = True
         self._run, self._renews = run, renews
         self._analysts: set[Analyst] = set()
+        self._outboxes: set[Outbox] = set()
         self._posts: Counter[str] = Counter()  # open ones by address
+        self._reloads = threading.Lock()
         routes = [
             Route("/health", self._health),
             Route("/ready", self._is_ready),
             Route("/metrics", self._metrics),
             Route("/login", self._login, methods=["POST"]),
+            Route("/logout", self._logout, methods=["POST"]),
             Route("/query", self._query, methods=["POST"]),
             WebSocketRoute("/ws", self._socket),
             Route("/", self._page),
@@ -111,7 +117,7 @@ class Site:
         self.app = Starlette(
             routes=routes,
             middleware=[Middleware(guard), Middleware(_Logged)],
-            exception_handlers={404: _not_there, 405: _not_so, 500: _broken},
+            exception_handlers={404: _not_there, 405: _not_so, ClientDisconnect: _gone},
         )
 
     async def drain(self, seconds: float) -> None:
@@ -120,18 +126,22 @@ class Site:
         engines = [model.engine for model in self.models.values()]
         await asyncio.gather(*(asyncio.to_thread(engine.close, seconds=seconds) for engine in engines))
         await asyncio.gather(*(asyncio.to_thread(analyst.wait) for analyst in list(self._analysts)))
+        until = time.monotonic() + _SENT_SECONDS
+        while any(not outbox.is_empty for outbox in self._outboxes) and time.monotonic() < until:
+            await asyncio.sleep(0.05)
 
     def reload(self) -> None:
         """Loads the newest checkpoint of each player, in a thread of its own. A player that cannot be loaded stays."""
         threading.Thread(target=self._reload, name="azpy-reload", daemon=True).start()
 
     def _reload(self) -> None:
-        for name, model in self.models.items():
-            try:
-                if model.renew():
-                    _LOG.info("loaded", extra={"model": name, "player": model.served.name})
-            except AzpyError as error:
-                _LOG.error("not loaded", extra={"model": name, "problem": str(error)})
+        with self._reloads:
+            for name, model in self.models.items():
+                try:
+                    if model.renew():
+                        _LOG.info("loaded", extra={"model": name, "player": model.served.name})
+                except Exception as error:  # a folder that is gone, or whatever the runtime of a model raises
+                    _LOG.error("not loaded", extra={"model": name, "problem": str(error)})
 
     # Plain requests ---------------------------------------------------------------------------------------------------
 
@@ -183,6 +193,13 @@ class Site:
         answer.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=request.url.scheme == "https")
         return answer
 
+    async def _logout(self, request: Request) -> Response:
+        if self._guard is not None:
+            self._guard.end_session(request.scope)
+        answer = JSONResponse({"success": True})
+        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return answer
+
     async def _body(self, request: Request) -> dict[str, Any] | Response:
         """The object that a request holds, or the refusal."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -201,9 +218,8 @@ class Site:
             answer.headers["connection"] = "close"
             return answer
         try:
-            return decoded(data.decode())
-        except UnicodeDecodeError:
-            return self._refused(400, "json", "expected UTF-8")
+            # A MiB can take 0.3 s, and a thread costs 0.1 ms.
+            return _decoded(bytes(data)) if len(data) < _SOON else await asyncio.to_thread(_decoded, bytes(data))
         except RequestError as error:
             return self._refused(400, "json", str(error))
 
@@ -218,7 +234,9 @@ class Site:
         if isinstance(body, Response):
             return body
         if not self.ready:
-            return self._refused(503, "draining", "the server ends: ask another one")
+            refused = self._refused(503, "draining", "the server ends: ask another one")
+            refused.headers["retry-after"] = "1"
+            return refused
         address = request.client.host if request.client is not None else ""
         if self._posts[address] >= self.bounds.posts:
             return self._refused(429, "address", f"{self.bounds.posts} queries of this address are open")
@@ -227,30 +245,27 @@ class Site:
         first = await anext(answers, None)
         turns = body.get("analyzeTurns")
         one = body.get("reportDuringSearchEvery") is None and not (isinstance(turns, list) and len(turns) > 1)
-        if first is None:
-            raise ClientDisconnect
-        if "error" in first or one:
+        if first is None:  # no turn to analyze, or nobody waits any more
+            return self._refused(400, "query", "this query asks for nothing")
+        if first.status != 200 or one:
             await answers.aclose()
-            status = 200
-            if "error" in first:
-                status = 503 if "retryAfter" in first else 400
+            status = 503 if first.status != 200 and not self.ready else first.status
+            if status != 200:
                 self.metrics.count("refused", "full" if status == 503 else "query")
-            return JSONResponse(first, status, {"retry-after": "1"} if status == 503 else None)
+            headers = {"retry-after": "1"} if status == 503 else None
+            return Response(first.line, status, headers, media_type="application/json")
 
         async def lines() -> AsyncIterator[str]:
-            yield _line(first)
-            async for answer in answers:
-                yield _line(answer)
+            async with aclosing(answers):
+                yield first.line
+                async for answer in answers:
+                    yield answer.line
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
-    async def _answers(
-        self, request: Request, query: Mapping[str, Any], address: str
-    ) -> AsyncGenerator[dict[str, Any]]:
+    async def _answers(self, request: Request, query: Mapping[str, Any], address: str) -> AsyncGenerator[Ready]:
         """The answers to the query of a POST; fewer if nobody waits for them any more."""
-        began, outbox = time.monotonic(), Outbox(asyncio.get_running_loop())
-        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews)
-        self._analysts.add(analyst)
+        began, (analyst, outbox) = time.monotonic(), self._enter()
         self._posts[address] += 1
         try:
             await asyncio.to_thread(analyst.take, query)
@@ -258,12 +273,12 @@ class Site:
                 yield answer
         finally:
             self.metrics.answered(time.monotonic() - began)
-            self._leave(analyst)
+            self._leave(analyst, outbox)
             self._posts[address] -= 1
             if not self._posts[address]:
                 del self._posts[address]
 
-    async def _next(self, request: Request, outbox: Outbox, analyst: Analyst) -> dict[str, Any] | None:
+    async def _next(self, request: Request, outbox: Outbox, analyst: Analyst) -> Ready | None:
         """The next answer; None after the last one, or once nobody waits for it any more."""
         while True:
             # First whether searches go on, then whether answers are there: a search ends after its answer was put.
@@ -275,8 +290,17 @@ class Site:
             if not await outbox.wait(1.0) and await request.is_disconnected():
                 return None
 
-    def _leave(self, analyst: Analyst) -> None:
+    def _enter(self) -> tuple[Analyst, Outbox]:
+        """A client, and what waits for it."""
+        outbox = Outbox(asyncio.get_running_loop())
+        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews)
+        self._analysts.add(analyst)
+        self._outboxes.add(outbox)
+        return analyst, outbox
+
+    def _leave(self, analyst: Analyst, outbox: Outbox) -> None:
         self._analysts.discard(analyst)
+        self._outboxes.discard(outbox)
         analyst.close()
 
     async def _socket(self, socket: WebSocket) -> None:
@@ -284,21 +308,21 @@ class Site:
             self.metrics.count("refused", "connections")
             await socket.send_denial_response(_refusal(503, f"{self.bounds.websockets} connections are open"))
             return
-        await socket.accept()
         self.metrics.connections += 1
-        outbox = Outbox(asyncio.get_running_loop())
-        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews)
-        self._analysts.add(analyst)
-        sender = asyncio.create_task(self._send(socket, outbox))
+        analyst, outbox = self._enter()
+        sender: asyncio.Task[None] | None = None
         try:
+            await socket.accept()
+            sender = asyncio.create_task(self._send(socket, outbox))
             await self._receive(socket, analyst, outbox)
         except (WebSocketDisconnect, RuntimeError):  # RuntimeError: it was closed by this side
             pass
         finally:
             self.metrics.connections -= 1
-            self._leave(analyst)
-            sender.cancel()
-            await asyncio.gather(sender, return_exceptions=True)
+            self._leave(analyst, outbox)
+            if sender is not None:
+                sender.cancel()
+                await asyncio.gather(sender, return_exceptions=True)
 
     async def _receive(self, socket: WebSocket, analyst: Analyst, outbox: Outbox) -> None:
         while True:
@@ -311,20 +335,23 @@ class Site:
             if message["type"] == "websocket.disconnect":
                 return
             text = message.get("text")
-            if text is None:
-                text = message.get("bytes", b"").decode("utf-8", errors="replace")
             self.metrics.count("queries", "websocket")
             if not self.ready:
                 self.metrics.count("refused", "draining")
                 outbox.put({"error": "the server ends: ask another one"})
                 continue
-            try:
-                query = decoded(text)
-            except RequestError as error:
-                self.metrics.count("refused", "json")
-                outbox.put({"error": str(error)})
-                continue
-            await asyncio.to_thread(analyst.take, query)
+            await asyncio.to_thread(self._take, analyst, outbox, message.get("bytes", b"") if text is None else text)
+
+    def _take(self, analyst: Analyst, outbox: Outbox, message: str | bytes) -> None:
+        """Has a message of a WebSocket answered."""
+        try:
+            analyst.take(_decoded(message))
+        except RequestError as error:
+            self.metrics.count("refused", "json")
+            outbox.put({"error": str(error)})
+        except Exception as error:
+            _LOG.error("failed", exc_info=error)
+            outbox.put({"error": _FAILED})
 
     async def _send(self, socket: WebSocket, outbox: Outbox) -> None:
         while True:
@@ -333,7 +360,7 @@ class Site:
                 await socket.close(1008, "answers were not read")
                 return
             while not outbox.is_empty:
-                await socket.send_text(_line(outbox.get()))
+                await socket.send_text(outbox.get().line)
 
 
 class _Logged:
@@ -356,21 +383,29 @@ class _Logged:
 
         try:
             await self._app(scope, receive, noting)
+        except Exception as error:
+            if status:  # too late for another answer
+                raise
+            _LOG.error("failed", exc_info=error)
+            await _refusal(500, _FAILED)(scope, receive, noting)
         finally:
             _LOG.info(
                 "request",
                 extra={
-                    "method": scope["method"],
+                    "method": scope["method"][:20],
                     "path": scope["path"][:100],
                     "status": status,
                     "seconds": round(time.monotonic() - began, 6),
-                    "client": (scope.get("client") or ("",))[0],
+                    "client": (scope.get("client") or ("",))[0][:100],
                 },
             )
 
 
-def _line(answer: Mapping[str, Any]) -> str:
-    return json.dumps(answer, separators=(",", ":")) + "\n"
+def _decoded(message: str | bytes) -> dict[str, Any]:
+    try:
+        return decoded(message if isinstance(message, str) else message.decode())
+    except UnicodeDecodeError:
+        raise RequestError("expected UTF-8") from None
 
 
 def _refusal(status: int, said: str) -> Response:
@@ -385,9 +420,8 @@ async def _not_so(request: Request, _: Exception) -> Response:
     return _refusal(405, f"{request.url.path[:100]} takes no {request.method[:20]}")
 
 
-async def _broken(_: Request, error: Exception) -> Response:
-    _LOG.error("failed", exc_info=error)
-    return _refusal(500, "the server failed; its log says why")
+async def _gone(_: Request, __: Exception) -> Response:
+    return Response(status_code=400)  # for nobody: the client left
 
 
 def _assets() -> dict[str, bytes]:

@@ -5,7 +5,7 @@
 - Origin: browsers send a page's origin with each WebSocket and each POST. Other sites' pages are refused. A program
   sends none.
 - Token: from the header `Authorization: Bearer TOKEN`, or from the cookie that `POST /login` gives for it. It is never
-  part of an address or of a log.
+  part of an address or of a log. `POST /logout` ends what the cookie stands for, as the end of the process does.
 """
 
 import hmac
@@ -13,7 +13,6 @@ import json
 import re
 import secrets
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -50,7 +49,9 @@ class Guard:
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = (), token: str | None = None):
         self._app, self._origins = app, frozenset(origins)
-        self._hosts = frozenset({*LOOPBACK, *(host.lower() for host in hosts)})
+        # An address of IPv6 stands in brackets there.
+        names = (f"[{host}]" if ":" in host and not host.startswith("[") else host for host in hosts)
+        self._hosts = frozenset({*LOOPBACK, *(name.lower() for name in names)})
         self._token = None if token is None else token.encode()
         self._sessions: dict[str, None] = {}
 
@@ -83,32 +84,40 @@ class Guard:
             del self._sessions[next(iter(self._sessions))]
         return name
 
+    def end_session(self, scope: Scope) -> None:
+        """Lets the cookie of a request stand for the token no longer."""
+        self._sessions.pop(_cookie(_values(scope, b"cookie")), None)
+
     def _problem(self, scope: Scope) -> tuple[int, str] | None:
         """The status and the reason of a refusal; None to let a request in."""
-        headers: dict[str, str] = {}
-        for name, value in scope["headers"]:
-            headers.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
-        host = headers.get("host", "")
+        host = next(iter(_values(scope, b"host")), "")
         if re.sub(r":[0-9]*$", "", host).lower() not in self._hosts:
             return 403, "this server does not answer to the name in Host: start it with --host NAME"
-        origin = headers.get("origin")
         asks = scope["type"] == "websocket" or scope["method"] not in {"GET", "HEAD", "OPTIONS"}
         # The scheme may have been https in front of this server.
-        if origin is not None and asks and origin not in {f"http://{host}", f"https://{host}", *self._origins}:
+        let_in = {f"http://{host}", f"https://{host}", *self._origins}
+        if asks and not let_in.issuperset(_values(scope, b"origin")):
             return 403, "pages of this Origin may not ask: start the server with --origin ORIGIN"
-        if self._token is not None and not _OPEN.fullmatch(scope["path"]) and not self._is_known(headers):
+        if self._token is not None and not _OPEN.fullmatch(scope["path"]) and not self._is_known(scope):
             return 401, "a token is needed: Authorization: Bearer TOKEN"
         return None
 
-    def _is_known(self, headers: dict[str, str]) -> bool:
-        kind, _, given = headers.get("authorization", "").partition(" ")
+    def _is_known(self, scope: Scope) -> bool:
+        kind, _, given = next(iter(_values(scope, b"authorization")), "").partition(" ")
         if kind.lower() == "bearer" and self._token is not None:
-            return hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token)
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return cookie is not None and cookie.value in self._sessions
+            return hmac.compare_digest(given.strip().encode(), self._token)
+        return _cookie(_values(scope, b"cookie")) in self._sessions
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    """All values of a header."""
+    return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
+
+
+def _cookie(headers: Iterable[str]) -> str:
+    """The value of our cookie, whatever the cookies of other servers on this machine look like."""
+    pairs = (pair.strip().partition("=") for header in headers for pair in header.split(";"))
+    return next((value for name, _, value in pairs if name == COOKIE), "")
 
 
 def _protected(message: Message) -> Message:

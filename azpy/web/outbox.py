@@ -2,12 +2,23 @@
 
 import asyncio
 import contextlib
+import json
+import threading
 from collections import OrderedDict, deque
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Outbox"]
+__all__ = ["Outbox", "Ready"]
 
-_MOST_ANSWERS = 10_000  # that wait for a slow reader; then the connection ends
+# Of what waits for a slow reader; then the connection ends.
+_MOST_ANSWERS = 10_000
+_MOST_BYTES = 32 << 20
+
+
+class Ready(NamedTuple):
+    """An answer as it is sent: a line of JSON, and the status of a POST that it answers."""
+
+    line: str
+    status: int
 
 
 class Outbox:
@@ -17,13 +28,14 @@ class Outbox:
         loop: of the reader. Any thread may put; `wait` and `get` are the reader's.
 
     Attributes:
-        overflown: whether more answers waited than a client may leave unread.
+        overflown: whether more waited than a client may leave unread.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._there = loop, asyncio.Event()
-        self._answers: deque[dict[str, Any]] = deque()
-        self._reports: OrderedDict[tuple[str, int], dict[str, Any]] = OrderedDict()
+        self._answers: deque[Ready] = deque()
+        self._reports: OrderedDict[tuple[str, int], Ready] = OrderedDict()
+        self._lock, self._bytes = threading.Lock(), 0  # of all that waits
         self.overflown = False
 
     @property
@@ -34,23 +46,28 @@ class Outbox:
     def put(self, answer: dict[str, Any]) -> None:
         """Adds an answer. A report takes the place of the one before it, and goes when its search is answered."""
         search = (str(answer.get("id")), answer.get("turnNumber", -1))
-        if answer.get("isDuringSearch"):
-            self._reports[search] = answer
-        else:
-            self._reports.pop(search, None)
-            if len(self._answers) < _MOST_ANSWERS:
-                self._answers.append(answer)
-            else:
+        status = 503 if "retryAfter" in answer else 400 if "error" in answer else 200
+        ready = Ready(json.dumps(answer, separators=(",", ":")) + "\n", status)
+        with self._lock:
+            before = self._reports.pop(search, None)
+            self._bytes += len(ready.line) - (0 if before is None else len(before.line))
+            waiting = len(self._answers) + len(self._reports)
+            if waiting >= _MOST_ANSWERS or self._bytes > _MOST_BYTES:
+                self._bytes -= len(ready.line)
                 self.overflown = True
+            elif answer.get("isDuringSearch"):
+                self._reports[search] = ready
+            else:
+                self._answers.append(ready)
         with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody reads
             self._loop.call_soon_threadsafe(self._there.set)
 
-    def get(self) -> dict[str, Any]:
+    def get(self) -> Ready:
         """The answer that waits longest; reports come after answers."""
-        try:
-            return self._answers.popleft()
-        except IndexError:
-            return self._reports.popitem(last=False)[1]
+        with self._lock:
+            ready = self._answers.popleft() if self._answers else self._reports.popitem(last=False)[1]
+            self._bytes -= len(ready.line)
+        return ready
 
     async def wait(self, seconds: float | None = None) -> bool:
         """Waits until something was put, or for so long; returns whether it was."""

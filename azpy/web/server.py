@@ -4,13 +4,18 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import socket
 import sys
+import time
 from types import FrameType
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 
 from azpy.errors import SettingsError
 from azpy.web.app import LONGEST_MESSAGE, Site
@@ -21,12 +26,17 @@ _HEAD_SECONDS = 10.0  # from a connection, or from the first byte of a further r
 _KEEP_ALIVE = 15  # seconds without a request
 _PING = 20.0  # seconds between a WebSocket's pings, and for their answers
 _MOST_CONNECTIONS = 4_000
+_MOST_AHEAD = 64 * 1024  # bytes of further requests, before the answer to the one before
+_MOST_FRAGMENTS = 1_000  # of a message
+_MOST_READ = 16 * 1024  # bytes of a WebSocket at a time: each message of them waits as a dict
+_STALLED_SECONDS = 30.0  # that a client may read nothing of what waits for it
 
 
 class _Protocol(H11Protocol):
-    """HTTP with a time limit for the headers, which uvicorn has none of."""
+    """HTTP with a time limit for the headers, and a bound for requests in advance, which uvicorn has none of."""
 
     _timer: asyncio.TimerHandle | None = None
+    _ahead = 0  # bytes of further requests since the last one that was begun
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See asyncio."""
@@ -42,9 +52,33 @@ class _Protocol(H11Protocol):
         waits = before is None or before.response_complete
         if waits and self._timer is None:
             self._begin()
+        if before is not None and not waits and not before.more_body:
+            self._ahead += len(data)
+            if self._ahead > _MOST_AHEAD:
+                self.transport.abort()
+                return
         super().data_received(data)
         if self.cycle is not before or self.transport.get_protocol() is not self:
             self._end()
+
+    def on_response_complete(self) -> None:
+        """See uvicorn."""
+        self._ahead = 0
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """See uvicorn."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            # The application must say no more: nothing can follow what is said here.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            if self.cycle.response_started:
+                self.transport.close()
+                return
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:  # the request was answered before its body came, which is no body
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio."""
@@ -64,6 +98,47 @@ class _Protocol(H11Protocol):
         self.transport.abort()
 
 
+class _WebSocket(WebSocketsSansIOProtocol):
+    """WebSockets that cost bounded memory, whatever a client sends and does not read."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio."""
+        super().connection_made(transport)
+        self.transport.max_size = _MOST_READ  # type: ignore[attr-defined]  # of a read, in asyncio's own loop
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio."""
+        super().data_received(data)
+        # The head comes as a whole. websockets says nothing of one that is too long for it, and waits for ever.
+        if not self.handshake_initiated and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+            self.transport.close()
+
+    def handle_cont(self, event: Frame) -> None:
+        """See uvicorn."""
+        if self.close_sent:
+            return
+        if len(self.frames) >= _MOST_FRAGMENTS:
+            self.conn.fail(1009, f"more than {_MOST_FRAGMENTS} fragments")
+            self.handle_parser_exception()
+            return
+        super().handle_cont(event)
+
+    def handle_ping(self) -> None:
+        """See uvicorn."""
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.conn.data_to_send()  # for nobody: the client reads too slowly
+
+    def handle_parser_exception(self) -> None:
+        """See uvicorn."""
+        if self.conn.close_sent is None:  # no handshake, so there is nothing to close
+            self.transport.abort()
+        else:
+            super().handle_parser_exception()
+
+
 class Server(uvicorn.Server):
     """Serves a site until SIGINT or SIGTERM, then drains it; a second signal ends the process at once.
 
@@ -74,12 +149,15 @@ class Server(uvicorn.Server):
 
     def __init__(self, site: Site, drain_seconds: float = 30.0) -> None:
         self._site, self._drain_seconds = site, drain_seconds
+        self._unread: dict[Any, tuple[int, float]] = {}  # of a connection: bytes that wait, and since when so many
         super().__init__(
             uvicorn.Config(
                 site.app,
                 http=_Protocol,
-                ws="websockets-sansio",
+                ws=_WebSocket,
                 ws_max_size=LONGEST_MESSAGE,
+                ws_per_message_deflate=False,  # 256 KiB of a read can be a gigabyte of messages
+                loop="asyncio",
                 ws_ping_interval=_PING,
                 ws_ping_timeout=_PING,
                 timeout_keep_alive=_KEEP_ALIVE,
@@ -96,6 +174,34 @@ class Server(uvicorn.Server):
         if self.should_exit:
             os._exit(128 + sig)
         self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """See uvicorn."""
+        least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _MOST_CONNECTIONS + 256  # and the files of models
+        if least != resource.RLIM_INFINITY and least < wanted:
+            resource.setrlimit(
+                resource.RLIMIT_NOFILE, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most)
+            )
+        await super().startup(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        """See uvicorn."""
+        if counter % 10 == 0:  # each second
+            self._end_stalled()
+        return await super().on_tick(counter)
+
+    def _end_stalled(self) -> None:
+        """Ends connections of clients that read nothing. What they were sent would wait for ever, closed or not."""
+        before, now, self._unread = self._unread, time.monotonic(), {}
+        for connection in list(self.server_state.connections):
+            waiting = connection.transport.get_write_buffer_size()
+            if not waiting:
+                continue
+            known, since = before.get(connection, (0, now))
+            self._unread[connection] = known, since = waiting, since if waiting == known else now
+            if now - since > _STALLED_SECONDS:
+                connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """See uvicorn. Connections stay open until their searches were answered."""
@@ -143,7 +249,7 @@ def log_to(stream: Any = None, level: int = logging.INFO) -> None:
     handler.setFormatter(_Json())
     # uvicorn says so of each WebSocket that is refused with a status.
     handler.addFilter(lambda record: "without completing handshake" not in record.getMessage())
-    for name in ("azpy.web", "uvicorn"):
+    for name in ("azpy.web", "uvicorn", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level if name == "azpy.web" else logging.WARNING)

@@ -1,0 +1,312 @@
+"""HTTP requests and WebSocket messages that nobody should send, and what must be answered though.
+
+Each message has one answer besides its reports. `fuzz_sockets` sends messages over WebSockets and asks a known question
+after each chunk. `fuzz_requests` sends bytes as HTTP and as frames. Both check that the server goes on, that its memory
+does not grow, and that its log has no failure.
+"""
+
+import json
+import os
+import random
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from typing import IO, Any
+
+from websockets.sync.client import ClientConnection, connect
+
+from azpy.errors import AzpyError
+from azpy.serving.objects import decoded
+from azpy.web.app import LONGEST_MESSAGE
+from served import process
+from talks import PATIENCE
+
+CHUNK = 100  # messages between two questions
+CHUNKS = 10  # of a connection
+MOST_GROWTH = 60  # MB, after the first tenth
+ARGUMENTS = ["uniform:2", "--game", "connect_four", "--max-seconds", "2"]
+NUMBERS = [
+    "0",
+    "-1",
+    "1",
+    "2",
+    "1.5",
+    "1e400",
+    "-1e400",
+    "NaN",
+    "Infinity",
+    "1e-9",
+    "4294967296",
+    "9" * 400,
+    "9" * 5000,
+]
+VALUES = [*NUMBERS, "true", "false", "null", '""', '"x"', "[]", "{}", '"\\ud800"', '"\\u0000"', '"\u202e\U0001f600"']
+VALUES += ["[" * 40 + "]" * 40, '{"a":' * 40 + "1" + "}" * 40, '"' + "x" * 60_000 + '"', '["4","4","4"]', '"4 4 4"']
+FIELDS = ["id", "moves", "position", "analyzeTurns", "simulations", "seconds", "model", "game", "priority", "action"]
+FIELDS += ["reportDuringSearchEvery", "allowMoves", "avoidMoves", "analysisPVLen", "includePolicy", "terminateId"]
+FIELDS += ["turnNumbers", "warnings", "maxVisits", "__proto__", "\u00e9"]
+ACTIONS = ["show", "query_version", "query_models", "terminate", "terminate_all", "renew", "nothing"]
+METHODS = ["GET", "POST", "HEAD", "PUT", "OPTIONS", "CONNECT", "TRACE", "X" * 99, "g\x00t", "\u00e9"]
+PATHS = [
+    "/",
+    "/query",
+    "/health",
+    "/ready",
+    "/metrics",
+    "/about",
+    "/games",
+    "/games/1",
+    "/login",
+    "/logout",
+    "/ws",
+    "*",
+]
+PATHS += [
+    "/board/..%2f..%2fapp.py",
+    "/board/../app.py",
+    "/board/%00",
+    "//",
+    "/%",
+    "/%ff",
+    "http://evil.example/",
+    "/?a=%",
+]
+HEADERS = ["Content-Length: 0", "Content-Length: 5", "Content-Length: -1", "Content-Length: 99999999999999999999"]
+HEADERS += ["Transfer-Encoding: chunked", "Transfer-Encoding: identity", "Expect: 100-continue", "Connection: close"]
+HEADERS += [
+    "Upgrade: websocket",
+    "Connection: Upgrade",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: x",
+    "Host: evil",
+]
+HEADERS += [
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    "Content-Type: application/json",
+    "Origin: null",
+    "Range: bytes=0-",
+]
+HEADERS += [
+    "Cookie: a[=;;=azpy_session",
+    "Authorization: Bearer \x01",
+    "X-Forwarded-For: " + "1," * 99,
+    "X: " + "y" * 9000,
+]
+BODIES = [
+    "",
+    "{}",
+    "{",
+    '{"id":"1","simulations":1}',
+    "5\r\n{}{}{\r\n0\r\n\r\n",
+    "0\r\n\r\n",
+    "ffffffffffffffffff\r\n",
+    "\xff",
+]
+
+
+def correct(rng: random.Random) -> dict[str, Any]:
+    """A query or an action that is answered with more than an error."""
+    found: dict[str, Any] = {"id": str(rng.randrange(50))}
+    kind = rng.random()
+    if kind < 0.3:
+        return found | {"action": rng.choice(ACTIONS[:5]), "terminateId": str(rng.randrange(50))}
+    found |= {"moves": [str(rng.randrange(1, 8)) for _ in range(rng.randrange(4))], "simulations": rng.randrange(1, 6)}
+    for field, value in (
+        ("game", str(rng.randrange(30))),
+        ("priority", rng.choice(["play", "analysis", "ponder", -1])),
+        ("reportDuringSearchEvery", 0.05),
+        ("analyzeTurns", [0]),
+        ("analysisPVLen", 3),
+        ("includePolicy", True),
+        ("allowMoves", ["1", "2"]),
+        ("seconds", 0.01),
+    ):
+        if rng.random() < 0.15:
+            found[field] = value
+    return found
+
+
+def message(rng: random.Random) -> str | bytes:
+    """A message: correct, with mistakes, or noise."""
+    query, kind = correct(rng), rng.random()
+    if kind < 0.4:
+        text = json.dumps(query)
+        return text if rng.random() < 0.8 else text.encode()
+    if kind < 0.7:
+        pairs = {name: json.dumps(value) for name, value in query.items()}
+        for _ in range(rng.randrange(1, 4)):
+            pairs[rng.choice(FIELDS)] = rng.choice(VALUES) if rng.random() < 0.7 else json.dumps(rng.choice(ACTIONS))
+        return "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in pairs.items()) + "}"
+    if kind < 0.97:
+        raw = bytearray(json.dumps(query).encode())
+        for _ in range(rng.randrange(1, 5)):
+            at = rng.randrange(len(raw) + 1)
+            raw[at : at + rng.randrange(3)] = rng.choice(
+                [b"", b'"', b"{", b"[", b",", b":", bytes([rng.randrange(256)])]
+            )
+        return bytes(raw)
+    noise: list[str | bytes] = [
+        b"",
+        b"\xff" * 9,
+        rng.randbytes(rng.randrange(200)),
+        b"[" * 60_000,
+        " " * 65_000,
+        "null",
+    ]
+    return rng.choice(noise)
+
+
+def request(rng: random.Random, address: str) -> bytes:
+    """Bytes that look like one or a few requests."""
+    found = b""
+    for _ in range(rng.randrange(1, 4)):
+        method, version = rng.choice(METHODS[:3] * 3 + METHODS), rng.choice(["HTTP/1.1"] * 8 + ["HTTP/1.0", "x"])
+        lines = [f"{method} {rng.choice(PATHS)} {version}"]
+        lines += [f"Host: {address}"] * (rng.random() < 0.9)
+        lines += [rng.choice(HEADERS) for _ in range(rng.randrange(6))]
+        found += "\r\n".join([*lines, "", rng.choice(BODIES)]).encode("latin-1", "replace")
+    if rng.random() < 0.3:
+        raw = bytearray(found)
+        for _ in range(rng.randrange(1, 6)):
+            raw[rng.randrange(len(raw))] = rng.randrange(256)
+        found = bytes(raw)
+    return found if rng.random() < 0.9 else rng.randbytes(rng.randrange(1, 400))
+
+
+def frames(rng: random.Random) -> bytes:
+    """Bytes that look like frames: fragments, reserved bits, control frames, wrong lengths, no mask."""
+    found = b""
+    for _ in range(rng.randrange(1, 8)):
+        data = rng.choice(
+            [b"", b'{"id":"1","simulations":1}', b"\xff", bytes(125), bytes(126), b"\x03\xe8", b"x" * 3000]
+        )
+        first = rng.choice([0x81, 0x82, 0x01, 0x00, 0x80, 0x88, 0x89, 0x8A, 0x83, 0xC1, 0x09, rng.randrange(256)])
+        mask = 0x80 if rng.random() < 0.95 else 0
+        size = bytes([mask | len(data)]) if len(data) < 126 else bytes([mask | 126]) + struct.pack("!H", len(data))
+        if rng.random() < 0.05:
+            size = bytes([mask | 127]) + struct.pack("!Q", rng.choice([0, 70_000, 1 << 62, (1 << 64) - 1]))
+        found += bytes([first]) + size + (bytes(4) if mask else b"") + data
+    return found
+
+
+def memory_mb(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def asks_nothing(sent: str | bytes) -> bool:
+    """Whether a message is a query without a turn, which has no answer."""
+    try:
+        return decoded(sent if isinstance(sent, str) else sent.decode()).get("analyzeTurns") == []
+    except (ValueError, AzpyError):
+        return False
+
+
+class Sender:
+    """Sends messages over a WebSocket, and reads all answers."""
+
+    def __init__(self, web: ClientConnection) -> None:
+        self._web, self._questions = web, 0
+
+    def send(self, messages: list[str | bytes]) -> None:
+        """Sends messages; each of them has an answer before that of the question after them."""
+        due = 0
+        for one in messages:
+            if len(one if isinstance(one, bytes) else one.encode()) <= LONGEST_MESSAGE:
+                self._web.send(one)
+                due += not asks_nothing(one)
+        self._questions += 1
+        # An id that no message can have by chance.
+        known = f"question {self._questions}"
+        self._web.send(json.dumps({"id": known, "moves": ["4"], "simulations": 4}))
+        came = 0
+        while True:
+            answer = json.loads(self._web.recv(PATIENCE))
+            assert isinstance(answer, dict)
+            came += not answer.get("isDuringSearch")
+            if answer.get("id") == known:
+                root = answer["rootInfo"]
+                assert root["visits"] == 4 or root["stop"] == "seconds", answer
+                break
+            assert "the server failed" not in answer.get("error", ""), answer
+        # Each message has one answer but for searches that go on; they are answered in any order.
+        self._web.send('{"id":"end","action":"terminate_all"}')
+        while came < due + 2:
+            answer = json.loads(self._web.recv(PATIENCE))
+            came += not answer.get("isDuringSearch")
+
+
+def fuzz_sockets(count: int, seed: int) -> None:
+    """Sends so many messages from two connections at once."""
+    failures: list[BaseException] = []
+    with tempfile.TemporaryFile("w+") as log, process(*ARGUMENTS, stderr=log) as (address, running):
+        sizes: list[float] = []
+
+        def client(number: int) -> None:
+            rng = random.Random(seed * 100 + number)
+            try:
+                for _ in range(max(1, count // 2 // CHUNK // CHUNKS)):
+                    with connect(f"ws://{address}/ws", compression=None, max_queue=None, open_timeout=PATIENCE) as web:
+                        sender = Sender(web)
+                        for _ in range(CHUNKS):
+                            sender.send([message(rng) for _ in range(CHUNK)])
+                    if number == 0:
+                        sizes.append(memory_mb(running.pid))
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+        assert sizes[-1] - sizes[len(sizes) // 10] < MOST_GROWTH, sizes[:: max(1, len(sizes) // 20)]
+        end(running, log)
+
+
+def fuzz_requests(count: int, seed: int) -> None:
+    """Sends so many times bytes that are nearly HTTP, or nearly frames, and checks now and then that queries work."""
+    rng = random.Random(seed)
+    with tempfile.TemporaryFile("w+") as log, process(*ARGUMENTS, stderr=log) as (address, running):
+        host, _, port = address.partition(":")
+        sizes: list[float] = []
+        for number in range(count):
+            with socket.create_connection((host, int(port)), PATIENCE) as client:
+                raw = request(rng, address)
+                if rng.random() < 0.3:
+                    raw = upgrade(address) + frames(rng)
+                try:
+                    client.sendall(raw)
+                    client.shutdown(socket.SHUT_WR)
+                    if rng.random() < 0.5:
+                        client.settimeout(0.01)
+                        client.recv(4096)
+                except OSError:  # it was closed, or nothing is due yet
+                    pass
+            if number % 100 == 99:
+                with connect(f"ws://{address}/ws", open_timeout=PATIENCE) as web:
+                    web.send('{"id":"known","moves":["4"],"simulations":4}')
+                    assert json.loads(web.recv(PATIENCE))["rootInfo"]["visits"] == 4
+                sizes.append(memory_mb(running.pid))
+        assert sizes[-1] - sizes[len(sizes) // 10] < MOST_GROWTH, sizes
+        end(running, log)
+
+
+def upgrade(address: str) -> bytes:
+    lines = ["GET /ws HTTP/1.1", f"Host: {address}", "Upgrade: websocket", "Connection: Upgrade"]
+    lines += ["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "", ""]
+    return "\r\n".join(lines).encode()
+
+
+def end(running: subprocess.Popen[str], log: IO[str]) -> None:
+    """Ends the server, and checks what it logged."""
+    running.terminate()
+    assert running.wait(PATIENCE) == 0
+    log.seek(0)
+    for line in log:
+        assert '"level": "error"' not in line, line[:3000]
+        assert "Traceback" not in line, line[:3000]

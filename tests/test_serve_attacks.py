@@ -1,0 +1,593 @@
+"""az-serve bears clients that mean ill: they cost it little memory, no thread, and nobody else an answer."""
+
+import asyncio
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from azpy.serving.models import open_model
+from azpy.serving.queries import Analyst
+from azpy.web import outbox, server
+from azpy.web.app import Site
+from azpy.web.guard import Guard
+from azpy.web.outbox import Outbox
+from served import process, serving, site_of
+from talks import PATIENCE
+from test_onnx import make_model
+
+TOKEN = "a token of the tests"
+JSON = "Content-Type: application/json"
+MB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[str]:
+    with serving("connect_four") as address:
+        yield address
+
+
+def connected(address: str, small: bool = False) -> socket.socket:
+    """A TCP connection; a small one takes few bytes before it is read."""
+    host, _, port = address.partition(":")
+    found = socket.socket()
+    if small:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    found.settimeout(PATIENCE)
+    found.connect((host, int(port)))
+    return found
+
+
+def upgraded(address: str, small: bool = False) -> socket.socket:
+    """A WebSocket whose frames are bytes of the test."""
+    found = connected(address, small)
+    found.sendall(upgrade(address))
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += found.recv(1)
+    assert head.startswith(b"HTTP/1.1 101 "), head
+    return found
+
+
+def upgrade(address: str, *more: str) -> bytes:
+    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+    lines = ["GET /ws HTTP/1.1", f"Host: {address}", "Upgrade: websocket", "Connection: Upgrade", key]
+    return "\r\n".join([*lines, "Sec-WebSocket-Version: 13", *more, "", ""]).encode()
+
+
+def frame(opcode: int, data: bytes, last: bool = True) -> bytes:
+    """A frame of a client, masked with zeros."""
+    length = len(data)
+    size = bytes([0x80 | length]) if length < 126 else b"\xfe" + struct.pack("!H", length)
+    return bytes([opcode | (0x80 if last else 0)]) + size + bytes(4) + data
+
+
+def talked(address: str, raw: bytes) -> bytes:
+    """All that comes back for bytes, until the server ends the connection."""
+    with connected(address) as client:
+        client.sendall(raw)
+        found = b""
+        while more := client.recv(65536):
+            found += more
+    return found
+
+
+def request(address: str, line: str = "GET /health HTTP/1.1", *more: str, body: str = "") -> bytes:
+    return "\r\n".join([line, f"Host: {address}", "Connection: close", *more, "", body]).encode()
+
+
+def memory(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+# Who is let in --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("127.0.0.1:", 200),
+        ("LOCALHOST:1", 200),
+        ("[::1]", 200),
+        ("[::1]:8000", 200),
+        ("[2001:db8::7]:8000", 200),
+        ("[2001:DB8::7]", 200),
+        ("2001:db8::7", 403),
+        ("localhost.", 403),
+        ("localhost:80:80", 403),
+        ("localhost:x", 403),
+        ("a@localhost", 403),
+        ("localhost/", 403),
+        ("localhost, evil.example", 403),
+        ("evil.example", 403),
+        ("xn--localhost", 403),
+    ],
+)
+def test_the_name_in_host_is_one_of_the_servers(host: str, status: int) -> None:
+    guard = Guard(answers_200, hosts=["2001:db8::7"])
+    assert asyncio.run(status_of(guard, [(b"host", host.encode())])) == status
+
+
+async def answers_200(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+async def status_of(app: Any, headers: list[tuple[bytes, bytes]], method: str = "GET", path: str = "/metrics") -> int:
+    found: list[Any] = []
+
+    async def send(message: Any) -> None:
+        found.append(message)
+
+    await app({"type": "http", "method": method, "path": path, "headers": headers}, None, send)
+    status: int = found[0]["status"]
+    return status
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "GET /health HTTP/1.1\r\nHost: {0}\r\nHost: evil.example\r\n\r\n",
+        "GET /health HTTP/1.1\r\n\r\n",
+        "GET /health HTTP/1.0\r\n\r\n",
+        "GET http://evil.example/health HTTP/1.1\r\nHost: {0}\r\nConnection: close\r\n\r\n",
+        "POST /query HTTP/1.1\r\nHost: {0}\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{{}}",
+        "POST /query HTTP/1.1\r\nHost: {0}\r\nContent-Length: -1\r\n\r\n",
+        "POST /query HTTP/1.1\r\nHost: {0}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+        "POST /query HTTP/1.1\r\nHost: {0}\r\nTransfer-Encoding : chunked\r\n\r\n",
+        "POST /query HTTP/1.1\r\nHost: {0}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a client of TLS\r\n\r\n",
+        "GET /health HTTP/1.1\nHost: {0}\n\tfolded: yes\r\nConnection: close\r\n\r\n",
+    ],
+)
+def test_requests_that_are_none_are_refused(raw: str, plain: str) -> None:
+    answer = talked(plain, raw.format(plain).encode("latin-1"))
+    assert answer.split(b" ", 2)[1][:1] in {b"4", b"5"}, answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert httpx.get(f"http://{plain}/health").status_code == 200
+
+
+def test_a_body_has_one_length(plain: str) -> None:
+    # Chunks count where both are given, for every server that keeps to RFC 9112; what follows them is no request.
+    line, inner = "POST /query HTTP/1.1", "GET /metrics HTTP/1.1"
+    raw = f"{line}\r\nHost: {plain}\r\n{JSON}\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n"
+    raw += f"0\r\n\r\n{inner}\r\nHost: {plain}\r\nConnection: close\r\n\r\n"
+    answer = talked(plain, raw.encode())
+    assert b"expected one JSON object" in answer
+
+
+@pytest.mark.parametrize(
+    "more", [["X: " + "x" * 9_000], [f"X{one}: y" for one in range(200)], ["Transfer-Encoding: x"]]
+)
+def test_upgrades_with_headers_that_websockets_do_not_have_are_refused(more: list[str]) -> None:
+    with process("uniform:2", "--game", "pig") as (address, running):
+        assert b" 101 " not in talked(address, upgrade(address, *more))
+        assert httpx.get(f"http://{address}/health").status_code == 200
+        running.send_signal(signal.SIGTERM)
+        assert "Traceback" not in running.communicate(timeout=PATIENCE)[1]
+
+
+def test_other_sites_cookies_do_not_hide_ours() -> None:
+    guard = Guard(answers_200, token=TOKEN)
+    mine = guard.session(TOKEN)
+    assert mine is not None
+    for cookies, status in (
+        (f"azpy_session={mine}", 200),
+        (f'settings={{"a":1}}; azpy_session={mine}', 200),
+        (f"a[b]=c; =; ;;azpy_session={mine}; x", 200),
+        (f"other=azpy_session={mine}", 401),
+        ("azpy_session=", 401),
+        (f"azpy_session={mine}x", 401),
+    ):
+        headers = [(b"host", b"localhost"), (b"cookie", cookies.encode())]
+        assert asyncio.run(status_of(guard, headers)) == status, cookies
+
+
+def test_several_headers_do_not_add_up() -> None:
+    guard, host = Guard(answers_200, token=TOKEN), (b"host", b"localhost")
+    right, wrong = (b"authorization", f"Bearer {TOKEN}".encode()), (b"authorization", b"Bearer wrong")
+    assert asyncio.run(status_of(guard, [host, right])) == 200
+    assert asyncio.run(status_of(guard, [host, wrong, right])) == 401
+    evil, same = (b"origin", b"http://evil.example"), (b"origin", b"http://localhost")
+    for origins in ([evil, same], [same, evil]):
+        assert asyncio.run(status_of(guard, [host, right, *origins], "POST")) == 403
+    assert asyncio.run(status_of(guard, [host, right, same], "POST")) == 200
+
+
+def test_a_session_ends_with_its_logout() -> None:
+    with serving("pig", token=TOKEN) as address, httpx.Client(base_url=f"http://{address}") as page:
+        page.cookies.set("azpy_session", "a name that somebody else chose")
+        page.post("/login", json={"token": TOKEN})
+        kept = [one.value for one in page.cookies.jar if one.value != "a name that somebody else chose"]
+        page.cookies.clear()
+        cookie = {"cookie": f"azpy_session={kept[0]}"}
+        assert page.get("/metrics", headers=cookie).status_code == 200
+        assert page.post("/logout", headers={**cookie, "origin": "http://evil.example"}).status_code == 403
+        assert page.get("/metrics", headers=cookie).status_code == 200
+        assert page.post("/logout", headers=cookie).status_code == 200
+        assert page.get("/metrics", headers=cookie).status_code == 401
+
+
+def test_what_a_client_says_is_short_in_the_log() -> None:
+    with process("uniform:2", "--game", "pig") as (address, running):
+        far = "y" * 9_000
+        httpx.request("X" * 9_000, f"http://{address}/{'z' * 3_000}", headers={"x-forwarded-for": far})
+        running.send_signal(signal.SIGTERM)
+        assert max(map(len, running.communicate(timeout=PATIENCE)[1].splitlines())) < 500
+
+
+# Memory ---------------------------------------------------------------------------------------------------------------
+
+
+def test_messages_are_not_compressed(plain: str) -> None:
+    # A read of 256 KiB can hold thousands of messages that are 64 KiB each, and 100 bytes on their way.
+    with connect(f"ws://{plain}/ws") as web:
+        assert web.response is not None
+        assert "Sec-WebSocket-Extensions" not in web.response.headers
+
+
+@pytest.mark.parametrize("data", [b"", b" "])
+def test_a_message_has_a_bounded_number_of_fragments(data: bytes, plain: str) -> None:
+    with upgraded(plain) as client:
+        client.sendall(frame(1, b"", last=False))
+        client.sendall(frame(0, data, last=False) * 60_000)
+        head = client.recv(2)
+        assert head[0] == 0x88
+        assert struct.unpack("!H", client.recv(2))[0] == 1009
+    assert httpx.get(f"http://{plain}/health").status_code == 200
+
+
+def test_pings_without_a_reader_cost_no_memory() -> None:
+    with process("uniform:2", "--game", "pig") as (address, running), upgraded(address, small=True) as client:
+        before, pings = memory(running.pid), frame(9, bytes(125)) * 1_000
+        for _ in range(240):  # 32 MB
+            client.sendall(pings)
+        with connect(f"ws://{address}/ws") as other:
+            other.send('{"id":"1","simulations":1}')
+            assert "rootInfo" in other.recv(PATIENCE)
+        assert memory(running.pid) - before < 12 * MB
+
+
+def test_requests_in_advance_cost_no_memory(plain: str) -> None:
+    query = json.dumps({"id": "1", "simulations": 10_000_000})
+    with connected(plain) as client:
+        line = request(plain, "POST /query HTTP/1.1", JSON, f"Content-Length: {len(query)}", body=query)
+        with pytest.raises(ConnectionError):  # noqa: PT012
+            client.sendall(line.replace(b"Connection: close\r\n", b""))
+            for _ in range(200):
+                client.sendall(request(plain) * 1_000)
+
+
+def test_small_messages_are_read_a_few_at_a_time(plain: str) -> None:
+    # Whatever was read waits as a dict a message until its turn.
+    with upgraded(plain) as client:
+        client.sendall(frame(1, b"") * 100_000)
+        client.sendall(frame(1, b'{"id":"end","action":"query_version"}'))
+        most = max(waiting(plain))
+        assert most < 5_000, most
+
+
+def waiting(address: str) -> list[int]:
+    """How many messages of each WebSocket wait in this process."""
+    import gc
+
+    return [one.queue.qsize() for one in gc.get_objects() if type(one).__name__ == "_WebSocket"] or [10**9]
+
+
+def test_reports_and_answers_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fill() -> None:
+        loop = asyncio.get_running_loop()
+        box = Outbox(loop)
+        for number in range(100_000):
+            box.put({"id": str(number), "isDuringSearch": True})
+            if box.overflown:
+                break
+        assert number <= 10_000
+        box = Outbox(loop)
+        for number in range(20_000):
+            box.put({"id": "same", "isDuringSearch": True, "number": number})
+        assert '"number":19999' in box.get().line
+        assert box.is_empty
+        assert not box.overflown
+        monkeypatch.setattr(outbox, "_MOST_BYTES", 1_000)
+        box = Outbox(loop)
+        for _ in range(100):
+            box.put({"id": "1", "text": "x" * 900})
+            box.get()
+            box.put({"id": "2", "isDuringSearch": True, "text": "x" * 900})
+            box.put({"id": "2", "text": "x" * 900})
+            box.get()
+        assert not box.overflown
+        box.put({"id": "1", "text": "x" * 900})
+        box.put({"id": "1", "text": "x" * 900})
+        assert box.overflown
+
+    asyncio.run(fill())
+
+
+# Clients that do not read, or leave -----------------------------------------------------------------------------------
+
+
+def test_a_websocket_that_is_not_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_STALLED_SECONDS", 0.3)
+    model = open_model("uniform:30", "go(size=19)", 30)
+    with site_of({"main": model}) as address, upgraded(address, small=True) as client:
+        search = json.dumps({"id": "long", "simulations": 10_000_000}).encode()
+        client.sendall(frame(1, search))
+        with pytest.raises(ConnectionError):  # noqa: PT012
+            while True:
+                client.sendall(frame(1, b'{"id":"1","action":"show"}') * 100)
+        assert_soon(lambda: "azpy_connections 0" in httpx.get(f"http://{address}/metrics").text)
+        assert_soon(lambda: model.engine.stats["open"] == 0)
+
+
+def assert_soon(holds: Any) -> None:
+    done = threading.Event()
+    for _ in range(int(PATIENCE / 0.05)):
+        if holds():
+            return
+        done.wait(0.05)
+    raise AssertionError
+
+
+def test_an_answer_that_is_not_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_STALLED_SECONDS", 0.3)
+    with serving("connect_four") as address, connected(address, small=True) as client:
+        with pytest.raises(ConnectionError):  # noqa: PT012
+            while True:
+                client.sendall(request(address, "GET /metrics HTTP/1.1").replace(b"Connection: close\r\n", b"") * 100)
+        assert httpx.get(f"http://{address}/health").status_code == 200
+
+
+def test_who_leaves_is_no_error_of_the_server() -> None:
+    query = b'{"id":"1","simulations":10000000,"reportDuringSearchEvery":0.05}'
+    with process("uniform:2", "--game", "pig") as (address, running):
+        head = f"POST /query HTTP/1.1\r\nHost: {address}\r\n{JSON}\r\n".encode()
+        for raw in (
+            head + b"Content-Length: 99\r\n\r\n{",
+            head + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+            head + b"Content-Length: %d\r\n\r\n" % len(query) + query,
+            head + b"Content-Length: 30\r\n\r\n" + b'{"id":"1","simulations":1000000',
+            upgrade(address),
+            upgrade(address) + frame(1, query),
+            upgrade(address) + frame(1, b"{", last=False),
+            upgrade(address) + b"\x81",
+        ):
+            with connected(address) as client:
+                client.sendall(raw)
+                if b"Upgrade" in raw or query in raw:
+                    assert client.recv(1) == b"H"
+        assert_soon(lambda: 'azpy_open_searches{model="main"} 0' in httpx.get(f"http://{address}/metrics").text)
+        running.send_signal(signal.SIGTERM)
+        log = running.communicate(timeout=PATIENCE)[1]
+        assert '"level": "error"' not in log, log
+        assert "Traceback" not in log
+
+
+def test_frames_before_the_handshake_ended_are_answered_or_refused() -> None:
+    with process("uniform:2", "--game", "pig") as (address, running):
+        for number in range(20):
+            with connected(address) as client:
+                raw = upgrade(address) + frame(1, b'{"id":"1","simulations":1}') * 2
+                cut = len(raw) * number // 20
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                client.sendall(raw[:cut])
+                client.sendall(raw[cut:])
+                assert client.recv(9) == b"HTTP/1.1 "
+        running.send_signal(signal.SIGTERM)
+        assert "Traceback" not in running.communicate(timeout=PATIENCE)[1]
+
+
+def test_bytes_that_are_not_utf8_are_refused(plain: str) -> None:
+    with connect(f"ws://{plain}/ws") as web:
+        web.send(b'{"id":"\xff"}')
+        assert json.loads(web.recv(PATIENCE)) == {"error": "expected UTF-8"}
+        web.send(b'{"id":"1","simulations":1}')
+        assert "rootInfo" in web.recv(PATIENCE)
+    with upgraded(plain) as client:
+        client.sendall(frame(1, b"\xff"))
+        assert client.recv(1) == b"\x88"
+    assert httpx.get(f"http://{plain}/health").status_code == 200
+
+
+def test_a_query_that_asks_for_nothing_is_refused(plain: str) -> None:
+    response = httpx.post(f"http://{plain}/query", json={"id": "1", "analyzeTurns": []})
+    assert response.status_code == 400
+    assert "analyzeTurns: expected from 1 to" in response.json()["error"]
+
+
+# Failures of the server -----------------------------------------------------------------------------------------------
+
+
+def test_a_failure_of_the_server_is_said_without_its_trace(
+    plain: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("a secret of the server")
+
+    with connect(f"ws://{plain}/ws") as web:
+        with monkeypatch.context() as patch:
+            patch.setattr(Analyst, "take", broken)
+            web.send('{"id":"1"}')
+            said = json.loads(web.recv(PATIENCE))
+            response = httpx.post(f"http://{plain}/query", json={"id": "1"})
+        assert said == {"error": "the server failed; its log says why"}
+        assert (response.status_code, response.json()) == (500, said)
+        assert "default-src 'none'" in response.headers["content-security-policy"]
+        web.send('{"id":"1","simulations":1}')
+        assert "rootInfo" in web.recv(PATIENCE)
+    assert "a secret of the server" in caplog.text
+
+
+def test_a_network_that_fails_is_an_error_of_its_queries_alone(plain: str) -> None:
+    class Fails:
+        def evaluate_batch(self, observations: Any) -> Any:
+            raise ValueError("no answer today")
+
+    model = open_model("uniform:30", "connect_four", 30)
+    with site_of({"main": model}) as address, connect(f"ws://{address}/ws") as web:
+        before = model.served.evaluator
+        model.engine.load("main", Fails())
+        response = httpx.post(f"http://{address}/query", json={"id": "1"})
+        assert response.status_code == 400
+        assert "no answer today" in response.json()["error"]
+        assert "Traceback" not in response.text
+        web.send('{"id":"1"}')
+        assert "no answer today" in json.loads(web.recv(PATIENCE))["error"]
+        model.engine.load("main", before)
+        web.send('{"id":"1"}')
+        assert "rootInfo" in web.recv(PATIENCE)
+
+
+def test_more_clients_than_the_shells_limit_of_files_are_served() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limits = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))}
+    with process("uniform:2", "--game", "pig", **limits) as (address, _), ExitStack() as stack:
+        clients = [stack.enter_context(connected(address)) for _ in range(100)]
+        for client in clients:
+            client.sendall(request(address))
+        for client in clients:
+            assert client.recv(12) == b"HTTP/1.1 200"
+
+
+def test_a_connection_beyond_the_most_is_refused_and_those_there_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 3)
+    with serving("pig") as address, ExitStack() as stack:
+        clients = [stack.enter_context(connect(f"ws://{address}/ws")) for _ in range(3)]
+        with pytest.raises((OSError, EOFError, httpx.HTTPError)):
+            httpx.get(f"http://{address}/health")
+        for client in clients:
+            client.send('{"id":"1","simulations":1}')
+            assert "rootInfo" in client.recv(PATIENCE)
+
+
+# The end --------------------------------------------------------------------------------------------------------------
+
+
+def test_answers_that_wait_are_sent_before_the_end() -> None:
+    count = 300
+    with process("uniform:2", "--game", "go(size=19)") as (address, running), upgraded(address, small=True) as client:
+        query = b'{"id":"1","simulations":2,"includePolicy":true}'
+        client.sendall(frame(1, query) * count)
+        taken = f'azpy_queries_total{{transport="websocket"}} {count}'
+        assert_soon(lambda: taken in httpx.get(f"http://{address}/metrics").text)
+        found = b""
+        running.send_signal(signal.SIGTERM)
+        while more := client.recv(1 << 20):
+            found += more
+        assert found.count(b'"rootInfo"') == count
+        assert running.wait(PATIENCE) == 0
+
+
+def test_the_drain_waits_for_answers_on_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def drains() -> None:
+        site = Site({"main": open_model("uniform:2", "pig", 2)})
+        _, box = site._enter()
+        box.put({"id": "1"})
+        sleep = asyncio.sleep
+
+        async def reads(seconds: float) -> None:
+            if not box.is_empty:
+                box.get()
+            await sleep(0)
+
+        monkeypatch.setattr(asyncio, "sleep", reads)
+        await site.drain(PATIENCE)
+        assert box.is_empty
+
+    asyncio.run(drains())
+
+
+def test_the_drain_ends_open_posts_and_refuses_what_is_new() -> None:
+    query = {"id": "1", "simulations": 10_000_000, "reportDuringSearchEvery": 0.05}
+    with process("uniform:2", "--game", "hex(size=9)", "--drain-seconds", "1") as (address, running):
+        with (
+            httpx.Client(base_url=f"http://{address}", timeout=PATIENCE) as kept,
+            httpx.stream("POST", f"http://{address}/query", json=query, timeout=PATIENCE) as stream,
+            connect(f"ws://{address}/ws") as web,
+        ):
+            lines = stream.iter_lines()
+            assert json.loads(next(lines))["isDuringSearch"]
+            assert kept.get("/ready").status_code == 200
+            running.send_signal(signal.SIGTERM)
+            assert_soon(lambda: kept.get("/ready").status_code == 503)
+            refused = kept.post("/query", json={"id": "2"})
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            web.send('{"id":"3"}')
+            assert "the server ends" in json.loads(web.recv(PATIENCE))["error"]
+            with pytest.raises(OSError):
+                connected(address)
+            assert not json.loads([*lines][-1])["isDuringSearch"]
+            with pytest.raises(ConnectionClosed) as closed:
+                web.recv(PATIENCE)
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 1012
+        assert running.wait(PATIENCE) == 0
+
+
+def test_a_second_signal_ends_the_process_at_once() -> None:
+    with process("uniform:2", "--game", "hex(size=9)", "--drain-seconds", "600") as (address, running):  # noqa: SIM117
+        with httpx.Client(base_url=f"http://{address}") as kept, connect(f"ws://{address}/ws") as web:
+            web.send('{"id":"1","simulations":10000000,"reportDuringSearchEvery":0.05}')
+            web.recv(PATIENCE)
+            kept.get("/ready")
+            running.send_signal(signal.SIGTERM)
+            assert_soon(lambda: kept.get("/ready").status_code == 503)
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(PATIENCE) == 128 + signal.SIGTERM
+
+
+def test_a_model_that_is_gone_stays_and_the_others_are_loaded(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.onnx" for name in "ab"]
+    for path in paths:
+        path.write_bytes(make_model(weight=0.5))
+    arguments = [str(paths[0]), "--game", "tic_tac_toe", "--model", f"other={paths[1]}", "--simulations", "2"]
+    with process(*arguments) as (address, running):
+
+        def networks() -> list[str]:
+            asked = [{"id": "1"}, {"id": "1", "model": "other"}]
+            return [httpx.post(f"http://{address}/query", json=one).json()["rootInfo"]["network"] for one in asked]
+
+        before = networks()
+        paths[0].unlink()
+        (tmp_path / "new").write_bytes(make_model(weight=0.9))
+        (tmp_path / "new").rename(paths[1])
+        for _ in range(20):
+            running.send_signal(signal.SIGHUP)
+        assert_soon(lambda: networks()[1] != before[1])
+        assert networks()[0] == before[0]
+        running.send_signal(signal.SIGTERM)
+        log = running.communicate(timeout=PATIENCE)[1]
+        events = [json.loads(line)["event"] for line in log.splitlines()]
+        assert events.count("loaded") == 1
+        assert "not loaded" in events
+
+
+# What watches the process ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="Prometheus' promtool is not installed")
+def test_prometheus_takes_the_metrics(plain: str) -> None:
+    httpx.post(f"http://{plain}/query", json={"id": "1"})
+    httpx.post(f"http://{plain}/query", json={"id": 7})
+    with serving(
+        "pig",
+    ) as address:
+        texts = [httpx.get(f"http://{one}/metrics").text for one in (plain, address)]
+    for text in texts:
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
