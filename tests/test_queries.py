@@ -117,6 +117,7 @@ def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
 
     class Engines:
         def game(self, _: azpy.State) -> Any:
+            game.played = []
             return game
 
     engine: Any = Engines()
