@@ -12,6 +12,7 @@ end in mid-turn) may not lead there. Then the best end of the turn is the one th
 """
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -49,8 +50,9 @@ class Gnubg:
             )
             assert self._process.stdin is not None
             assert self._process.stdout is not None
-            self._process.stdin.write("\n".join(commands) + "\n")
-            self._process.stdin.flush()
+            with contextlib.suppress(BrokenPipeError):  # it has ended: that there is no socket says so
+                self._process.stdin.write("\n".join(commands) + "\n")
+                self._process.stdin.flush()
             self.about, said = "", ""
             for line in self._process.stdout:
                 self.about = self.about or line.strip()

@@ -227,12 +227,13 @@ def test_a_collection_ends_after_so_many_evaluations(tmp_path: Path) -> None:
         events = collect(tmp_path / "run", **length)
         return [event.metrics["evaluations"] for event in events if isinstance(event, Saved)]
 
-    first = counts(iterations=9, total_evaluations=1)
+    # Games go on over the end of an iteration, so how many evaluations an iteration makes varies.
+    first = counts(iterations=40, total_evaluations=1)
     assert len(first) == 1
     total = int(3 * first[0])
-    found = first + counts(iterations=9, total_evaluations=total)
+    found = first + counts(iterations=40, total_evaluations=total)
     assert sum(found[:-1]) < total <= sum(found)
-    assert 1 < len(found) < 9
+    assert 1 < len(found) < 40
     assert counts(iterations=None, total_evaluations=total) == []
 
 
