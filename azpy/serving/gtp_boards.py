@@ -12,12 +12,11 @@ from pathlib import Path
 
 from azpy import _core
 from azpy.errors import AzpyError
-from azpy.serving.positions import empty_board, setup_of, stones_of
+from azpy.serving.positions import COLUMNS, empty_board, is_go, point_of, setup_of, sgf_point, stones_of
 
 __all__ = ["COLORS", "Board", "Line", "Refused", "board_of"]
 
 COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
-_COLUMNS = "ABCDEFGHJKLMNOPQRST"
 _LONGEST_FILE = 1 << 20  # bytes
 _MOST_UNDONE = 1_000  # moves: each holds the whole line before it
 
@@ -187,7 +186,7 @@ class _Go(Board):
         }
 
     def fits(self, start: _core.State) -> bool:
-        return start.game.partition("(")[0] == "go" and empty_board(start, komi=0.0).game == self._rules(0.0).game
+        return is_go(start) and empty_board(start, komi=0.0).game == self._rules(0.0).game
 
     def _rules(self, komi: float) -> _core.State:
         """The empty board with a komi."""
@@ -261,17 +260,17 @@ class _Go(Board):
         """Begins a game with these stones of Black. They are no moves, so `undo` does not take them back."""
         if any(stones_of(self.state(self.line)).values()):
             raise Refused("board not empty")
-        stones = [chr(97 + column) + chr(97 + self.size - 1 - row) for column, row in points]
+        stones = [sgf_point(column, row, self.size) for column, row in points]
         self.clear()
         self.line = Line(setup_of({0: stones, 1: []}, 1))
-        return " ".join(f"{_COLUMNS[column]}{row + 1}" for column, row in points)
+        return " ".join(f"{COLUMNS[column]}{row + 1}" for column, row in points)
 
     def _point(self, word: str) -> tuple[int, int]:
         """Column and row of a vertex, from the bottom left."""
-        found = re.fullmatch(r"([A-HJ-T])([0-9]{1,2})", word.upper())
-        if found is None or _COLUMNS.index(found[1]) >= self.size or not 1 <= int(found[2]) <= self.size:
+        point = point_of(word, self.size)
+        if point is None:
             raise Refused(f"bad vertex list: {word} is no vertex of this board")
-        return _COLUMNS.index(found[1]), int(found[2]) - 1
+        return point
 
     # Files ------------------------------------------------------------------------------------------------------------
 

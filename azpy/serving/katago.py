@@ -1,14 +1,13 @@
 """KataGo's names of fields, for queries about Go (its document Analysis_Engine.md). What azpy lacks is said."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from azpy import _core
 from azpy.errors import RequestError, SettingsError
 from azpy.serving.objects import list_of, number, object_of, one_of, text, whole
-from azpy.serving.positions import empty_board, go_board
+from azpy.serving.positions import COLUMNS, empty_board, go_board, point_of, sgf_point
 
 __all__ = ["KNOWN", "board", "ignored", "move", "names", "player", "renamed", "seconds", "view"]
 
@@ -17,7 +16,6 @@ KNOWN = {
     *("includeOwnership", "includeMovesOwnership", "includePVVisits", "_kt_continuous"),
 }
 _PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
-_COLUMNS = "ABCDEFGHJKLMNOPQRST"
 _VIEWS = ("BLACK", "WHITE", "SIDETOMOVE")
 _AREA = ("chinese", "chinese-kgs", "chinese-ogs", "tromp-taylor", "aga", "new-zealand", "new zealand", "aga-button")
 _POINTS = 4.0  # scoreLead where the odds are e : 1
@@ -54,10 +52,10 @@ def board(fields: Mapping[str, Any], start: _core.State) -> _core.State:
     for index, stone in enumerate(list_of(fields.get("initialStones", []), "initialStones")):
         path = f"initialStones[{index}]"
         name, who = move(stone, path)
-        place = re.fullmatch(r"([A-HJ-T])([0-9]{1,2})", name.upper())
-        if who is None or place is None or _COLUMNS.index(place[1]) >= size or not 1 <= int(place[2]) <= size:
+        point = point_of(name, size)
+        if who is None or point is None:
             raise RequestError(f'{path}: expected a stone such as ["B","D4"], got {stone!r:.60}')
-        stones[who].append(chr(97 + _COLUMNS.index(place[1])) + chr(97 + size - int(place[2])))
+        stones[who].append(sgf_point(*point, size))
     first = player(fields)
     if first is None:
         first = 1 if len(stones[0]) > 1 and not stones[1] else 0  # stones of a handicap
@@ -139,6 +137,6 @@ def renamed(answer: dict[str, Any], state: _core.State, view: str) -> dict[str, 
     if "policy" in answer:
         size = state.obs_shape[1]
         named = {name.upper(): prior for name, prior in answer["policy"].items()}
-        points = [f"{_COLUMNS[column]}{row}" for row in range(size, 0, -1) for column in range(size)]
+        points = [f"{COLUMNS[column]}{row}" for row in range(size, 0, -1) for column in range(size)]
         answer["policy"] = [named.get(point, -1.0) for point in [*points, "PASS"]]
     return answer

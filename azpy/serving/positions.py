@@ -7,7 +7,21 @@ from azpy import _core
 from azpy.errors import RequestError
 from azpy.games.names import make_position
 
-__all__ = ["Line", "empty_board", "go_board", "setup_of", "stones_of", "with_less_past"]
+__all__ = [
+    "COLUMNS",
+    "Line",
+    "empty_board",
+    "go_board",
+    "is_go",
+    "point_of",
+    "setup_of",
+    "sgf_point",
+    "stones_of",
+    "with_less_past",
+]
+
+COLUMNS = "ABCDEFGHJKLMNOPQRST"
+"""The columns of Go as GTP names them: without I."""
 
 
 class Line:
@@ -36,7 +50,7 @@ class Line:
             RequestError: no such action is legal.
         """
         self.go_on(player)
-        if _is_go(self.state):
+        if is_go(self.state):
             name = "pass" if name.lower() == "pass" else name.upper()
         try:
             (action,) = self.state.parse_actions(name)
@@ -52,7 +66,7 @@ class Line:
         never over, and `player` is to move.
         """
         state = self.state
-        if _is_go(state):
+        if is_go(state):
             player = _to_move(state) if player is None else player
             if state.is_terminal or state.turn != player:
                 self._begin(go_board(empty_board(state), stones_of(state), player))
@@ -96,6 +110,19 @@ def go_board(empty: _core.State, stones: Mapping[int, Sequence[str]], player: in
     return _core.parse_state(empty, f"(;GM[1]FF[4]SZ[{empty.obs_shape[1]}]{setup_of(stones, player)})")
 
 
+def point_of(vertex: str, size: int) -> tuple[int, int] | None:
+    """Column and row from the bottom left of a vertex of Go such as D4; None if it is none of the board."""
+    found = re.fullmatch(r"([A-HJ-T])([0-9]{1,2})", vertex.upper())
+    if found is None or COLUMNS.index(found[1]) >= size or not 1 <= int(found[2]) <= size:
+        return None
+    return COLUMNS.index(found[1]), int(found[2]) - 1
+
+
+def sgf_point(column: int, row: int, size: int) -> str:
+    """What SGF calls a point, from its column and row from the bottom left."""
+    return chr(97 + column) + chr(97 + size - 1 - row)
+
+
 def setup_of(stones: Mapping[int, Sequence[str]], player: int) -> str:
     """A board with these stones of each player, and who is to move, as SGF sets it up."""
     tags = [f"{tag}[{']['.join(stones[owner])}]" for owner, tag in ((0, "AB"), (1, "AW")) if stones.get(owner)]
@@ -125,5 +152,6 @@ def stones_of(state: _core.State) -> dict[int, list[str]]:
     return found
 
 
-def _is_go(state: _core.State) -> bool:
+def is_go(state: _core.State) -> bool:
+    """Whether it is a game of Go."""
     return state.game.partition("(")[0] == "go"

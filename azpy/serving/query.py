@@ -10,7 +10,7 @@ from azpy.serving import katago
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model
 from azpy.serving.objects import flag, list_of, number, one_of, text, whole
-from azpy.serving.positions import Line
+from azpy.serving.positions import Line, is_go
 
 __all__ = ["LONGEST_NAME", "Query", "actions_of", "ignored", "read_position", "read_query"]
 
@@ -45,11 +45,11 @@ class Query:
 
 def ignored(fields: Mapping[str, Any], model: Model) -> Iterator[tuple[str, str]]:
     """The fields of a query that change nothing, and why."""
-    known = _KNOWN | katago.KNOWN if is_go(model) else _KNOWN
+    known = _KNOWN | katago.KNOWN if is_go(model.served.start) else _KNOWN
     for name in fields:
         if name not in known:
             yield name, "no field of a query: it changes nothing"
-    if is_go(model):
+    if is_go(model.served.start):
         yield from katago.ignored(fields)
 
 
@@ -65,7 +65,7 @@ def read_query(fields: Mapping[str, Any], model: Model, limits: Limits) -> Query
         RequestError: a field that is wrong or beyond a limit; names it.
         ValueError: a position that cannot be read.
     """
-    go = is_go(model)
+    go = is_go(model.served.start)
     start, moves = _start(fields, model), _moves(fields.get("moves", []), go, limits.moves)
     turns = [len(moves)]
     if "analyzeTurns" in fields:
@@ -107,23 +107,18 @@ def read_position(fields: Mapping[str, Any], model: Model, limits: Limits) -> tu
         RequestError: a field that is wrong or beyond a limit; names it.
         ValueError: a position that cannot be read.
     """
-    go = is_go(model)
+    go = is_go(model.served.start)
     line, moves = Line(_start(fields, model)), _moves(fields.get("moves", []), go, limits.moves)
     for count, move in enumerate(moves):
         _play(line, count, move)
     return len(moves), line.state
 
 
-def is_go(model: Model) -> bool:
-    """Whether a player plays Go, for which KataGo's names are fields too."""
-    return model.served.start.game.partition("(")[0] == "go"
-
-
 def _start(fields: Mapping[str, Any], model: Model) -> _core.State:
     start = usual = model.served.start
     if fields.get("position") is not None:
         start = _core.parse_state(usual, text(fields["position"], "position"))
-    elif is_go(model):
+    elif is_go(model.served.start):
         start = katago.board(fields, usual)
     if model.served.has_model and (start.num_actions, start.obs_shape) != (usual.num_actions, usual.obs_shape):
         raise RequestError(f"the network plays {usual.game}, not {start.game}")
