@@ -40,7 +40,6 @@ from azpy.web.server import Server, listening
 
 GAME = "connect_four"
 COMMAND = [sys.executable, "-c", "from azpy.cli.serve import main; raise SystemExit(main())"]
-PAUSE = 1.0  # seconds that a player thinks
 
 
 def model_file(folder: str) -> Path:
@@ -126,7 +125,7 @@ class Crowd:
         try:
             async with connect(f"ws://{self.address}/ws", compression=None) as web:
                 moves: list[str] = []
-                await asyncio.sleep(PAUSE * rng.random())
+                await asyncio.sleep(self.given.think * rng.random())
                 while not self.until.is_set():
                     query = {"id": "1", "game": "mine", "moves": moves, "simulations": self.given.simulations}
                     begin = time.perf_counter()
@@ -142,7 +141,7 @@ class Crowd:
                         moves.append(rng.choice(known) if rng.random() < 0.3 else answer["move"])
                     else:
                         moves, self.games = [], self.games + 1
-                    await asyncio.sleep(PAUSE * (0.5 + rng.random()))
+                    await asyncio.sleep(self.given.think * (0.5 + rng.random()))
         except Exception as error:
             self.wrong.append(f"game: {error!r}")
 
@@ -201,6 +200,7 @@ def main() -> None:
     parser.add_argument("--settle", type=float, default=10.0, help="seconds before the load is measured")
     parser.add_argument("--idle", type=int, default=1000)
     parser.add_argument("--games", type=int, default=200)
+    parser.add_argument("--think", type=float, default=1.0, help="seconds that a player thinks, at the mean")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = model_file(folder)

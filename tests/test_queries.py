@@ -151,6 +151,15 @@ def answers_to(player: str, game: str, *queries: dict[str, Any], limits: Limits 
     return said
 
 
+def test_a_game_that_is_back_at_its_start_begins_with_an_empty_tree() -> None:
+    # Else the tree of the start keeps each game that a client ever played, and the server's memory grows with them.
+    asked = [{"game": "mine", "moves": moves, "simulations": 60} for moves in ([], ["a1"], ["a1", "b2"], ["a1"], [])]
+    said = answers_to("uniform", "tic_tac_toe", *asked)
+    reused = [answer["rootInfo"]["reused"] for answer in said]
+    assert reused[0] == reused[4] == 0
+    assert reused[1] > 0 and reused[3] > 0
+
+
 def test_the_game_that_was_not_asked_for_longest_loses_its_tree() -> None:
     limits = Limits(games=2)
     asked = [{"game": name, "simulations": 9} for name in "abacab"]

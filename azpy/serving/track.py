@@ -28,8 +28,8 @@ class Track:
         common = 0
         while common < min(len(played), len(self._played)) and played[common] == self._played[common]:
             common += 1
-        if common == 0 and played and self._played:
-            # Another line from the start is another game: its first tree would otherwise grow with each game.
+        if common == 0 and self._played:
+            # Back at the start another game begins: its tree would otherwise grow with each game.
             self._game, self._played = self._engine.game(start), []
         # One by one: where a game in Python raises, the tree and `_played` still agree.
         while len(self._played) > common:
