@@ -1,14 +1,15 @@
 """What does the network door cost, and does the server bear a crowd? Latency and load of `az-serve`.
 
-    python benches/server.py [latency load] [--simulations 200] [--rounds 300] [--seconds 60]
+    python benches/server.py [latency load] [--game connect_four] [--simulations 200] [--rounds 300] [--seconds 60]
 
-A small untrained network of Connect Four on the CPU answers. Everything stays on the loopback.
+A small untrained network on the CPU answers. Everything stays on the loopback.
 
 latency   One client asks for so many simulations of random early positions: by `Engine.submit` in this process, by
           POST /query, and by a WebSocket, in turns. The server shares this process and the engine, so the medians
           differ by the door alone.
 load      `az-serve` is a process of its own, the clients are another. `--idle` WebSockets say nothing. `--games` others
-          play: each keeps a named game and asks for each move about a second after the last answer.
+          play: each keeps a named game and asks for each move `--think` seconds after the last answer, at the mean. With
+          `--think 0` all games search all the time, and the delays show whether each gets its share.
           Memory of the server a minute, p50 and p99 of the answers, and what went wrong.
 """
 
@@ -38,24 +39,30 @@ from azpy.serving.models import open_model
 from azpy.web.app import Site
 from azpy.web.server import Server, listening
 
-GAME = "connect_four"
 COMMAND = [sys.executable, "-c", "from azpy.cli.serve import main; raise SystemExit(main())"]
 
 
-def model_file(folder: str) -> Path:
+def model_file(folder: str, game: str) -> Path:
     path = Path(folder) / "model.onnx"
-    path.write_bytes(to_onnx(Network.of(azpy.make_game(GAME), "2x32")))
+    path.write_bytes(to_onnx(Network.of(azpy.make_game(game), "2x32")))
     return path
 
 
-def openings(count: int) -> list[list[str]]:
+def openings(count: int, game: str) -> list[list[str]]:
     """Moves of random early positions."""
-    rng = random.Random(1)
-    return [[str(rng.randrange(1, 8)) for _ in range(rng.randrange(6))] for _ in range(count)]
+    rng, found = random.Random(1), list[list[str]]()
+    for _ in range(count):
+        state, moves = azpy.make_game(game), list[str]()
+        for _ in range(rng.randrange(6)):
+            action = rng.choice(state.legal_actions())
+            moves.append(state.action_name(action))
+            state.play(action)
+        found.append(moves)
+    return found
 
 
 def latency(given: argparse.Namespace, path: Path) -> None:
-    model = open_model(str(path), GAME, given.simulations, cache_positions=0)
+    model = open_model(str(path), given.game, given.simulations, cache_positions=0)
     server, place = Server(Site({"main": model})), listening("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([place],))
     thread.start()
@@ -66,7 +73,7 @@ def latency(given: argparse.Namespace, path: Path) -> None:
         def ask(way: str, moves: list[str]) -> None:
             query = {"id": "1", "moves": moves, "simulations": given.simulations}
             if way == "engine":
-                state = azpy.make_game(GAME)
+                state = azpy.make_game(given.game)
                 for action in state.parse_actions(" ".join(moves)):
                     state.play(action)
                 visits = int(model.engine.submit(state, given.simulations).result().visits.sum())
@@ -77,7 +84,7 @@ def latency(given: argparse.Namespace, path: Path) -> None:
                 visits = json.loads(web.recv())["rootInfo"]["visits"]
             assert 0 < visits <= given.simulations  # fewer where the search proves a win
 
-        for turn, moves in enumerate(openings(given.rounds)):
+        for turn, moves in enumerate(openings(given.rounds, given.game)):
             for way in random.Random(turn).sample(sorted(times), 3):
                 begin = time.perf_counter()
                 ask(way, moves)
@@ -165,7 +172,7 @@ async def crowd(given: argparse.Namespace, address: str, pid: int) -> tuple[Crow
 
 def load(given: argparse.Namespace, path: Path) -> None:
     with tempfile.TemporaryFile() as log:
-        arguments = [*COMMAND, str(path), "--game", GAME, "--port", "0", "--drain-seconds", "2"]
+        arguments = [*COMMAND, str(path), "--game", given.game, "--port", "0", "--drain-seconds", "2"]
         server = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
             assert server.stdout is not None
@@ -180,8 +187,8 @@ def load(given: argparse.Namespace, path: Path) -> None:
     p50, p99 = np.percentile(found.took, (50, 99))
     slope = 60 * np.polyfit(times, megabytes, 1)[0]
     print(
-        f"load: {given.idle} idle WebSockets, {given.games} games, {len(found.took)} moves of {given.simulations} "
-        f"simulations in {given.seconds:.0f} s, {found.games} games ended"
+        f"load: {given.game}, {given.idle} idle WebSockets, {given.games} games, {len(found.took)} moves of "
+        f"{given.simulations} simulations in {given.seconds:.0f} s, {found.games} games ended"
     )
     minutes = [f"{megabytes[np.argmin(abs(times - at))]:.1f}" for at in np.arange(0, times[-1] + 1, 60)]
     print(f"  memory: {slope:+.2f} MB a minute; at each minute {' '.join(minutes)}, at the end {megabytes[-1]:.1f} MB")
@@ -194,6 +201,7 @@ def main() -> None:
     parts = {part.__name__: part for part in (latency, load)}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*parts, []], help="all by default")
+    parser.add_argument("--game", default="connect_four")
     parser.add_argument("--simulations", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=60.0)
@@ -203,7 +211,7 @@ def main() -> None:
     parser.add_argument("--think", type=float, default=1.0, help="seconds that a player thinks, at the mean")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = model_file(folder)
+        path = model_file(folder, given.game)
         for name in given.parts or parts:
             parts[name](given, path)
 

@@ -7,9 +7,10 @@ of fields are taken and given besides azpy's (`azpy/serving/katago.py`).
 import contextlib
 import queue
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ class _Open:
     turn: int
     state: _core.State
     served: Served
+    began: float = field(default_factory=time.monotonic)
     pending: Pending | None = None
 
 
@@ -51,6 +53,7 @@ class Analyst:
         say: gets each answer. It may be called in any thread, and several at once; searches of all clients wait for it.
         limits: of this client.
         renews: whether the action `renew` is there: a player's newest checkpoint is loaded.
+        answered: is told how many seconds each answered search took, from its query to its answer.
     """
 
     def __init__(
@@ -59,8 +62,10 @@ class Analyst:
         say: Callable[[dict[str, Any]], object],
         limits: Limits = NO_LIMITS,
         renews: bool = False,
+        answered: Callable[[float], object] = lambda _: None,
     ) -> None:
         self._models, self._say, self._limits, self._renews = models, say, limits, renews
+        self._answered = answered
         self._open: dict[int, _Open] = {}
         self._closed = False
         self._games: OrderedDict[tuple[int, str], Track] = OrderedDict()  # by model and name
@@ -235,6 +240,7 @@ class Analyst:
             elif (error := pending.exception()) is not None:
                 self._fail(one.query.identity, error, one.turn)
             else:
+                self._answered(time.monotonic() - one.began)
                 self._tell(one, pending.result(), False)
         except Exception as error:  # a game in Python may fail to name an action
             self._fail(one.query.identity, error, one.turn)

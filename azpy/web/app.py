@@ -265,14 +265,13 @@ class Site:
 
     async def _answers(self, request: Request, query: Mapping[str, Any], address: str) -> AsyncGenerator[Ready]:
         """The answers to the query of a POST; fewer if nobody waits for them any more."""
-        began, (analyst, outbox) = time.monotonic(), self._enter()
+        analyst, outbox = self._enter()
         self._posts[address] += 1
         try:
             await asyncio.to_thread(analyst.take, query)
             while (answer := await self._next(request, outbox, analyst)) is not None:
                 yield answer
         finally:
-            self.metrics.answered(time.monotonic() - began)
             self._leave(analyst, outbox)
             self._posts[address] -= 1
             if not self._posts[address]:
@@ -293,7 +292,7 @@ class Site:
     def _enter(self) -> tuple[Analyst, Outbox]:
         """A client, and what waits for it."""
         outbox = Outbox(asyncio.get_running_loop())
-        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews)
+        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews, self.metrics.answered)
         self._analysts.add(analyst)
         self._outboxes.add(outbox)
         return analyst, outbox

@@ -39,7 +39,7 @@ class Metrics:
             self._counts[name, label] += 1
 
     def answered(self, seconds: float) -> None:
-        """Notes how long a query took until its last answer."""
+        """Notes how long a search took, from its query to its answer."""
         with self._lock:
             self._buckets[bisect.bisect_left(_BOUNDS, seconds)] += 1
             self._seconds += seconds
@@ -63,12 +63,12 @@ class Metrics:
             lines += _family(f"azpy_{name}_total", "counter", about, {one: stats[one][name] for one in stats})
         still = {one: stats[one]["open"] for one in stats}
         lines += _family("azpy_open_searches", "gauge", "searches that are not answered yet", still)
-        lines += ["# HELP azpy_query_seconds from a POST to its last answer", "# TYPE azpy_query_seconds histogram"]
+        lines += ["# HELP azpy_search_seconds from a query to the answer of a search, by POST and WebSocket", "# TYPE azpy_search_seconds histogram"]
         below = 0
         for bound, number in zip([*_BOUNDS, "+Inf"], buckets, strict=True):
             below += number
-            lines.append(f'azpy_query_seconds_bucket{{le="{bound}"}} {below}')
-        return "\n".join([*lines, f"azpy_query_seconds_sum {seconds}", f"azpy_query_seconds_count {below}", ""])
+            lines.append(f'azpy_search_seconds_bucket{{le="{bound}"}} {below}')
+        return "\n".join([*lines, f"azpy_search_seconds_sum {seconds}", f"azpy_search_seconds_count {below}", ""])
 
 
 def _family(name: str, kind: str, about: str, samples: Mapping[str, float]) -> list[str]:

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use azpy_core::batched::{Rounds, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Request, Seat};
+use azpy_core::engine::{KEPT_TREES, Request, Seat};
 use azpy_core::game::{Action, Game, Turn, Value};
 use azpy_core::search::{Search, stream_for};
 use azpy_core::toy::Toy;
@@ -122,32 +122,37 @@ impl Twin {
 
 #[test]
 fn a_game_keeps_its_tree_and_takes_actions_back() {
-    let (mut undone, mut advanced) = (0, 0);
-    for seed in 0..60 {
+    let (mut undone, mut advanced, mut forgotten) = (0, 0, 0);
+    for seed in 0..30 {
         let config = SearchConfig { c_puct_stdev: f64::from(seed as u32 % 2), ..one_leaf() };
-        let root = Asked::new(0, Toy::random(seed, 9, false));
+        let root = Asked::new(0, Toy::random(seed, 15, false));
         let mut seat: Seat<Asked, usize> = Seat::new(root.clone(), config, 5);
         let mut twin = Twin { searches: vec![Search::new(root, config, 0)], runs: 0 };
         let mut serving = serving(config, 16, None);
         let mut evaluator = Recording::new();
         let mut stream = azpy_core::rng::Stream::keyed(&[seed]);
-        for step in 0..12 {
+        for step in 0..40 {
             let mut legal = Vec::new();
             if matches!(seat.position().turn(), Turn::Player(_)) {
                 seat.position().legal_actions(&mut legal);
             }
-            match stream.bits() % 4 {
-                0 if seat.undo() => {
+            // Forth for a while, then back.
+            match stream.bits() % 8 {
+                0 | 4..8 if (step >= 22 || stream.bits() % 8 == 0) && seat.undo() => {
                     twin.searches.pop();
                     undone += 1;
                 }
-                1 if !legal.is_empty() => {
+                1 | 4..8 if !legal.is_empty() => {
                     let action = legal[stream.bits() as usize % legal.len()];
                     seat.play(action);
                     let mut next = twin.searches.last().unwrap().clone();
                     next.advance(action);
                     twin.searches.push(next);
                     advanced += 1;
+                    if let Some(at) = (twin.searches.len() - 1).checked_sub(KEPT_TREES + 1) {
+                        twin.searches[at] = Search::new(twin.searches[at].root().clone(), config, 0);
+                        forgotten += 1;
+                    }
                 }
                 2 if !legal.is_empty() => {
                     // A look at one action alone leaves the tree as it is.
@@ -175,7 +180,7 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
             }
         }
     }
-    assert!(undone > 50 && advanced > 100, "{undone} {advanced}");
+    assert!(undone > 50 && advanced > 100 && forgotten > 5, "{undone} {advanced} {forgotten}");
 }
 
 #[test]

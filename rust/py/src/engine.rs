@@ -566,8 +566,8 @@ impl EngineGame {
         py.detach(|| self.seat.play(action))
     }
 
-    /// Takes the last action back; the tree from before it is still there while memory lasts. Raises ValueError where
-    /// there is none.
+    /// Takes the last action back. The last 8 positions before this one keep their trees while memory lasts. Raises
+    /// ValueError where there is no action.
     fn undo(&self, py: Python<'_>) -> PyResult<()> {
         self.check_fork()?;
         if py.detach(|| self.seat.undo()) {

@@ -23,7 +23,7 @@ use crate::search::{Search, stream_for};
 
 pub use desk::Desk;
 pub use lane::{Lane, Took};
-pub use seat::Seat;
+pub use seat::{KEPT_TREES, Seat};
 
 /// How urgent a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,6 +7,10 @@ use crate::config::SearchConfig;
 use crate::game::{Action, Game};
 use crate::search::Search;
 
+/// Positions of the past that keep their trees. Without a bound a long game of a program that never takes back would hold
+/// as many trees as it has plies.
+pub const KEPT_TREES: usize = 8;
+
 /// What a game was asked for, in order.
 enum Command<T> {
     Play(Action),
@@ -117,6 +121,9 @@ impl<G: Game, T> Seat<G, T> {
                     let search = self.search.as_ref().map(|search| search.child(action));
                     let before = std::mem::replace(&mut self.position, position);
                     self.past.push(Past { position: before, search: std::mem::replace(&mut self.search, search) });
+                    if let Some(old) = self.past.iter_mut().nth_back(KEPT_TREES) {
+                        old.search = None;
+                    }
                 }
                 Command::Undo => {
                     if let Some(past) = self.past.pop() {
