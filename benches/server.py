@@ -8,7 +8,7 @@ latency   One client asks for so many simulations of random early positions: by 
           POST /query, and by a WebSocket, in turns. The server shares this process and the engine, so the medians
           differ by the door alone.
 load      `az-serve` is a process of its own, the clients are another. `--idle` WebSockets say nothing. `--games` others
-          play: each keeps a named game and asks for each move `--think` seconds after the last answer, at the mean. With
+          play: each keeps a named game and asks for each move `--think` seconds after the last answer, at the mean. At
           `--think 0` all games search all the time, and the delays show whether each gets its share.
           Memory of the server a minute, p50 and p99 of the answers, and what went wrong.
 """

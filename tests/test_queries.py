@@ -157,7 +157,8 @@ def test_a_game_that_is_back_at_its_start_begins_with_an_empty_tree() -> None:
     said = answers_to("uniform", "tic_tac_toe", *asked)
     reused = [answer["rootInfo"]["reused"] for answer in said]
     assert reused[0] == reused[4] == 0
-    assert reused[1] > 0 and reused[3] > 0
+    assert reused[1] > 0
+    assert reused[3] > 0
 
 
 def test_the_game_that_was_not_asked_for_longest_loses_its_tree() -> None:

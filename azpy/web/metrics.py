@@ -63,7 +63,10 @@ class Metrics:
             lines += _family(f"azpy_{name}_total", "counter", about, {one: stats[one][name] for one in stats})
         still = {one: stats[one]["open"] for one in stats}
         lines += _family("azpy_open_searches", "gauge", "searches that are not answered yet", still)
-        lines += ["# HELP azpy_search_seconds from a query to the answer of a search, by POST and WebSocket", "# TYPE azpy_search_seconds histogram"]
+        lines += [
+            "# HELP azpy_search_seconds from a query to the answer of a search, by POST and WebSocket",
+            "# TYPE azpy_search_seconds histogram",
+        ]
         below = 0
         for bound, number in zip([*_BOUNDS, "+Inf"], buckets, strict=True):
             below += number
