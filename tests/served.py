@@ -16,10 +16,10 @@ COMMAND = [sys.executable, "-c", "from azpy.cli.serve import main; raise SystemE
 
 
 @contextmanager
-def site_of(models: dict[str, Model], bounds: Bounds | None = None, **options: Any) -> Iterator[str]:
+def site_of(models: dict[str, Model], bounds: Bounds | None = None, port: int = 0, **options: Any) -> Iterator[str]:
     """A site of these players in this process; gives its address, such as 127.0.0.1:8123."""
     site = Site(models, bounds=bounds, **options)
-    server, place = Server(site, drain_seconds=PATIENCE), listening("127.0.0.1", 0)
+    server, place = Server(site, drain_seconds=PATIENCE), listening("127.0.0.1", port)
     thread = threading.Thread(target=server.run, args=([place],))
     thread.start()
     try:

@@ -132,7 +132,13 @@ class Board:
         field.send_keys(text, Keys.TAB)
 
     def open(self, address: str, name: str | None = None, size: tuple[int, int] = WIDE) -> None:
-        """Opens the page with a player and nothing that was kept from before."""
+        """Opens the page in a new tab, with a player and nothing that was kept from before."""
+        old = self.driver.current_window_handle
+        self.driver.switch_to.new_window("tab")
+        new = self.driver.current_window_handle
+        self.driver.switch_to.window(old)
+        self.driver.close()
+        self.driver.switch_to.window(new)
         metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         origin = {"origin": f"http://{address}", "storageTypes": "local_storage"}
@@ -492,9 +498,43 @@ def test_resigning_and_the_clock_end_a_game(board: Board, address: str) -> None:
     assert board.one("clock_0").text.startswith(("5:00", "4:59"))
     board.one("resign").click()
     board.until(lambda: board.one("status").text == "Black (player 1) wins because the other side resigned.")
-    board.one("undo")
+    board.driver.refresh()
+    board.until(lambda: board.one("status").text == "Black (player 1) wins because the other side resigned.")
     board.one("new").click()
     board.until(lambda: board.state == "open")
+
+
+def test_nothing_is_played_before_the_next_position_is_known(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.script(
+        """
+        const places = ["b2", "a1", "c3"].map((place) => document.querySelector(`[data-place="${place}"]`));
+        for (const place of places) place.click();
+        document.getElementById("resign").click();
+        """
+    )
+    board.settle(2)
+    assert board.moves[0] == "b2"
+    assert len(board.moves) == 2
+    assert board.state == "open"
+
+
+def test_who_types_moves_can_go_on_typing(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.one("typed").send_keys("b2", Keys.ENTER)
+    board.settle(2)
+    assert board.script("return document.activeElement.id") == "typed"
+
+
+def test_every_move_is_analyzed_and_then_says_what_it_lost(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    assert board.load("a1 a2 b2 b3 c3") == ""
+    board.one("hints").click()
+    board.one("analyse").click()
+    board.until(lambda: board.one("said").text == "Every move is analyzed.")
+    known = board.script("return document.querySelectorAll('#graph circle').length")
+    assert known >= 5
+    assert board.one("problem_text").text == ""
 
 
 def test_texts_of_a_game_stay_texts(board: Board, address: str) -> None:
@@ -527,11 +567,13 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
           }
           performance.now = now;
           const action = (name, short) => ({ name, short, touches: [] });
-          const shown = { actions: [action("take 1", "1"), action("take 12", "12"), action("e2e4", "e4")], rolls: [] };
+          const names = [["take 1", "1"], ["take 12", "12"], ["e2e4", "e4"], ["d2c3", "Bxc3"], ["b2c3", "bxc3+"]];
+          const shown = { actions: names.map(([name, short]) => action(name, short)), rolls: [] };
+          const texts = ["take 12 x", "E4", "12 e4", "take", "e2e4e5", "bxc3", "Bxc3"];
           const rolls = [{ name: "a", probability: 0.25 }, { name: "b", probability: 0.75 }];
           const record = { start: null, moves: ["a", ["b", "c", ["d", "e"]], "f"] };
           done({
-            names: ["take 12 x", "E4", "12 e4", "take", "e2e4e5"].map((text) => position.named(shown, text)?.name),
+            names: texts.map((text) => position.named(shown, text)?.name),
             rolls: [0, 0.2499, 0.25, 0.999].map((share) => position.rolled(rolls, share).name),
             same: JSON.stringify(game.Game.fromObject(record).toObject()) === JSON.stringify(record),
             late,
@@ -542,7 +584,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
         """
     )
     assert found == {
-        "names": ["take 12", "e2e4", "take 12", None, None],
+        "names": ["take 12", "e2e4", "take 12", None, None, "b2c3", "d2c3"],
         "rolls": ["a", "a", "b", "b"],
         "same": True,
         "late": [1],
@@ -562,6 +604,9 @@ def test_a_token_is_asked_for_once(board: Board) -> None:
         board.until(lambda: not board.one("login").is_displayed())
         # The browser tells of each answer 401.
         assert [error.rpartition("401")[2] for error in board.errors()] == [" (Unauthorized)"] * 2
+        board.one("logout").click()
+        board.until(lambda: board.one("login").is_displayed())
+        assert [error.rpartition("401")[2] for error in board.errors()] == [" (Unauthorized)"]
         board.driver.get("about:blank")
 
 
@@ -583,7 +628,29 @@ def test_a_lost_connection_is_said_and_the_game_goes_on(board: Board) -> None:
         board.click(next(iter(board.places())))
         assert board.moves[:2] == moves
         assert board.ply >= 3
-        assert all("WebSocket" in error for error in board.errors())
+    with process("uniform:5", "--game", "connect_four", "--port", port):
+        board.until(lambda: board.one("connected").text == "connected" and board.moves == [])
+        board.settle()
+        board.click(next(iter(board.places())))  # the player of this name plays another game now
+        assert board.ply >= 2
+        assert all("WebSocket" in error or "/about" in error for error in board.errors())
+        board.driver.get("about:blank")
+
+
+def test_a_server_that_was_started_again_asks_for_the_token_again(board: Board) -> None:
+    with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN) as address:
+        board.driver.get(f"http://{address}/")
+        board.until(lambda: board.one("login").is_displayed())
+        board.one("token").send_keys(TOKEN, Keys.ENTER)
+        board.until(lambda: board.one("connected").text == "connected")
+        # As the end of the process does.
+        board.driver.delete_all_cookies()
+        port = int(address.rpartition(":")[2])
+    with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN, port=port):
+        board.until(lambda: board.one("login").is_displayed())
+        board.one("token").send_keys(TOKEN, Keys.ENTER)
+        board.until(lambda: board.one("connected").text == "connected")
+        board.errors()
         board.driver.get("about:blank")
 
 

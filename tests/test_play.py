@@ -43,6 +43,12 @@ def test_two_people_undo_and_ask() -> None:
     assert "'nonsense' is not legal there" in said
 
 
+def test_a_line_with_an_illegal_move_changes_nothing() -> None:
+    said = play("uniform:9", "--game", "tic_tac_toe", lines="a1 nonsense\nmoves\nquit\n")[1]
+    assert "'nonsense' is not legal there" in said
+    assert "a1" in said.rpartition("not legal there")[2]
+
+
 def test_dice_are_rolled_or_named() -> None:
     code, said, _ = play("uniform:9", "--game", "pig", "--side", "both", lines="dice 4 x\nroll\nroll\nhold\nquit\n")
     assert code == 0

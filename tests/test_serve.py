@@ -73,6 +73,25 @@ def test_answers_of_several_turns_and_reports_come_as_lines() -> None:
         assert len(found) > 1
 
 
+def test_a_turn_that_cannot_be_searched_is_one_line_of_several() -> None:
+    query = {"id": "1", "moves": "roll", "analyzeTurns": [0, 1], "simulations": 5}
+    with serving("pig") as address:
+        response = post(address, query)
+        lines = {found["turnNumber"]: found for found in map(json.loads, response.text.splitlines())}
+        assert response.status_code == 200
+        assert lines[0]["rootInfo"]["visits"] == 5
+        assert "roll is due" in lines[1]["error"]
+        assert post(address, {**query, "analyzeTurns": [1]}).status_code == 400
+
+
+def test_a_model_says_no_more_simulations_than_a_client_may_ask_for() -> None:
+    bounds = Bounds(client=Limits(12, seconds=1.0, moves=100, turns=10, searches=10, games=2))
+    with serving("connect_four", bounds=bounds) as address:
+        (model,) = post(address, {"id": "1", "action": "query_models"}).json()["models"]
+        answer = post(address, {"id": "2", "simulations": model["simulations"]}).json()
+        assert answer["rootInfo"]["visits"] == model["simulations"] <= 12
+
+
 def test_a_websocket_is_a_client_with_games_of_its_own() -> None:
     with serving("connect_four") as address:
         with connect(f"ws://{address}/ws") as one, connect(f"ws://{address}/ws") as other:
@@ -236,7 +255,16 @@ def test_bounds_have_a_refusal_each() -> None:
             lines = first.iter_lines()
             assert next(lines)
             refused = post(address, {"id": "2", "simulations": 2})
-            assert (refused.status_code, refused.json()["error"]) == (429, "1 queries of this address are open")
+            assert (refused.status_code, refused.json()["error"]) == (429, "1 requests of this address are open")
+        # Whose body is still on its way counts, also before the token is known.
+        with socket.create_connection(address.split(":")) as slow:  # type: ignore[arg-type]
+            head = ["POST /login HTTP/1.1", f"Host: {address}", "Content-Type: application/json", "Content-Length: 9"]
+            slow.sendall("\r\n".join([*head, "", "{"]).encode())
+            until = time.monotonic() + PATIENCE
+            while post(address, {"id": "2", "simulations": 2}).status_code != 429:
+                assert time.monotonic() < until
+        long = httpx.post(f"http://{address}/login", json={"token": "x" * 5000})
+        assert long.status_code == 413
         with connect(f"ws://{address}/ws") as web:
             for number in range(2):
                 web.send(json.dumps({"id": str(number), "simulations": 10_000_000}))
@@ -389,6 +417,7 @@ def test_the_log_is_json_and_keeps_the_token(tmp_path: Path) -> None:
         ([], 'player = "uniform"\ngame = "pig"\ntoken = "secret"', "a token does not belong into this file"),
         ([], 'player = "uniform"\nprot = 1', "there is no setting prot; did you mean port?"),
         ([], 'player = "uniform"\nport = "x"', "port must be of the type int, got 'x'"),
+        ([], 'player = "uniform"\nhost = [1]', "host must be a list of texts, got [1]"),
         ([], 'player = "uniform"\nmodels = 3', '[models] must hold NAME = "PLAYER"'),
         ([], "player = ", "az-serve.toml"),
     ],

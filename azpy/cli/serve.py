@@ -90,11 +90,13 @@ def _settings(arguments: Sequence[str]) -> dict[str, Any]:
     if "token" in file:
         raise SettingsError(f"{path}: a token does not belong into this file: give token_file, or AZPY_TOKEN")
     for name, value in file.items():
-        if name != "player" and (name not in _DEFAULTS or name == "model"):
+        if name != "player" and name not in _DEFAULTS:
             raise SettingsError(f"{path}: there is no setting {name}{did_you_mean(name, _DEFAULTS)}")
         expected = type(_DEFAULTS[name]) if _DEFAULTS.get(name) is not None else str
         if isinstance(value, bool) or not isinstance(value, (int, float) if expected is float else expected):
             raise SettingsError(f"{path}: {name} must be of the type {expected.__name__}, got {value!r}")
+        if isinstance(value, list) and not all(isinstance(one, str) for one in value):
+            raise SettingsError(f"{path}: {name} must be a list of texts, got {value!r}")
     named = dict(models) | dict(named_player(text) for text in given.pop("model") or [])
     settings = {**_DEFAULTS, **file, **{name: value for name, value in given.items() if value is not None}}
     for name, (low, high) in _RANGES.items():

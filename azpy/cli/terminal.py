@@ -136,8 +136,10 @@ class Terminal:
             raise RequestError("the game is over: new, undo or quit")
         if " ".join(words) in self._names():
             words = [" ".join(words)]
+        line = self._upto(len(self._line.played))
         for word in words:
-            self._line.play(word)
+            line.play(word)
+        self._line = line  # all of the words are legal
         self._show()
 
     def _search(self) -> _core.SearchResult:
@@ -159,18 +161,21 @@ class Terminal:
         """Goes back to the last position in which a person chose."""
         if not self._line.played:
             raise RequestError("there is nothing to take back")
-        played, line = self._line.played, Line(self._line.start)
-        until = 0
-        for number, action in enumerate(played):
-            if line.state.turn in self._people:
+        state, until = self._line.start.clone(), 0
+        for number, action in enumerate(self._line.played):
+            if state.turn in self._people:
                 until = number
-            line.state.play(action)
-        line = Line(self._line.start)
-        for action in played[:until]:
-            line.state.play(action)
-        line.played = played[:until]
-        self._line = line
+            state.play(action)
+        self._line = self._upto(until)
         self._show()
+
+    def _upto(self, plies: int) -> Line:
+        """The line's first plies."""
+        line = Line(self._line.start)
+        line.played = self._line.played[:plies]
+        for action in line.played:
+            line.state.play(action)
+        return line
 
     def _switch(self) -> None:
         self._people = {0, 1} - self._people

@@ -142,7 +142,7 @@ class Analyst:
                     "internalName": model.served.name,
                     "game": model.served.start.game,
                     "network": model.served.network,
-                    "simulations": model.served.simulations,
+                    "simulations": min(model.served.simulations, self._limits.simulations),
                 }
                 for name, model in self._models.items()
             ]

@@ -38,6 +38,7 @@ from azpy.web.outbox import Outbox, Ready
 __all__ = ["LONGEST_MESSAGE", "Bounds", "Site"]
 
 LONGEST_MESSAGE = 64 * 1024  # bytes of a message of a WebSocket
+_LOGIN_BYTES = 4 * 1024  # of the body of a login
 _SOON = 16 * 1024  # bytes of JSON that the loop reads itself
 _SENT_SECONDS = 5.0  # for answers on their way when the process ends
 _FAILED = "the server failed; its log says why"
@@ -89,10 +90,9 @@ class Site:
     ) -> None:
         self.models, self.bounds, self.metrics = models, bounds or Bounds(), Metrics()
         self.ready = True
-        self._run, self._renews = run, renews
+        self._run, self._renews, self._has_token = run, renews, token is not None
         self._analysts: set[Analyst] = set()
         self._outboxes: set[Outbox] = set()
-        self._posts: Counter[str] = Counter()  # open ones by address
         self._reloads = threading.Lock()
         routes = [
             Route("/health", self._health),
@@ -116,7 +116,7 @@ class Site:
 
         self.app = Starlette(
             routes=routes,
-            middleware=[Middleware(guard), Middleware(_Logged)],
+            middleware=[Middleware(guard), Middleware(_Logged), Middleware(_Counted, self)],
             exception_handlers={404: _not_there, 405: _not_so, ClientDisconnect: _gone},
         )
 
@@ -157,7 +157,7 @@ class Site:
 
     async def _tell_about(self, _: Request) -> Response:
         run = None if self._run is None else str(self._run.path)
-        return JSONResponse({"version": azpy.__version__, "run": run, "renews": self._renews})
+        return JSONResponse({"version": azpy.__version__, "run": run, "renews": self._renews, "token": self._has_token})
 
     async def _games(self, request: Request) -> Response:
         if self._run is None:
@@ -181,7 +181,7 @@ class Site:
         return Response(content, media_type=_TYPES[name.rpartition(".")[2]])
 
     async def _login(self, request: Request) -> Response:
-        body = await self._body(request)
+        body = await self._body(request, _LOGIN_BYTES)
         if isinstance(body, Response):
             return body
         token = body.get("token")
@@ -200,8 +200,8 @@ class Site:
         answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
 
-    async def _body(self, request: Request) -> dict[str, Any] | Response:
-        """The object that a request holds, or the refusal."""
+    async def _body(self, request: Request, most: int) -> dict[str, Any] | Response:
+        """The object of at most so many bytes that a request holds, or the refusal."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return self._refused(415, "type", "expected Content-Type: application/json")
         data = bytearray()
@@ -209,8 +209,8 @@ class Site:
             async with asyncio.timeout(self.bounds.body_seconds):
                 async for chunk in request.stream():
                     data += chunk
-                    if len(data) > self.bounds.body:
-                        answer = self._refused(413, "size", f"expected at most {self.bounds.body} bytes")
+                    if len(data) > most:
+                        answer = self._refused(413, "size", f"expected at most {most} bytes")
                         answer.headers["connection"] = "close"
                         return answer
         except TimeoutError:
@@ -230,24 +230,23 @@ class Site:
     # Queries ----------------------------------------------------------------------------------------------------------
 
     async def _query(self, request: Request) -> Response:
-        body = await self._body(request)
+        body = await self._body(request, self.bounds.body)
         if isinstance(body, Response):
             return body
         if not self.ready:
             refused = self._refused(503, "draining", "the server ends: ask another one")
             refused.headers["retry-after"] = "1"
             return refused
-        address = request.client.host if request.client is not None else ""
-        if self._posts[address] >= self.bounds.posts:
-            return self._refused(429, "address", f"{self.bounds.posts} queries of this address are open")
         self.metrics.count("queries", "post")
-        answers = self._answers(request, body, address)
+        answers = self._answers(request, body)
         first = await anext(answers, None)
         turns = body.get("analyzeTurns")
-        one = body.get("reportDuringSearchEvery") is None and not (isinstance(turns, list) and len(turns) > 1)
+        several = isinstance(turns, list) and len(turns) > 1
         if first is None:  # no turn to analyze, or nobody waits any more
             return self._refused(400, "query", "this query asks for nothing")
-        if first.status != 200 or one:
+        # A turn that cannot be searched is one line of several.
+        fails = first.status != 200 and not (several and first.is_of_turn)
+        if fails or not (several or body.get("reportDuringSearchEvery") is not None):
             await answers.aclose()
             status = 503 if first.status != 200 and not self.ready else first.status
             if status != 200:
@@ -263,19 +262,15 @@ class Site:
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
-    async def _answers(self, request: Request, query: Mapping[str, Any], address: str) -> AsyncGenerator[Ready]:
+    async def _answers(self, request: Request, query: Mapping[str, Any]) -> AsyncGenerator[Ready]:
         """The answers to the query of a POST; fewer if nobody waits for them any more."""
         analyst, outbox = self._enter()
-        self._posts[address] += 1
         try:
             await asyncio.to_thread(analyst.take, query)
             while (answer := await self._next(request, outbox, analyst)) is not None:
                 yield answer
         finally:
             self._leave(analyst, outbox)
-            self._posts[address] -= 1
-            if not self._posts[address]:
-                del self._posts[address]
 
     async def _next(self, request: Request, outbox: Outbox, analyst: Analyst) -> Ready | None:
         """The next answer; None after the last one, or once nobody waits for it any more."""
@@ -360,6 +355,33 @@ class Site:
                 return
             while not outbox.is_empty:
                 await socket.send_text(outbox.get().line)
+
+
+class _Counted:
+    """Bounds the open POSTs of an address, from their headers on: so many bodies can wait in memory at once."""
+
+    def __init__(self, app: Any, site: Site) -> None:
+        self._app, self._site = app, site
+        self._open: Counter[str] = Counter()  # by address
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        address, most = (scope.get("client") or ("",))[0], self._site.bounds.posts
+        if self._open[address] >= most:
+            self._site.metrics.count("refused", "address")
+            answer = _refusal(429, f"{most} requests of this address are open")
+            answer.headers["connection"] = "close"  # its body is not read
+            await answer(scope, receive, send)
+            return
+        self._open[address] += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._open[address] -= 1
+            if not self._open[address]:
+                del self._open[address]
 
 
 class _Logged:

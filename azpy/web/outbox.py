@@ -15,10 +15,11 @@ _MOST_BYTES = 32 << 20
 
 
 class Ready(NamedTuple):
-    """An answer as it is sent: a line of JSON, and the status of a POST that it answers."""
+    """An answer as it is sent: a line of JSON, the status of a POST that it answers, and whether it is of one turn."""
 
     line: str
     status: int
+    is_of_turn: bool
 
 
 class Outbox:
@@ -47,7 +48,7 @@ class Outbox:
         """Adds an answer. A report takes the place of the one before it, and goes when its search is answered."""
         search = (str(answer.get("id")), answer.get("turnNumber", -1))
         status = 503 if "retryAfter" in answer else 400 if "error" in answer else 200
-        ready = Ready(json.dumps(answer, separators=(",", ":")) + "\n", status)
+        ready = Ready(json.dumps(answer, separators=(",", ":")) + "\n", status, "turnNumber" in answer)
         with self._lock:
             before = self._reports.pop(search, None)
             self._bytes += len(ready.line) - (0 if before is None else len(before.line))

@@ -50,6 +50,7 @@ export function bindArchive({ start }) {
     said.textContent = "Reading …";
     try {
       const game = gameOf(await fetched(`/games/${number}`));
+      if (!dialog.open) return; // cancelled
       dialog.close();
       if (!byId("hints").checked) byId("hints").click(); // what was thought is a hint
       await start(game);

@@ -10,10 +10,13 @@ const LONGEST_WAIT = 8000; // milliseconds between two tries to connect
 
 /** Events: `open`, `lost`, `problem` (its `detail` is a text). */
 export class Connection extends EventTarget {
-  /** @param {string} address of the WebSocket */
-  constructor(address) {
+  /**
+   * @param {string} address of the WebSocket
+   * @param {() => Promise<unknown>} enter has the server let the page in; it is called before each connection
+   */
+  constructor(address, enter) {
     super();
-    this.address = address;
+    [this.address, this.enter] = [address, enter];
     /** @type {WebSocket | null} */
     this.socket = null;
     this.count = 0;
@@ -28,7 +31,12 @@ export class Connection extends EventTarget {
   }
 
   /** Connects, and again whenever the connection is lost. */
-  open() {
+  async open() {
+    try {
+      await this.enter();
+    } catch {
+      return this.again(); // the server is not there
+    }
     const socket = new WebSocket(this.address);
     this.socket = socket;
     socket.addEventListener("open", () => {
@@ -39,10 +47,14 @@ export class Connection extends EventTarget {
     socket.addEventListener("close", () => {
       for (const one of this.waiting.values()) one.reject(new Lost());
       this.waiting.clear();
-      this.dispatchEvent(new Event("lost"));
-      this.wait = Math.min(LONGEST_WAIT, 2 * this.wait);
-      setTimeout(() => this.open(), this.wait);
+      this.again();
     });
+  }
+
+  again() {
+    this.dispatchEvent(new Event("lost"));
+    this.wait = Math.min(LONGEST_WAIT, 2 * this.wait);
+    setTimeout(() => this.open(), this.wait);
   }
 
   /**
@@ -75,7 +87,6 @@ export class Connection extends EventTarget {
       if (answer.error) this.dispatchEvent(new CustomEvent("problem", { detail: answer.error }));
       return;
     }
-    if ("warning" in answer) return;
     if (answer.isDuringSearch) return one.each(answer);
     one.left -= 1;
     // Of a query with several answers, one may be an error, and the others come.

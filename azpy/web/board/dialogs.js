@@ -3,6 +3,7 @@
 import { byId, complain } from "./dom.js";
 import { readGame, saveText } from "./files.js";
 import { messageOf } from "./play.js";
+import { kind } from "./sides.js";
 
 /**
  * @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings,
@@ -11,13 +12,8 @@ import { messageOf } from "./play.js";
 export function bindFiles({ play, settings, start }) {
   const [load, save] = [byId("load"), byId("save")];
   const said = byId("load_said");
+  let serial = 0; // of the text that is read
   const click = (/** @type {string} */ id, /** @type {() => unknown} */ act) => byId(id).addEventListener("click", act);
-
-  /** @type {(game: import("./game.js").Game, moves: string[]) => Promise<any>} */
-  const look = (game, moves) => {
-    const where = { model: settings.model.name, moves, ...(game.start === null ? {} : { position: game.start }) };
-    return play.connection.ask({ action: "show", ...where }).answer;
-  };
 
   click("open_load", () => {
     said.textContent = "";
@@ -31,8 +27,10 @@ export function bindFiles({ play, settings, start }) {
   byId("load_form").addEventListener("submit", async (/** @type {Event} */ event) => {
     event.preventDefault();
     said.textContent = "Reading …";
+    const mine = ++serial;
     try {
-      const { game, name } = await readGame(byId("load_text").value, settings.model.game, look);
+      const { game, name } = await readGame(byId("load_text").value, settings.model.game, (game, moves) => play.show(moves, game));
+      if (!load.open || mine !== serial) return; // cancelled
       if (name !== null && name !== settings.model.game) {
         throw new Error(`this is a game of ${name}, and the network plays ${settings.model.game}`);
       }
@@ -41,7 +39,7 @@ export function bindFiles({ play, settings, start }) {
       byId("load_text").value = byId("load_file").value = "";
       await start(game);
     } catch (error) {
-      said.textContent = `This cannot be loaded: ${messageOf(error)}`;
+      if (mine === serial) said.textContent = `This cannot be loaded: ${messageOf(error)}`;
     }
   });
 
@@ -59,8 +57,8 @@ export function bindFiles({ play, settings, start }) {
     saveText(`${base()}.json`, `${JSON.stringify(record, null, 1)}\n`);
   });
   click("save_position_file", () => {
-    const isSgf = settings.model.game.startsWith("go") && settings.model.game.charAt(2) !== "m";
-    saveText(`${base()}.${isSgf ? "sgf" : "txt"}`, `${byId("save_position").value}\n`);
+    const ending = kind(settings.model.game) === "go" ? "sgf" : "txt";
+    saveText(`${base()}.${ending}`, `${byId("save_position").value}\n`);
   });
   click("save_moves_file", () => saveText(`${base()}_moves.txt`, `${byId("save_moves").value}\n`));
 }

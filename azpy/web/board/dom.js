@@ -63,7 +63,7 @@ export function fill(parent, children) {
   parent.replaceChildren(...children);
   if (key !== null) {
     for (const element of parent.querySelectorAll("[data-key]")) {
-      if (element.getAttribute("data-key") === key) return element.focus();
+      if (element.getAttribute("data-key") === key) return element.focus({ preventScroll: true });
     }
   }
 }

@@ -3,6 +3,7 @@
 import { Game } from "./game.js";
 import { readPgn, readSgf } from "./notations.js";
 import { named } from "./position.js";
+import { kind } from "./sides.js";
 
 /**
  * Reads a text of any kind.
@@ -15,8 +16,8 @@ export async function readGame(text, name, look) {
   const whole = text.trim();
   if (whole === "") throw new Error("there is no text");
   if (whole.startsWith("{")) return readRecord(whole, look);
-  const isGo = name.split("(")[0] === "go";
-  const isChess = name.split("(")[0] === "chess";
+  const isGo = kind(name) === "go";
+  const isChess = kind(name) === "chess";
   const sgf = isGo && /^\(\s*;/.test(whole) ? readSgf(whole) : null;
   if (sgf !== null) return { game: await readLine(new Game(sgf.start), sgf.moves, look), name: null };
   if (isChess && /^(\[|1\s*\.)/.test(whole)) {

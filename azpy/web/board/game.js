@@ -54,7 +54,7 @@ export class Position {
   /** What the move that led here lost, in value for the player who played it; null if it is not known. */
   get loss() {
     const before = this.parent?.found?.value ?? null;
-    const player = this.parent?.shown?.player ?? null;
+    const player = this.parent?.shown?.player ?? this.parent?.found?.answer.rootInfo.player ?? null;
     if (before === null || player === null || this.value === null) return null;
     return player === 0 ? before - this.value : this.value - before;
   }

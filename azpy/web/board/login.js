@@ -23,13 +23,13 @@ function askForToken() {
   return new Promise((resolve) => {
     byId("login_form").onsubmit = async (/** @type {Event} */ event) => {
       event.preventDefault();
-      const answer = await fetch("/login", {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ token: field.value }),
-      });
+      const sent = { "Content-Type": "application/json" };
+      const body = JSON.stringify({ token: field.value });
+      const answer = await fetch("/login", { method: "POST", headers: sent, body }).catch(() => null);
       field.value = "";
-      if (answer.ok) {
+      if (answer === null) {
+        said.textContent = "The server cannot be reached.";
+      } else if (answer.ok) {
         dialog.close();
         resolve();
       } else {

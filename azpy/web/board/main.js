@@ -19,9 +19,13 @@ import { upper } from "./sides.js";
 import { showTree } from "./tree.js";
 
 const STORE = "azpy board game";
-/** What the server says of itself. @type {{version: string, run: string | null, renews: boolean}} */
-let about = { version: "", run: null, renews: false };
-const connection = new Connection(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`);
+/** What the server says of itself. @type {{version: string, run: string | null, renews: boolean, token: boolean}} */
+let about = { version: "", run: null, renews: false, token: false };
+const connection = new Connection(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`, async () => {
+  about = await enter();
+  byId("open_archive").hidden = about.run === null;
+  byId("logout").hidden = !about.token;
+});
 const settings = new Settings({
   onModel: () => start(new Game()),
   onPlay: () => play.refresh(),
@@ -36,8 +40,13 @@ const picture = new Picture({
   onPlay: (actions) => (actions.length === 1 ? play.play(actions[0].name) : choose(actions)),
   onChoose: drawOver,
 });
-const candidates = new Candidates({ onLook: drawOver, picture: (moves) => play.picture(moves) });
+const candidates = new Candidates({ onLook: drawOver, picture: pictureAfter });
 const clock = new Clock((late) => play.end(late, "because time is up"));
+
+/** The picture after further moves. @param {string[]} moves */
+async function pictureAfter(moves) {
+  return (await play.show([...play.game.current.moves(), ...moves])).svg;
+}
 
 /** Begins with a game, from its first position or where the record stands. @param {Game} game */
 function start(game) {
@@ -53,7 +62,12 @@ function render(isNew) {
   const position = game.current;
   const shown = position.shown;
   if (shown === null) {
+    // Nothing of the position before can be played any more.
     byId("board").dataset.state = "busy";
+    byId("resign").disabled = true;
+    fill(byId("choices"), []);
+    picture.close();
+    clock.run(null);
     return;
   }
   const { hints } = settings.options;
@@ -67,7 +81,9 @@ function render(isNew) {
     fill(byId("names"), canPlay ? shown.actions.map((action) => make("option", { value: action.name })) : []);
     const { name: model, game: played } = settings.model;
     const { players } = settings.options;
-    store(STORE, { model, game: played, players, record: game.toObject(), at: position.moves() });
+    const { ended } = position;
+    const kept = { model, game: played, players, record: game.toObject(), at: position.moves(), ended };
+    store(STORE, { ...kept, isPaused: play.isPaused });
   }
   byId("status").textContent = status;
   byId("board").dataset.ply = `${position.ply}`;
@@ -75,7 +91,7 @@ function render(isNew) {
   byId("board").dataset.state = position.outcome !== null ? "over" : isChoice ? "open" : "busy";
   const turn = position.outcome === null ? shown.player : null;
   for (const player of [0, 1]) byId(`side_${player}`).classList.toggle("turn", turn === player);
-  byId("typed").disabled = !canPlay && shown.rolls.length === 0;
+  byId("typed").readOnly = !canPlay && shown.rolls.length === 0; // a disabled field would lose the focus
   byId("first").disabled = byId("back").disabled = byId("undo").disabled = position.parent === null;
   byId("last").disabled = byId("on").disabled = byId("redo").disabled = position.next === null;
   const hasNetwork = settings.options.players.some((player) => player !== "");
@@ -197,6 +213,7 @@ function choose(actions) {
 
 /** Plays what was typed. @param {string} text */
 async function typed(text) {
+  if (byId("typed").readOnly) return;
   const shown = play.game.current.shown;
   const found = shown === null ? null : named(shown, text.trim());
   if (found === null || found.length < text.trim().length) {
@@ -218,6 +235,10 @@ function bind() {
   click("redo", () => play.redo());
   click("pause", () => play.pause(!play.isPaused));
   click("resign", () => play.end(play.game.current.shown?.player ?? 0, "because the other side resigned"));
+  click("logout", async () => {
+    await fetch("/logout", { method: "POST" });
+    location.reload();
+  });
   click("chooser_cancel", () => byId("chooser").close());
   click("new", async () => {
     play.isPaused = false;
@@ -273,6 +294,8 @@ function kept() {
     let here = game.root;
     for (const move of found.at) here = here.children.find((child) => child.move === move) ?? here;
     game.goTo(here);
+    if (Number.isFinite(found.ended?.outcome)) here.ended = { outcome: found.ended.outcome, why: `${found.ended.why}` };
+    play.isPaused = found.isPaused === true;
     return game;
   } catch {
     return new Game(); // nothing was kept, or something else
@@ -308,9 +331,7 @@ async function main() {
       if (!(error instanceof Lost)) throw error;
     }
   });
-  about = await enter();
-  byId("open_archive").hidden = about.run === null;
-  connection.open();
+  await connection.open();
 }
 
 main().catch((error) => complain(`The page cannot start: ${messageOf(error)}`));

@@ -54,6 +54,13 @@ export class Picture {
     this.choose([]);
   }
 
+  /** Takes no touches until the next position is shown. */
+  close() {
+    this.actions = [];
+    this.pressed = null;
+    this.choose([]);
+  }
+
   /** Whether the keyboard is on the board. */
   get hasFocus() {
     return this.frame.contains(document.activeElement);

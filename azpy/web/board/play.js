@@ -7,7 +7,7 @@ import { upper } from "./sides.js";
 
 const REPORTS = 0.3; // seconds between two reports of a search
 const LONGEST_LINE = 20; // moves of a principal variation
-const MOST_TURNS = 100; // of a query
+const MOST_TURNS = 16; // of a query: a server may refuse more searches of one client
 const PACE = 400; // milliseconds between two moves of networks that play each other
 
 /**
@@ -51,9 +51,14 @@ export class Play {
     return this.refresh();
   }
 
-  /** What a query says of a position. @param {Position} position */
-  where(position, model = this.options().model) {
-    return { model, moves: position.moves(), ...(this.game.start === null ? {} : { position: this.game.start }) };
+  /** What a query says of a position. @param {string[]} moves @param {string} model */
+  where(moves, model, game = this.game) {
+    return { model, moves, ...(game.start === null ? {} : { position: game.start }) };
+  }
+
+  /** Whether the position is known and the game goes on. */
+  get isOpen() {
+    return this.game.current.shown !== null && this.game.current.outcome === null;
   }
 
   /** Whether a network is to move at the current position by itself. */
@@ -63,8 +68,9 @@ export class Play {
     return isTurn && outcome === null && children.length === 0 && !this.isPaused;
   }
 
-  /** @param {string} move */
+  /** Plays where the position is known and the game goes on. @param {string} move */
   play(move) {
+    if (!this.isOpen) return;
     const player = this.game.current.shown?.player ?? null;
     this.game.play(move);
     const who = player === null ? "The dice" : upper(this.names[player]);
@@ -102,6 +108,7 @@ export class Play {
 
   /** Ends the game at the current position. @param {number} loser @param {string} why */
   end(loser, why) {
+    if (!this.isOpen) return;
     this.game.current.ended = { outcome: loser === 0 ? -1 : 1, why };
     return this.refresh();
   }
@@ -122,7 +129,7 @@ export class Play {
     try {
       if (position.shown === null) {
         this.onChange(false);
-        await this.look(position);
+        position.shown = await this.show(position.moves());
       }
     } catch (error) {
       if (serial !== this.serial) return;
@@ -147,9 +154,14 @@ export class Play {
     if (this.isThinking || (hints && !isKnown)) await this.think(serial, position);
   }
 
-  /** Asks the server for a position. @param {Position} position */
-  async look(position) {
-    position.shown = await this.connection.ask({ action: "show", ...this.where(position) }).answer;
+  /**
+   * Asks the server for a position.
+   * @param {string[]} moves
+   * @param {import("./game.js").Game} [game]
+   * @returns {Promise<import("./position.js").Shown>}
+   */
+  show(moves, game = this.game) {
+    return this.connection.ask({ action: "show", ...this.where(moves, this.options().model, game) }).answer;
   }
 
   /** Searches at a position: a network's move, or a hint. @param {number} serial @param {Position} position */
@@ -169,7 +181,7 @@ export class Play {
     const began = performance.now();
     this.search = this.connection.ask(
       {
-        ...this.where(position, model),
+        ...this.where(position.moves(), model),
         ...Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== null)),
         game: `${this.tag} ${plays ? model : "hints"}`,
         priority: plays ? "play" : "analysis",
@@ -207,31 +219,35 @@ export class Play {
     const open = line.filter((one) => one.found === null && one.outcome === null && one.shown?.player !== null);
     if (open.length === 0) return;
     const { model, hintSimulations } = this.options();
+    const [where, refused] = [this.where(line[line.length - 1].moves(), model), new Map()];
     const learn = (/** @type {any} */ answer) => {
       const position = line[answer.turnNumber];
       const root = answer.rootInfo;
+      if (answer.error) refused.set(answer.turnNumber, answer.error);
       if (position === undefined || root === undefined || root.value === null) return; // a roll, or the end
       position.learn({ model, value: root.player === 0 ? root.value : -root.value, visits: root.visits, answer });
       this.onChange(false);
     };
     for (let at = 0; at < open.length; at += MOST_TURNS) {
+      if (this.game.line()[0] !== line[0]) return; // another game
       const turns = open.slice(at, at + MOST_TURNS).map((one) => one.ply);
       const query = {
-        ...this.where(line[line.length - 1], model),
+        ...where,
         analyzeTurns: turns,
         simulations: hintSimulations,
         priority: "analysis",
         analysisPVLen: LONGEST_LINE,
       };
-      await this.connection.ask(query, learn, turns.length).answer;
+      try {
+        await this.connection.ask(query, learn, turns.length).answer;
+      } catch (error) {
+        if (turns.length > 1 || error instanceof Lost) throw error;
+        refused.set(turns[0], messageOf(error));
+      }
     }
-  }
-
-  /** The picture after further moves. @param {string[]} moves @returns {Promise<string>} */
-  async picture(moves) {
-    const where = this.where(this.game.current);
-    const shown = await this.connection.ask({ action: "show", ...where, moves: [...where.moves, ...moves] }).answer;
-    return shown.svg;
+    // Before a roll of dice there is nothing to search.
+    const [problem] = [...refused.values()].filter((said) => !said.includes("a roll is due"));
+    if (problem !== undefined) throw new Error(problem);
   }
 
   /** How the game ended, in words; null if it goes on. @param {Position} position @returns {string | null} */

@@ -57,11 +57,12 @@ export function named(shown, text) {
     ...shown.actions.flatMap(({ name, short }) => [name, short].map((word) => ({ word, name }))),
     ...shown.rolls.map(({ name }) => ({ word: name, name })),
   ];
-  /** @type {[string, (word: string) => string][]} as it stands; in any case; without the sign of check */
+  // In chess bxc3 is the pawn's and Bxc3 the bishop's, with a sign of check or without.
+  /** @type {[string, (word: string) => string][]} as it stands; without the sign of check; in any case */
   const readings = [
     [text, (word) => word],
-    [text.toLowerCase(), (word) => word.toLowerCase()],
     [text, (word) => word.replace(/[+#]$/, "")],
+    [text.toLowerCase(), (word) => word.toLowerCase()],
   ];
   for (const [written, read] of readings) {
     let best = null;

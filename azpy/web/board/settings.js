@@ -29,6 +29,7 @@ export class Settings {
       onClock();
     });
     const kept = stored(STORE) ?? {};
+    this.wasKept = typeof kept.simulations === "string";
     for (const id of KEPT) if (typeof kept[id] === "string") byId(id).value = kept[id];
   }
 
@@ -37,14 +38,15 @@ export class Settings {
    * @returns {boolean} whether the same one is chosen
    */
   offer(models) {
-    const before = this.models.length > 0 ? byId("model").value : null;
+    const isFirst = this.models.length === 0;
+    const before = isFirst ? null : this.model;
     this.models = models;
     const text = (/** @type {Model} */ model) => `${model.name}: ${model.game}`;
     fill(byId("model"), models.map((model) => make("option", { value: model.name }, text(model))));
-    const isThere = models.some((model) => model.name === before);
-    if (isThere) byId("model").value = before;
-    for (const id of ["simulations", "hint_simulations"]) {
-      if (byId(id).value === "") byId(id).value = `${this.model.simulations}`;
+    const isThere = models.some((model) => model.name === before?.name && model.game === before?.game);
+    if (isThere) byId("model").value = before?.name;
+    for (const id of isFirst ? ["simulations", "hint_simulations"] : []) {
+      if (!this.wasKept && byId(id).value === "") byId(id).value = `${this.model.simulations}`;
     }
     if (!isThere) this.fillPlayers();
     return isThere;
@@ -135,10 +137,14 @@ function whole(text) {
   return number === null ? null : Math.floor(number);
 }
 
-/** Keeps an object in this browser, where the browser allows it. @param {string} key @param {unknown} value */
+/**
+ * Keeps an object in this browser, where the browser allows it: for this tab, and for tabs that are opened later.
+ * @param {string} key
+ * @param {unknown} value
+ */
 export function store(key, value) {
   try {
-    localStorage.setItem(key, JSON.stringify(value));
+    for (const kept of [sessionStorage, localStorage]) kept.setItem(key, JSON.stringify(value));
   } catch {
     // The page works without.
   }
@@ -147,7 +153,7 @@ export function store(key, value) {
 /** @param {string} key @returns {any} what was kept; null for nothing */
 export function stored(key) {
   try {
-    return JSON.parse(localStorage.getItem(key) ?? "null");
+    return JSON.parse(sessionStorage.getItem(key) ?? localStorage.getItem(key) ?? "null");
   } catch {
     return null;
   }

@@ -14,9 +14,14 @@ const COLORS = {
   wall_game: ["red", "blue"],
 };
 
+/** A game's name without its parameters. @param {string} game */
+export function kind(game) {
+  return game.split("(")[0];
+}
+
 /** @param {string} game its name, perhaps with parameters @returns {[string, string]} for use within a sentence */
 export function sides(game) {
-  const colors = COLORS[game.split("(")[0]];
+  const colors = COLORS[kind(game)];
   return colors === undefined ? ["player 0", "player 1"] : [`${colors[0]} (player 0)`, `${colors[1]} (player 1)`];
 }
 
