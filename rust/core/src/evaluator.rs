@@ -189,13 +189,7 @@ impl RandomGames {
         loop {
             let action = match state.turn() {
                 Turn::Terminal => return Some(plies),
-                Turn::Player(_) => {
-                    state.legal_actions(&mut self.legal);
-                    if self.legal.is_empty() {
-                        return None;
-                    }
-                    self.legal[stream.below(self.legal.len())]
-                }
+                Turn::Player(_) => state.pick_action(&mut self.legal, |legal| stream.below(legal))?,
                 Turn::Chance => {
                     state.chance_outcomes(&mut self.outcomes);
                     if self.outcomes.is_empty() {

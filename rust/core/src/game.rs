@@ -171,6 +171,14 @@ pub trait Game: Clone + Send + Sync + 'static {
     /// Replaces the contents of `out` by the legal actions, ascending. Called at a player's turn only.
     fn legal_actions(&self, out: &mut Vec<Action>);
 
+    /// Legal action number `draw(n)` of the n that there are; `None` if there is none. Called at a player's turn only.
+    /// Random games ask for one action a ply, so a game that need not write all of them down answers sooner. `scratch`
+    /// is room for them.
+    fn pick_action(&self, scratch: &mut Vec<Action>, draw: impl FnOnce(usize) -> usize) -> Option<Action> {
+        self.legal_actions(scratch);
+        (!scratch.is_empty()).then(|| scratch[draw(scratch.len())])
+    }
+
     /// Plays a legal action, or takes a chance outcome. Unchecked; see [`Game::try_play`].
     fn play(&mut self, action: Action);
 

@@ -2,6 +2,31 @@
 
 use std::array;
 
+const BYTES: u64 = 0x0101_0101_0101_0101;
+
+/// By byte: how many bits are set in it and below it.
+#[inline]
+fn sums_of_bytes(bits: u64) -> u64 {
+    let pairs = bits - (bits >> 1 & 0x55 * BYTES);
+    let fours = (pairs & 0x33 * BYTES) + (pairs >> 2 & 0x33 * BYTES);
+    (fours + (fours >> 4) & 0x0f * BYTES).wrapping_mul(BYTES)
+}
+
+/// The place of set bit number `left`, from 0; `sums` are of `bits` (Vigna 2008, without the processor's own counting,
+/// which not every x86-64 has).
+#[inline]
+fn nth_bit(bits: u64, sums: u64, mut left: u64) -> usize {
+    // The top bit of a byte says that all up to this byte are too few; no sum is above 64.
+    let few = (left * BYTES | 0x80 * BYTES) - sums >> 7 & BYTES;
+    let place = 8 * (few.wrapping_mul(BYTES) >> 56);
+    left -= sums << 8 >> place & 0xff;
+    let mut byte = bits >> place;
+    for _ in 0..left {
+        byte &= byte - 1;
+    }
+    place as usize + byte.trailing_zeros() as usize
+}
+
 /// A set of cells below `64 * WORDS`: cell `i` is bit `i % 64` of word `i / 64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cells<const WORDS: usize>(pub(crate) [u64; WORDS]);
@@ -51,6 +76,20 @@ impl<const WORDS: usize> Cells<WORDS> {
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Cell number `index` of the set, from 0, ascending. There must be one.
+    #[inline]
+    pub(crate) fn nth(&self, index: usize) -> usize {
+        let mut left = index as u64;
+        for (word, &bits) in self.0.iter().enumerate() {
+            let sums = sums_of_bytes(bits);
+            if left < sums >> 56 {
+                return 64 * word + nth_bit(bits, sums, left);
+            }
+            left -= sums >> 56;
+        }
+        unreachable!("the set has no cell number {index}")
     }
 
     #[inline]

@@ -334,22 +334,44 @@ impl<const WORDS: usize> Go<WORDS> {
         false
     }
 
-    /// Whether a stone of the player to move on `cell`, an empty one without an empty cell beside it, takes a chain or
-    /// has a liberty.
+    /// The empty cells on which a stone of the player to move has a liberty, or takes a chain.
     #[inline]
-    fn can_breathe(&self, cell: usize) -> bool {
-        let own = self.board().stones[self.mover.index()];
-        // All chains beside the cell have a liberty there. Another one is what an own chain needs.
-        self.table().near(cell).any(|near| own.has(near) != self.chains.in_atari(near))
+    fn breathing(&self) -> Cells<WORDS> {
+        let (table, stones) = (self.table(), self.board().stones);
+        let (own, other) = (stones[self.mover.index()], stones[self.mover.opponent().index()]);
+        let empty = self.cells().without(own.or(other));
+        // All chains beside an empty cell have a liberty there. Another one is what an own chain needs.
+        let atari = self.chains.in_atari();
+        let helped = table.around(own.without(atari).or(other.and(atari)).or(empty));
+        empty.and(helped)
+    }
+
+    /// The cells where the player to move may put a stone.
+    #[inline]
+    fn legal_cells(&self) -> Cells<WORDS> {
+        let mut legal = self.breathing();
+        if self.ko != NOWHERE {
+            legal.remove(usize::from(self.ko));
+        }
+        if self.superko {
+            legal.and(self.taken[self.mover.index()]).for_each(|cell| {
+                if self.has_been(self.hash_after(cell)) {
+                    legal.remove(cell);
+                }
+            });
+        }
+        legal
     }
 
     /// The hash of the board after a legal stone of the player to move on `cell`.
+    #[inline]
     fn hash_after(&self, cell: usize) -> u128 {
         let (own, other) = (self.mover.index(), self.mover.opponent().index());
         let mut hash = self.board().hash ^ STONES[own][cell];
+        let threatened = self.board().stones[other].and(self.chains.in_atari());
         let mut gone = Cells::<WORDS>::NONE;
         for near in self.table().near(cell) {
-            if self.board().stones[other].has(near) && !gone.has(near) && self.chains.in_atari(near) {
+            if threatened.has(near) && !gone.has(near) {
                 self.chains.for_each(near, |stone| {
                     gone.insert(stone);
                     hash ^= STONES[other][stone];
@@ -361,12 +383,10 @@ impl<const WORDS: usize> Go<WORDS> {
 
     /// Why the player to move, whose turn it is, may not put a stone on `cell`; `None` if it may.
     fn objection(&self, cell: usize) -> Option<&'static str> {
-        let [black, white] = self.board().stones;
-        let mut beside = self.table().near(cell);
-        if black.has(cell) || white.has(cell) {
+        if self.stone(cell).is_some() {
             return Some("there is a stone already");
         }
-        if !beside.any(|near| !black.has(near) && !white.has(near)) && !self.can_breathe(cell) {
+        if !self.breathing().has(cell) {
             return Some("the stone would have no liberty");
         }
         if usize::from(self.ko) == cell {
@@ -429,28 +449,17 @@ impl<const WORDS: usize> Game for Go<WORDS> {
     #[inline]
     fn legal_actions(&self, out: &mut Vec<Action>) {
         out.clear();
-        let [black, white] = self.board().stones;
-        let empty = self.cells().without(black.or(white));
-        // A stone with an empty cell beside it has a liberty.
-        let mut legal = empty.and(self.table().around(empty));
-        empty.without(legal).for_each(|cell| {
-            if self.can_breathe(cell) {
-                legal.insert(cell);
-            }
-        });
-        if self.ko != NOWHERE {
-            legal.remove(usize::from(self.ko));
-        }
-        if self.superko {
-            legal.and(self.taken[self.mover.index()]).for_each(|cell| {
-                if self.has_been(self.hash_after(cell)) {
-                    legal.remove(cell);
-                }
-            });
-        }
         out.reserve(self.num_actions());
-        legal.for_each(|cell| out.push(cell as Action));
+        self.legal_cells().for_each(|cell| out.push(cell as Action));
         out.push(self.num_cells() as Action);
+    }
+
+    #[inline]
+    fn pick_action(&self, _: &mut Vec<Action>, draw: impl FnOnce(usize) -> usize) -> Option<Action> {
+        let legal = self.legal_cells();
+        let count = legal.len() as usize;
+        let drawn = draw(count + 1);
+        Some(if drawn == count { self.num_cells() } else { legal.nth(drawn) } as Action)
     }
 
     #[inline]

@@ -101,6 +101,12 @@ impl Gomoku {
         self.size() * self.size()
     }
 
+    #[inline]
+    fn empty_cells(&self) -> Cells<WORDS> {
+        let [zero, one] = self.stones;
+        Cells::below(self.num_cells()).without(zero.or(one))
+    }
+
     /// Whether the stone on `cell`, one of `own`, is in a row of k or more.
     fn is_in_row(&self, own: &Cells<WORDS>, cell: usize) -> bool {
         let size = self.size() as isize;
@@ -173,8 +179,12 @@ impl Game for Gomoku {
     #[inline]
     fn legal_actions(&self, out: &mut Vec<Action>) {
         out.clear();
-        let [zero, one] = self.stones;
-        Cells::below(self.num_cells()).without(zero.or(one)).for_each(|cell| out.push(cell as Action));
+        self.empty_cells().for_each(|cell| out.push(cell as Action));
+    }
+
+    #[inline]
+    fn pick_action(&self, _: &mut Vec<Action>, draw: impl FnOnce(usize) -> usize) -> Option<Action> {
+        Some(self.empty_cells().nth(draw(self.num_cells() - usize::from(self.plies))) as Action)
     }
 
     #[inline]

@@ -61,16 +61,30 @@ struct Board {
     cells: Cells,
     /// By player: the cells of the side where `joined` begins, and of the opposite one.
     sides: [[Cells; 2]; 2],
+    /// By cell: the cells that touch it.
+    near: [Cells; MAX_SIZE * MAX_SIZE],
 }
 
 impl Board {
-    const NONE: Self = Self { cells: Cells::NONE, sides: [[Cells::NONE; 2]; 2] };
+    const NONE: Self =
+        Self { cells: Cells::NONE, sides: [[Cells::NONE; 2]; 2], near: [Cells::NONE; MAX_SIZE * MAX_SIZE] };
 
     const fn new(size: usize) -> Self {
         let mut board = Self::NONE;
         let mut cell = 0;
         while cell < size * size {
             board.cells = board.cells.with(cell);
+            // To the right, below, and below to the left; and so the other way round.
+            let touched = [(cell % size < size - 1, cell + 1), (true, cell + size), (cell % size > 0, cell + size - 1)];
+            let mut way = 0;
+            while way < 3 {
+                let (is_there, other) = touched[way];
+                if is_there && other < size * size {
+                    board.near[cell] = board.near[cell].with(other);
+                    board.near[other] = board.near[other].with(cell);
+                }
+                way += 1;
+            }
             cell += 1;
         }
         let mut place = 0;
@@ -176,35 +190,26 @@ impl Hex {
         &BOARDS[self.size()]
     }
 
-    /// The cells that touch one of `cells`, and maybe some below the board.
-    #[inline]
-    fn neighbours(&self, cells: Cells) -> Cells {
-        let (size, [left, right]) = (self.size(), self.board().sides[1]);
-        // Those that have cells to their left, and to their right: the others would wrap around into another row.
-        let (leftward, rightward) = (cells.without(left), cells.without(right));
-        let above = cells.minus(size).or(rightward.minus(size - 1));
-        let beside = leftward.minus(1).or(rightward.plus(1));
-        let below = cells.plus(size).or(leftward.plus(size - 1));
-        above.or(beside).or(below)
-    }
-
     fn place(&mut self, player: Player, cell: usize) {
-        let (own, stone) = (player.index(), Cells::NONE.with(cell));
-        let [first_side, other_side] = self.board().sides[own];
-        self.stones[own] = self.stones[own].or(stone);
-        if !stone.meets(first_side) && !self.neighbours(stone).meets(self.joined[own]) {
+        let (own, board) = (player.index(), self.board());
+        let [first_side, other_side] = &board.sides[own];
+        self.stones[own].insert(cell);
+        if !first_side.has(cell) && !board.near[cell].meets(self.joined[own]) {
             return;
         }
-        self.join_from(own, stone);
-        self.won = self.joined[own].meets(other_side);
+        self.join_from(own, Cells::NONE.with(cell));
+        self.won = self.joined[own].meets(*other_side);
     }
 
     /// Joins `new` stones to the first side, and all that they connect.
     #[inline]
     fn join_from(&mut self, own: usize, mut new: Cells) {
+        let board = self.board();
         while !new.is_empty() {
             self.joined[own] = self.joined[own].or(new);
-            new = self.neighbours(new).and(self.stones[own]).without(self.joined[own]);
+            let mut near = Cells::NONE;
+            new.for_each(|cell| near = near.or(board.near[cell]));
+            new = near.and(self.stones[own]).without(self.joined[own]);
         }
     }
 
@@ -228,6 +233,12 @@ impl Hex {
             Err(_) if self.swap => Ok(()),
             other => other,
         }
+    }
+
+    #[inline]
+    fn empty_cells(&self) -> Cells {
+        let [zero, one] = self.stones;
+        self.board().cells.without(zero.or(one))
     }
 
     #[inline]
@@ -270,11 +281,18 @@ impl Game for Hex {
     #[inline]
     fn legal_actions(&self, out: &mut Vec<Action>) {
         out.clear();
-        let [zero, one] = self.stones;
-        self.board().cells.without(zero.or(one)).for_each(|cell| out.push(cell as Action));
+        self.empty_cells().for_each(|cell| out.push(cell as Action));
         if self.may_swap() {
             out.push(self.num_cells() as Action);
         }
+    }
+
+    #[inline]
+    fn pick_action(&self, _: &mut Vec<Action>, draw: impl FnOnce(usize) -> usize) -> Option<Action> {
+        let empty = self.empty_cells();
+        let count = empty.len() as usize;
+        let drawn = draw(count + usize::from(self.may_swap()));
+        Some(if drawn == count { self.num_cells() } else { empty.nth(drawn) } as Action)
     }
 
     #[inline]

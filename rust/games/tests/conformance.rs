@@ -50,6 +50,15 @@ fn play_one<G: Notation>(start: &G, images: Vec<(usize, G)>, random: &mut Random
             assert!((sum - 1.0).abs() < 1e-6, "probabilities sum to {sum} after {line:?}");
         }
         assert!(!walk.state().render().is_empty());
+        if matches!(facts.turn, Turn::Player(_)) {
+            for (number, &action) in facts.actions.iter().enumerate() {
+                let picked = walk.state().pick_action(&mut Vec::new(), |legal| {
+                    assert_eq!(legal, facts.actions.len(), "after {line:?}");
+                    number
+                });
+                assert_eq!(picked, Some(action), "after {line:?}");
+            }
+        }
         let over = facts.turn == Turn::Terminal;
         if line.is_empty() || over {
             let picture = walk.state().to_svg();

@@ -141,11 +141,13 @@ pub(super) struct Chains<const WORDS: usize> {
     next: [[u16; 64]; WORDS],
     /// By the stone that a chain is named by.
     edges: [[Edges; 64]; WORDS],
+    /// The stones whose chains have one liberty.
+    atari: Cells<WORDS>,
 }
 
 impl<const WORDS: usize> Chains<WORDS> {
     pub(super) const NONE: Self =
-        Self { head: [[0; 64]; WORDS], next: [[0; 64]; WORDS], edges: [[Edges::NONE; 64]; WORDS] };
+        Self { head: [[0; 64]; WORDS], next: [[0; 64]; WORDS], edges: [[Edges::NONE; 64]; WORDS], atari: Cells::NONE };
 
     #[inline]
     fn head(&self, stone: usize) -> usize {
@@ -175,10 +177,25 @@ impl<const WORDS: usize> Chains<WORDS> {
         self.edges_of(stone).count == 0
     }
 
-    /// Whether the chain of `stone`, which has a liberty, has no other.
+    /// The stones whose chains have one liberty. Of chains without a liberty it says nothing.
     #[inline]
-    pub(super) fn in_atari(&self, stone: usize) -> bool {
-        self.edges_of(stone).meet()
+    pub(super) fn in_atari(&self) -> Cells<WORDS> {
+        self.atari
+    }
+
+    /// Notes whether the chain of `stone` has one liberty, after its edges changed.
+    #[inline]
+    fn note(&mut self, stone: usize) {
+        let atari = self.edges_of(stone).meet();
+        if atari != self.atari.has(stone) {
+            self.mark(stone, atari);
+        }
+    }
+
+    fn mark(&mut self, stone: usize, atari: bool) {
+        let mut chain = Cells::NONE;
+        self.for_each(stone, |stone| chain.insert(stone));
+        self.atari = if atari { self.atari.or(chain) } else { self.atari.without(chain) };
     }
 
     /// Whether `stone` is a chain of its own with one liberty.
@@ -216,10 +233,17 @@ impl<const WORDS: usize> Chains<WORDS> {
         }
         *self.edges(cell) = edges;
         for near in table.near(cell) {
-            if own.has(near) && self.head(near) != self.head(cell) {
+            if other.has(near) {
+                self.note(near);
+            } else if own.has(near) && self.head(near) != self.head(cell) {
+                // All stones of one chain are marked, or none.
+                if self.atari.has(near) {
+                    self.mark(near, false);
+                }
                 self.join(near, cell);
             }
         }
+        self.note(cell);
     }
 
     /// Makes the chain of `from` a part of that of `into`, another one.
@@ -243,8 +267,9 @@ impl<const WORDS: usize> Chains<WORDS> {
     /// The chain of `stone` has left the board; `others` are the stones of the other colour.
     #[inline]
     pub(super) fn remove(&mut self, table: &Table, stone: usize, others: Cells<WORDS>) {
-        let mut at = stone;
+        let (mut at, mut gone) = (stone, Cells::NONE);
         loop {
+            gone.insert(at);
             for near in table.near(at) {
                 if others.has(near) {
                     self.edges(near).add(at);
@@ -252,8 +277,11 @@ impl<const WORDS: usize> Chains<WORDS> {
             }
             at = self.next(at);
             if at == stone {
-                return;
+                break;
             }
         }
+        self.atari = self.atari.without(gone);
+        // Whoever was beside the chain has more liberties now. One that had none, or one, may have one.
+        table.around(gone).and(others).for_each(|near| self.note(near));
     }
 }
