@@ -26,7 +26,7 @@ try:
 except ImportError as error:
     raise missing_to_train("torch") from error
 
-from azpy.learning.network import Network, load_arrays, to_arrays, torch_device
+from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device
 from azpy.machine import usable_cores
 
 __all__ = ["Learner", "Losses", "policy_loss", "use_threads"]
@@ -146,6 +146,26 @@ class Learner:
                 arrays[f"{moment}.{name}"] = tensor.detach().cpu().contiguous().numpy().copy()
         arrays["steps"] = np.array(self.steps, np.int64)
         return arrays
+
+    def begin_with(self, model: dict[str, NDArray[Any]]) -> str:
+        """Takes over the weights of another run's network, which may be smaller, before the first step.
+
+        Args:
+            model: what `model_arrays` returned there.
+
+        Returns:
+            The other network's spec, such as "5x64".
+
+        Raises:
+            ModelError: the other network is of another game, or has more blocks or channels.
+        """
+        mine, spec = self.network, spec_of(model)
+        other = Network(mine.obs_shape, mine.num_actions, spec, mine.action_cells)
+        load_arrays(other, model)
+        weights = grown(other, self._running)
+        for network in (self.network, self._running):
+            network.load_state_dict(weights)
+        return spec
 
     def load(self, model: dict[str, NDArray[Any]], optimizer: dict[str, NDArray[Any]]) -> None:
         """Continues from what `model_arrays` and `optimizer_arrays` returned.

@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ try:
 except ImportError as error:
     raise missing_to_train("torch") from error
 
-__all__ = ["ByCell", "Network", "Residual", "load_arrays", "to_arrays", "torch_device"]
+__all__ = ["ByCell", "Network", "Residual", "grown", "load_arrays", "spec_of", "to_arrays", "torch_device"]
 
 _HEAD_CHANNELS = 16  # ONNX Runtime's blocked kernels work on 16 channels at a time: fewer cost as much
 _VALUE_HIDDEN = 64
@@ -178,6 +178,52 @@ def _scale(module: nn.Module, factor: float) -> None:
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             parameter.mul_(factor if name == "weight" else 0.0)
+
+
+def grown(old: Network, new: Network) -> dict[str, Tensor]:
+    """The weights of a network of more blocks or channels that answers as the old one does.
+
+    What the old network has is copied. Its parts take nothing from new channels, and new blocks are the identity. New
+    channels have the weights that `new` has now, so they can learn.
+
+    Raises:
+        ModelError: `new` has fewer blocks or channels.
+    """
+    before, weights = old.state_dict(), dict[str, Tensor]()
+    for name, fresh in new.state_dict().items():
+        weights[name] = fresh.clone()
+        if name not in before:
+            if not new.is_convolutional:  # a further layer of an MLP
+                weights[name] = torch.eye(*fresh.shape) if fresh.ndim == 2 else torch.zeros_like(fresh)
+            continue
+        known = before[name]
+        if any(was > now for was, now in zip(known.shape, fresh.shape, strict=True)):
+            raise _smaller(old, new)
+        if fresh.ndim > 1:
+            weights[name][: known.shape[0]] = 0.0
+        weights[name][tuple(slice(length) for length in known.shape)] = known
+    if before.keys() - weights.keys():
+        raise _smaller(old, new)
+    return weights
+
+
+def spec_of(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """The spec of the network that has these weights.
+
+    Raises:
+        ModelError: they are of no network of ours.
+    """
+    blocks = sum(re.fullmatch(r"trunk\.\d+\.first\.0\.weight", name) is not None for name in arrays)
+    layers = [array for name, array in arrays.items() if re.fullmatch(r"trunk\.\d+\.weight", name)]
+    if "trunk.0.0.weight" in arrays:
+        return f"{blocks}x{len(arrays['trunk.0.0.weight'])}"
+    if layers:
+        return f"{len(layers)}x{len(layers[0])}"
+    raise ModelError(f"these weights are of no network of azpy: they are {', '.join(list(arrays)[:5]) or 'none'}")
+
+
+def _smaller(old: Network, new: Network) -> ModelError:
+    return ModelError(f"a network of {new.spec} cannot begin as one of {old.spec}: it has fewer blocks or channels")
 
 
 def to_arrays(network: nn.Module) -> dict[str, NDArray[Any]]:

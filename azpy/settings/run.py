@@ -95,6 +95,11 @@ class Settings:
     deterministic: bool = _run(
         "equal seeds give equal runs, bit for bit; refuses minutes", False, fixed="it changes how all games are played"
     )
+    init: str | None = _run(
+        "a run or a checkpoint folder whose network a new run begins with; this one may have more blocks and channels",
+        None,
+        fixed="its first network is the one of that run",
+    )
     tensorboard: bool = _run("also writes metrics for TensorBoard, into the folder tensorboard", False, same_games=True)
     device: str = _run(
         "cpu, cuda, cuda:N, tensorrt, tensorrt:N (torch trains on CUDA), or auto: the best that loads", "cpu"

@@ -12,11 +12,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from azpy import _core
 from azpy.devices import parse_devices
-from azpy.errors import EXTRAS, RunError, missing_to_train
+from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
 from azpy.evaluators.onnx import import_onnxruntime
 from azpy.games.names import make_position
 from azpy.learning.export import to_onnx
@@ -25,6 +26,8 @@ from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_ma
 from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
+from azpy.runs.reader import Checkpoint, checkpoint_at, read_checkpoint
+from azpy.runs.storage import numbered
 from azpy.settings.run import Settings, match_search
 from azpy.training.advice import advise
 from azpy.training.events import BeingBuilt, Built, Event, Fitted, Matched, Saved
@@ -82,12 +85,23 @@ class Trainer(Loop):
             seed=settings.seed,
             device=settings.training_device,
         )
+        self._begun_with = ""
+        if settings.init is not None and not numbered(Path(path) / "checkpoints"):
+            checkpoint = read_checkpoint(checkpoint_at(Path(settings.init)))
+            self._begun_with = f"the network begins as that of {checkpoint.path}, {self._begin_with(checkpoint)}"
         self._window = _core.ReplayBuffer(self._start, max_positions=settings.window_max)
         self._seen = 0  # positions since the run began
         self._board: Board | None = None
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
         self._open(path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
+
+    def _begin_with(self, checkpoint: Checkpoint) -> str:
+        """Takes over a checkpoint's network; returns the network's spec."""
+        try:
+            return self._learner.begin_with(checkpoint.model)
+        except ModelError as error:
+            raise SettingsError(f"--init {self._settings.init}: {error}") from error
 
     def run(self) -> Iterator[Event]:
         """Trains until the budget is spent; every finished iteration leaves a checkpoint.
@@ -107,7 +121,7 @@ class Trainer(Loop):
                 is_checked = not self._budget.is_over(self._iteration) and self._window.num_positions
                 generations.reopen(self._learner.averaged, self._iteration, self._window if is_checked else None)
         evaluators, refused = generations.ready.evaluators, generations.ready.refused
-        notices = [f"fp32 plays, as {refused}"] if refused else []
+        notices = [note for note in (self._begun_with, f"fp32 plays, as {refused}" if refused else "") if note]
         if not all(evaluator.row_exact for evaluator in evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
         player = f"{on_devices(evaluators)}{generations.to_come}, and is trained on {self._learner.device}"

@@ -1,0 +1,96 @@
+"""A run begins with another run's network: weights are taken over, and a larger network begins as the smaller one."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from azpy.errors import ModelError, RunError, SettingsError
+from azpy.learning.learner import Learner
+from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays
+from azpy.runs.reader import read_checkpoint
+from azpy.training.events import Started
+from azpy.training.trainer import Trainer
+from test_network import rows, trained
+from test_trainer import run, settings
+
+BOARD: tuple[tuple[int, int, int], int, Any] = ((3, 5, 4), 40, None)
+BY_CELL: tuple[tuple[int, int, int], int, Any] = ((3, 5, 4), 60, tuple(range(20)))
+FLAT: tuple[tuple[int, int, int], int, Any] = ((7, 1, 1), 5, None)
+
+
+@pytest.mark.parametrize("game", [BOARD, BY_CELL, FLAT])
+@pytest.mark.parametrize("spec", ["2x16", "5x16", "2x24", "4x40"])
+def test_a_larger_network_begins_as_the_smaller_one(game: tuple[tuple[int, int, int], int, Any], spec: str) -> None:
+    shape, actions, cells = game
+    old = trained(Network(shape, actions, "2x16", cells)).eval()
+    new = Network(shape, actions, spec, cells).eval()
+    new.load_state_dict(grown(old, new))
+    observations = torch.from_numpy(rows(shape))
+    for mine, theirs in zip(new(observations), old(observations), strict=True):
+        assert (mine - theirs).abs().max() < 1e-6
+    assert spec_of(to_arrays(new)) == spec
+    # New channels can learn: their outputs are no zeros, and what reads them has a gradient.
+    logits, values = new.train()(observations)
+    (logits.square().sum() + values.square().sum()).backward()
+    for name, parameter in new.named_parameters():
+        known = dict(old.named_parameters()).get(name)
+        if known is not None and parameter.ndim > 1 and known.shape[1] < parameter.shape[1]:
+            assert parameter.grad is not None
+            if name.startswith(("trunk.2.first", "policy.0", "value.0")):
+                assert parameter.grad[: known.shape[0], known.shape[1] :].abs().sum() > 0, name
+
+
+@pytest.mark.parametrize("spec", ["1x16", "2x8", "3x8"])
+def test_a_smaller_network_cannot_begin_as_a_larger_one(spec: str) -> None:
+    old, new = (Network((3, 5, 4), 40, each) for each in ("2x16", spec))
+    with pytest.raises(ModelError, match="fewer blocks or channels"):
+        grown(old, new)
+
+
+def test_weights_of_anything_else_have_no_spec() -> None:
+    with pytest.raises(ModelError, match="no network of azpy: they are x"):
+        spec_of({"x": np.zeros(1)})
+
+
+def test_a_learner_begins_with_both_sets_of_weights() -> None:
+    old, new = Learner(_Game, "1x16", seed=1), Learner(_Game, "2x16", seed=2)
+    assert new.begin_with(old.model_arrays()) == "1x16"
+    twin = Network.of(_Game, "2x16")
+    load_arrays(twin, new.model_arrays())
+    observations = torch.from_numpy(rows((3, 5, 4)))
+    assert (twin.eval()(observations)[1] - old.averaged(observations)[1]).abs().max() < 1e-6
+    for name, array in new.model_arrays().items():
+        assert np.array_equal(array, to_arrays(new.network)[name])
+
+
+class _Game:
+    obs_shape, num_actions = (3, 5, 4), 40
+
+
+def test_a_run_goes_on_from_another_run_s_network(tmp_path: Path) -> None:
+    run(tmp_path / "first", iterations=1)
+    changes = {"network": "2x24", "init": str(tmp_path / "first"), "iterations": 1, "deterministic": True}
+    with Trainer(settings(**changes), tmp_path / "second") as trainer:
+        (started, *_) = trainer.run()
+    assert isinstance(started, Started)
+    assert any(notice.startswith("the network begins as that of") for notice in started.notices)
+    first = read_checkpoint(tmp_path / "first/checkpoints/000001").model
+    games = run(tmp_path / "third", **changes)
+    assert games
+    # The folder of the first run is not needed once a checkpoint is there.
+    (tmp_path / "first").rename(tmp_path / "moved")
+    run(tmp_path / "third", **{**changes, "iterations": 2})
+    with pytest.raises(RunError, match="run folder"):
+        run(tmp_path / "fourth", **changes)
+    assert not (tmp_path / "fourth").exists()
+    assert first.keys() <= read_checkpoint(tmp_path / "third/checkpoints/000002").model.keys()
+
+
+def test_the_network_of_another_game_is_refused(tmp_path: Path) -> None:
+    run(tmp_path / "first", iterations=1)
+    with pytest.raises(SettingsError, match=r"--init .*another network"):
+        run(tmp_path / "second", game="connect_four(width=4,height=4)", init=str(tmp_path / "first"), iterations=1)
+    assert not (tmp_path / "second").exists()
