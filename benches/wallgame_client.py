@@ -23,6 +23,7 @@ import asyncio
 import collections
 import contextlib
 import copy
+import itertools
 import json
 import os
 import random
@@ -60,6 +61,10 @@ class BotError(Exception):
     """What the public server would not bear of a bot."""
 
 
+class DroppedError(Exception):
+    """The connection is gone."""
+
+
 def new_config(rng: random.Random) -> dict[str, Any]:
     """The start of a game as the server sends it. Half of them are set up by hand."""
     variant = rng.choice(["standard", "standard", "classic", "classic", "freestyle"])
@@ -70,7 +75,7 @@ def new_config(rng: random.Random) -> dict[str, Any]:
         "pawns": {"p1": {"cat": [0, 0], goal: goals[0]}, "p2": {"cat": [0, width - 1], goal: goals[1]}},
         "walls": [],
     }
-    config = {"variant": variant, "boardWidth": width, "boardHeight": height, "initialState": setup}
+    config: dict[str, Any] = {"variant": variant, "boardWidth": width, "boardHeight": height, "initialState": setup}
     if rng.random() < 0.5:
         return config
     setup["turn"] = {"playerId": rng.choice([1, 2]), "actionsTaken": []}
@@ -115,16 +120,12 @@ def random_turn(state: azpy.State, rng: random.Random) -> str:
 
 def is_whole(state: azpy.State, text: str) -> bool:
     """Whether no action is missing: a turn has as many as it can, unless it ends the game."""
-    if text == NO_ACTION:
-        return state.is_terminal or not state.legal_actions()
-    with contextlib.suppress(ValueError):
-        state.parse_actions(text)
-        return True
     if apply_move(state, text).is_terminal:
         return True
     after = state.clone()
-    after.play({state.action_name(action): action for action in state.legal_actions()}[text])
-    return not after.legal_actions()
+    for action in state.parse_actions(text) if text != NO_ACTION else []:
+        after.play(action)
+    return after.turn != state.turn or not after.legal_actions()
 
 
 class Server:
@@ -134,39 +135,43 @@ class Server:
         self.given, self.wrong, self.counts = given, list[str](), collections.Counter[str]()
         self.took: dict[str, list[float]] = {kind: [] for kind in ANSWERS}
         self.client: ServerConnection | None = None
-        self.attached, self.plies = asyncio.Event(), list[int]()
+        self.attached, self.plies, self.under_way = asyncio.Event(), list[int](), 0
         self.waiting: dict[tuple[str, str], asyncio.Future[dict[str, Any]]] = {}
 
     async def listen(self, client: ServerConnection) -> None:
         """One connection of a client, from its attach to its end."""
         try:
             async for text in client:
-                assert isinstance(text, str)
-                self.hear(client, text)
+                if len(text) > BYTES:
+                    self.wrong.append(f"a message of {len(text)} bytes or characters")
+                message = json.loads(text)
                 if text == '{"type":"ping"}':
                     self.counts["pings"] += 1
                     await client.send('{"type":"pong"}')
-                elif not self.attached.is_set():
-                    await self.attach(client, json.loads(text))
+                elif message["type"] == "attach":
+                    await self.attach(client, message)
+                else:
+                    self.hear(message)
         except ConnectionClosed:
             pass
+        finally:
+            self.attached.clear()
+            for waits in self.waiting.values():
+                if not waits.done():
+                    waits.set_exception(DroppedError())
+            self.waiting.clear()
 
-    def hear(self, client: ServerConnection, text: str) -> None:
-        if len(text.encode()) > BYTES:
-            self.wrong.append(f"a message of {len(text)} characters")
-        message = json.loads(text)
-        if message["type"] in {"ping", "attach"}:
-            return
-        waits = self.waiting.pop((message["type"], message["bgsId"]), None)
-        if waits is None or waits.done():
-            self.wrong.append(f"nothing waited for {text}")
-        else:
-            waits.set_result(message)
+    def hear(self, answer: dict[str, Any]) -> None:
+        waits = self.waiting.pop((answer["type"], answer["bgsId"]), None)
+        if waits is not None and not waits.done():
+            waits.set_result(answer)
+        elif self.attached.is_set():
+            self.wrong.append(f"nothing waited for {answer}")
 
     async def attach(self, client: ServerConnection, message: dict[str, Any]) -> None:
         version, path = message["protocolVersion"], client.request.path if client.request else ""
-        if (message["type"], version, path) != ("attach", 3, "/ws/custom-bot"):
-            raise SystemExit(f"the client speaks another protocol: {message['type']}, version {version}, at {path}")
+        if (version, path) != (3, "/ws/custom-bot"):
+            raise SystemExit(f"the client speaks another protocol: version {version}, at {path}")
         if [bot["botId"] for bot in message["bots"]] != [BOT]:
             raise SystemExit("the client does not offer the bot: its engine did not start")
         answer = {"type": "attached", "protocolVersion": 3, "serverTime": int(1000 * time.time())}
@@ -177,12 +182,16 @@ class Server:
 
     async def ask(self, kind: str, game: str, **fields: Any) -> dict[str, Any]:
         """An answer of the client. It must come in time, and say that all is well."""
+        if not self.attached.is_set():
+            raise DroppedError
         assert self.client is not None
         begin, waits = time.perf_counter(), asyncio.get_running_loop().create_future()
         self.waiting[ANSWERS[kind], game] = waits
-        await self.client.send(json.dumps({"type": kind, "bgsId": game, **fields}))
         try:
+            await self.client.send(json.dumps({"type": kind, "bgsId": game, **fields}))
             answer: dict[str, Any] = await asyncio.wait_for(waits, SECONDS)
+        except ConnectionClosed:
+            raise DroppedError from None
         except TimeoutError:
             raise BotError(f"no answer to {kind} in {SECONDS:.0f} s") from None
         self.took[kind].append(time.perf_counter() - begin)
@@ -225,56 +234,90 @@ class Server:
 
     async def play(self, number: int) -> None:
         """A game, from its start to its end. The bot is player 1 in every other one."""
+        await self.attached.wait()
         rng = random.Random(f"{self.given.seed} {number}")
-        game, config, bot = f"game-{number}", new_config(rng), number % 2
-        moves, back = list[str](), rng.randrange(2, 12) if rng.random() < 0.2 else 0
-        state, best = await self.begin(game, config, moves)
-        while True:
-            moves.append(best if state.turn == bot else random_turn(state, rng))
-            after = apply_move(state, moves[-1])
-            if after.is_terminal:
-                break
-            if len(moves) == self.given.most_plies:
-                raise BotError(f"not over after {len(moves)} plies")
-            state, best = await self.apply(game, state, len(moves) - 1, moves[-1])
-            if len(moves) == back:
-                # A second take-back while the first one's evaluation is out.
-                early = asyncio.create_task(self.evaluate(game, state, len(moves))) if rng.random() < 0.5 else None
-                await asyncio.sleep(0)
-                await self.end(game)
-                if early:
-                    await early
-                    self.counts["ends while an evaluation was out"] += 1
-                moves, back = moves[: rng.randrange(len(moves))], 0
-                state, best = await self.begin(game, config, moves)
-                self.counts["take-backs"] += 1
-        await self.end(game)
-        self.plies.append(len(moves))
+        name, config, moves = f"game-{number}", new_config(rng), list[str]()
+        try:
+            after = await self.finish(name, config, moves, number % 2, rng)
+        except DroppedError:
+            # The client is back. The server ends the session, whatever the answer, and replays the game.
+            await self.attached.wait()
+            with contextlib.suppress(BotError):
+                await self.end(name)
+            try:
+                await self.ask("start_game_session", name, botId=BOT, config=config)
+            except BotError as error:
+                # The client has forgotten the session, so it did not end it, and the engine still holds it. The server
+                # resigns for the bot.
+                if "already exists" not in str(error):
+                    raise
+                self.counts["games lost with the connection"] += 1
+                return
+            raise BotError("a session went on that the client had forgotten") from None
         setup = config["initialState"]
         turn = setup.get("turn", {"playerId": 1, "actionsTaken": []})
+        self.plies.append(len(moves))
         self.counts["games"] += 1
         self.counts[config["variant"]] += 1
         self.counts["player 2 began"] += turn["playerId"] == 2
         self.counts["begun in the middle of a turn"] += bool(turn["actionsTaken"])
         self.counts["begun with walls"] += bool(setup["walls"])
-        self.counts["won by the bot"] += after.outcome() == 1 - 2 * bot
-        self.counts["drawn"] += after.outcome() == 0
+        self.counts["won by the bot"] += after.outcome() == 1 - 2 * (number % 2)
+        if self.given.verbose:
+            print(f"game {number}: {len(moves)} plies", file=sys.stderr, flush=True)
+
+    async def finish(
+        self, game: str, config: dict[str, Any], moves: list[str], bot: int, rng: random.Random
+    ) -> azpy.State:
+        """Plays a game to its end. `bot` is the bot's side, `moves` gets the turns. Returns the last position."""
+        state, best = await self.begin(game, config, moves)
+        back = rng.randrange(2, 12) if rng.random() < 0.2 else 0
+        while True:
+            moves.append(best if state.turn == bot else random_turn(state, rng))
+            after = apply_move(state, moves[-1])
+            if after.is_terminal:
+                await self.end(game)
+                return after
+            if len(moves) == self.given.most_plies:
+                raise BotError(f"not over after {len(moves)} plies")
+            state, best = await self.apply(game, state, len(moves) - 1, moves[-1])
+            if len(moves) == back:
+                if rng.random() < 0.5:
+                    # A second take-back while the first one's evaluation is out.
+                    await asyncio.gather(self.evaluate(game, state, len(moves)), self.end(game))
+                    self.counts["ends while an evaluation was out"] += 1
+                else:
+                    await self.end(game)
+                del moves[rng.randrange(len(moves)) :]
+                state, best = await self.begin(game, config, moves)
+                self.counts["take-backs"], back = self.counts["take-backs"] + 1, 0
 
     async def play_all(self) -> None:
-        numbers = iter(range(self.given.games))
+        numbers = itertools.count()
 
         async def plays() -> None:
-            for number in numbers:
+            while len(self.plies) + self.under_way < self.given.games and len(self.wrong) < 20:
+                number = next(numbers)
+                self.under_way += 1
                 try:
                     await self.play(number)
-                    if self.given.verbose:
-                        print(f"game {number}: {self.plies[-1]} plies", file=sys.stderr, flush=True)
-                except (BotError, ConnectionClosed) as error:
+                except (BotError, DroppedError) as error:
                     self.wrong.append(f"game {number}: {error}")
-                    if len(self.wrong) > 20:
-                        return
+                finally:
+                    self.under_way -= 1
 
+        async def drops() -> None:
+            for part in range(1, self.given.drops + 1):
+                while len(self.plies) < part * self.given.games // (self.given.drops + 1):
+                    await asyncio.sleep(0.01)
+                await self.attached.wait()
+                assert self.client is not None
+                self.attached.clear()
+                await self.client.close()
+
+        dropping = asyncio.create_task(drops())
         await asyncio.gather(*(plays() for _ in range(self.given.at_once)))
+        dropping.cancel()
 
 
 def client_config(given: argparse.Namespace, port: int) -> dict[str, Any]:
@@ -315,14 +358,16 @@ async def run(given: argparse.Namespace, folder: Path) -> Server:
             )
         try:
             async with asyncio.timeout(given.seconds):
-                await asyncio.wait_for(server.attached.wait(), 60)
+                await server.attached.wait()
                 await server.play_all()
         except TimeoutError:
             server.wrong.append("the time is up")
         finally:
             await stop(client, server)
-    complaints = [line for line in log.read_text().splitlines() if re.search(r"\[(WARN|ERROR)\]|engine:|^error", line)]
-    server.wrong += [f"the client says: {line}" for line in complaints[:20]]
+    lines = [line for line in log.read_text().splitlines() if re.search(r"\[(WARN|ERROR)\]|engine:|^error", line)]
+    if given.drops:  # an answer to a connection that is gone, an end of a session that was forgotten with it
+        lines = [line for line in lines if not re.search(r"Cannot (send|end session)", line)]
+    server.wrong += [f"the client says: {line}" for line in lines[:20]]
     return server
 
 
@@ -350,6 +395,7 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--at-once", type=int, default=8, help="games at the same time")
     parser.add_argument("--simulations", type=int, default=20)
+    parser.add_argument("--drops", type=int, default=0, help="times that the connection is cut")
     parser.add_argument("--most-plies", type=int, default=1000, help="turns of a game; a longer one counts as wrong")
     parser.add_argument("--seconds", type=float, default=1800.0, help="for all games")
     parser.add_argument("--seed", type=int, default=0)
@@ -358,13 +404,15 @@ def main() -> None:
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         server = asyncio.run(run(given, Path(folder)))
-    print(f"{server.counts.pop('games')} games of {given.games} in {time.perf_counter() - begin:.0f} s")
+    print(f"{server.counts.pop('games', 0)} games of {given.games} in {time.perf_counter() - begin:.0f} s")
     for what, count in sorted(server.counts.items()):
         print(f"  {what}: {count}")
-    print(f"  plies of a game: median {np.median(server.plies):.0f}, most {max(server.plies)}")
+    if server.plies:
+        print(f"  plies of a game: median {np.median(server.plies):.0f}, most {max(server.plies)}")
     for kind, times in server.took.items():
-        p50, p99 = np.percentile(times, (50, 99))
-        print(f"  {kind}: {len(times)}; p50 {1e3 * p50:.1f}, p99 {1e3 * p99:.1f}, most {1e3 * max(times):.1f} ms")
+        if times:
+            p50, p99 = np.percentile(times, (50, 99))
+            print(f"  {kind}: {len(times)}; p50 {1e3 * p50:.1f}, p99 {1e3 * p99:.1f}, most {1e3 * max(times):.1f} ms")
     print(f"  wrong: {len(server.wrong)}")
     for what in server.wrong[:20]:
         print(f"    {what}")
