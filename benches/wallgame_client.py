@@ -68,7 +68,7 @@ class DroppedError(Exception):
 def new_config(rng: random.Random) -> dict[str, Any]:
     """The start of a game as the server sends it. Half of them are set up by hand."""
     variant = rng.choice(["standard", "standard", "classic", "classic", "freestyle"])
-    width, height = (12, 10) if variant == "freestyle" else rng.choice(SIZES)
+    width, height = rng.choice(SIZES)
     left, right = [height - 1, 0], [height - 1, width - 1]
     goal, goals = ("home", (right, left)) if variant == "classic" else ("mouse", (left, right))
     setup: dict[str, Any] = {
