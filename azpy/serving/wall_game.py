@@ -10,8 +10,8 @@ The rules of the public program differ from those of search:
   not see the draw after 100 turns. The pieces, the walls and the side to move stay as they are.
 - A player may end a turn after one action, or without any. No action stands for this, so a kept tree cannot follow such
   a turn: a search begins anew at the State.
-- `freestyle` is `standard` from a start that the config holds, on a board of any size. azpy's freestyle draws its starts,
-  on one size of board alone: on others the game here is `standard`.
+- `freestyle` is `standard` from a start that the config holds, on a board of any size. azpy's freestyle draws its
+  starts, on one size of board alone: on others the game here is `standard`.
 - In `classic`, homes stand where azpy has mice that do not step. The home of player 1 is the goal of player 1's cat:
   Blue's mouse. The home of player 2 is Red's mouse.
 
