@@ -11,6 +11,9 @@ the last turn `end_game_session` alone. The bot's turn is `bestMove` of the last
 starts it anew by the same id, and replays the game; sometimes an evaluation is out at that moment. The other player
 plays random legal turns, short ones and empty ones too.
 
+With `--drops` the connection is cut. The client comes back, but has forgotten its sessions: it answers the server's
+`end_game_session` itself, and the engine refuses to start a session that it holds. Such games are counted as lost.
+
 azpy's rules say which turns are legal and when a game is over. A game is standard, classic or freestyle, on a board of
 5 to 12 columns and 5 to 10 rows. Some begin with walls, with player 2, or in the middle of a turn.
 
@@ -237,23 +240,23 @@ class Server:
         await self.attached.wait()
         rng = random.Random(f"{self.given.seed} {number}")
         name, config, moves = f"game-{number}", new_config(rng), list[str]()
-        try:
-            after = await self.finish(name, config, moves, number % 2, rng)
-        except DroppedError:
-            # The client is back. The server ends the session, whatever the answer, and replays the game.
-            await self.attached.wait()
-            with contextlib.suppress(BotError):
-                await self.end(name)
+        dropped, after = False, None
+        while after is None:
             try:
-                await self.ask("start_game_session", name, botId=BOT, config=config)
+                after = await self.finish(name, config, moves, number % 2, rng)
+            except DroppedError:
+                # Once the client is back, the server ends the session, whatever the answer, and replays the game.
+                await self.attached.wait()
+                dropped = True
+                with contextlib.suppress(BotError, DroppedError):
+                    await self.end(name)
             except BotError as error:
-                # The client has forgotten the session, so it did not end it, and the engine still holds it. The server
-                # resigns for the bot.
-                if "already exists" not in str(error):
+                if not dropped or "already exists" not in str(error):
                     raise
+                # The client forgot the session with the connection. So it did not end the session, and the engine
+                # holds it still: the server resigns for the bot.
                 self.counts["games lost with the connection"] += 1
                 return
-            raise BotError("a session went on that the client had forgotten") from None
         setup = config["initialState"]
         turn = setup.get("turn", {"playerId": 1, "actionsTaken": []})
         self.plies.append(len(moves))
@@ -276,7 +279,8 @@ class Server:
             moves.append(best if state.turn == bot else random_turn(state, rng))
             after = apply_move(state, moves[-1])
             if after.is_terminal:
-                await self.end(game)
+                with contextlib.suppress(DroppedError):
+                    await self.end(game)
                 return after
             if len(moves) == self.given.most_plies:
                 raise BotError(f"not over after {len(moves)} plies")
@@ -301,7 +305,7 @@ class Server:
                 self.under_way += 1
                 try:
                     await self.play(number)
-                except (BotError, DroppedError) as error:
+                except BotError as error:
                     self.wrong.append(f"game {number}: {error}")
                 finally:
                     self.under_way -= 1
