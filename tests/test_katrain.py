@@ -1,7 +1,11 @@
-"""KaTrain, a program for people who study Go, takes az-engine and az-serve for KataGo. Skipped without KaTrain."""
+"""KaTrain, a program for people who study Go, takes az-engine and az-serve for KataGo. Skipped without KaTrain.
+
+The slow test plays 200 whole games; `AZPY_KATRAIN_GAMES` sets another number.
+"""
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 
@@ -13,22 +17,26 @@ from talks import PATIENCE
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("katrain") is None, reason="pip install katrain")
 
-# A program of its own: KaTrain's engine and game play a game without KaTrain's window. It prints the moves, and what
-# KaTrain made of the answers, as one JSON object.
+GAMES = int(os.environ.get("AZPY_KATRAIN_GAMES", "200"))
+
+# A program of its own: KaTrain's engine and game play games without KaTrain's window. It prints the moves, and what
+# KaTrain made of the answers, as one JSON object a game. Some moves are KaTrain's own, by the policy, so that games
+# differ.
 CLIENT = r'''
 import json
 import os
+import random
 import sys
 
 os.environ |= {"KIVY_NO_ARGS": "1", "KIVY_LOG_MODE": "PYTHON", "KIVY_NO_FILELOG": "1"}
 
 from katrain.core.ai import generate_ai_move
-from katrain.core.constants import AI_DEFAULT, OUTPUT_ERROR
+from katrain.core.constants import AI_DEFAULT, AI_WEIGHTED, OUTPUT_ERROR
 from katrain.core.engine import KataGoEngine
 from katrain.core.game import Game
 from katrain.core.remote_engine import RemoteKataGoEngine
 
-SIZE, PLIES = 7, 40
+SIZE, PLIES, GAMES = map(int, sys.argv[3:])
 
 
 class Window:
@@ -68,55 +76,84 @@ engine = (RemoteKataGoEngine if sys.argv[1] == "remote" else KataGoEngine)(
         "allow_recovery": False,
     },
 )
-game = Game(window, engine, game_properties={"SZ": SIZE, "KM": 7.5, "RU": "chinese"})
-moves = []
-for _ in range(PLIES):
-    move, node = generate_ai_move(game, AI_DEFAULT, {})
-    found = node.parent.analysis
-    candidate = node.parent.candidate_moves[0]
-    moves.append(
-        {
-            "move": move.gtp(),
-            "visits": found["root"]["visits"],
-            "winrate": node.parent.winrate,
-            "score": node.parent.score,
-            "policy": len(found["policy"]),
-            "candidate": {name: candidate[name] for name in ("move", "visits", "pv", "pointsLost", "winrateLost")},
-        }
-    )
-    if game.end_result:
-        break
+random.seed(GAMES)
+for number in range(GAMES):
+    game = Game(window, engine, game_properties={"SZ": SIZE, "KM": 7.5, "RU": "chinese"})
+    moves = []
+    while not game.end_result and len(moves) < PLIES:
+        own = number and random.random() < 0.5
+        move, node = generate_ai_move(game, AI_WEIGHTED if own else AI_DEFAULT, {})
+        found = node.parent.analysis
+        candidate = node.parent.candidate_moves[0]
+        moves.append(
+            {
+                "move": move.gtp(),
+                "visits": found["root"]["visits"],
+                "winrate": node.parent.winrate,
+                "score": node.parent.score,
+                "policy": len(found["policy"]),
+                "candidate": {name: candidate[name] for name in ("move", "visits", "pv", "pointsLost", "winrateLost")},
+            }
+        )
+    engine.on_new_game()
+    print(json.dumps({"moves": moves, "over": bool(game.end_result), "errors": window.errors}), flush=True)
 engine.shutdown(finish=True)
-print(json.dumps({"moves": moves, "errors": window.errors, "sgf": game.root.sgf()}))
+print(json.dumps(window.errors))
 '''
 
-COMMAND = f"exec {sys.executable} -c 'from azpy.cli.engine import main; main()' uniform:30 --game 'go(size=7)'"
+COMMAND = f"exec {sys.executable} -c 'from azpy.cli.engine import main; main()' uniform:30"
+
+
+def command(size: int) -> str:
+    return f"{COMMAND} --game 'go(size={size})' --protocol json"
 
 
 def test_katrain_plays_a_game_with_the_engine() -> None:
-    check_game("custom", f"{COMMAND} --protocol json")
+    check_games("custom", command(7), size=7, plies=40)
 
 
 def test_katrain_plays_a_game_with_the_server() -> None:
     with serving("go(size=7)") as address:
-        check_game("remote", f"ws://{address}/ws")
+        check_games("remote", f"ws://{address}/ws", size=7, plies=40)
 
 
-def check_game(*arguments: str) -> None:
-    """KaTrain plays a game; its moves are legal here, and it understood every answer."""
+@pytest.mark.slow
+def test_katrain_plays_many_whole_games_with_the_engine() -> None:
+    check_games("custom", command(5), size=5, plies=400, games=GAMES)
+
+
+@pytest.mark.slow
+def test_katrain_plays_many_whole_games_with_the_server() -> None:
+    with serving("go(size=5)") as address:
+        check_games("remote", f"ws://{address}/ws", size=5, plies=400, games=GAMES)
+
+
+def check_games(*arguments: str, size: int, plies: int, games: int = 0) -> None:
+    """KaTrain plays games; their moves are legal here, and it understood every answer. No game is cut if many are."""
+    numbers = [str(size), str(plies), str(games or 1)]
     done = subprocess.run(
-        [sys.executable, "-c", CLIENT, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
+        [sys.executable, "-c", CLIENT, *arguments, *numbers],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE * max(1, games),
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["errors"] == []
-    state = azpy.make_game("go", size=7)
-    assert len(found["moves"]) > 10
-    for one in found["moves"]:
-        assert one["visits"] >= 30
-        assert 0 < one["winrate"] < 1
-        assert one["policy"] == 50
-        assert one["candidate"]["pv"][0] == one["candidate"]["move"]
-        assert one["candidate"]["pointsLost"] == pytest.approx(0, abs=100)
-        names = {state.action_name(action): action for action in state.legal_actions()}
-        state.play(names[one["move"]])
+    *found, errors = map(json.loads, done.stdout.splitlines()[-(games or 1) - 1 :])
+    assert errors == []
+    assert len(found) == (games or 1)
+    for game in found:
+        assert game["errors"] == []
+        assert game["over"] or not games
+        state = azpy.make_game("go", size=size)
+        assert len(game["moves"]) > 10 or games
+        for one in game["moves"]:
+            assert one["visits"] >= 30
+            assert 0 < one["winrate"] < 1
+            assert one["policy"] == size * size + 1
+            assert one["candidate"]["pv"][0] == one["candidate"]["move"]
+            assert one["candidate"]["pointsLost"] == pytest.approx(0, abs=100)
+            # KaTrain itself refuses illegal moves, also beyond the number of plies where azpy's game ends.
+            if not state.is_terminal:
+                names = {state.action_name(action): action for action in state.legal_actions()}
+                state.play(names[one["move"]])

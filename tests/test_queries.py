@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import azpy
+from azpy.errors import RequestError
 from azpy.games.names import make_position
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, open_engine, open_player
@@ -15,6 +16,7 @@ from azpy.serving.positions import Line
 from azpy.serving.queries import Analyst
 from azpy.serving.query import read_query
 from azpy.serving.track import Track
+from go_games import KO_AT_THE_END
 
 
 class Engine:
@@ -149,6 +151,22 @@ def answers_to(player: str, game: str, *queries: dict[str, Any], limits: Limits 
             analyst.take({"id": str(number), **query})
             analyst.wait()
     return said
+
+
+def test_ko_holds_where_too_many_plies_ended_the_game() -> None:
+    line = Line(make_position("go(size=5)"))
+    for name in KO_AT_THE_END:
+        line.play(name)
+    board = line.state.render(color=False).splitlines()[1:]
+    assert line.state.is_terminal
+    line.go_on()
+    assert (line.state.is_terminal, line.state.turn) == (False, 0)
+    assert line.state.render(color=False).splitlines()[1:] == board
+    assert {line.state.action_name(action) for action in line.state.legal_actions()} == {"D2", "E2", "E1", "pass"}
+    with pytest.raises(RequestError, match="not legal"):
+        line.play("C4")
+    line.play("D2")
+    assert len(line.played) == 26
 
 
 def test_a_game_that_is_back_at_its_start_begins_with_an_empty_tree() -> None:

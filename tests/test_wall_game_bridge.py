@@ -116,9 +116,17 @@ def test_freestyle_is_played_from_the_start_that_the_config_gives() -> None:
     state = state_of(config)
     assert state.game.startswith("wall_game(variant=freestyle")
     assert state.to_text() == "cats a10 l10 mice a1 l1 walls ^a1 turn 1 red"
-    config["boardWidth"] = 13
-    with pytest.raises(RequestError, match="12 x 10"):
-        state_of(config)
+
+
+@pytest.mark.parametrize(("width", "height"), [(8, 8), (4, 4), (13, 10), (12, 9)])
+def test_freestyle_on_another_board_is_standard_from_the_start_that_the_config_gives(width: int, height: int) -> None:
+    config = standard(width, height)
+    config["initialState"]["pawns"]["p2"]["mouse"] = [1, 1]
+    same = state_of(config)
+    config["variant"] = "freestyle"
+    state = state_of(config)
+    assert (state.game, state.to_text()) == (same.game, same.to_text())
+    assert "freestyle" not in state.game
 
 
 def test_player_2_may_begin() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from azpy import _core
 from azpy.errors import AzpyError
-from azpy.serving.positions import COLUMNS, empty_board, is_go, point_of, setup_of, sgf_point, stones_of
+from azpy.serving.positions import COLUMNS, empty_board, forgotten, is_go, point_of, setup_of, sgf_point, stones_of
 
 __all__ = ["COLORS", "Board", "Line", "Refused", "board_of"]
 
@@ -168,7 +168,8 @@ class _Othello(Board):
 class _Go(Board):
     """Goes on where azpy's rules end a game (two passes, too many plies), and puts two stones of a color in a row.
 
-    The stones of the board are then set up anew, as a position without a past.
+    The stones of the board are then set up anew, as a position without a past. After too many plies the later half of
+    them still counts for ko.
     """
 
     name = "Go"
@@ -198,6 +199,12 @@ class _Go(Board):
 
     def line_of(self, color: int) -> Line:
         state = self.state(self.line)
+        if state.is_terminal:
+            count = forgotten(len(self.line.played))
+            earlier = self.state(Line(self.line.setup, self.line.played[:count]))
+            line = Line(setup_of(stones_of(earlier), max(0, earlier.turn)), self.line.played[count:])
+            if self.state(line).turn == color:
+                return line
         return self.line if state.turn == color else Line(setup_of(stones_of(state), color))
 
     def vertex(self, state: _core.State, action: int) -> str:

@@ -11,6 +11,7 @@ __all__ = [
     "COLUMNS",
     "Line",
     "empty_board",
+    "forgotten",
     "go_board",
     "is_go",
     "point_of",
@@ -63,18 +64,35 @@ class Line:
         """Begins anew at the present board, where only the game's past ends it or says whose turn it is.
 
         A position of chess that is over by a repetition, by fifty moves or by the number of plies loses its past. Go is
-        never over, and `player` is to move.
+        never over, and `player` is to move. After too many plies the later half of them still counts for ko.
         """
         state = self.state
         if is_go(state):
             player = _to_move(state) if player is None else player
-            if state.is_terminal or state.turn != player:
+            if state.is_terminal:
+                count, earlier = forgotten(len(self.played)), self.start.clone()
+                for action in self.played[:count]:
+                    earlier.play(action)
+                if not earlier.is_terminal:
+                    board = go_board(empty_board(earlier), stones_of(earlier), earlier.turn)
+                    self._begin(board, self.played[count:])
+            if self.state.turn != player:  # by two passes, by who is to move
                 self._begin(go_board(empty_board(state), stones_of(state), player))
         elif state.is_terminal and not (fresh := with_less_past(state)).is_terminal:
             self._begin(fresh)
 
-    def _begin(self, start: _core.State) -> None:
-        self.start, self.played, self.state = start, [], start.clone()
+    def _begin(self, start: _core.State, played: Sequence[int] = ()) -> None:
+        self.start, self.played, self.state = start, list(played), start.clone()
+        for action in played:
+            self.state.play(action)
+
+
+def forgotten(plies: int) -> int:
+    """How many of the first plies of a game of Go become stones without a past, where too many plies ended the game.
+
+    The plies since are played again, so that ko holds on. Two passes at the end are among these.
+    """
+    return max(0, min(plies // 2, plies - 2))
 
 
 def _to_move(state: _core.State) -> int:

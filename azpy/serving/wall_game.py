@@ -10,6 +10,8 @@ The rules of the public program differ from those of search:
   not see the draw after 100 turns. The pieces, the walls and the side to move stay as they are.
 - A player may end a turn after one action, or without any. No action stands for this, so a kept tree cannot follow such
   a turn: a search begins anew at the State.
+- `freestyle` is `standard` from a start that the config holds, on a board of any size. azpy's freestyle draws its
+  starts, on one size of board alone: on others the game here is `standard`.
 - In `classic`, homes stand where azpy has mice that do not step. The home of player 1 is the goal of player 1's cat:
   Blue's mouse. The home of player 2 is Red's mouse.
 
@@ -34,6 +36,7 @@ LAST_TURN = 50
 """A game that is beyond this turn (one of each player) goes on at turn 1."""
 
 _SIDES = range(2, 21)
+_FREESTYLE = (12, 10)  # the board of azpy's freestyle: columns, rows
 _PART = "[CM>^][a-t][0-9]{1,2}"
 _MOVE = re.compile(rf"{NO_ACTION}|{_PART}(\.{_PART})?")
 _TURN = re.compile("turn ([0-9]+) ")
@@ -83,7 +86,7 @@ def state_of(config: object, *, one_move_rule: bool = False, classic_policy: boo
     try:
         start = make_game(
             "wall_game",
-            variant=variant,
+            variant="standard" if variant == "freestyle" and (width, height) != _FREESTYLE else variant,
             width=width,
             height=height,
             one_move_rule=one_move_rule and variant != "classic",
