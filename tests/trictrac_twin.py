@@ -1,7 +1,7 @@
 """Trictrac once more, slow and obvious: every line of steps is written down, and the rules throw lines away.
 
-A side is a tuple of 26 numbers. Entry f counts the checkers on field f, entry 25 the checkers off; entry 0 stays 0. Each
-side is numbered from its own talon. `facing` turns the opponent's side into the numbers of the player to move.
+A side is a tuple of 26 numbers. Entry f counts the checkers on field f, entry 25 the checkers off; entry 0 stays 0.
+Each side is numbered from its own talon. `facing` turns the opponent's side into the numbers of the player to move.
 """
 
 from dataclasses import dataclass, field

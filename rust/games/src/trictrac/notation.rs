@@ -102,7 +102,10 @@ pub(super) fn parse(start: &Trictrac, text: &str) -> Result<Trictrac, String> {
     };
     let plies = words.get("plies").map_or(Ok(0), |word| read_number("plies", word, 0, game.max_plies))?;
     game.plies_left = game.max_plies - plies;
-    game.score.points = pair(&words, "points", 11, [0; 2])?;
+    game.score.points = pair(&words, "points", 10, [0; 2])?;
+    if let Some(points) = words.get("points").filter(|_| game.score.points.iter().any(|points| points % 2 == 1)) {
+        return Err(format!("points must be even numbers, got {}", shown(points)));
+    }
     game.score.holes = pair(&words, "holes", game.goal, [0; 2])?;
     game.score.runs = pair(&words, "runs", 1, [1; 2])?.map(|run| run == 1);
     game.rolls = pair(&words, "rolls", 3, [0; 2])?;
@@ -233,7 +236,8 @@ fn go_on(game: &mut Trictrac, plays: &Plays, action: u8) -> Result<(), String> {
 fn check_end(game: &Trictrac, players: &[Player]) -> Result<(), String> {
     for &player in players {
         let (side, name) = (game.sides[player.index()], mark(player));
-        if side == Side::NONE {
+        // Whoever takes the last checker off may lose the game by it, and the board stays as it is.
+        if side == Side::NONE && game.winner().is_none() {
             return Err(format!("{name} has all checkers off; they go back to the talon then"));
         }
         if side.taken() & HIS_CORNER != 0 {
