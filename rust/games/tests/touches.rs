@@ -242,7 +242,7 @@ fn places_are_where_people_look_for_them() {
     assert_eq!(touched(&trictrac, "6-5", "1/7"), far);
     assert_eq!(names_of("x=10:1,11:1,off:13 o=1:13,2:2 turn=x roll=3-2", "power"), ["field 12"]);
     assert_eq!(names_of("x=1:15 o=22:1,off:14 turn=o roll=3-1", "22/23"), ["field 22", "field 23"]);
-    assert_eq!(names_of("x=24:2,off:13 o=1:15 turn=x roll=6-1", "24/off"), ["field 24", "tray"]);
+    assert_eq!(names_of("x=24:2,off:13 o=5:15 turn=x roll=6-1", "24/off"), ["field 24", "tray"]);
 
     let column = vec![place("column 3", [108.0, 28.0, 40.0, 240.0])];
     assert_eq!(touched(&ConnectFour::default(), "", "3"), column);
