@@ -352,10 +352,10 @@ WAYS: dict[str, Callable[[random.Random, Twin], int]] = {
 }
 
 
-def play_both(way: str, seed: int, **options: int) -> int:
+def play_both(way: str, seed: int, holes: int = 12, max_plies: int = 3000) -> int:
     """A random game in both; returns its plies."""
-    rng, twin = random.Random(f"{way} {seed}"), Twin(*options.values())
-    state = azpy.make_game("trictrac", **options)
+    rng, twin = random.Random(f"{way} {seed}"), Twin(holes, max_plies)
+    state = azpy.make_game("trictrac", holes=holes, max_plies=max_plies)
     while True:
         same(state, twin)
         if twin.is_over:
