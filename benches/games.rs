@@ -11,7 +11,8 @@ use azpy_core::game::{Action, Game, Turn};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe, WallGame,
+    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe, Trictrac,
+    WallGame,
 };
 use cozy_chess::{Board, Move};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -231,6 +232,7 @@ fn bench_games(c: &mut Criterion) {
     bench_game(c, "pig", &Pig::default());
     bench_game(c, "dice_nim", &DiceNim::default());
     bench_game(c, "backgammon", &Backgammon::default());
+    bench_game(c, "trictrac", &Trictrac::default());
     bench_game(c, "wall_game", &WallGame::default());
 }
 

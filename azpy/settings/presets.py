@@ -25,6 +25,7 @@ _ROWS: dict[str, tuple[str | int | None, ...]] = {  # None: the default
     "othello": ("4x48", None, 128, 16, 8, 6),
     "chess": ("8x64", 200, 64, 30, 6, 6),
     "backgammon": ("3x256", None, 128, 20, 4, 4),
+    "trictrac": ("3x256", None, 128, 20, 4, 4),
     "wall_game": ("6x64", 200, 128, 24, 4, 4),  # a turn is two actions, and each counts as a ply
     "pig": ("3x128", None, 500, None, None, 2),
     "dice_nim": ("3x128", None, 500, None, None, 0),

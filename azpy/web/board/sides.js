@@ -11,6 +11,7 @@ const COLORS = {
   hex: ["red", "blue"],
   othello: ["Black", "White"],
   tic_tac_toe: ["x", "o"],
+  trictrac: ["red", "blue"],
   wall_game: ["red", "blue"],
 };
 

@@ -50,7 +50,8 @@ use azpy_core::picture::Touch;
 use azpy_core::text::Notation;
 
 use crate::key::{Tag, digest};
-use side::{BAR, CHECKERS, PLACES, POINTS, Side, each, from_other_side, sources, taken_after, up_to};
+use crate::tables::{CHECKERS, POINTS, ROLLS, Side, each, from_other_side, up_to, write_outcomes};
+use side::{BAR, PLACES, sources, taken_after};
 
 /// Of 47,000 random games the longest took 865 plies (November 2026).
 const MAX_PLIES: u16 = 3000;
@@ -59,14 +60,6 @@ const CLOCK: u16 = 200;
 
 const SIDE_FEATURES: usize = 4 * PLACES + 1;
 const FEATURES: usize = 2 * SIDE_FEATURES + 2 * 6 + 3 + PLACES + 1;
-
-/// The rolls by outcome, the higher die first.
-#[rustfmt::skip]
-const ROLLS: [[u8; 2]; 21] = [
-    [2, 1], [3, 1], [4, 1], [5, 1], [6, 1], [3, 2], [4, 2], [5, 2], [6, 2], [4, 3], [5, 3], [6, 3], [5, 4], [6, 4],
-    [6, 5], [1, 1], [2, 2], [3, 3], [4, 4], [5, 5], [6, 6],
-];
-const UNEQUAL: usize = 15;
 
 /// A position of backgammon. Small and `Copy`: a search clones one for each simulation.
 ///
@@ -380,13 +373,7 @@ impl Game for Backgammon {
     }
 
     fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
-        out.clear();
-        if self.opening {
-            out.extend((0..UNEQUAL as Action).map(|outcome| (outcome, 1.0 / UNEQUAL as f32)));
-        } else {
-            let chance = |outcome| if outcome < UNEQUAL { 2.0 / 36.0 } else { 1.0 / 36.0 };
-            out.extend((0..ROLLS.len()).map(|outcome| (outcome as Action, chance(outcome))));
-        }
+        write_outcomes(self.opening, out);
     }
 
     fn outcome(&self) -> Value {

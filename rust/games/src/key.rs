@@ -20,6 +20,7 @@ pub(crate) enum Tag {
     Backgammon = 10,
     Breakthrough = 11,
     Gomoku = 12,
+    Trictrac = 13,
 }
 
 /// The key of the position that `high` (its top byte free) and `low` describe in full.

@@ -13,6 +13,7 @@
 //! | [`Pig`] (dice) | `new(target)` | roll, hold | `[5, 1, 1]` |
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
 //! | [`Backgammon`] (dice) | `new(gammons)` | source place x the die that is played | `[243, 1, 1]` |
+//! | [`Trictrac`] (dice) | `new(holes, max_plies)` | source field x the die, power, hold, leave | `[252, 1, 1]` |
 //! | [`WallGame`] | `new(columns, rows, rules)` | right walls, bottom walls, steps | `[9, columns, rows]` |
 //!
 //! Each has a `Default`, and a constructor that takes numbers refuses bad ones with a sentence that says why.
@@ -38,7 +39,9 @@ pub mod othello;
 pub mod pig;
 mod planes;
 mod svg;
+mod tables;
 pub mod tictactoe;
+pub mod trictrac;
 pub mod wall_game;
 
 pub use backgammon::Backgammon;
@@ -52,4 +55,5 @@ pub use hex::Hex;
 pub use othello::Othello;
 pub use pig::Pig;
 pub use tictactoe::TicTacToe;
+pub use trictrac::Trictrac;
 pub use wall_game::{Variant, WallGame, WallRules};

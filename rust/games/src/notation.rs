@@ -138,3 +138,39 @@ pub(crate) fn read_number(what: &str, word: &str, low: u16, high: u16) -> Result
     let number = word.parse().ok().filter(|number| digits && (low..=high).contains(number));
     number.ok_or_else(|| format!("{what} must be a whole number from {low} to {high}, got {}", shown(word)))
 }
+
+/// The `key=value` words of a position, each at most once.
+pub(crate) struct Words<'a> {
+    words: Vec<(&'a str, &'a str)>,
+    expected: &'static str,
+}
+
+impl<'a> Words<'a> {
+    /// Reads a text of words with one of the `keys`; `expected` says what a text needs.
+    ///
+    /// # Errors
+    /// Names the word.
+    pub(crate) fn read(text: &'a str, keys: &[&str], expected: &'static str) -> Result<Self, String> {
+        let mut words = Self { words: Vec::new(), expected };
+        for word in text.split_whitespace() {
+            let known = word.split_once('=').filter(|(key, _)| keys.contains(key));
+            let (key, value) =
+                known.ok_or_else(|| format!("{} is not understood: expected {expected}", shown(word)))?;
+            if words.get(key).is_some() {
+                return Err(format!("{key}= is there twice"));
+            }
+            words.words.push((key, value));
+        }
+        Ok(words)
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&'a str> {
+        self.words.iter().find(|(known, _)| *known == key).map(|&(_, value)| value)
+    }
+
+    /// # Errors
+    /// If the word is missing.
+    pub(crate) fn needed(&self, key: &str) -> Result<&'a str, String> {
+        self.get(key).ok_or_else(|| format!("{key}= is missing: expected {}", self.expected))
+    }
+}

@@ -11,7 +11,7 @@ use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
     Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe,
-    Variant, WallGame, WallRules,
+    Trictrac, Variant, WallGame, WallRules,
 };
 
 mod common;
@@ -253,6 +253,21 @@ fn backgammon_conforms() {
     conforms(&[late("x=6:3,5:3,2:2,off:7 o=18:1,6:3,3:2,off:9 turn=x"), late("x=3:2,1:2,off:11 o=23:15 turn=o")], 8);
 }
 
+#[test]
+fn trictrac_conforms() {
+    let cut = |holes, plies| Trictrac::new(holes, plies).unwrap();
+    let late = |text: &str| Trictrac::default().parse(text).unwrap();
+    conforms(&[cut(12, 150), cut(1, 300), cut(12, 1)], 4);
+    // Checkers leave, somebody may hold or leave, games end; and jans are kept and filled.
+    conforms(
+        &[
+            late("x=19:2,22:1,24:1,off:11 o=18:1,20:2,off:12 turn=x points=6,8 holes=10,11"),
+            late("x=9:2,19:3,20:2,21:2,22:2,23:2,24:2 o=10:2,off:13 turn=x holes=11,9"),
+        ],
+        8,
+    );
+}
+
 /// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.
 fn check_two_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
     for seed in 0..200 {
@@ -355,4 +370,5 @@ fn planes_of_most_games_are_bytes() {
     assert!(PlaneBytes::of(&Gomoku::default()).is_some());
     assert!(PlaneBytes::of(&Breakthrough::default()).is_some());
     assert!(PlaneBytes::of(&Backgammon::default()).is_some());
+    assert!(PlaneBytes::of(&Trictrac::default()).is_some());
 }

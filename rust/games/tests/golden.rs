@@ -10,8 +10,8 @@ use azpy_core::game::Turn;
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Gomoku, Hex, Othello, Pig, TicTacToe, Variant,
-    WallGame, WallRules,
+    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Gomoku, Hex, Othello, Pig, TicTacToe, Trictrac,
+    Variant, WallGame, WallRules,
 };
 
 mod common;
@@ -118,6 +118,13 @@ fn backgammon_plays_as_recorded() {
     check("backgammon_40_plies", &Backgammon::with_max_plies(true, 40).unwrap(), 7);
     let late = Backgammon::default().parse("x=6:3,5:2,2:2,off:8 o=22:1,6:3,3:2,off:9 turn=x").unwrap();
     check("backgammon_late", &late, 8);
+}
+
+#[test]
+fn trictrac_plays_as_recorded() {
+    check("trictrac_60_plies", &Trictrac::new(12, 60).unwrap(), 7);
+    let late = "x=19:2,22:1,24:1,off:11 o=18:1,20:2,off:12 turn=x points=6,8 holes=10,11 rolls=3,3";
+    check("trictrac_late", &Trictrac::default().parse(late).unwrap(), 8);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use azpy_core::picture::Touch;
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe, Variant,
-    WallGame, WallRules,
+    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe, Trictrac,
+    Variant, WallGame, WallRules,
 };
 
 mod common;
@@ -171,6 +171,7 @@ fn pieces_are_touched_where_they_stand_and_where_they_go() {
     for start in [Backgammon::default(), Backgammon::with_max_plies(true, 60).unwrap()] {
         check(&start, 4, &[], 1, true);
     }
+    check(&Trictrac::default(), 3, &["hold", "leave"], 1, true);
 }
 
 #[test]
@@ -234,6 +235,14 @@ fn places_are_where_people_look_for_them() {
     assert_eq!(names_of("x=bar:1,6:14 o=18:15 turn=x roll=3-1", "bar/22"), ["bar", "point 22"]);
     assert_eq!(names_of("x=6:3,1:2,off:10 o=18:15 turn=o roll=6-5", "18/12"), ["point 18", "point 12"]);
     assert_eq!(names_of("x=6:3,1:2,off:10 o=18:15 turn=x roll=6-5", "6/off"), ["point 6", "tray"]);
+
+    let trictrac = Trictrac::default();
+    let names_of = |text: &str, name: &str| names(touched(&trictrac, text, name));
+    let far = vec![place("field 1", [74.0, 266.0, 40.0, 200.0]), place("field 7", [338.0, 266.0, 40.0, 200.0])];
+    assert_eq!(touched(&trictrac, "6-5", "1/7"), far);
+    assert_eq!(names_of("x=10:1,11:1,off:13 o=1:13,2:2 turn=x roll=3-2", "power"), ["field 12"]);
+    assert_eq!(names_of("x=1:15 o=22:1,off:14 turn=o roll=3-1", "22/23"), ["field 22", "field 23"]);
+    assert_eq!(names_of("x=24:2,off:13 o=5:15 turn=x roll=6-1", "24/off"), ["field 24", "tray"]);
 
     let column = vec![place("column 3", [108.0, 28.0, 40.0, 240.0])];
     assert_eq!(touched(&ConnectFour::default(), "", "3"), column);

@@ -7,7 +7,7 @@ use azpy_core::text::shown;
 use azpy_games::chess::Encoding;
 use azpy_games::{
     Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe,
-    Variant, WallGame, WallRules,
+    Trictrac, Variant, WallGame, WallRules,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -26,6 +26,7 @@ impl Hosted for Hex {}
 impl Hosted for Othello {}
 impl Hosted for Pig {}
 impl Hosted for TicTacToe {}
+impl Hosted for Trictrac {}
 impl Hosted for WallGame {}
 
 /// A game by its name.
@@ -155,6 +156,11 @@ const GAMES: &[Entry] = &[
     Entry { name: "othello", params: &[("size", "8")], make: |p| Othello::new(p.number("size")?).map(hosted) },
     Entry { name: "pig", params: &[("target", "20")], make: |p| Pig::new(p.number("target")?).map(hosted) },
     Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(hosted(TicTacToe::new())) },
+    Entry {
+        name: "trictrac",
+        params: &[("holes", "12"), ("max_plies", "3000")],
+        make: |p| Trictrac::new(p.number("holes")?, p.number("max_plies")?).map(hosted),
+    },
     Entry {
         name: "wall_game",
         params: &[

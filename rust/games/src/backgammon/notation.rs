@@ -18,9 +18,12 @@
 use azpy_core::game::{Game, Player, Turn};
 use azpy_core::text::{play_line, shown};
 
-use super::side::{BAR, CHECKERS, Side, each, from_other_side};
-use super::{Backgammon, ROLLS};
+use super::Backgammon;
+use super::side::BAR;
+use crate::notation::Words;
+use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side};
 
+const KEYS: [&str; 7] = ["x", "o", "turn", "roll", "left", "closed", "plies"];
 const EXPECTED: &str =
     "x=PLACES o=PLACES turn=x or turn=o, then roll=, left=, closed= and plies= where they are needed";
 
@@ -85,7 +88,7 @@ pub(super) fn parse(start: &Backgammon, text: &str) -> Result<Backgammon, String
     if !text.contains('=') {
         return play_line(start, text);
     }
-    let words = Words::read(text)?;
+    let words = Words::read(text, &KEYS, EXPECTED)?;
     let mut game = *start;
     game.sides = [parse_side(words.needed("x")?, "x")?, parse_side(words.needed("o")?, "o")?];
     let [x, o] = game.sides;
@@ -210,35 +213,6 @@ fn parse_side(text: &str, whose: &str) -> Result<Side, String> {
     match side.on_board() + off {
         CHECKERS => Ok(side),
         number => Err(format!("{whose} has {number} checkers, those off included; expected {CHECKERS}")),
-    }
-}
-
-/// `key=value` words.
-struct Words<'a>(Vec<(&'a str, &'a str)>);
-
-impl<'a> Words<'a> {
-    const KEYS: [&'static str; 7] = ["x", "o", "turn", "roll", "left", "closed", "plies"];
-
-    fn read(text: &'a str) -> Result<Self, String> {
-        let mut words = Self(Vec::new());
-        for word in text.split_whitespace() {
-            let known = word.split_once('=').filter(|(key, _)| Self::KEYS.contains(key));
-            let (key, value) =
-                known.ok_or_else(|| format!("{} is not understood: expected {EXPECTED}", shown(word)))?;
-            if words.get(key).is_some() {
-                return Err(format!("{key}= is there twice"));
-            }
-            words.0.push((key, value));
-        }
-        Ok(words)
-    }
-
-    fn get(&self, key: &str) -> Option<&'a str> {
-        self.0.iter().find(|(known, _)| *known == key).map(|&(_, value)| value)
-    }
-
-    fn needed(&self, key: &str) -> Result<&'a str, String> {
-        self.get(key).ok_or_else(|| format!("{key}= is missing: expected {EXPECTED}"))
     }
 }
 

@@ -7,6 +7,7 @@ use azpy_core::picture::Touch;
 
 use super::side::BAR;
 use super::{Backgammon, notation};
+use crate::tables::pips;
 
 /// Width of a point and diameter of a checker.
 const STEP: f32 = 40.0;
@@ -168,22 +169,4 @@ fn draw_dice(svg: &mut String, game: &Backgammon) {
         }
         *svg += "</g>";
     }
-}
-
-/// The spots of a die, in thirds from its middle.
-fn pips(die: u8) -> Vec<(f32, f32)> {
-    let mut spots = Vec::new();
-    if die % 2 == 1 {
-        spots.push((0.0, 0.0));
-    }
-    if die >= 2 {
-        spots.extend([(-1.0, -1.0), (1.0, 1.0)]);
-    }
-    if die >= 4 {
-        spots.extend([(-1.0, 1.0), (1.0, -1.0)]);
-    }
-    if die == 6 {
-        spots.extend([(-1.0, 0.0), (1.0, 0.0)]);
-    }
-    spots
 }

@@ -1,0 +1,121 @@
+//! What games of the backgammon family share: a side's checkers, the rolls of two dice, and their pictures.
+//!
+//! Places are bits. Which place is which is the game's matter.
+
+use azpy_core::game::Action;
+
+pub(crate) const POINTS: u32 = (1 << 24) - 1;
+pub(crate) const CHECKERS: u32 = 15;
+
+/// The rolls by outcome, the higher die first.
+#[rustfmt::skip]
+pub(crate) const ROLLS: [[u8; 2]; 21] = [
+    [2, 1], [3, 1], [4, 1], [5, 1], [6, 1], [3, 2], [4, 2], [5, 2], [6, 2], [4, 3], [5, 3], [6, 3], [5, 4], [6, 4],
+    [6, 5], [1, 1], [2, 2], [3, 3], [4, 4], [5, 5], [6, 6],
+];
+const UNEQUAL: usize = 15;
+
+/// Writes the outcomes of a roll. The `opening` roll is no double.
+pub(crate) fn write_outcomes(opening: bool, out: &mut Vec<(Action, f32)>) {
+    out.clear();
+    if opening {
+        out.extend((0..UNEQUAL as Action).map(|outcome| (outcome, 1.0 / UNEQUAL as f32)));
+    } else {
+        let chance = |outcome| if outcome < UNEQUAL { 2.0 / 36.0 } else { 1.0 / 36.0 };
+        out.extend((0..ROLLS.len()).map(|outcome| (outcome as Action, chance(outcome))));
+    }
+}
+
+/// A player's checkers on the board: the number on place p is made of bit p of the four words, the lowest first. Adding
+/// and counting then need no memory but these, and which places are taken is three ORs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Side(pub(crate) [u32; 4]);
+
+impl Side {
+    pub(crate) const NONE: Self = Self([0; 4]);
+
+    #[inline]
+    pub(crate) fn taken(self) -> u32 {
+        self.0[0] | self.many()
+    }
+
+    /// Places with two checkers or more.
+    #[inline]
+    pub(crate) fn many(self) -> u32 {
+        self.0[1] | self.0[2] | self.0[3]
+    }
+
+    #[inline]
+    pub(crate) fn count(self, place: u32) -> u32 {
+        self.0.iter().rev().fold(0, |count, word| 2 * count + (word >> place & 1))
+    }
+
+    #[inline]
+    pub(crate) fn on_board(self) -> u32 {
+        self.0.iter().rev().fold(0, |count, word| 2 * count + word.count_ones())
+    }
+
+    #[inline]
+    pub(crate) fn off(self) -> u32 {
+        CHECKERS - self.on_board()
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, place: u32) {
+        let mut carry = 1 << place;
+        for word in &mut self.0 {
+            *word ^= carry;
+            carry &= !*word;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, place: u32) {
+        debug_assert!(self.taken() >> place & 1 == 1);
+        let mut borrow = 1 << place;
+        for word in &mut self.0 {
+            *word ^= borrow;
+            borrow &= *word;
+        }
+    }
+}
+
+/// Places of one player as the other one numbers them.
+#[inline]
+pub(crate) fn from_other_side(points: u32) -> u32 {
+    (points & POINTS).reverse_bits() >> 8
+}
+
+/// `place` and those below it.
+#[inline]
+pub(crate) fn up_to(place: u32) -> u32 {
+    (2 << place) - 1
+}
+
+/// The places of a set, ascending.
+#[inline]
+pub(crate) fn each(mut set: u32) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let place = (set != 0).then(|| set.trailing_zeros())?;
+        set &= set - 1;
+        Some(place)
+    })
+}
+
+/// The spots of a die, in thirds from its middle.
+pub(crate) fn pips(die: u8) -> Vec<(f32, f32)> {
+    let mut spots = Vec::new();
+    if die % 2 == 1 {
+        spots.push((0.0, 0.0));
+    }
+    if die >= 2 {
+        spots.extend([(-1.0, -1.0), (1.0, 1.0)]);
+    }
+    if die >= 4 {
+        spots.extend([(-1.0, 1.0), (1.0, -1.0)]);
+    }
+    if die == 6 {
+        spots.extend([(-1.0, 0.0), (1.0, 0.0)]);
+    }
+    spots
+}

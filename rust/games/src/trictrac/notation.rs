@@ -1,0 +1,330 @@
+//! Positions of trictrac as words, and as a board of text.
+//!
+//! A position is written as words `key=value` with blanks between, in any order:
+//!
+//! ```text
+//! x=1:13,5:1,12:1 o=1:15 turn=x roll=4-3 left=3 first=1 points=4,2 holes=0,1 runs=1,0 rolls=2,2 plies=20
+//! ```
+//!
+//! | word | what |
+//! |---|---|
+//! | `x=`, `o=` | a player's checkers as field:number, numbered from the own side, and `off` |
+//! | `turn=` | `x` or `o` |
+//! | `roll=` | the dice that are being played; not there before a roll |
+//! | `left=`, `first=` | in mid-turn: the die left, and the field from which the first step went |
+//! | `stage=choice` | the roll won a hole, and the player chooses between hold and leave |
+//! | `points=`, `holes=` | of x and of o; `0,0` if they are not there |
+//! | `runs=` | 1 if a player's run is unbroken; `1,1` if it is not there |
+//! | `rolls=` | rolls in the setting, up to 3; `0,0` if they are not there |
+//! | `plies=` | plies of the game so far; not there if there are none |
+
+use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::text::{play_line, shown};
+
+use super::{FIELDS, HIS_CORNER, POWER, Stage, Trictrac};
+use super::{HOLD, LEAVE, Plays};
+use crate::notation::{PLAYERS, Words, mark, read_number};
+use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side};
+use crate::trictrac::board::CORNER;
+
+const KEYS: [&str; 12] =
+    ["x", "o", "turn", "roll", "left", "first", "stage", "points", "holes", "runs", "rolls", "plies"];
+const EXPECTED: &str = "x=FIELDS o=FIELDS turn=x or turn=o, then roll=, left=, first=, stage=, points=, holes=, runs=, \
+                        rolls= and plies= where they are needed";
+
+pub(super) fn name_of(game: &Trictrac, action: Action) -> String {
+    match action {
+        POWER => "power".to_owned(),
+        HOLD => "hold".to_owned(),
+        LEAVE => "leave".to_owned(),
+        0..POWER => {
+            let (which, place) = Trictrac::parts(action);
+            match place + game.die(which) {
+                to if to < FIELDS as u32 => format!("{}/{}", place + 1, to + 1),
+                _ => format!("{}/off", place + 1),
+            }
+        }
+        _ => action.to_string(),
+    }
+}
+
+fn side_text(side: Side) -> String {
+    let mut parts: Vec<_> = each(side.taken()).map(|place| format!("{}:{}", place + 1, side.count(place))).collect();
+    if side.off() > 0 {
+        parts.push(format!("off:{}", side.off()));
+    }
+    parts.join(",")
+}
+
+/// The field that the first step left, and the die that is left.
+fn in_mid_turn(game: &Trictrac) -> Option<(u32, u8)> {
+    let (which, place) = Trictrac::parts(Action::from(game.first?));
+    Some((place + 1, game.dice[1 - which]))
+}
+
+pub(super) fn to_text(game: &Trictrac) -> String {
+    let [x, o] = game.sides.map(side_text);
+    let mut text = format!("x={x} o={o} turn={}", mark(game.mover));
+    if let Some([high, low]) = game.dice() {
+        text += &format!(" roll={high}-{low}");
+        if let Some((field, left)) = in_mid_turn(game) {
+            text += &format!(" left={left} first={field}");
+        }
+        if game.stage == Stage::Choice {
+            text += " stage=choice";
+        }
+    }
+    let score = game.score;
+    let pairs =
+        [("points", score.points), ("holes", score.holes), ("runs", score.runs.map(u8::from)), ("rolls", game.rolls)];
+    for (key, [x, o]) in pairs {
+        text += &format!(" {key}={x},{o}");
+    }
+    let plies = game.max_plies - game.plies_left;
+    if plies > 0 { format!("{text} plies={plies}") } else { text }
+}
+
+pub(super) fn parse(start: &Trictrac, text: &str) -> Result<Trictrac, String> {
+    if !text.contains('=') {
+        return play_line(start, text);
+    }
+    let words = Words::read(text, &KEYS, EXPECTED)?;
+    let mut game = Trictrac::start(start.goal, start.max_plies);
+    game.sides = [parse_side(words.needed("x")?, "x")?, parse_side(words.needed("o")?, "o")?];
+    let [x, o] = game.sides;
+    if let Some(place) = each(x.taken() & from_other_side(o.taken())).next() {
+        return Err(format!("x's field {} has checkers of both players", place + 1));
+    }
+    game.mover = match words.needed("turn")? {
+        "x" => Player::Zero,
+        "o" => Player::One,
+        other => return Err(format!("turn must be x or o, got {}", shown(other))),
+    };
+    let plies = words.get("plies").map_or(Ok(0), |word| read_number("plies", word, 0, game.max_plies))?;
+    game.plies_left = game.max_plies - plies;
+    game.score.points = pair(&words, "points", 10, [0; 2])?;
+    if let Some(points) = words.get("points").filter(|_| game.score.points.iter().any(|points| points % 2 == 1)) {
+        return Err(format!("points must be even numbers, got {}", shown(points)));
+    }
+    game.score.holes = pair(&words, "holes", game.goal, [0; 2])?;
+    game.score.runs = pair(&words, "runs", 1, [1; 2])?.map(|run| run == 1);
+    game.rolls = pair(&words, "rolls", 3, [0; 2])?;
+    if game.score.holes == [game.goal; 2] {
+        return Err(format!("both players have {} holes", game.goal));
+    }
+    parse_turn(&mut game, &words)?;
+    Ok(game)
+}
+
+/// Two numbers, of x and of o.
+fn pair(words: &Words<'_>, key: &str, most: u8, usual: [u8; 2]) -> Result<[u8; 2], String> {
+    let Some(text) = words.get(key) else {
+        return Ok(usual);
+    };
+    let (x, o) = text
+        .split_once(',')
+        .ok_or_else(|| format!("{key} must be two numbers, of x and of o, as in {key}=0,0, got {}", shown(text)))?;
+    let read = |word| read_number(key, word, 0, u16::from(most)).map(|number| number as u8);
+    Ok([read(x)?, read(o)?])
+}
+
+/// The dice, and what of them has been played.
+fn parse_turn(game: &mut Trictrac, words: &Words<'_>) -> Result<(), String> {
+    let Some(roll) = words.get("roll") else {
+        if let Some(word) = ["left", "first", "stage"].into_iter().find(|word| words.get(word).is_some()) {
+            return Err(format!("{word}= needs a roll that is being played"));
+        }
+        if game.is_opening() && game.mover != Player::Zero {
+            return Err("x begins the game, got turn=o at the start".to_owned());
+        }
+        return check_end(game, PLAYERS.as_slice());
+    };
+    if game.winner().is_some() {
+        return Err(format!("roll is {}, but the game is over", shown(roll)));
+    }
+    let known = ROLLS
+        .into_iter()
+        .find(|[high, low]| [format!("{high}-{low}"), format!("{low}-{high}")].contains(&roll.to_owned()));
+    game.dice = known.ok_or_else(|| format!("roll must be two dice as in 3-1, got {}", shown(roll)))?;
+    check_end(game, &[game.mover.opponent()])?;
+    game.stage = Stage::Play;
+    if words.get("left").is_some() || words.get("first").is_some() {
+        parse_first(game, words.needed("left")?, words.needed("first")?)?;
+    }
+    let before = game.before();
+    let rolled = game.rolled(before);
+    let plays = rolled.plays();
+    let [mine, his] = game.points(&rolled, &plays, game.rolls[game.mover.index()] == 3);
+    game.owed = his;
+    game.allow(&plays);
+    if let Some(action) = game.first {
+        if let Some(stage) = words.get("stage") {
+            return Err(format!("stage is {}, but a step was played", shown(stage)));
+        }
+        return go_on(game, &plays, action);
+    }
+    check_end(game, &[game.mover])?;
+    match words.get("stage") {
+        Some("choice") => parse_choice(game, mine),
+        Some(other) => Err(format!("stage must be choice, got {}", shown(other))),
+        None if plays.dice == 0 => {
+            let (mover, other) = (mark(game.mover), mark(game.mover.opponent()));
+            Err(format!("{mover} can play none of {roll}: leave the roll out and say turn={other}"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The choice after a hole.
+fn parse_choice(game: &mut Trictrac, mine: u8) -> Result<(), String> {
+    let (me, mover, score) = (game.mover.index(), mark(game.mover), game.score);
+    if mine <= score.points[me] || score.holes[me] == 0 {
+        return Err(format!("stage=choice follows a hole of {mover}, but this roll is worth {mine} points"));
+    }
+    if score.points[1 - me] > 0 || score.runs != [true; 2] {
+        return Err(
+            "stage=choice follows a hole: the other player has no points, and both runs are unbroken".to_owned()
+        );
+    }
+    game.stage = Stage::Choice;
+    Ok(())
+}
+
+/// The first step.
+fn parse_first(game: &mut Trictrac, left: &str, first: &str) -> Result<(), String> {
+    let [high, low] = game.dice;
+    let die = read_number("left", left, 1, 6)? as u8;
+    let which = match die {
+        _ if high == low && die == high => 0,
+        _ if die == low => 0,
+        _ if die == high => 1,
+        _ => return Err(format!("left must be a die of the roll {high}-{low}, got {left}")),
+    };
+    let place = u32::from(read_number("first", first, 1, FIELDS as u16)?) - 1;
+    let to = place + game.die(which);
+    let own = game.own();
+    if to < FIELDS as u32 && own.taken() >> to & 1 == 0 {
+        return Err(format!("first is {first}, but {} has no checker on {}", mark(game.mover), to + 1));
+    }
+    if to >= FIELDS as u32 && own.off() == 0 {
+        return Err(format!("first is {first}, but {} has no checker off", mark(game.mover)));
+    }
+    if from_other_side(game.other().taken()) >> place & 1 == 1 {
+        return Err(format!("first is {first}, where {} stands", mark(game.mover.opponent())));
+    }
+    game.first = Some((which * FIELDS) as u8 + place as u8);
+    Ok(())
+}
+
+/// A position after the first step.
+fn go_on(game: &mut Trictrac, plays: &Plays, action: u8) -> Result<(), String> {
+    let (which, place) = Trictrac::parts(Action::from(action));
+    let before = game.before();
+    let mut earlier = *game;
+    earlier.sides[game.mover.index()] = before;
+    earlier.first = None;
+    check_end(&earlier, &[game.mover])?;
+    if plays.dice < 2 || plays.first[which] >> place & 1 == 0 {
+        return Err(format!("first is {}, but no play of this roll begins there", place + 1));
+    }
+    game.power = false;
+    game.legal = game.rolled(before).seconds(which, place, game.keep_full);
+    Ok(())
+}
+
+/// Refuses what no turn can end with.
+fn check_end(game: &Trictrac, players: &[Player]) -> Result<(), String> {
+    for &player in players {
+        let (side, name) = (game.sides[player.index()], mark(player));
+        // Whoever takes the last checker off may lose the game by it, and the board stays as it is.
+        if side == Side::NONE && game.winner().is_none() {
+            return Err(format!("{name} has all checkers off; they go back to the talon then"));
+        }
+        if side.taken() & HIS_CORNER != 0 {
+            return Err(format!("{name} has checkers on 13, the other player's corner"));
+        }
+        if side.taken() & !side.many() & CORNER != 0 {
+            return Err(format!("{name} has one checker on 12; the corner is held with two"));
+        }
+    }
+    Ok(())
+}
+
+fn parse_side(text: &str, whose: &str) -> Result<Side, String> {
+    let (mut side, mut off) = (Side::NONE, 0);
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let wrong = || format!("{whose} has {}: expected field:number, as in 1:13 or off:2", shown(part));
+        let (name, number) = part.split_once(':').ok_or_else(wrong)?;
+        let number = u32::from(read_number("", number, 1, CHECKERS as u16).map_err(|_| wrong())?);
+        if side.on_board() + off + number > CHECKERS {
+            return Err(format!("{whose} has more than {CHECKERS} checkers"));
+        }
+        if name == "off" {
+            off += number;
+            continue;
+        }
+        let field = u32::from(read_number("", name, 1, FIELDS as u16).map_err(|_| wrong())?);
+        (0..number).for_each(|_| side.add(field - 1));
+    }
+    match side.on_board() + off {
+        CHECKERS => Ok(side),
+        number => Err(format!("{whose} has {number} checkers, those off included; expected {CHECKERS}")),
+    }
+}
+
+/// The board as x sees it: x runs from 1 at the lower left to 12, up, and back to 24. Five rows a half; of more checkers
+/// the number stands in the fifth.
+pub(super) fn render(game: &Trictrac) -> String {
+    const ROWS: u32 = 5;
+    let [x, o] = game.sides;
+    let cell = |field: u32, row: u32| {
+        let (mine, theirs) = (x.count(field - 1), o.count(24 - field));
+        let (glyph, count) = if mine > 0 { ("x", mine) } else { ("o", theirs) };
+        match (count, row) {
+            (0, 0) => ".".to_owned(),
+            (count, 4) if count > ROWS => count.to_string(),
+            (count, row) if row < count => glyph.to_owned(),
+            _ => String::new(),
+        }
+    };
+    let line = |fields: &[u32], text: &dyn Fn(u32) -> String| {
+        let half = |fields: &[u32]| fields.iter().map(|&field| format!("{:>3}", text(field))).collect::<String>();
+        format!("{} |{}", half(&fields[..6]), half(&fields[6..])).trim_end().to_owned()
+    };
+    let upper: Vec<_> = (13..=24).rev().collect();
+    let lower: Vec<_> = (1..=12).collect();
+    let mut lines = vec![line(&upper, &|field| field.to_string())];
+    lines.extend((0..ROWS).map(|row| line(&upper, &|field| cell(field, row))));
+    lines.push(line(&upper, &|_| String::new()));
+    lines.extend((0..ROWS).rev().map(|row| line(&lower, &|field| cell(field, row))));
+    lines.push(line(&lower, &|field| field.to_string()));
+    lines.extend(PLAYERS.map(|player| format!("{}: {}", mark(player), score_text(game, player))));
+    lines.push(state_text(game));
+    lines.join("\n")
+}
+
+/// The score of a player in words.
+pub(super) fn score_text(game: &Trictrac, player: Player) -> String {
+    let (points, holes, run) = game.score(player);
+    let broken = if run { "" } else { ", run broken" };
+    let (rolls, off) = (game.rolls[player.index()], game.sides[player.index()].off());
+    format!("{holes} of {} holes, {points} points{broken}; rolls {rolls}; off {off}", game.goal)
+}
+
+/// What is next, in words.
+fn state_text(game: &Trictrac) -> String {
+    let ply = format!("ply {} of {}", game.max_plies - game.plies_left, game.max_plies);
+    let mover = mark(game.mover);
+    let [high, low] = game.dice;
+    let what = match game.turn() {
+        Turn::Terminal => "the game is over".to_owned(),
+        Turn::Chance if game.is_opening() => format!("{mover} to begin"),
+        Turn::Chance => format!("{mover} to roll"),
+        Turn::Player(_) if game.stage == Stage::Choice => format!("{mover} to hold or leave, {high}-{low}"),
+        Turn::Player(_) => match in_mid_turn(game) {
+            None => format!("{mover} to play {high}-{low}"),
+            Some((field, left)) => format!("{mover} to play {high}-{low}, left {left}, first from {field}"),
+        },
+    };
+    format!("{what}; {ply}")
+}

@@ -1,0 +1,464 @@
+"""Trictrac is that of a slow twin: lines of steps, points, marks, positions. Examples from books hold for both."""
+
+import random
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+import azpy
+from oracles import Constant, after
+from trictrac_twin import HOLD, LEAVE, ROLLS, Side, Twin, facing, legal_plays, lines, points_of
+
+TALON = "24:15"  # the other side at its talon, in the numbers of the player to move
+FAR = "1:1"  # one checker of the other side that nothing meets
+
+
+def side(text: str) -> Side:
+    """A side from words such as 1-4:2, which are two checkers on each of the fields 1 to 4; the others are off."""
+    counts = [0] * 26
+    for word in text.split():
+        fields, number = word.split(":")
+        first, _, last = fields.partition("-")
+        for place in range(int(first), int(last or first) + 1):
+            counts[place] += int(number)
+    counts[25] = 15 - sum(counts)
+    return tuple(counts)
+
+
+def words_of(counts: Side) -> str:
+    parts = [f"{place}:{counts[place]}" for place in range(1, 25) if counts[place]]
+    return ",".join(parts + [f"off:{counts[25]}"] * (counts[25] > 0))
+
+
+def position(own: str, other: str, more: str = "", game: str = "trictrac") -> azpy.State:
+    """A position before a roll of x; the other side in the numbers of x."""
+    default = "" if "rolls=" in more else " rolls=1,1"
+    text = f"x={words_of(side(own))} o={words_of(facing(side(other)))} turn=x {more}{default}"
+    return azpy.parse_state(game, text)
+
+
+def rolled(state: azpy.State, roll: tuple[int, int]) -> azpy.State:
+    return after(state, ROLLS.index(roll))
+
+
+def numbers(state: azpy.State, word: str) -> list[int]:
+    """The two numbers of a word of the notation."""
+    (found,) = (part for part in state.to_text().split() if part.startswith(f"{word}="))
+    return [int(number) for number in found.partition("=")[2].split(",")]
+
+
+def marked(state: azpy.State, player: int) -> int:
+    """The points of a player who began with none, and whose run is not broken."""
+    return 6 * numbers(state, "holes")[player] + numbers(state, "points")[player]
+
+
+def turn_lines(state: azpy.State) -> list[tuple[list[int], azpy.State]]:
+    """All lines of actions of a turn, and where they end. Holds."""
+    if state.turn not in (0, 1):
+        return [([], state)]
+    found, going, mover = (
+        [],
+        [(list[int](), after(state, HOLD) if HOLD in state.legal_actions() else state)],
+        state.turn,
+    )
+    while going:
+        line, now = going.pop()
+        if now.turn != mover:
+            found.append((line, now))
+            continue
+        going += [([*line, action], after(now, action)) for action in now.legal_actions()]
+    return sorted(found, key=lambda end: end[0])
+
+
+def names(state: azpy.State, line: Sequence[int]) -> str:
+    if state.turn == azpy.CHANCE:
+        return ""
+    if HOLD in state.legal_actions():
+        state = after(state, HOLD)
+    return state.format_actions(line)
+
+
+def judged(own: str, other: str, roll: tuple[int, int], more: str = "") -> tuple[set[str], tuple[int, int]]:
+    """The lines of a roll by the names of their actions, and the points of both, agreed with the twin."""
+    state = rolled(position(own, other, more), roll)
+    ends = turn_lines(state)
+    found = [tuple(line) for line, _ in ends if line]
+    mine, his = side(own), side(other)
+    assert found == lines(mine, his, roll), f"{own} / {other} {roll}"
+    # Marks of x are read at once, those of o at the end, where a hole of o may have taken the points of x.
+    before_o = marked(state, 0) if ends[0][0] or HOLD in state.legal_actions() else None
+    points_o = marked(ends[0][1], 1)
+    points = (marked(ends[0][1], 0) if before_o is None else before_o, points_o)
+    number = numbers(state, "rolls")[0]
+    assert points == points_of(mine, his, roll, number if "rolls=3" not in more else 4), f"{own} / {other} {roll}"
+    return {names(state, line) for line in found}, points
+
+
+# Number, own and other side in the numbers of the player to move, roll, the only lines (None: not asked), points.
+EXAMPLES: list[tuple[str, str, str, tuple[int, int], set[str] | None, tuple[int, int] | None]] = [
+    ("1a", "1:15", TALON, (3, 3), {"1/4 1/4", "1/4 4/7"}, (0, 0)),
+    ("1b", "1:15", TALON, (6, 5), {"1/7 1/6"}, (0, 0)),
+    ("2", "10:1 11:1", "23:2 24:13", (3, 2), {"power"}, (0, 0)),
+    ("4", "1-7:2 8:1", "14:2 18:2 20-23:2 24:3", (6, 5), {"8/13 13/19"}, (4, 0)),
+    ("5a", "11:5 23:1", "18:12", (5, 5), {"11/16 16/21"}, None),
+    ("5b", "11:5 23:1", "18:1 24:12", (5, 5), set(), None),
+    ("6", "12:3", "16:1 17:1 18:1", (3, 2), {"12/15"}, None),
+    ("8", "22:1", FAR, (3, 1), {"22/23 23/off"}, (4, 0)),
+    ("9a", "21:1 23:1", FAR, (6, 3), {"21/24 23/off"}, (0, 0)),
+    ("9b", "20:1 23:1", FAR, (5, 3), {"20/off 23/off"}, (4, 0)),
+    ("10", "1:2", "3:1 4:1 6:1", (3, 2), set(), (12, 4)),
+    ("11", "1:2 9:1", "3:2 4:2 6:1", (3, 2), {"9/12 12/14"}, (0, 4)),
+    ("12", "1-4:2 8:2 9:2 11:1 12:2", "13:2 15:1 16:2 17:2 18-20:1 22:1 23:2 24:2", (6, 3), None, (12, 0)),
+    ("13", "1:6 7:1 8:2 9:2 11:2 12:2", "13-16:2 17-23:1", (6, 6), None, (14, 18)),
+    ("16", "1:2 2-4:3 5:1 6:2", TALON, (2, 1), None, (12, 0)),
+    ("17", "1:3 2:3 3-5:2 18:2 23:1", "7:2", (5, 4), {"1/6 2/6"}, (4, 0)),
+    ("18", "9:2 19:3 20-24:2", "15:2", (6, 6), set(), (6, 4)),
+    ("19", "18:1 19:4 20:2 21:3 22:2 23:1 24:2", FAR, (6, 5), {"18/23 19/off"}, (4, 0)),
+    ("20a", "1:13 10:1 11:1", TALON, (2, 2), None, (6, 0)),
+    ("20b", "1:13 10:1 11:1", "13:2", (2, 2), None, (0, 6)),
+    ("21a", "1:13 12:2", TALON, (2, 1), None, (4, 0)),
+    ("21b", "1:13 12:2", TALON, (1, 1), None, (6, 0)),
+    ("21c", "1:13 12:2", "13:2", (2, 1), None, (0, 4)),
+    # A helpless checker that a double does not move is worth 2 as well.
+    ("helpless", "12:3", "18:1", (3, 3), {"12/15"}, (4, 2)),
+]
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "roll", "only", "points"), [e[1:] for e in EXAMPLES], ids=[e[0] for e in EXAMPLES]
+)
+def test_examples_hold(
+    own: str, other: str, roll: tuple[int, int], only: set[str] | None, points: tuple[int, int] | None
+) -> None:
+    found, marks = judged(own, other, roll)
+    if only is not None:
+        assert sorted(" ".join(sorted(name.split())) for name in found) == sorted(
+            " ".join(sorted(name.split())) for name in only
+        )
+    if points is not None:
+        assert marks == points
+
+
+def test_no_corner_by_power_where_the_corner_can_be_taken_by_effect() -> None:
+    found, _ = judged("1:5 7:5 8:5", TALON, (5, 5))  # 3
+    assert "7/12 7/12" in found
+    assert "power" not in found
+
+
+def test_only_the_rearmost_checker_leaves_by_more_than_it_needs() -> None:
+    found, _ = judged("19:2 20:3 23:2", FAR, (5, 5))  # 7
+    assert "20/off 20/off" in found
+    assert not any("23/off" in name for name in found)
+    found, _ = judged("19:2 20:3 23:2", FAR, (5, 2))
+    assert "20/off 23/off" in found
+
+
+def test_a_jan_is_filled_from_two_fields_by_unequal_dice() -> None:
+    worth = {roll: judged("1-5:3", TALON, roll)[1] for roll in ROLLS}  # 14
+    assert worth == {roll: (4 if roll[0] != roll[1] and roll[0] < 6 else 0, 0) for roll in ROLLS}
+
+
+def test_the_jan_of_return_is_filled_without_overflows() -> None:
+    own = "17:1 18:1 19-21:3 22:1 23:1 24:2"  # 15
+    worth = {roll: judged(own, FAR, roll)[1][0] for roll in ROLLS}
+    assert {roll for roll, points in worth.items() if points == 0} == {(1, 1), (2, 1), (6, 5), (6, 6)}
+
+
+def test_six_tables_count_at_the_third_roll_alone() -> None:
+    own = "1:11 2:1 5:1 6:1 7:1"  # 22
+    for rolls, points in (("2,1", 4), ("3,1", 0), ("1,1", 0)):
+        assert marked(rolled(position(own, TALON, f"rolls={rolls}"), (3, 2)), 0) == points
+    assert points_of(side(own), side(TALON), (3, 2), 3) == (4, 0)
+    assert points_of(side(own), side(TALON), (3, 2), 4) == (0, 0)
+
+
+def test_two_checkers_of_the_corner_do_not_take_the_other_one() -> None:
+    assert judged("11:2 12:2", TALON, (2, 2))[1][0] == 6  # 23
+    assert judged("11:1 12:3", TALON, (1, 1))[1][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "points", "score"),
+    [
+        (((8, 0), (0, 0), (False, True)), 18, ([2, 0], [3, 0], [True, True])),  # 24
+        (((0, 0), (0, 0), (True, True)), 24, ([0, 0], [4, 0], [True, True])),
+        (((4, 4), (0, 0), (True, True)), 4, ([8, 4], [0, 0], [True, False])),
+        (((0, 4), (0, 0), (True, True)), 0, ([0, 4], [0, 0], [True, True])),
+    ],
+)
+def test_points_become_holes(before: tuple, points: int, score: tuple) -> None:  # type: ignore[type-arg]
+    twin = Twin(points=[*before[0]], holes=[*before[1]], runs=[*before[2]])
+    twin.mark(0, points)
+    assert (twin.points, twin.holes, twin.runs) == score
+
+
+# What programs and people get wrong.
+
+
+def test_a_double_is_two_steps() -> None:
+    for line, _ in turn_lines(rolled(position("1:15", TALON), (3, 3))):
+        assert len(line) == 2
+
+
+def test_a_hit_moves_no_checker() -> None:
+    state = rolled(position("1:2 9:1", "3:2 4:2 6:1"), (3, 2))
+    ends = turn_lines(state)
+    assert [end.to_text().split()[1] for _, end in ends] == [state.to_text().split()[1]]
+    own = "1-4:2 8:2 9:2 11:1 12:2"
+    state = rolled(position(own, "13:2 15:1 16:2 17:2 18-20:1 22:1 23:2 24:2"), (6, 3))
+    for _, end in turn_lines(state):
+        assert end.to_text().split()[1] == state.to_text().split()[1]
+
+
+def test_a_checker_may_rest_where_it_must_not_stay() -> None:
+    assert judged("1-7:2 8:1", "14:2 18:2 20-23:2 24:3", (6, 5))[0] == {"8/13 13/19"}  # the other corner
+    assert judged("11:5 23:1", "18:12", (5, 5))[0] == {"11/16 16/21"}  # a jan that can still be filled
+    ends = turn_lines(rolled(position("1:14 11:1", TALON), (2, 1)))
+    assert all("12:1" not in end.to_text().split()[0] for _, end in ends)
+
+
+@pytest.mark.parametrize("roll", [(4, 1), (4, 4)])
+def test_hits_are_worth_less_on_fields_7_to_18_alone(roll: tuple[int, int]) -> None:
+    for target in range(5, 25):
+        # Checkers far behind keep the last one from leaving.
+        own, other = f"{target - 4}:1" + " 1:2" * (target > 18), f"{target}:1"
+        points = points_of(side(own), side(other), roll)[0]
+        double = roll[0] == roll[1]
+        assert points == ((4 if double else 2) if 7 <= target <= 18 else (6 if double else 4))
+        if target not in (12, 13, 16, 17):  # one checker does not hold a corner
+            assert marked(rolled(position(own, other), roll), 0) == points
+
+
+def test_ways_do_not_count_twice_by_order() -> None:
+    assert judged("1-5:3", TALON, (5, 4))[1] == (4, 0)
+    assert judged("1:3 2:3 3-5:2 18:2 23:1", "7:2", (5, 4))[1] == (4, 0)
+
+
+def test_a_jan_is_full_after_both_dice_or_not_filled() -> None:
+    # The 1 fills the small jan. There is no spare checker for the 6, and a jan is not paid for by half a roll.
+    own = "1:2 2:2 3:2 4:2 5:3 6:1"
+    found, points = judged(own, "8-11:2", (6, 1))
+    assert "1/7 5/6" in found
+    assert points[0] == 0
+    # With a spare checker outside it is.
+    assert judged(own + " 14:1", "8-11:2", (6, 1))[1][0] == 4
+
+
+def test_a_run_is_broken_only_if_there_are_points() -> None:
+    for score, runs in (("points=0,4", [1, 0]), ("points=0,0", [1, 1])):
+        state = rolled(position("22:1", FAR, score), (3, 1))
+        assert numbers(state, "runs") == runs
+    # o's points break the run of x at the end of the turn, if x has points.
+    end = turn_lines(rolled(position("1:2 9:1", "3:2 4:2 6:1", "points=4,0"), (3, 2)))[0][1]
+    assert (numbers(end, "points"), numbers(end, "runs")) == ([4, 4], [0, 1])
+
+
+def both_at_ten() -> azpy.State:
+    """2 points for each by a roll of 4-3."""
+    assert points_of(side("1:12 10:1 12:2"), side("13:2 14:2 16:1 17:1 24:9"), (4, 3)) == (2, 2)
+    return position("1:12 10:1 12:2", "13:2 14:2 16:1 17:1 24:9", "points=10,10")
+
+
+def test_the_others_points_come_after_the_turn_and_are_lost_by_leaving() -> None:
+    state = rolled(both_at_ten(), (4, 3))
+    assert (numbers(state, "points"), numbers(state, "holes")) == ([0, 0], [2, 0])
+    assert [state.action_name(action) for action in state.legal_actions()] == ["hold", "leave"]
+    held = turn_lines(state)[0][1]
+    assert (numbers(held, "points"), numbers(held, "holes"), numbers(held, "runs")) == ([0, 2], [2, 0], [1, 1])
+    left = after(state, LEAVE)
+    assert (numbers(left, "points"), numbers(left, "holes"), numbers(left, "rolls")) == ([0, 0], [2, 0], [0, 0])
+    assert left.to_text().startswith("x=1:15 o=1:15 turn=x ")
+    assert len(left.chance_outcomes()) == 21  # no opening roll
+
+
+def test_a_side_that_cannot_play_is_helpless_for_each_die() -> None:
+    assert judged("9:2 19:3 20-24:2", "15:2", (6, 6))[1] == (6, 4)
+    assert judged("12:3", "18:1", (3, 3))[1][1] == 2
+    assert judged("24:1", FAR, (3, 1))[1] == (4, 0)  # the last checker is off: nothing is left to play
+
+
+def values(state: azpy.State, simulations: int) -> dict[str, float]:
+    """Values of the actions where everything is good for whoever is to move."""
+    result = azpy.Search(Constant(51, 0.5), simulations=simulations, eval_batch=1, seed=1).run(state)
+    visited = zip(result.actions.tolist(), result.visits.tolist(), result.q.tolist(), strict=True)
+    return {state.action_name(action): q for action, visits, q in visited if visits}
+
+
+def test_whoever_leaves_or_takes_the_last_checker_off_rolls_again() -> None:
+    choice = rolled(both_at_ten(), (4, 3))
+    assert values(choice, 8)["leave"] == pytest.approx(0.5)
+    assert after(choice, LEAVE, 20).turn == 0
+    last = rolled(position("24:1", FAR), (3, 1))
+    assert values(last, 8) == {"24/off": pytest.approx(0.5)}
+    for state in (after(last, *last.legal_actions()), after(choice, LEAVE)):
+        assert state.to_text().startswith("x=1:15 o=1:15 turn=x ")
+    # Otherwise the other player rolls.
+    turn_over = after(rolled(position("12:2 9:1", "24:15"), (2, 1)), 8)
+    assert values(turn_over, 8) == {turn_over.action_name(a): pytest.approx(-0.5) for a in turn_over.legal_actions()}
+
+
+def test_a_hole_that_loses_the_game_by_holding_is_left() -> None:
+    # The roll is worth 2 to x, a hole, and 16 to o, who needs one hole. x cannot play.
+    own, other = "1:4 3:1 12:2 14:1 15:1", "7:1 16-20:2 21:1 23:1 24:1"
+    assert points_of(side(own), side(other), (5, 4)) == (2, 16)
+    state = rolled(position(own, other, "points=10,0 holes=0,11"), (5, 4))
+    assert after(state, HOLD).outcome() == -1
+    best = azpy.Search(azpy.UniformEvaluator(), simulations=200, seed=1).run(state)
+    assert (best.action, best.q.tolist()) == (LEAVE, [-1, 0])
+
+
+# The twin.
+
+
+def same(state: azpy.State, twin: Twin) -> None:
+    """All that can be seen of a position."""
+    assert state.to_text() == twin.text()
+    assert state.is_terminal == twin.is_over
+    if twin.is_over:
+        assert state.outcome() == twin.outcome()
+    elif twin.dice is None:
+        assert state.turn == azpy.CHANCE
+        assert dict(state.chance_outcomes()) == pytest.approx(dict(twin.chances()))
+    else:
+        assert state.turn == twin.mover
+        assert state.legal_actions() == twin.legal(), state.to_text()
+        np.testing.assert_array_equal(state.observation().ravel(), np.array(twin.features(), dtype=np.float32))
+
+
+def any_action(rng: random.Random, twin: Twin) -> int:
+    return rng.choice(twin.legal())
+
+
+def holding(rng: random.Random, twin: Twin) -> int:
+    return HOLD if twin.choosing else rng.choice(twin.legal())
+
+
+def leaving(rng: random.Random, twin: Twin) -> int:
+    return LEAVE if twin.choosing else rng.choice(twin.legal())
+
+
+def filling(rng: random.Random, twin: Twin) -> int:
+    """Steps from the rear more often, so that jans fill."""
+    legal = twin.legal()
+    return HOLD if twin.choosing else min(rng.sample(legal, min(2, len(legal))), key=lambda action: action % 24)
+
+
+WAYS: dict[str, Callable[[random.Random, Twin], int]] = {
+    "any": any_action,
+    "hold": holding,
+    "leave": leaving,
+    "fill": filling,
+}
+
+
+def play_both(way: str, seed: int, holes: int = 12, max_plies: int = 3000) -> int:
+    """A random game in both; returns its plies."""
+    rng, twin = random.Random(f"{way} {seed}"), Twin(holes, max_plies)
+    state = azpy.make_game("trictrac", holes=holes, max_plies=max_plies)
+    while True:
+        same(state, twin)
+        if twin.is_over:
+            return twin.plies
+        if twin.dice is None:
+            outcomes, weights = zip(*twin.chances(), strict=True)
+            action = rng.choices(outcomes, weights)[0]
+        else:
+            action = WAYS[way](rng, twin)
+        state.play(action)
+        twin.play(action)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_games_are_those_of_the_twin(way: str) -> None:
+    assert sum(play_both(way, seed) for seed in range(3)) > 200
+
+
+def test_short_games_are_those_of_the_twin() -> None:
+    plies = [play_both("any", seed, holes=1, max_plies=210) for seed in range(6)]
+    assert max(plies) <= 210
+    play_both("any", 1, holes=12, max_plies=150)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(25))
+@pytest.mark.parametrize("way", WAYS)
+def test_many_games_are_those_of_the_twin(way: str, part: int) -> None:
+    plies = sum(play_both(way, 1000 + 100 * part + n) for n in range(100))
+    print(f"{way}: 100 games of {plies} plies compared, none differs")
+
+
+def random_side(rng: random.Random, taken: Side, most: int) -> Side:
+    """A side that no line of play needs to reach, so that what is rare in games comes up."""
+    counts = [0] * 26
+    places = [place for place in range(1, 25) if not taken[place] and place != 13]
+    low = rng.choice([1, 1, 1, 7, 13, 17, 18, 19])
+    places = [place for place in places if place >= low] or places
+    for _ in range(rng.randint(1, most)):
+        counts[rng.choice(places)] += 1
+    if rng.random() < 0.5:
+        jan = rng.choice([range(1, 7), range(7, 13), range(19, 25)])
+        for place in jan:
+            if not taken[place]:
+                counts[place] = max(counts[place], 2) if rng.random() < 0.9 else 1
+    while sum(counts) > 15 or counts[12] == 1:
+        place = 12 if counts[12] == 1 else rng.choice([place for place in range(1, 25) if counts[place]])
+        counts[place] -= 1
+    counts[25] = 15 - sum(counts)
+    return tuple(counts)
+
+
+def compare_rolls(seed: int) -> int:
+    """Random positions, one roll each: lines, where they end, points."""
+    rng, compared = random.Random(seed), 0
+    for _ in range(50):
+        nothing = (0,) * 26
+        other = random_side(rng, nothing, 15)
+        # The other side is seen from the front: it is not on 12, and behind it as often as not.
+        other = facing(other)
+        own = random_side(rng, other, 15)
+        roll = rng.choice(ROLLS)
+        if not any(own[1:25]) or not any(other[1:25]) or other[12] or own[13] or other[13] == 1:
+            continue
+        text = f"x={words_of(own)} o={words_of(facing(other))} turn=x rolls=1,1"
+        state = rolled(azpy.parse_state("trictrac", text), roll)
+        ends = turn_lines(state)
+        found = [tuple(line) for line, _ in ends if line]
+        assert found == lines(own, other, roll), f"{text} {roll}"
+        boards = {end.to_text().split()[0] for _, end in ends}
+        exits = [play for play in legal_plays(own, other, roll) if not any(play.end[1:25])]
+        if not exits:
+            assert len(boards) == len(ends), f"{text} {roll}"
+        mine, his = points_of(own, other, roll)
+        if mine < 144 and his < 144 and numbers(state, "holes")[0] < 12:
+            twin = Twin()
+            twin.mark(0, mine)
+            if ends[0][0] or HOLD in state.legal_actions():
+                assert numbers(state, "points") == twin.points, f"{text} {roll}"
+            twin.mark(1, his)
+            end = ends[0][1]
+            assert numbers(end, "points") == twin.points, f"{text} {roll}"
+            assert numbers(end, "holes") == [min(holes, 12) for holes in twin.holes], f"{text} {roll}"
+        compared += 1
+    return compared
+
+
+def test_rolls_of_any_position_are_those_of_the_twin() -> None:
+    assert sum(compare_rolls(seed) for seed in range(16)) > 400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(20))
+def test_rolls_of_many_positions_are_those_of_the_twin(part: int) -> None:
+    compared = sum(compare_rolls(1000 + 100 * part + n) for n in range(100))
+    print(f"{compared} rolls compared, none differs")
+
+
+def test_parameters_are_read_and_refused() -> None:
+    assert azpy.make_game("trictrac").game == "trictrac"
+    assert azpy.make_game("trictrac", holes=1).game == "trictrac(holes=1,max_plies=3000)"
+    for holes in (0, 13):
+        with pytest.raises(ValueError, match=f"holes must be from 1 to 12, got {holes}"):
+            azpy.make_game("trictrac", holes=holes)
+    with pytest.raises(ValueError, match="max_plies must be from 1 to 65535, got 0"):
+        azpy.make_game("trictrac(max_plies=0)")
