@@ -33,7 +33,7 @@ _TRAINING = EXTRAS["train"]
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", *_TRAINING, "rich")
 _DEVICES = ("cpu", "cuda", "tensorrt")
 # Of /proc/cpuinfo, those that ONNX Runtime and torch choose kernels by.
-_FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "asimd")
+_FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "asimd")
 _ENVIRONMENT = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "LD_LIBRARY_PATH")
 _SECONDS = 0.5  # of each part of the speed check
 _BATCH = 64
