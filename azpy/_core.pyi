@@ -234,6 +234,7 @@ class SearchOptions(TypedDict, total=False):
     gumbel_scale: float
     value_scale: float
     maxvisit_init: float
+    gumbel_rescale: bool
     lcb: float | None
     solver: bool
     early_stop: bool
@@ -415,7 +416,9 @@ class GameRecord:
 
 @final
 class ReplayBuffer:
-    def __new__(cls, game: str | State | GameLike, *, max_positions: int = 1_000_000) -> ReplayBuffer: ...
+    def __new__(
+        cls, game: str | State | GameLike, *, max_positions: int = 1_000_000, merge: bool = False
+    ) -> ReplayBuffer: ...
     def add(self, record: GameRecord) -> None: ...
     def extend(self, records: Iterable[GameRecord]) -> None: ...
     def resize(self, max_positions: int) -> None: ...
@@ -431,6 +434,7 @@ class ReplayBuffer:
         root_value_weight: float = 0.0,
         symmetries: bool = True,
         surprise_weight: float = 0.0,
+        value_lambda: float = 1.0,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
         """observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B] (player to move)."""
 

@@ -1,5 +1,8 @@
 """What this process runs on: cores, and the versions a run was made with."""
 
+import contextlib
+import ctypes
+import functools
 import importlib
 import os
 import platform
@@ -16,12 +19,14 @@ __all__ = [
     "cpu_flags",
     "cpu_name",
     "cpu_quota",
+    "keep_freed_memory",
     "made_with",
     "memory_limit",
     "read",
     "usable_cores",
 ]
 
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 MOST_THREADS, MOST_PIPELINES = _core.MOST_THREADS, _core.MOST_PIPELINES  # that the core starts
 
 
@@ -75,6 +80,19 @@ def read(path: Path) -> str:
         return path.read_text("utf-8", errors="replace")
     except OSError:
         return ""
+
+
+@functools.cache
+def keep_freed_memory() -> None:
+    """Has glibc keep freed memory for this process's next allocations; without glibc nothing happens.
+
+    A gradient step frees all that it took. If the C library gave this memory back to the system, each step would take
+    it anew, page by page: a tenth of the steps' time with batches of 256 (Connect Four, 4x32, November 2026).
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt  # not in other C libraries
+        mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that every glibc takes; larger blocks go back
+        mallopt(_M_TRIM_THRESHOLD, 1 << 30)
 
 
 def made_with(*packages: str) -> dict[str, str | int]:

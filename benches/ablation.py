@@ -1,18 +1,20 @@
-"""What each technique of training brings: one of them changed at a time, for equal evaluations.
+"""What each technique of training brings: one of them changed at a time, for equal evaluations or equal time.
 
     python benches/ablation.py [--game connect_four] [--network BxC] [--out ablation/connect_four]
-        [--evaluations 10000000] [--seeds 1] [--only NAME ...] [--games 400] [--table]
+        [--evaluations 10000000 | --minutes M] [--seeds 1] [--only NAME ...] [--games 400] [--table]
 
 Every run plays and learns with the preset of the game (its network too, unless one is given) and one technique
-changed, until its self-play has asked the network so often. Then its last model meets that of the run it is set
-against, of the same seed, in paired games from random openings. That is a run which plans with Gumbel and 16
-simulations (as the preset of Connect Four does), or, for what Gumbel has no use for (noise, fpu and the like), one with
-PUCT, 100 simulations and fewer games an iteration. `az-compare` does the same for any two settings. Runs lie in the
-folder --out: the same command goes on where it was stopped and does nothing twice. `--table` prints what is there.
+changed, until its self-play has asked the network so often or, with --minutes, so long. Then its last model meets that
+of the run it is set against, of the same seed, in paired games from random openings. That is a run which plans with
+Gumbel and 16 simulations (as the preset of Connect Four does), or, for what Gumbel has no use for (noise, fpu and the
+like), one with PUCT, 100 simulations and fewer games an iteration. `az-compare` does the same for any two settings.
+Runs lie in the folder --out: the same command goes on where it was stopped and does nothing twice. `--table` prints
+what is there.
 
-Evaluations are equal, fitting is not: a run with fewer simulations a move learns from more positions. The table says
-how many rows both runs were fitted to. The interval is that of the match between two models. What seeds do is not in
-it: compare the rows of several seeds, and mind that with one seed a difference can be the seed's.
+Judge a technique by both. With equal evaluations fitting differs: a run with fewer simulations a move learns from more
+positions. With equal time the machine must do nothing else. The table has the rows that both runs were fitted to, the
+evaluations of their self-play, and their minutes. The interval is that of the match between two models. What seeds do
+is not in it: compare the rows of several seeds, and mind that with one seed a difference can be the seed's.
 """
 
 import argparse
@@ -45,6 +47,14 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
     "constant learning rate": (GUMBEL, WITH_GUMBEL | {"schedule": "constant"}),
     "small window": (GUMBEL, WITH_GUMBEL | {"window_max": 20_000}),
     "surprise weighting": (GUMBEL, WITH_GUMBEL | {"surprise_weight": 0.5}),
+    "lambda return as value target": (GUMBEL, WITH_GUMBEL | {"value_lambda": 0.9, "root_value_weight": 0.0}),
+    "equal positions merged": (GUMBEL, WITH_GUMBEL | {"merge_positions": True}),
+    "value scale 0.3": (GUMBEL, WITH_GUMBEL | {"value_scale": 0.3}),
+    "value scale 1": (GUMBEL, WITH_GUMBEL | {"value_scale": 1.0}),
+    "value scale 0.25, raw": (GUMBEL, WITH_GUMBEL | {"value_scale": 0.25, "gumbel_rescale": False}),
+    "value scale 0.5, raw": (GUMBEL, WITH_GUMBEL | {"value_scale": 0.5, "gumbel_rescale": False}),
+    "value scale 1, raw": (GUMBEL, WITH_GUMBEL | {"value_scale": 1.0, "gumbel_rescale": False}),
+    "training in bf16": (GUMBEL, WITH_GUMBEL | {"training_precision": "bf16"}),
     "int8": (GUMBEL, WITH_GUMBEL | {"precision": "int8"}),
     "solver": (GUMBEL, WITH_GUMBEL | {"solver": True}),
     "earlier networks": (GUMBEL, WITH_GUMBEL | {"historical_share": 0.2}),
@@ -61,12 +71,15 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def table(rows: list[tuple[str, dict[str, Any]]]) -> str:
-    lines = ["| technique | against | seed | score | Elo | rows fitted, of both |", "|---|---|---|---|---|---|"]
+    lines = ["| technique | against | seed | score | Elo | of both: rows fitted | evaluations | minutes |"]
+    lines.append("|---" * 8 + "|")
     for name, row in rows:
         score, low, high = (row[key] for key in ("score", "low", "high"))
         text = f"{score:.3f} [{low:.3f}, {high:.3f}] | {elo(score):+.0f} [{elo(low):+.0f}, {elo(high):+.0f}]"
-        fitted = " and ".join(f"{count / 1e6:.2f} M" for count in row["rows_fitted"])
-        lines.append(f"| {name} | {TECHNIQUES[name][0]} | {row['seed']} | {text} | {fitted} |")
+        counts = [[f"{count / 1e6:.2f} M" for count in row[key]] for key in ("rows_fitted", "evaluations")]
+        minutes = [f"{seconds / 60:.0f}" for seconds in row.get("seconds", ())]
+        work = " | ".join(map(" and ".join, [*counts, minutes]))
+        lines.append(f"| {name} | {TECHNIQUES[name][0]} | {row['seed']} | {text} | {work} |")
     return "\n".join(lines)
 
 
@@ -80,7 +93,9 @@ def main() -> None:
     parser.add_argument("--game", default="connect_four")
     parser.add_argument("--network", help="of all runs, by default the preset's")
     parser.add_argument("--out", type=Path, help="by default ablation/GAME")
-    parser.add_argument("--evaluations", type=int, default=10_000_000)
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--evaluations", type=int, default=10_000_000)
+    length.add_argument("--minutes", type=float, help="of each run, in place of --evaluations")
     parser.add_argument("--seeds", type=int, default=1, help="seeds 0 to this, exclusive")
     parser.add_argument("--only", nargs="+", choices=list(TECHNIQUES))
     parser.add_argument("--games", type=int, default=400)
@@ -88,7 +103,8 @@ def main() -> None:
     given = parser.parse_args()
     out = given.out or Path("ablation") / re.sub(r"\W+", "-", given.game).strip("-")
     common = {} if given.network is None else {"network": given.network}
-    comparison = Comparison(out, given.game, given.evaluations, common, given.games)
+    work = {"total_evaluations": given.evaluations} if given.minutes is None else {"minutes": given.minutes}
+    comparison = Comparison(out, given.game, work, common, given.games)
     rows = []
     for name in [name for name in TECHNIQUES if name in (given.only or TECHNIQUES)]:
         against, changed = TECHNIQUES[name]

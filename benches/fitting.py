@@ -2,8 +2,10 @@
 
     python benches/fitting.py [--game connect_four] [--network 4x32] [--batch-size 128] [--steps 40] [--repeats 5]
 
-Two ways take turns: `parts` is how azpy fits (each thread has its own part of the batch), `operations` is how torch
-divides a step by itself (all threads share every operation). Medians of --repeats turns, with the least and the most.
+Three ways take turns: `parts` is how azpy fits (each thread has its own part of the batch), `bf16` is the same with
+--training-precision bf16, where the CPU has instructions for it, and `operations` is how torch divides a step by itself
+(all threads share every operation). Medians of --repeats turns, with the least and the most. `drawing` is the part of a
+step that draws its batch by playing games again. Where other programs run, compare the CPU's time of all threads.
 """
 
 import argparse
@@ -19,7 +21,7 @@ import torch
 
 import azpy
 from azpy.learning import learner
-from azpy.learning.learner import Learner
+from azpy.learning.learner import Learner, has_bf16
 from azpy.machine import usable_cores
 
 _LEAST_PART = learner._LEAST_PART
@@ -54,18 +56,25 @@ def main() -> None:
         for record in games:
             buffer.add(record)
     torch.set_num_threads(usable_cores())
-    learners = {way: Learner(start, given.network) for way in ("parts", "operations")}
+    ways = ["parts", *(["bf16"] if has_bf16(torch.device("cpu")) else []), "operations"]
+    precisions = {way: "bf16" if way == "bf16" else "fp32" for way in ways}
+    learners = {way: Learner(start, given.network, precision=precisions[way]) for way in ways}
+    sampling = {"root_value_weight": 0.25}
 
-    def seconds(way: str) -> float:
-        learner._LEAST_PART = _LEAST_PART if way == "parts" else sys.maxsize
-        fitting = learners[way].fit(buffer, given.steps + 1, batch_size=given.batch_size, root_value_weight=0.25)
+    def seconds(way: str) -> tuple[float, float]:
+        learner._LEAST_PART = sys.maxsize if way == "operations" else _LEAST_PART
+        fitting = learners[way].fit(buffer, given.steps + 1, batch_size=given.batch_size, **sampling)
         next(fitting)  # threads begin, memory is taken
-        begin = time.perf_counter()
+        begin = time.perf_counter(), time.process_time()
         for _ in fitting:
             pass
-        return (time.perf_counter() - begin) / given.steps
+        return (time.perf_counter() - begin[0]) / given.steps, (time.process_time() - begin[1]) / given.steps
 
     print(f"torch {torch.__version__}, {usable_cores()} cores, {given.network}, {given.batch_size} rows a step")
+    begin = time.process_time()
+    for seed in range(given.steps):
+        buffer.sample(given.batch_size, seed=seed, **sampling)
+    print(f"drawing: {(time.process_time() - begin) / given.steps * 1e3:.2f} ms of the CPU a step")
     medians: dict[tuple[str, str], float] = {}
     for label, nice in (("alone", None), ("beside a busy core", 0), ("beside a busy core of low priority", 19)):
         turns = list(itertools.product(range(given.repeats), learners))
@@ -73,11 +82,13 @@ def main() -> None:
             time.sleep(0.5)
             measured = [(way, seconds(way)) for _, way in turns]
         for way in learners:
-            found = [value * 1e3 for name, value in measured if name == way]
+            found = [wall * 1e3 for name, (wall, _) in measured if name == way]
+            cpu = statistics.median(cpu * 1e3 for name, (_, cpu) in measured if name == way)
             medians[way, label] = median = statistics.median(found)
             ratio = median / medians[way, "alone"]
             print(
-                f"{label}: {way} {median:.1f} ms a step ({min(found):.1f}..{max(found):.1f}), {ratio:.2f} times alone"
+                f"{label}: {way} {median:.1f} ms a step ({min(found):.1f}..{max(found):.1f}), {ratio:.2f} times alone, "
+                f"{given.batch_size / median * 1e3:,.0f} rows/s, {cpu:.1f} ms of the CPU"
             )
 
 

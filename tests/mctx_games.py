@@ -123,9 +123,17 @@ def muzero_visits(positions: list[Position], answers: Answers, simulations: int)
 
 @double_precision()
 def gumbel_search(
-    positions: list[Position], answers: Answers, simulations: int, considered: int, draws: NDArray[np.float64]
+    positions: list[Position],
+    answers: Answers,
+    simulations: int,
+    considered: int,
+    draws: NDArray[np.float64],
+    **transform: float | bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Visits [B, A], actions [B] and improved policies [B, A] of mctx, with Gumbel `draws` [B, A]."""
+    """Visits [B, A], actions [B] and improved policies [B, A] of mctx, with Gumbel `draws` [B, A].
+
+    `transform` is what `mctx.qtransform_completed_by_mix_value` takes.
+    """
     import jax
     import mctx
 
@@ -140,6 +148,7 @@ def gumbel_search(
             recurrent_fn=recurrent,
             num_simulations=simulations,
             max_num_considered_actions=considered,
+            qtransform=functools.partial(mctx.qtransform_completed_by_mix_value, **transform),
         )
         output = jax.jit(search)(root=root, invalid_actions=illegal)
     finally:

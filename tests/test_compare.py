@@ -40,7 +40,7 @@ class FakeTraining:
         with RunFolder(folder, asdict(settings)) as run:
             run.write_settings()
             run.save_checkpoint(1, model=arrays, optimizer=arrays, state={}, onnx=onnx)
-            run.append_metrics({"kind": "iteration", "iteration": 1, "steps": 3, "evaluations": 1010})
+            run.append_metrics({"kind": "iteration", "iteration": 1, "steps": 3, "evaluations": 1010, "seconds": 61.2})
 
 
 @pytest.fixture
@@ -63,6 +63,7 @@ def test_each_seed_trains_both_sides_and_gives_a_row(
     assert (report["low"], report["high"]) == (mean_interval(scores) or (None, None))
     assert report["seeds"][0]["evaluations"] == [1010, 1010]
     assert report["seeds"][0]["rows_fitted"] == [3 * 256, 3 * 256]
+    assert report["seeds"][0]["seconds"] == [61, 61]
     assert main([*COMMAND, "--seeds", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "A and B differ in passes: 1.0 and 2.0" in lines
@@ -99,6 +100,36 @@ def test_after_an_interruption_the_same_command_does_what_is_missing(
     assert training.opened == 4 - stop_at // 2 * 2  # seeds whose matches were played are not looked at
     assert main([*command, "parts"]) == 0
     assert training.opened == 4 - stop_at // 2 * 2
+
+
+def test_equal_time_and_equal_evaluations_have_runs_and_rows_of_their_own(
+    training: FakeTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = list[tuple[float | None, int | None]]()
+
+    def train(settings: Settings, folder: Path, show: Callable[..., object]) -> None:
+        lengths.append((settings.minutes, settings.total_evaluations))
+        training(settings, folder, show)
+
+    monkeypatch.setattr("azpy.training.comparison.train", train)
+    timed = [word for word in COMMAND if word not in ("--total-evaluations", "1000")]
+    for command in (COMMAND, [*timed, "--minutes", "1.5"], COMMAND, [*timed, "--minutes", "1.5"]):
+        assert main([*command, "--seeds", "1", "--out", "both"]) == 0
+    assert lengths == [(None, 1000)] * 2 + [(1.5, None)] * 2
+    assert training.trained[2:] == ["passes=1-1.5min-seed0", "passes=2-1.5min-seed0"]
+    rows = json.loads(Path("both/results.json").read_text())
+    assert [(row.get("minutes"), row.get("total_evaluations")) for row in rows] == [(None, 1000), (1.5, None)]
+
+
+@pytest.mark.parametrize(
+    ("length", "text"), [([], "one of the arguments"), (["--minutes", "1", "--total-evaluations", "9"], "not allowed")]
+)
+def test_exactly_one_length_is_given(
+    length: list[str], text: str, training: FakeTraining, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*COMMAND[:3], *length]) == 2
+    assert text in capsys.readouterr().err
+    assert not training.trained
 
 
 def test_runs_are_shared_and_seeds_are_added(training: FakeTraining) -> None:
@@ -142,7 +173,7 @@ def test_what_cannot_be_compared_is_one_line(
 
 
 def test_a_name_of_many_settings_fits_a_folder(tmp_path: Path) -> None:
-    comparison = Comparison(tmp_path, "tic_tac_toe", 10, {})
+    comparison = Comparison(tmp_path, "tic_tac_toe", {"total_evaluations": 10}, {})
     names = [comparison.folder({f"setting_{n}": n for n in range(count)}, 0).name for count in (50, 51)]
     assert len(set(names)) == 2
     assert max(map(len, names)) < 200

@@ -1,6 +1,9 @@
 """Fitting: the losses push where they should and nowhere else, and training goes on exactly where it was saved."""
 
 import copy
+import platform
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -34,8 +37,8 @@ class Planted:
         return observations, legal, policy, np.sign(observations[:, 1, 0, 0] - 0.5).astype(np.float32)
 
 
-def learner(seed: int = 0, spec: str = "1x16") -> Learner:
-    return Learner(GAME, spec, learning_rate=5e-3, seed=seed)
+def learner(seed: int = 0, spec: str = "1x16", precision: str = "fp32") -> Learner:
+    return Learner(GAME, spec, learning_rate=5e-3, seed=seed, precision=precision)
 
 
 def fit(trainee: Learner, steps: int) -> list[float]:
@@ -108,6 +111,65 @@ def test_an_error_in_one_part_of_a_step_is_that_of_fit(
     with pytest.raises(MemoryError, match="no room"):
         list(learner().fit(Planted(), 2, batch_size=128, root_value_weight=0.0))
     assert torch.get_num_threads() == 2
+
+
+def test_bf16_learns_the_same_with_weights_and_losses_in_float32(
+    threads: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads(2)  # autocast holds for the thread that asks for it alone
+    in_bf16 = list[bool]()
+
+    def seen(_module: Any, _given: Any, output: torch.Tensor) -> None:
+        in_bf16.append(output.dtype == torch.bfloat16)
+
+    losses = {}
+    monkeypatch.setattr("azpy.learning.learner.cpu_flags", lambda: {"avx512_bf16"})  # torch computes it without, too
+    for precision in ("fp32", "bf16"):
+        trainee = learner(precision=precision)
+        stem = next(module for module in trainee.network.modules() if isinstance(module, torch.nn.Conv2d))
+        stem.register_forward_hook(seen)  # of each thread's copy too
+        in_bf16.clear()
+        fitted = list(trainee.fit(Planted(), 120, batch_size=128, root_value_weight=0.0))
+        assert len(in_bf16) == 240
+        assert set(in_bf16) == {precision == "bf16"}
+        assert trainee.precision == precision
+        arrays = [*trainee.model_arrays().values(), *trainee.optimizer_arrays().values()]
+        assert {array.dtype for array in arrays} <= {np.dtype(np.float32), np.dtype(np.int64)}
+        losses[precision] = np.mean([loss.policy + loss.value for loss in fitted[-20:]])
+    assert losses["bf16"] != losses["fp32"]
+    assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.1)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told")
+def test_memory_that_a_step_frees_stays_for_the_next_one() -> None:
+    code = """
+import resource, numpy as np
+from azpy.machine import keep_freed_memory
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    arrays = [np.ones(2**21) for _ in range(6)]  # 16 MiB each
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults(), faults()
+before = faults()
+keep_freed_memory()
+faults()
+print(before, faults())
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    before, after = map(int, said.split())
+    assert before > 100  # without the call each round takes its memory from the system
+    assert after < before / 10
+
+
+def test_bf16_needs_instructions_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for flags, there in [({"avx2", "avx512f"}, False), ({"avx512_bf16"}, True), ({"amx_bf16"}, True), ({"bf16"}, True)]:
+        monkeypatch.setattr("azpy.learning.learner.cpu_flags", lambda flags=flags: flags)
+        assert learner(precision="auto").precision == ("bf16" if there else "fp32")
+        if not there:
+            with pytest.raises(DeviceError, match="this CPU has no instructions for bf16"):
+                learner(precision="bf16")
+    with pytest.raises(SettingsError, match="must be fp32, bf16 or auto, got 'fp16'"):
+        learner(precision="fp16")
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e4, -1e4])

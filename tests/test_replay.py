@@ -35,15 +35,27 @@ def start_of(game: Any) -> Position:
     return azpy.make_game(game) if isinstance(game, str) else game
 
 
-def slow_samples(start: Position, record: azpy.GameRecord, weight: float, symmetries: bool) -> list[Sample]:
+def lambda_return(record: azpy.GameRecord, ply: int, lam: float) -> float:
+    """Sum by sum: for the player of a ply, of the searches from there on and the outcome."""
+    own = [1 if player == record.players[ply] else -1 for player in record.players.tolist()]
+    searched = [later for later in range(ply, len(record)) if record.flags[later]]
+    total = lam ** len(searched) * record.outcome * (1 if record.players[ply] == 0 else -1)
+    for k, later in enumerate(searched):
+        total += (1 - lam) * lam**k * own[later] * float(record.root_values[later])
+    return float(total)
+
+
+def slow_samples(
+    start: Position, record: azpy.GameRecord, weight: float, symmetries: bool, lam: float = 1.0
+) -> list[Sample]:
     """Every sample that a record can give, by playing it again."""
     samples = list[Sample]()
     for ply in range(len(record)):
         if not record.flags[ply] & SEARCHED:
             continue
         position = after(start, *record.actions[:ply].tolist())
-        player = turn_of(position)
-        outcome = record.outcome if player == 0 else -record.outcome
+        assert turn_of(position) == record.players[ply]
+        outcome = lambda_return(record, ply, lam)
         value = (1 - weight) * outcome + weight * float(record.root_values[ply])
         own = slice(record.offsets[ply], record.offsets[ply + 1])
         count = position.num_symmetries if symmetries and isinstance(position, azpy.State) else 1
@@ -62,20 +74,23 @@ def slow_samples(start: Position, record: azpy.GameRecord, weight: float, symmet
 
 
 @pytest.mark.parametrize("symmetries", [False, True])
-@pytest.mark.parametrize("weight", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize(("weight", "lam"), [(0.0, 1.0), (0.25, 1.0), (1.0, 1.0), (0.0, 0.75), (0.25, 0.0)])
 @pytest.mark.parametrize("game", GAMES)
-def test_batches_equal_a_slow_replay(game: str, weight: float, symmetries: bool) -> None:
-    played = records(GAMES[game], 6)
+def test_batches_equal_a_slow_replay(game: str, weight: float, lam: float, symmetries: bool) -> None:
+    # Dice, openings and fast searches lie between the samples, and in some of the games a player has two turns.
+    played = records(GAMES[game], 6, full_search_share=1.0 if lam == 1 else 0.6)
     buffer = azpy.ReplayBuffer(GAMES[game])
     for record in played:
         buffer.add(record)
     start = start_of(GAMES[game])
-    possible = [sample for record in played for sample in slow_samples(start, record, weight, symmetries)]
+    possible = [sample for record in played for sample in slow_samples(start, record, weight, symmetries, lam)]
     by_planes = dict[bytes, list[int]]()
     for index, (planes, *_) in enumerate(possible):
         by_planes.setdefault(planes.tobytes(), []).append(index)
 
-    planes, legal, policies, values = buffer.sample(2000, seed=3, root_value_weight=weight, symmetries=symmetries)
+    planes, legal, policies, values = buffer.sample(
+        2000, seed=3, root_value_weight=weight, symmetries=symmetries, value_lambda=lam
+    )
     assert planes.shape == (2000, *start.obs_shape)
     assert legal.shape == policies.shape == (2000, start.num_actions)
     assert [array.dtype for array in (planes, legal, policies, values)] == ["f4", "?", "f4", "f4"]
@@ -91,6 +106,60 @@ def test_batches_equal_a_slow_replay(game: str, weight: float, symmetries: bool)
         assert fitting, f"row {row} is no ply of these games"
         drawn |= set(fitting)
     assert len(drawn) > 0.9 * len(possible)
+
+
+@pytest.mark.parametrize("symmetries", [False, True])
+@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four", "hex"])
+def test_equal_positions_are_merged_as_in_a_dictionary_of_lists(game: str, symmetries: bool) -> None:
+    played = records(GAMES[game], 60, opening_plies=0, full_search_share=0.7)
+    start, weight, lam = start_of(GAMES[game]), 0.25, 0.5
+    lists = dict[int, list[Sample]]()
+    for record in played:
+        samples = slow_samples(start, record, weight, symmetries=False, lam=lam)
+        plies = [ply for ply in range(len(record)) if record.flags[ply] & SEARCHED]
+        for ply, sample in zip(plies, samples, strict=True):
+            lists.setdefault(after(start, *record.actions[:ply].tolist()).key(), []).append(sample)
+    assert max(map(len, lists.values())) > 10
+    buffer = azpy.ReplayBuffer(GAMES[game], merge=True)
+    for record in played:
+        buffer.add(record)
+    assert buffer.num_positions == sum(map(len, lists.values()))
+
+    expected = dict[bytes, tuple[Sample, float]]()  # by planes
+    for samples in lists.values():
+        planes, legal, _, _ = samples[0]
+        policy = np.mean([sample[2] for sample in samples], axis=0)
+        value = float(np.mean([sample[3] for sample in samples]))
+        expected[planes.tobytes()] = (planes, legal, policy, value), np.log2(len(samples)) + 1
+    assert len(expected) == len(lists)  # planes say all of these positions
+    rows, total = 20_000, sum(weight for _, weight in expected.values())
+    draw: dict[str, Any] = {"seed": 5, "root_value_weight": weight, "value_lambda": lam}
+    planes, legal, policies, values = buffer.sample(rows, symmetries=False, **draw)
+    counts = dict.fromkeys(expected, 0)
+    for row in range(rows):
+        key = planes[row].tobytes()
+        (_, mask, policy, value), _ = expected[key]
+        assert (legal[row] == mask).all()
+        np.testing.assert_allclose(policies[row], policy, atol=1e-6)
+        assert values[row] == pytest.approx(value, abs=1e-6)
+        counts[key] += 1
+    for key, (_, weight_of) in expected.items():
+        mean = rows * weight_of / total
+        assert abs(counts[key] - mean) < 6 * np.sqrt(mean + 1)
+    if symmetries:
+        turned = buffer.sample(rows, symmetries=True, **draw)
+        np.testing.assert_array_equal(turned[3], values)  # the same positions, turned
+        np.testing.assert_allclose(np.sort(turned[2]), np.sort(policies))
+        assert (turned[0] != planes).any() == (getattr(start, "num_symmetries", 1) > 1)
+
+
+def test_a_buffer_that_merges_refuses_surprise() -> None:
+    buffer = azpy.ReplayBuffer("tic_tac_toe", merge=True)
+    buffer.extend(records("tic_tac_toe", 2))
+    with pytest.raises(ValueError, match=r"draws by how often they come, got surprise_weight 0\.5"):
+        buffer.sample(4, seed=0, surprise_weight=0.5)
+    with pytest.raises(ValueError, match=r"value_lambda must be in \[0, 1\], got 1\.5"):
+        buffer.sample(4, seed=0, value_lambda=1.5)
 
 
 def test_the_plies_that_count_are_those_that_were_searched() -> None:
@@ -148,20 +217,21 @@ def test_the_oldest_games_make_room() -> None:
     assert {(p.tobytes(), q.round(4).tobytes()) for p, q in zip(planes, policies, strict=True)} <= possible
 
 
+@pytest.mark.parametrize("merge", [False, True])
 @pytest.mark.parametrize("game", GAMES)
-def test_a_window_that_moved_on_draws_the_batches_of_its_games_alone(game: str) -> None:
-    played, moved = records(GAMES[game], 40), azpy.ReplayBuffer(GAMES[game])
+def test_a_window_that_moved_on_draws_the_batches_of_its_games_alone(game: str, merge: bool) -> None:
+    played, moved = records(GAMES[game], 40), azpy.ReplayBuffer(GAMES[game], merge=merge)
     for begin, size in ((0, 10**6), (10, 60), (20, 25), (30, 40)):  # smaller, and larger again
         moved.resize(size)
         moved.extend(played[begin : begin + 10])
     kept = played[-moved.num_games :]
     positions = [record.positions for record in kept]
     assert sum(positions[1:]) < 40 <= sum(positions) == moved.num_positions
-    anew = azpy.ReplayBuffer(GAMES[game], max_positions=moved.num_positions)
+    anew = azpy.ReplayBuffer(GAMES[game], max_positions=moved.num_positions, merge=merge)
     for record in kept:
         anew.add(record)
     for seed in range(3):
-        draw: dict[str, Any] = {"seed": seed, "root_value_weight": 0.25, "surprise_weight": 0.5}
+        draw: dict[str, Any] = {"seed": seed, "root_value_weight": 0.25, "surprise_weight": 0.0 if merge else 0.5}
         for one, other in zip(moved.sample(200, **draw), anew.sample(200, **draw), strict=True):
             assert one.tobytes() == other.tobytes()
 

@@ -211,6 +211,8 @@ def test_a_run_with_every_option_goes_on_bit_for_bit(tmp_path: Path) -> None:
         "schedule": "cosine",
         "window_min": 150,
         "window_growth": 0.75,
+        "value_lambda": 0.75,
+        "merge_positions": True,
     }
     run(tmp_path / "straight", **changes)
     run_until(tmp_path / "parts", 1, **changes)
@@ -510,6 +512,9 @@ def test_the_untrained_player_has_the_weights_that_the_run_began_with(
         ({"weight_decay": float("nan")}, "weight_decay must be a finite number, got nan"),
         ({"passes": 0.0}, "passes must be more than 0, got 0.0"),
         ({"root_value_weight": 2.0}, "root_value_weight must be at most 1, got 2.0"),
+        ({"value_lambda": -0.5}, "value_lambda must be at least 0, got -0.5"),
+        ({"merge_positions": True, "surprise_weight": 0.5}, "merge_positions does not go with surprise_weight"),
+        ({"training_precision": "fp16"}, "training_precision must be fp32 or bf16 or auto"),
         ({"window_share": 0.0}, "window_share must be more than 0, got 0.0"),
         ({"minutes": 1.0, "deterministic": True}, "cannot depend on the clock"),
         ({"match_games": 5}, "match_games must be an even number, got 5"),
@@ -535,6 +540,29 @@ def test_auto_takes_the_fewest_leaves_that_fill_a_batch() -> None:
     assert auto_eval_batch(slots=128, pipelines=2) == 1
     assert auto_eval_batch(slots=16, pipelines=2) == 8
     assert auto_eval_batch(slots=3, pipelines=1) == 8  # no more than that: it would cost strength
+
+
+def test_rows_are_those_that_the_settings_ask_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, drawn = list[dict[str, Any]](), list[dict[str, Any]]()
+
+    class Noting:
+        def __init__(self, start: azpy.State, **options: Any) -> None:
+            made.append(options)
+            self._inner = azpy.ReplayBuffer(start, **options)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+        def sample(self, rows: int, **options: Any) -> Any:
+            drawn.append(options)
+            return self._inner.sample(rows, **options)
+
+    monkeypatch.setattr("azpy._core.ReplayBuffer", Noting)
+    asked: dict[str, Any] = {"root_value_weight": 0.0, "symmetries": False, "value_lambda": 0.5}
+    run(tmp_path / "run", iterations=1, merge_positions=True, **asked)
+    assert made[0]["merge"] is True
+    assert all(asked.items() <= options.items() for options in drawn if "value_lambda" in options)
+    assert any("value_lambda" in options for options in drawn)
 
 
 def test_the_window_grows_as_it_is_told() -> None:

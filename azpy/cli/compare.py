@@ -1,4 +1,4 @@
-"""Compares two settings of training: trains both over several seeds for equal evaluations, then plays matches.
+"""Compares two settings of training: trains both over several seeds for equal work, then plays matches.
 
     az-compare connect_four "passes=2" "passes=4&batch_size=256" --seeds 5 --total-evaluations 2000000
 
@@ -7,8 +7,9 @@ trains A and B, in a run folder each. Then their last networks play paired games
 the score of A for each seed, their mean, and its 95 % interval over the seeds (Student's t). The interval is unknown
 while the scores of all seeds are equal.
 
-Evaluations are equal, fitting is not: the table has the rows that both were fitted to. The same command goes on where
-it was stopped; with more --seeds it adds seeds.
+With --total-evaluations the evaluations of self-play are equal, and fitting is not: the table has the rows that both
+were fitted to. With --minutes the time is equal: do nothing else on the machine meanwhile. The same command goes on
+where it was stopped; with more --seeds it adds seeds.
 """
 
 import json
@@ -34,7 +35,9 @@ def _compare(arguments: Sequence[str]) -> int:
     add("game", metavar="GAME", help="as for az-train")
     add("a", metavar="A", help="settings of one side")
     add("b", metavar="B", help="settings of the other side")
-    add("--total-evaluations", type=int, required=True, metavar="N", help="of each training's self-play")
+    length = parser.add_mutually_exclusive_group(required=True)
+    length.add_argument("--total-evaluations", type=int, metavar="N", help="of each training's self-play")
+    length.add_argument("--minutes", type=float, metavar="N", help="of each training, in place of --total-evaluations")
     add("--seeds", type=int, default=5, help="how many; they are 0, 1, ... (default 5)")
     add("--common", default="", metavar="SETTINGS", help='settings of both sides, such as "network=4x32&device=cuda"')
     add("--games", type=int, default=200, help="of each match, an even number (default 200)")
@@ -47,7 +50,8 @@ def _compare(arguments: Sequence[str]) -> int:
     a, b, common = (_settings(text) for text in (given.a, given.b, given.common))
     out = Path(given.out or "runs/compare-" + re.sub(r"\W+", "-", given.game).strip("-"))
     checked("simulations", given.simulations)
-    comparison = Comparison(out, given.game, given.total_evaluations, common, given.games, given.simulations)
+    work = {name: value for name in ("total_evaluations", "minutes") if (value := getattr(given, name)) is not None}
+    comparison = Comparison(out, given.game, work, common, given.games, given.simulations)
     pairs = zip(*(asdict(comparison.settings(arm, 0)).items() for arm in (a, b)), strict=True)
     differ = {name: (one, other) for (name, one), (_, other) in pairs if one != other}
     if not differ:

@@ -3,6 +3,9 @@
 On the CPU, torch's threads share a step of a convolutional network: each computes the gradient of a part of the batch.
 They wait for each other once a step. If torch divided each operation among them, they would wait in each operation,
 which is most of a step where another program keeps a core busy.
+
+Nearly all of a step is convolutions: drawing a batch by playing games again is 0.2 of 30 ms in Connect Four, and 3 of
+400 ms in Go (November 2026, benches/fitting.py).
 """
 
 import copy
@@ -16,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.errors import ModelError, missing_to_train
+from azpy.errors import DeviceError, ModelError, SettingsError, missing_to_train
 
 try:
     import torch
@@ -27,14 +30,15 @@ except ImportError as error:
     raise missing_to_train("torch") from error
 
 from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device
-from azpy.machine import usable_cores
+from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
 
-__all__ = ["Learner", "Losses", "policy_loss", "use_threads"]
+__all__ = ["Learner", "Losses", "has_bf16", "policy_loss", "use_threads"]
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
 _GRADIENT_NORM = 4.0
 _WARM_UP_STEPS = 50
+_BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 _LEAST_PART = 64  # rows: batch norm's statistics come from one part, and smaller parts make them coarse
 
 
@@ -57,14 +61,17 @@ class Learner:
         weight_decay: AdamW's.
         seed: fixes every batch, and the initial weights, which are the same on every device.
         device: where the steps are taken: "cpu", "cuda", "cuda:1", or "auto" for CUDA where torch can use it.
+        precision: "fp32"; or "bf16", in which the network is computed. Weights, their gradients, batch norm's
+            statistics and losses stay in float32. "auto" is bf16 where the device has instructions for it.
 
     Attributes:
         device: where the steps are taken.
         network: the network in training, on the device.
+        precision: "fp32" or "bf16".
         steps: how many were taken so far.
 
     Raises:
-        DeviceError: torch cannot use the device.
+        DeviceError: torch cannot use the device, or the device has no instructions for bf16.
     """
 
     def __init__(
@@ -76,9 +83,11 @@ class Learner:
         weight_decay: float = 1e-4,
         seed: int = 0,
         device: str = "cpu",
+        precision: str = "fp32",
     ) -> None:
         self._rate, self._seed, self.steps = learning_rate, seed, 0
         self.device = _choose(device)
+        self.precision = _choose_precision(precision, self.device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network: Any = Network.of(game, spec)  # torch's releases type `to` differently
@@ -113,7 +122,9 @@ class Learner:
         states = [network.state_dict().values() for network in (self._running, self.network)]
         averaged = [[tensor for tensor in state if tensor.is_floating_point()] for state in states]
         average: Any = get_ema_multi_avg_fn  # torch gives it no types
-        with _sharing(self.network, parts) as set_gradients:
+        if self.device.type == "cpu":
+            keep_freed_memory()
+        with _sharing(self.network, parts, bf16=self.precision == "bf16") as set_gradients:
             for index in range(steps):
                 seed = np.random.SeedSequence([self._seed, self.steps]).generate_state(1, np.uint64)[0]
                 batch = batches.sample(batch_size, seed=int(seed), **sampling)
@@ -187,7 +198,7 @@ class Learner:
 
 
 @contextmanager
-def _sharing(network: Network, count: int) -> Iterator[Callable[[Sequence[Tensor]], Losses]]:
+def _sharing(network: Network, count: int, *, bf16: bool) -> Iterator[Callable[[Sequence[Tensor]], Losses]]:
     """Lets `count` threads compute a step's gradients together, each from its own part of the batch.
 
     Each thread has a network with the same weights in memory, but with its own gradients and batch norm statistics.
@@ -206,8 +217,8 @@ def _sharing(network: Network, count: int) -> Iterator[Callable[[Sequence[Tensor
         rows = len(batch[0])
         cuts = pairwise(rows * part // count for part in range(count + 1))
         parts = [[tensor[begin:end] for tensor in batch] for begin, end in cuts]
-        running = [others.submit(_gradient, *work, rows) for work in zip(networks[1:], parts[1:], strict=True)]
-        losses = [_gradient(network, parts[0], rows), *(each.result() for each in running)]
+        running = [others.submit(_gradient, *work, rows, bf16) for work in zip(networks[1:], parts[1:], strict=True)]
+        losses = [_gradient(network, parts[0], rows, bf16), *(each.result() for each in running)]
         with torch.no_grad():
             for parameter, *rest in zip(*(each.parameters() for each in networks), strict=True):
                 for other in rest:
@@ -223,7 +234,7 @@ def _sharing(network: Network, count: int) -> Iterator[Callable[[Sequence[Tensor
         torch.set_num_threads(threads)
 
 
-def _gradient(network: Network, batch: Sequence[Tensor], rows: int) -> Losses:
+def _gradient(network: Network, batch: Sequence[Tensor], rows: int, bf16: bool) -> Losses:
     """Sets a network's gradients to those of a batch's share of the mean losses over `rows`; returns these losses.
 
     A batch is observations [B, C, H, W], legal actions [B, A], policy targets [B, A] and value targets [B].
@@ -231,9 +242,10 @@ def _gradient(network: Network, batch: Sequence[Tensor], rows: int) -> Losses:
     observations, legal, policy, value = batch
     share = len(observations) / rows
     network.zero_grad()
-    logits, values = network(observations.contiguous(memory_format=torch.channels_last))
-    policy_part = policy_loss(logits, legal, policy) * share
-    value_part = nn.functional.mse_loss(values, value) * share
+    with torch.autocast(observations.device.type, torch.bfloat16, enabled=bf16):  # of this thread alone
+        logits, values = network(observations.contiguous(memory_format=torch.channels_last))
+    policy_part = policy_loss(logits.float(), legal, policy) * share
+    value_part = nn.functional.mse_loss(values.float(), value) * share
     torch.autograd.backward(policy_part + value_part)
     return Losses(policy_part.item(), value_part.item())
 
@@ -242,6 +254,25 @@ def _choose(device: str) -> torch.device:
     if device == "auto":
         device = "cuda" if torch.version.cuda and torch.cuda.is_available() else "cpu"
     return torch_device(device)
+
+
+def _choose_precision(precision: str, device: torch.device) -> str:
+    if precision == "auto":
+        return "bf16" if has_bf16(device) else "fp32"
+    if precision == "bf16" and not has_bf16(device):
+        raise DeviceError(
+            f"this {'CPU' if device.type == 'cpu' else 'GPU'} has no instructions for bf16: train with fp32, or auto"
+        )
+    if precision not in ("fp32", "bf16"):
+        raise SettingsError(f"the precision of training must be fp32, bf16 or auto, got {precision!r}")
+    return precision
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether a device has instructions for bf16: without them, bf16 is slower than fp32."""
+    if device.type == "cpu":
+        return bool(_BF16_FLAGS & cpu_flags())
+    return bool(torch.cuda.get_device_capability(device) >= (8, 0))
 
 
 def policy_loss(logits: Tensor, legal: Tensor, target: Tensor) -> Tensor:

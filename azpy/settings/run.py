@@ -144,6 +144,24 @@ class Settings:
     root_value_weight: float = _learning(
         "weight of the root's value in the value target; the rest: the outcome", 0.25, **_SHARE
     )
+    training_precision: str = _learning(
+        "in what gradients are computed; bf16 needs a device with instructions for it, auto takes it there",
+        "fp32",
+        words=("fp32", "bf16", "auto"),
+    )
+    value_lambda: float = _learning(
+        "each later search of a game counts this much times as much as the one before it, in place of the outcome; "
+        "1: the outcome alone",
+        1.0,
+        source="Sutton 1988, TD(lambda)",
+        **_SHARE,
+    )
+    merge_positions: bool = _learning(
+        "equal positions are one, with the mean of their targets, drawn with a weight of log2(n) + 1 for n of them",
+        False,
+        source="AlphaZero.jl",
+        without=("surprise_weight",),
+    )
     window_min: int = _learning("positions kept before old ones are let go", 20_000, 1, unit="positions")
     window_share: float = _learning("share of all positions kept, once that is more", 0.5, above=True, **_SHARE)
     window_max: int = _learning("positions kept at most", 1_000_000, 1, unit="positions")
@@ -195,6 +213,9 @@ class Settings:
             raise SettingsError(text)
         if self.deterministic and self.device != "cpu":
             raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
+        if self.deterministic and self.training_precision != "fp32":
+            got = f"got training_precision {self.training_precision!r}"
+            raise SettingsError(f"deterministic runs train in fp32, which rounds alike on more machines: {got}")
         if self.precision == "int8" and self.device != "cpu":
             raise SettingsError(f"precision int8 is for the CPU, got device {self.device!r}")
         for device in (device for name in self.device_names for device in parse_devices(name)):

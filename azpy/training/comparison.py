@@ -1,4 +1,6 @@
-"""Compares two settings of training: trains both over several seeds for equal evaluations, and plays a match a seed.
+"""Compares two settings of training: trains both over several seeds for equal work, and plays a match a seed.
+
+Equal work is as many evaluations in self-play, or as many minutes.
 
 Each training is a run folder below one folder, and each match a row of `results.json` there. Finished ones are not done
 again.
@@ -40,13 +42,15 @@ class Comparison:
 
     out: Path  # the folder
     game: str
-    evaluations: int  # of each training's self-play
+    length: Mapping[str, float]  # of each training: `total_evaluations` or `minutes`
     common: Mapping[str, Any]  # settings of every training, besides the game's preset
     games: int = 200  # of each match, an even number
     simulations: int = 100  # a move in matches
 
     def __post_init__(self) -> None:
-        """Checks `games` and `common`."""
+        """Checks `length`, `games` and `common`."""
+        if list(self.length) not in (["total_evaluations"], ["minutes"]):
+            raise SettingsError(f"length must be total_evaluations or minutes, got {dict(self.length)}")
         if self.games < 2 or self.games % 2:
             raise SettingsError(f"games must be an even number, got {self.games}: each opening is played twice")
         _refuse_own(self.common)
@@ -59,7 +63,7 @@ class Comparison:
         """
         _refuse_own(arm)
         given: dict[str, Any] = {**_USUAL, **self.common, **arm, "game": self.game}
-        given |= {"seed": seed, "total_evaluations": self.evaluations}
+        given |= {"seed": seed, **self.length}
         return combine(preset_of(self.game, given), given)
 
     def folder(self, arm: Mapping[str, Any], seed: int) -> Path:
@@ -67,7 +71,8 @@ class Comparison:
         name = re.sub(r"[^\w.=+-]+", "_", query_text(arm)[1:].replace("&", "+")) or "preset"
         if len(name) > _LONGEST_NAME:
             name = f"{name[:_LONGEST_NAME]}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
-        return self.out / f"{name}-seed{seed}"
+        timed = "".join(f"-{minutes:g}min" for length, minutes in self.length.items() if length == "minutes")
+        return self.out / f"{name}{timed}-seed{seed}"
 
     def run(
         self, a: Mapping[str, Any], b: Mapping[str, Any], seed: int, show: Callable[[Event], object]
@@ -81,15 +86,15 @@ class Comparison:
             show: takes the events of the trainings.
 
         Returns:
-            The `score` of A with its 95 % interval `low`, `high`; the `evaluations` of self-play and the `rows_fitted`
-            of A and B; and the facts that identify the match.
+            The `score` of A with its 95 % interval `low`, `high`; the `evaluations` of self-play, the `rows_fitted` and
+            the `seconds` of A and B; and the facts that identify the match.
 
         Raises:
             SettingsError: a run folder holds a training with other settings.
         """
         if (done := self.stored(a, b, seed)) is not None:
             return done
-        folders, evaluations, fitted = list[Path](), list[int](), list[int]()
+        folders, evaluations, fitted, seconds = list[Path](), list[int](), list[int](), list[int]()
         for arm in (a, b):
             settings, folder = self.settings(arm, seed), self.folder(arm, seed)
             _check_same(folder, settings)
@@ -99,10 +104,11 @@ class Comparison:
             folders.append(folder)
             evaluations.append(int(sum(row.get("evaluations", 0) for row in rows)))
             fitted.append(sum(row["steps"] for row in rows) * settings.batch_size)
+            seconds.append(round(max(row.get("seconds", 0) for row in rows)))
         result = self._match(folders, seed)
         low, high = result.interval
         row = self._key(a, b, seed) | {"score": result.score, "low": low, "high": high}
-        row |= {"evaluations": evaluations, "rows_fitted": fitted}
+        row |= {"evaluations": evaluations, "rows_fitted": fitted, "seconds": seconds}
         with storage.disk_errors(self.out):
             storage.write_atomically(self._results, json.dumps([*self._rows(), row], indent=1).encode())
         return row
@@ -115,7 +121,7 @@ class Comparison:
     def _key(self, a: Mapping[str, Any], b: Mapping[str, Any], seed: int) -> dict[str, Any]:
         """The facts that identify a match."""
         key = {"game": self.game, "a": query_text(a), "b": query_text(b), "seed": seed}
-        key |= {"common": query_text(self.common), "total_evaluations": self.evaluations}
+        key |= {"common": query_text(self.common), **self.length}
         return key | {"games": self.games, "simulations": self.simulations}
 
     @property

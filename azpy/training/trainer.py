@@ -40,7 +40,13 @@ __all__ = ["Trainer", "opponents_of", "window_size"]
 
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
-_SAMPLING = ("batch_size", "root_value_weight", "symmetries", "surprise_weight")  # settings of a training batch
+_SAMPLING = (
+    "batch_size",
+    "root_value_weight",
+    "symmetries",
+    "surprise_weight",
+    "value_lambda",
+)  # settings of a training batch
 _UNTRAINED = "untrained"  # the run's own network as it was before its first gradient step
 _OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the run itself makes the untrained player
     "random": RandomPlayer,
@@ -84,12 +90,15 @@ class Trainer(Loop):
             weight_decay=settings.weight_decay,
             seed=settings.seed,
             device=settings.training_device,
+            precision=settings.training_precision,
+        )
+        self._window = _core.ReplayBuffer(
+            self._start, max_positions=settings.window_max, merge=settings.merge_positions
         )
         self._begun_with = ""
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             checkpoint = read_checkpoint(checkpoint_at(Path(settings.init)))
             self._begun_with = f"the network begins as that of {checkpoint.path}, {self._begin_with(checkpoint)}"
-        self._window = _core.ReplayBuffer(self._start, max_positions=settings.window_max)
         self._seen = 0  # positions since the run began
         self._board: Board | None = None
         # As many iterations as lie between two matches: advice looks at all of them.
@@ -125,6 +134,7 @@ class Trainer(Loop):
         if not all(evaluator.row_exact for evaluator in evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
         player = f"{on_devices(evaluators)}{generations.to_come}, and is trained on {self._learner.device}"
+        player += " in bf16" if self._learner.precision == "bf16" else ""
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         yield self._started(evaluators, player, notices, parameters)
         over = False

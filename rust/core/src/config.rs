@@ -105,6 +105,8 @@ options! {
         value_scale: f64 = 0.1, source = "mctx", high = MOST, rule = Rule::Gumbel;
         /// c_visit of Gumbel's rule: visits that a value is trusted as if it had from the start
         maxvisit_init: f64 = 50.0, source = "mctx", high = MOST, rule = Rule::Gumbel;
+        /// scales the values of a position to [0, 1] before Gumbel's rule weighs them; off: values as they are, in [-1, 1]
+        gumbel_rescale: bool = true, source = "mctx; off in MiniZero, with value_scale 1", rule = Rule::Gumbel;
         /// the action to play has the highest value less so many standard errors, of those with a tenth of the most
         /// visits; none: the most visited
         lcb: Option<f64> = None, unit = "standard errors", source = "Leela Zero", above = true, high = MOST,

@@ -69,7 +69,7 @@ pub(crate) trait AnyState: Send + Sync {
     /// A batch of searches of these states, all of this state's game.
     fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>>;
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
-    fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay>;
+    fn replay(&self, max_positions: usize, merge: bool) -> Box<dyn AnyReplay>;
     /// A model of an engine for requests about this state's game: an `Arc<dyn AnyModel>`, of which this file, which is
     /// below that one, does not know.
     fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Box<dyn Any>;

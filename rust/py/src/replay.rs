@@ -21,8 +21,8 @@ use crate::state::any_game;
 pub(crate) struct Replay<G>(CoreBuffer<G>);
 
 impl<G: Hosted> Replay<G> {
-    pub(crate) fn new(start: G, max_positions: usize) -> Self {
-        Self(CoreBuffer::new(start, max_positions))
+    pub(crate) fn new(start: G, max_positions: usize, merge: bool) -> Self {
+        Self(if merge { CoreBuffer::merging(start, max_positions) } else { CoreBuffer::new(start, max_positions) })
     }
 
     fn check(&self) -> PyResult<()> {
@@ -61,10 +61,13 @@ impl<G: Hosted> AnyReplay for Replay<G> {
 /// Args:
 ///     game: a game's name, a State, or an azpy.Game at its start.
 ///     max_positions: positions to keep, about; the oldest games go first.
+///     merge: whether equal positions, of whatever games, are one sample: the mean of their targets, drawn with a weight
+///         of log2(n) + 1 for n of them (AlphaZero.jl).
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct ReplayBuffer {
     spec: String,
     start: Box<dyn AnyState>,
+    merge: bool,
     workers: Workers,
     inner: Mutex<Box<dyn AnyReplay>>,
     /// Where the lock is known to be free, or held by a thread that there is.
@@ -108,13 +111,13 @@ type Arrays<'py> =
 #[pymethods]
 impl ReplayBuffer {
     #[new]
-    #[pyo3(signature = (game, *, max_positions = 1_000_000))]
-    fn new(game: &Bound<'_, PyAny>, #[pyo3(from_py_with = whole)] max_positions: i128) -> PyResult<Self> {
+    #[pyo3(signature = (game, *, max_positions = 1_000_000, merge = false))]
+    fn new(game: &Bound<'_, PyAny>, #[pyo3(from_py_with = whole)] max_positions: i128, merge: bool) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
         let max_positions = within("max_positions", max_positions, 1, SIZE)?;
         let workers = Workers::new(settings::threads(None)?).map_err(PyRuntimeError::new_err)?;
-        let inner = Mutex::new(start.replay(max_positions));
-        Ok(Self { spec, workers, inner, start, process: Mutex::new(Process::current()) })
+        let inner = Mutex::new(start.replay(max_positions, merge));
+        Ok(Self { spec, merge, workers, inner, start, process: Mutex::new(Process::current()) })
     }
 
     /// Checks a game against the rules and keeps it as the newest. Raises ValueError for a game that the rules do not
@@ -158,12 +161,15 @@ impl ReplayBuffer {
     ///     symmetries: whether to apply a random symmetry to each row.
     ///     surprise_weight: share of the rows that, within their game, are drawn in proportion to the divergence of the
     ///         policy target from the prior, KL(target || prior); the others are drawn uniformly (KataGo's policy
-    ///         surprise weighting; 0.5 there). Each game has its share of the rows either way.
+    ///         surprise weighting; 0.5 there). Each game has its share of the rows either way. 0 if the buffer merges.
+    ///     value_lambda: below 1, the lambda return stands in the place of the outcome: the mean of the values of this
+    ///         and the later searches, each with lambda times the weight of the one before, and of the outcome.
     ///
     /// Returns:
     ///     observations float32 [B, C, H, W], legal bool [B, A], policy targets float32 [B, A] (0 for
     ///     illegal actions), value targets float32 [B] for the player to move.
-    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true, surprise_weight = 0.0))]
+    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true, surprise_weight = 0.0, value_lambda = 1.0))]
+    #[allow(clippy::too_many_arguments)] // they are keywords
     fn sample<'py>(
         &self,
         py: Python<'py>,
@@ -172,6 +178,7 @@ impl ReplayBuffer {
         root_value_weight: f32,
         symmetries: bool,
         surprise_weight: f64,
+        value_lambda: f64,
     ) -> PyResult<Arrays<'py>> {
         let (rows, seed) = (within::<usize>("rows", rows.0, 0, SIZE)?, within("seed", seed.0, 0, U64)?);
         let row_len: usize = self.start.obs_shape().iter().product();
@@ -184,6 +191,14 @@ impl ReplayBuffer {
         }
         if !(0.0..=1.0).contains(&surprise_weight) {
             return Err(PyValueError::new_err(format!("surprise_weight must be in [0, 1], got {surprise_weight}")));
+        }
+        if !(0.0..=1.0).contains(&value_lambda) {
+            return Err(PyValueError::new_err(format!("value_lambda must be in [0, 1], got {value_lambda}")));
+        }
+        if self.merge && surprise_weight > 0.0 {
+            return Err(PyValueError::new_err(format!(
+                "a buffer that merges positions draws by how often they come, got surprise_weight {surprise_weight}"
+            )));
         }
         let ([c, h, w], actions) = (self.start.obs_shape(), self.start.num_actions());
         let observations = PyArray4::<f32>::zeros(py, [rows, c, h, w], false);
@@ -198,7 +213,7 @@ impl ReplayBuffer {
                 policies: arrays.2.as_slice_mut()?,
                 values: arrays.3.as_slice_mut()?,
             };
-            let draw = Draw { seed, root_value_weight, symmetries, surprise_weight };
+            let draw = Draw { seed, root_value_weight, value_lambda, symmetries, surprise_weight };
             let workers = &self.workers;
             self.locked(py, |inner| {
                 if inner.num_samples() == 0 {

@@ -27,7 +27,7 @@ impl<'a> Choice<'a> {
 
     /// `ln P + sigma(completed Q)` for every child into `out` (sections 4 and 5; equations 8, 10 and 11 and appendix D).
     /// Q of a child without visits is the mixed value: the node's own evaluation, and the visited children's Q weighted
-    /// by their priors. Q is scaled to [0, 1] within the node.
+    /// by their priors. Q is scaled to [0, 1] within the node, unless `gumbel_rescale` is off.
     fn improved_logits(&self, rule: &SearchConfig, out: &mut Vec<f64>) {
         let (mut tried_prior, mut weighted_q, mut tried_sum, mut simulations, mut most) = (0.0, 0.0, 0.0, 0, 0);
         let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -53,12 +53,12 @@ impl<'a> Choice<'a> {
             highest = highest.max(mixed);
         }
         // Equal Q everywhere must not be divided by nothing.
-        let spread = (highest - lowest).max(1e-8);
-        let scale = (rule.maxvisit_init + f64::from(most)) * rule.value_scale / spread;
+        let (zero, one) = if rule.gumbel_rescale { (lowest, (highest - lowest).max(1e-8)) } else { (0.0, 1.0) };
+        let scale = (rule.maxvisit_init + f64::from(most)) * rule.value_scale / one;
         out.clear();
         out.extend(self.children.iter().map(|child| {
             let q = if child.visits > 0 { child.mean() } else { mixed };
-            positive(child.prior).ln() + scale * (q - lowest)
+            positive(child.prior).ln() + scale * (q - zero)
         }));
     }
 

@@ -3,13 +3,14 @@
 //! A sample is one ply searched in full. A draw takes a game in proportion to its samples, then one of them: each alike,
 //! or rather those that surprised the network. Draws are with replacement; row i of a batch depends on (seed, i) alone.
 //! The oldest games make room, whole games at a time. A batch depends on the games held and their order, and on nothing
-//! that was held before.
+//! that was held before. A buffer that merges takes equal positions, of whatever games, as one sample: the mean of their
+//! targets.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::batched::Workers;
-use crate::game::{Game, Player, Value};
+use crate::game::{Game, Player, PovValue, Value};
 use crate::rng::Stream;
 use crate::selfplay::record::{GameRecord, SEARCHED};
 
@@ -32,6 +33,8 @@ pub struct Draw {
     pub seed: u64,
     /// Weight w of the search's value in the value target `(1 - w) outcome + w root_value`.
     pub root_value_weight: f32,
+    /// Below 1, [`lambda_return`] stands in the place of the outcome.
+    pub value_lambda: f64,
     /// Whether to apply a random symmetry to each row.
     pub symmetries: bool,
     /// Share of the draws within a game that go by surprise, the divergence of the policy target from the prior; the
@@ -47,6 +50,52 @@ struct Held {
     record: Arc<GameRecord>,
     /// For each of its samples, `surprise`.
     surprises: Vec<f64>,
+    /// For each of its samples, the key of its position, if equal positions are merged.
+    keys: Vec<u128>,
+}
+
+/// A sample: a game, by its place among those held, and a ply.
+type Place = (u32, u32);
+
+/// The positions held, each once.
+#[derive(Default)]
+struct Merged {
+    /// `[M]` where each position is found, in the order of the games; positions in the order of their first places.
+    places: Vec<Vec<Place>>,
+    /// `[M]` the sum of the weights up to and with a position: log2(n) + 1 for one that is found n times, as in
+    /// AlphaZero.jl (`LOG_WEIGHT` of its memory).
+    ends: Vec<f64>,
+}
+
+impl Merged {
+    fn of(games: &VecDeque<Held>) -> Self {
+        let (mut merged, mut numbers) = (Self::default(), HashMap::new());
+        for (index, game) in games.iter().enumerate() {
+            for (ply, &key) in samples_of(&game.record).zip(&game.keys) {
+                let number = *numbers.entry(key).or_insert(merged.places.len());
+                if number == merged.places.len() {
+                    merged.places.push(Vec::new());
+                }
+                merged.places[number].push((index as u32, ply as u32));
+            }
+        }
+        let weights = merged.places.iter().map(|places| (places.len() as f64).log2() + 1.0);
+        merged.ends = weights
+            .scan(0.0, |sum, weight| {
+                Some({
+                    *sum += weight;
+                    *sum
+                })
+            })
+            .collect();
+        merged
+    }
+
+    /// Draws a position in proportion to the weights.
+    fn pick(&self, stream: &mut Stream) -> &[Place] {
+        let wanted = stream.unit() * self.ends.last().expect("there are samples");
+        &self.places[self.ends.partition_point(|&end| end <= wanted).min(self.ends.len() - 1)]
+    }
 }
 
 /// Records to learn from.
@@ -55,12 +104,20 @@ pub struct ReplayBuffer<G> {
     max_samples: usize,
     games: VecDeque<Held>,
     added: u64,
+    /// Of a buffer that merges equal positions.
+    merged: Option<Merged>,
 }
 
 impl<G: Game> ReplayBuffer<G> {
     /// A buffer of games from `start` that keeps at most about `max_samples` samples (one game at least).
     pub fn new(start: G, max_samples: usize) -> Self {
-        Self { start, max_samples, games: VecDeque::new(), added: 0 }
+        Self { start, max_samples, games: VecDeque::new(), added: 0, merged: None }
+    }
+
+    /// The same, but equal positions are one sample: with the mean of their targets, drawn with a weight of log2(n) + 1
+    /// for n of them. `surprise_weight` has no effect.
+    pub fn merging(start: G, max_samples: usize) -> Self {
+        Self { merged: Some(Merged::default()), ..Self::new(start, max_samples) }
     }
 
     /// The position that all its games begin from.
@@ -78,18 +135,22 @@ impl<G: Game> ReplayBuffer<G> {
         records: impl IntoIterator<Item = Arc<GameRecord>>,
         workers: &Workers,
     ) -> Result<(), String> {
-        let mut checked: Vec<_> = records.into_iter().map(|record| (record, Ok(Vec::new()))).collect();
-        workers.for_each(&mut checked, |(record, surprises)| {
-            *surprises = record
+        let held = |record: Arc<GameRecord>| {
+            let surprises = samples_of(&record).map(|ply| surprise(&record, ply)).collect();
+            let keys = if self.merged.is_some() { keys_of(&self.start, &record) } else { Vec::new() };
+            Held { first: 0, record, surprises, keys }
+        };
+        let mut checked: Vec<_> = records.into_iter().map(|record| (record, Err(String::new()))).collect();
+        workers.for_each(&mut checked, |(record, outcome)| {
+            *outcome = record
                 .check(&self.start)
-                .map(|()| samples_of(record).map(|ply| surprise(record, ply)).collect())
+                .map(|()| held(record.clone()))
                 .map_err(|text| format!("game {} is not a game by the rules: {text}", record.game_id));
         });
-        let checked = checked.into_iter().map(|(record, surprises)| surprises.map(|surprises| (record, surprises)));
-        for (record, surprises) in checked.collect::<Result<Vec<(_, Vec<f64>)>, _>>()? {
-            let samples = surprises.len() as u64;
+        for game in checked.into_iter().map(|(_, outcome)| outcome).collect::<Result<Vec<_>, _>>()? {
+            let samples = game.surprises.len() as u64;
             if samples > 0 {
-                self.games.push_back(Held { first: self.added, record, surprises });
+                self.games.push_back(Held { first: self.added, ..game });
                 self.added += samples;
             }
         }
@@ -102,6 +163,9 @@ impl<G: Game> ReplayBuffer<G> {
         self.max_samples = max_samples;
         while self.games.len() > 1 && self.added - self.games[1].first >= max_samples as u64 {
             self.games.pop_front();
+        }
+        if let Some(merged) = &mut self.merged {
+            *merged = Merged::of(&self.games);
         }
     }
 
@@ -133,15 +197,22 @@ impl<G: Game> ReplayBuffer<G> {
             .collect();
         workers.for_each(&mut rows, |(row, (((observation, legal), policy), value))| {
             let mut stream = Stream::keyed(&[draw.seed, *row as u64]);
-            let (record, ply) = self.pick(draw, &mut stream);
-            self.fill(record, ply, draw, &mut stream, observation, legal, policy, value);
+            let one;
+            let places = if let Some(merged) = &self.merged {
+                merged.pick(&mut stream)
+            } else {
+                one = [self.pick(draw, &mut stream)];
+                &one[..]
+            };
+            self.fill(places, draw, &mut stream, observation, legal, policy, value);
         });
     }
 
     /// Draws a sample.
-    fn pick(&self, draw: Draw, stream: &mut Stream) -> (&GameRecord, usize) {
+    fn pick(&self, draw: Draw, stream: &mut Stream) -> Place {
         let wanted = self.games[0].first + stream.below(self.num_samples()) as u64;
-        let game = &self.games[self.games.partition_point(|game| game.first <= wanted) - 1];
+        let index = self.games.partition_point(|game| game.first <= wanted) - 1;
+        let game = &self.games[index];
         // Without surprises each sample of the game is as likely as another; that is what `wanted` gives.
         let mut sample = (wanted - game.first) as usize;
         if draw.surprise_weight > 0.0
@@ -151,14 +222,14 @@ impl<G: Game> ReplayBuffer<G> {
             sample = stream.weighted(game.surprises.iter().copied());
         }
         let ply = samples_of(&game.record).nth(sample).expect("the game has as many samples as were counted");
-        (&game.record, ply)
+        (index as u32, ply as u32)
     }
 
+    /// Writes a row: the position of the first place, and the mean of the targets of all.
     #[allow(clippy::too_many_arguments)]
     fn fill(
         &self,
-        record: &GameRecord,
-        ply: usize,
+        places: &[Place],
         draw: Draw,
         stream: &mut Stream,
         observation: &mut [f32],
@@ -166,6 +237,8 @@ impl<G: Game> ReplayBuffer<G> {
         policy: &mut [f32],
         value: &mut f32,
     ) {
+        let of = |&(game, ply): &Place| (&*self.games[game as usize].record, ply as usize);
+        let (record, ply) = of(&places[0]);
         let mut state = self.start.clone();
         record.plies[..ply].iter().for_each(|earlier| state.play(earlier.action));
         let symmetry = if draw.symmetries { stream.below(state.num_symmetries()) } else { 0 };
@@ -178,15 +251,53 @@ impl<G: Game> ReplayBuffer<G> {
         }
         legal.fill(false);
         policy.fill(0.0);
-        for (index, share) in record.range(ply).zip(record.target(ply)) {
-            let action = state.symmetric_action(symmetry, record.legal[index]) as usize;
-            legal[action] = true;
-            policy[action] = share;
+        let (mut shares, mut worth) = (vec![0.0; record.range(ply).len()], 0.0);
+        for (record, ply) in places.iter().map(of) {
+            shares.iter_mut().zip(record.target(ply)).for_each(|(sum, share)| *sum += f64::from(share));
+            worth += f64::from(value_target(record, ply, draw));
         }
-        let player = if record.plies[ply].player == 0 { Player::Zero } else { Player::One };
-        let outcome = Value(record.outcome).pov(player).0;
-        *value = (1.0 - draw.root_value_weight) * outcome + draw.root_value_weight * record.plies[ply].root_value;
+        let mean = |sum: f64| (sum / places.len() as f64) as f32; // of one place: its own number, to the last bit
+        for (&action, sum) in record.legal[record.range(ply)].iter().zip(shares) {
+            let action = state.symmetric_action(symmetry, action) as usize;
+            legal[action] = true;
+            policy[action] = mean(sum);
+        }
+        *value = mean(worth);
     }
+}
+
+/// The keys of a game's samples.
+fn keys_of<G: Game>(start: &G, record: &GameRecord) -> Vec<u128> {
+    let (mut state, mut keys) = (start.clone(), Vec::new());
+    for ply in &record.plies {
+        if ply.flags & SEARCHED != 0 {
+            keys.push(state.key());
+        }
+        state.play(ply.action);
+    }
+    keys
+}
+
+/// What the value of a ply should be, for its player.
+fn value_target(record: &GameRecord, ply: usize, draw: Draw) -> f32 {
+    let end = if draw.value_lambda < 1.0 { lambda_return(record, ply, draw.value_lambda) } else { record.outcome };
+    let outcome = Value(end).pov(mover(record.plies[ply].player)).0;
+    (1.0 - draw.root_value_weight) * outcome + draw.root_value_weight * record.plies[ply].root_value
+}
+
+/// The lambda return of a ply (Sutton 1988) for player 0: of the values q of the searches from this ply on, and of the
+/// outcome z, the mean `sum over k of (1 - lambda) lambda^k q_k, + lambda^n z`, where n plies were searched. A ply without a
+/// search (dice, an opening) has no value and takes no weight.
+fn lambda_return(record: &GameRecord, ply: usize, lambda: f64) -> f32 {
+    let searched = record.plies[ply..].iter().rev().filter(|entry| entry.is_searched());
+    searched.fold(f64::from(record.outcome), |later, entry| {
+        let own = PovValue(entry.root_value).absolute(mover(entry.player)).0;
+        (1.0 - lambda) * f64::from(own) + lambda * later
+    }) as f32
+}
+
+fn mover(player: i8) -> Player {
+    if player == 0 { Player::Zero } else { Player::One }
 }
 
 /// The plies of a game that can be learned from.
