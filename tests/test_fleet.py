@@ -3,10 +3,12 @@
 import itertools
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -408,6 +410,7 @@ def test_messages_come_whole_in_pieces_of_any_size() -> None:
         (pack({}, bytes(4097)), "a message of 2 and 4097 bytes, expected 4194304 and 4096 at most"),
         (b"\x02\x00\x00\x00\x00\x00\x00\x00[]", "a message that is no object"),
         (b"\x02\x00\x00\x00\x00\x00\x00\x00{]", "Expecting property name"),
+        (struct.pack("<II", 10**5, 0) + b"[" * 10**5, "nested too deeply"),
     ):
         with pytest.raises(ValueError, match=text):
             list(Unpacker(4096).feed(wrong))
@@ -427,10 +430,19 @@ def test_workers_share_what_a_run_has(monkeypatch: pytest.MonkeyPatch) -> None:
     assert mine.search_options() == run.search_options()
 
 
+def test_a_run_of_a_version_without_workers_goes_on_and_says_nothing(tmp_path: Path) -> None:
+    made = asdict(settings())
+    with RunFolder(tmp_path, {name: value for name, value in made.items() if name != "workers"}):
+        pass
+    with RunFolder(tmp_path, made) as run:
+        assert run.changed == {}
+    with RunFolder(tmp_path, made | {"workers": 2}) as run:
+        assert run.changed == {"workers": (None, 2)}
+
+
 def test_workers_that_cannot_be_are_refused() -> None:
     for changes, text in (
         ({"workers": -1}, "workers must be at least 0"),
-        ({"workers": 9}, "slots must be at least the 9 workers, got 8"),
         ({"workers": 2, "device": "tensorrt", "deterministic": False}, "workers play on the CPU or on CUDA"),
     ):
         with pytest.raises(SettingsError, match=text):

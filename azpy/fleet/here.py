@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 from azpy import _core
 from azpy.fleet.fleet import Lineup, digest_of
-from azpy.fleet.table import IdTable
+from azpy.fleet.table import ENDLESS, IdTable
 from azpy.playing.selfplay import open_self_play
 from azpy.settings import Settings
 
 __all__ = ["Here"]
 
 _NAME = "this process"
-_LEAST_AHEAD = 64  # as many games as self-play holds for its owner
+_LEAST_AHEAD = 64  # as many finished games, or one a slot, wait for their owner before self-play holds
 _WAIT = 0.2  # seconds for the first game
 
 
@@ -62,9 +62,11 @@ class Here:
     def take(self, most: int) -> list[_core.GameRecord]:
         """See `Fleet`."""
         slots = self._settings.slots
-        for ids in self._table.lease(_NAME, slots + max(slots, _LEAST_AHEAD) - self._table.held(_NAME)):
+        # Twice as many as wait finished before self-play holds: it never lacks games because this thread comes late.
+        ahead = 2 * max(slots, _LEAST_AHEAD)
+        for ids in self._table.lease(_NAME, slots + ahead - self._table.held(_NAME)):
             self.self_play.admit(ids.start, len(ids))
-        self._taken = self.self_play.take_finished(most, seconds=_WAIT)
+        self._taken = self.self_play.take_finished(min(most, ENDLESS), seconds=_WAIT)
         return [record for record in self._taken if self._table.accept(_NAME, record.game_id, digest_of(record))]
 
     def pause(self) -> None:

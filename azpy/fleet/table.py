@@ -19,7 +19,7 @@ from azpy.errors import RunError
 
 __all__ = ["ENDLESS", "LEAST_LEASE", "IdTable"]
 
-ENDLESS = 2**63  # beyond every id
+ENDLESS = 2**63 - 1  # beyond every id
 LEAST_LEASE = 60.0  # seconds
 _PATIENCE = 4.0  # times the slowest game: fishtest's workers showed how far games of one run differ (issue 851)
 _RECENT = 256  # games whose time says how long a game takes

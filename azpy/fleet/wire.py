@@ -67,7 +67,10 @@ class Unpacker:
             begin, end = _LENGTHS.size + text, _LENGTHS.size + text + body
             if len(self._buffer) < end:
                 return
-            message = json.loads(self._buffer[_LENGTHS.size : begin])
+            try:
+                message = json.loads(self._buffer[_LENGTHS.size : begin])
+            except RecursionError as error:
+                raise ValueError("a message that is nested too deeply") from error
             if not isinstance(message, dict):
                 raise ValueError(f"a message that is no object: {str(message)[:80]}")
             whole = bytes(self._buffer[begin:end])

@@ -91,7 +91,10 @@ class Worker:
         os._exit(0)  # a game may take long, and nobody waits for it
 
     def _send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        self._connection.sendall(pack(message, body))
+        try:
+            self._connection.sendall(pack(message, body))
+        except OSError:
+            os._exit(0)  # the head is gone
 
     def _begin(self, message: Mapping[str, Any], _: bytes) -> None:
         self._settings = Settings(**message["settings"])

@@ -191,8 +191,6 @@ class Settings:
         name_devices(self.device, self.devices)
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
-        if self.slots < self.workers:
-            raise SettingsError(f"slots must be at least the {self.workers} workers, got {self.slots}")
         if self.workers and self.device.startswith("tensorrt"):
             raise SettingsError("workers play on the CPU or on CUDA: an engine of TensorRT is built in one process")
         if self.deterministic and self.minutes is not None:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 from azpy import _core
+from azpy.errors import SettingsError
 from azpy.fleet.fleet import Fleet, Lineup, digest_of
 from azpy.fleet.here import Here
 from azpy.fleet.local import LocalFleet
@@ -191,6 +192,8 @@ class Loop:
         """Opens the ids that may be played: in a deterministic run those of this iteration, else all higher ones."""
         if self._settings.deterministic:
             end = self._next_game + self._settings.games_per_iteration
+            if end > ENDLESS:
+                raise SettingsError(f"self-play cannot run with these settings: {end} games in this iteration")
             # The gaps between the games that are there.
             for before, after in pairwise([self._next_game - 1, *sorted(known), end]):
                 self._table.ask(range(before + 1, after))
