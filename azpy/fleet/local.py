@@ -75,7 +75,7 @@ class _Worker:
         self.out = bytearray()  # not sent yet
         self.models: set[str] = set()  # that it has
         self.lineup = 0  # that it plays; it gets no ids before it says so
-        self.asked_since = 0.0  # when it was told of the newest lineup
+        self.asked_since = 0.0  # when it was told of the first lineup that it has not answered
         self.error = ""  # its own last words
         self.stats, self.pipelines = Counter[str](), Counter[str]()
         ours, theirs = socket.socketpair()
@@ -155,6 +155,8 @@ class LocalFleet:
         Raises:
             RunError: workers die again and again.
         """
+        self._exchange(0.0)  # what came while the head did other things
+        waited = {worker.name for worker in self._workers if worker.lineup != self._number}
         self._lineup, self._number = lineup, self._number + 1
         self._examiner.play(lineup)
         if self._settings.deterministic:
@@ -162,6 +164,8 @@ class LocalFleet:
         while len(self._workers) < self._settings.workers:
             self._start(len(self._workers), lineup)
         for worker in self._workers:
+            if worker.name not in waited:
+                worker.asked_since = self._clock()
             self._tell(worker, lineup)
 
     def _start(self, place: int, lineup: Lineup) -> _Worker:
@@ -171,6 +175,7 @@ class LocalFleet:
             worker = _Worker(place, self._started, settings_of_worker(self._settings, devices, place))
         except OSError as error:
             raise RunError(f"a worker cannot be started: {error}; try fewer workers") from error
+        worker.asked_since = self._clock()
         self._workers.append(worker)
         self._selector.register(worker.socket, selectors.EVENT_READ, worker)
         return worker
@@ -187,7 +192,6 @@ class LocalFleet:
             self._table.release(worker.name)  # copies of games that are done; it lets them go
         message = {"do": "play", "lineup": self._number, "resign_below": lineup.resign_below}
         worker.say(message | {"network": named[0], "opponents": named[1:]})
-        worker.asked_since = self._clock()
         worker.flush()
 
     def take(self, most: int) -> list[GameRecord]:
@@ -196,7 +200,9 @@ class LocalFleet:
         Raises:
             RunError: workers die again and again, or two results of one game differ in a deterministic run.
         """
-        self._serve(0.0 if self._arrived else _WAIT)
+        self._give_out()
+        self._exchange(0.0 if self._arrived else _WAIT)
+        self._give_out()  # before the caller writes the games down
         for worker in list(self._workers):
             if worker.lineup != self._number and self._clock() - worker.asked_since > _ANSWER_SECONDS:
                 self._bury(worker, f"it did not open its network in {_ANSWER_SECONDS:.0f} seconds")
@@ -206,9 +212,8 @@ class LocalFleet:
         self._taken = [self._arrived.popleft() for _ in range(min(most, len(self._arrived)))]
         return self._taken
 
-    def _serve(self, seconds: float) -> None:
-        """Gives out ids, reads what came, and gives out ids again; waits so long at most for something to read."""
-        self._give_out()
+    def _exchange(self, seconds: float) -> None:
+        """Sends and reads what the sockets take and have; waits so long at most for the first of them."""
         for worker in self._workers:
             events = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.out else 0)
             self._selector.modify(worker.socket, events, worker)
@@ -220,11 +225,12 @@ class LocalFleet:
                     self._read(key.data)
             except (OSError, ValueError, KeyError, TypeError) as error:  # it is gone, or says nonsense
                 self._bury(key.data, "" if isinstance(error, OSError) else str(error))
-        self._give_out()
 
     def _give_out(self) -> None:
+        if len(self._arrived) >= self._settings.slots:
+            return  # the caller has enough for now, and the next network is to play the rest
         for worker in self._workers:
-            if self._resting or worker.lineup != self._number:
+            if worker.lineup != self._number:
                 continue
             ahead = max(1, worker.slots // 2)  # to begin while the head writes games down
             ranges = self._table.lease(worker.name, worker.slots + ahead - self._table.held(worker.name))
@@ -317,7 +323,7 @@ class LocalFleet:
         for worker in self._workers:
             worker.say({"do": "stop"})
         while self._workers and self._clock() < until:
-            self._serve(_WAIT)
+            self._exchange(_WAIT)
         return [*self._taken, *self._arrived]
 
     def close(self) -> None:
