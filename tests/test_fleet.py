@@ -129,6 +129,8 @@ def test_the_only_worker_may_be_killed(straight: tuple[str, str], tmp_path: Path
         if middle(event, 2) and not killed:
             killed.append(1)
             fleet._workers[0].process.kill()
+        if isinstance(event, Noticed):
+            assert fleet._table.held("worker 1") == 0  # its ids are open again, or another's
 
     events = train(tmp_path, kill, workers=1)
     assert hashes(events) == straight
