@@ -20,13 +20,13 @@ from azpy.evaluators import drift as parity
 from azpy.evaluators.drift import Drift, drift
 from azpy.evaluators.int8 import times_as_fast, to_int8
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.fleet import here
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.folder import read_checkpoint
 from azpy.runs.reader import StoredRun, read_player
 from azpy.settings import Settings
-from azpy.training import loop as loop_module
 from azpy.training.collector import Collector
 from azpy.training.events import Saved, Started
 from azpy.training.trainer import Trainer
@@ -275,7 +275,7 @@ def test_no_other_thread_writes_what_generations_hold(tmp_path: Path, writers: s
 
 def test_int8_is_timed_while_self_play_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plays, timed = list[Any](), list[bool]()
-    open_it: Any = vars(loop_module)["open_self_play"]
+    open_it: Any = vars(here)["open_self_play"]
 
     class Watched:
         def __init__(self, play: Any) -> None:
@@ -304,7 +304,7 @@ def test_int8_is_timed_while_self_play_rests(tmp_path: Path, monkeypatch: pytest
         timed.append(threading.current_thread() is threading.main_thread() and all(play.rests for play in plays))
         return 2.0
 
-    monkeypatch.setattr(loop_module, "open_self_play", lambda *given, **options: Watched(open_it(*given, **options)))
+    monkeypatch.setattr(here, "open_self_play", lambda *given, **options: Watched(open_it(*given, **options)))
     monkeypatch.setattr("azpy.training.generations.times_as_fast", as_fast)
     train(tmp_path, **FREE, precision="auto", iterations=2)
     assert len(plays) == 1

@@ -21,7 +21,7 @@ from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
 from azpy.settings.toml import read_config
 from azpy.training.collector import Collector
-from azpy.training.events import Played, Saved
+from azpy.training.events import Fitted, Played, Saved
 from azpy.training.trainer import Trainer
 
 SMALL: dict[str, Any] = {
@@ -61,6 +61,11 @@ def wait_for_games(play: azpy.SelfPlay | None, count: int) -> int:
     return int(play.stats["games"])
 
 
+def self_play_of(running: Any) -> azpy.SelfPlay:
+    play: azpy.SelfPlay = running._fleet.self_play
+    return play
+
+
 @BOTH
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_an_interrupt_in_the_middle_loses_no_finished_game(kind: Any, deterministic: bool, tmp_path: Path) -> None:
@@ -71,7 +76,7 @@ def test_an_interrupt_in_the_middle_loses_no_finished_game(kind: Any, determinis
         with kind(chosen, tmp_path) as running:
             for event in running.run():
                 if isinstance(event, Played):
-                    finished = wait_for_games(running._self_play, 40)
+                    finished = wait_for_games(self_play_of(running), 40)
                     os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
@@ -86,7 +91,7 @@ def test_an_interrupt_in_the_middle_loses_no_finished_game(kind: Any, determinis
     assert not deterministic or ids == list(range(300))
 
 
-@pytest.mark.parametrize("name", ["_frame", "append"])
+@pytest.mark.parametrize("name", ["frame", "append"])
 @BOTH
 def test_an_interrupt_on_the_way_to_the_journal_loses_no_game(
     kind: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -94,7 +99,7 @@ def test_an_interrupt_on_the_way_to_the_journal_loses_no_game(
     real, taken = getattr(storage, name), 0
 
     def interrupted(*given: Any) -> None:
-        """Before the games are written (`_frame`), or after it."""
+        """Before the games are written (`frame`), or after it."""
         monkeypatch.setattr(storage, name, real)
         if name == "append":
             real(*given)
@@ -105,7 +110,7 @@ def test_an_interrupt_on_the_way_to_the_journal_loses_no_game(
         with kind(settings(), tmp_path) as running:
             for event in running.run():
                 if isinstance(event, Played):
-                    taken = wait_for_games(running._self_play, 40)
+                    taken = wait_for_games(self_play_of(running), 40)
                     monkeypatch.setattr(storage, name, interrupted)
 
     with pytest.raises(KeyboardInterrupt):
@@ -117,8 +122,8 @@ def test_an_interrupt_on_the_way_to_the_journal_loses_no_game(
 def test_games_that_wait_while_the_network_is_trained_are_kept(tmp_path: Path) -> None:
     with Trainer(settings(iterations=3), tmp_path) as trainer:
         for event in trainer.run():
-            if not isinstance(event, Played) and trainer._self_play is not None:
-                finished = trainer._self_play.stats["games"]
+            if isinstance(event, Fitted):
+                finished = self_play_of(trainer).stats["games"]
                 break
     assert finished > 150
     assert len(game_ids(tmp_path)) == finished
@@ -143,16 +148,26 @@ def test_games_that_are_finished_are_handed_over_together_and_no_more_than_are_w
 ) -> None:
     kept, plain = list[int](), RunFolder.append
 
-    def begun(*given: Any, **options: Any) -> azpy.SelfPlay:
-        play = open_self_play(*given, **options)
-        wait_for_games(play, 40)
-        return play
+    class Ahead:
+        """Self-play whose owner comes late."""
+
+        def __init__(self, play: azpy.SelfPlay) -> None:
+            self._play = play
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._play, name)
+
+        def take_finished(self, most: int, seconds: float) -> list[azpy.GameRecord]:
+            wait_for_games(self._play, 40)
+            return self._play.take_finished(most, seconds=seconds)
 
     def append(self: RunFolder, *records: azpy.GameRecord) -> None:
         kept.append(len(records))
         plain(self, *records)
 
-    monkeypatch.setattr("azpy.training.loop.open_self_play", begun)
+    monkeypatch.setattr(
+        "azpy.fleet.here.open_self_play", lambda *given, **options: Ahead(open_self_play(*given, **options))
+    )
     monkeypatch.setattr(RunFolder, "append", append)
     with Collector(settings(games_per_iteration=30, iterations=1), tmp_path) as collector:
         list(collector.run())
@@ -164,8 +179,8 @@ def test_an_interrupt_while_a_deterministic_iteration_ends_counts_its_evaluation
 ) -> None:
     rows = []
 
-    class Closing:
-        """Self-play whose first `close` is interrupted."""
+    class Pausing:
+        """Self-play whose first `pause` is interrupted."""
 
         def __init__(self, play: azpy.SelfPlay) -> None:
             self._play = play
@@ -173,17 +188,14 @@ def test_an_interrupt_while_a_deterministic_iteration_ends_counts_its_evaluation
         def __getattr__(self, name: str) -> Any:
             return getattr(self._play, name)
 
-        def __next__(self) -> azpy.GameRecord:
-            return next(self._play)
-
-        def close(self) -> None:
+        def pause(self) -> None:
+            self._play.pause()
             rows.append(self._play.stats["rows"])
-            self._play.close()
             if len(rows) == 1:
                 raise KeyboardInterrupt
 
     monkeypatch.setattr(
-        "azpy.training.loop.open_self_play", lambda *given, **options: Closing(open_self_play(*given, **options))
+        "azpy.fleet.here.open_self_play", lambda *given, **options: Pausing(open_self_play(*given, **options))
     )
     with pytest.raises(KeyboardInterrupt), Collector(settings(deterministic=True), tmp_path) as collector:
         list(collector.run())
@@ -229,7 +241,7 @@ def test_an_error_while_games_are_kept_is_the_one_that_is_raised(tmp_path: Path)
         with Trainer(settings(), tmp_path) as trainer:
             for event in trainer.run():
                 if isinstance(event, Played):
-                    wait_for_games(trainer._self_play, 20)
+                    wait_for_games(self_play_of(trainer), 20)
                     raise OSError("on purpose")
 
     with pytest.raises(OSError, match="on purpose"):
@@ -261,7 +273,7 @@ def test_every_evaluation_is_counted(kind: Any, tmp_path: Path) -> None:
         for event in running.run():
             if isinstance(event, Saved):
                 counted += event.metrics["evaluations"]
-                assert counted == running._self_play.stats["rows"] > 0  # self-play is paused
+                assert counted == self_play_of(running).stats["rows"] > 0  # self-play is paused
 
 
 @BOTH
@@ -270,7 +282,7 @@ def test_evaluations_before_an_interrupt_are_counted_and_the_iteration_goes_on(k
         with kind(settings(games_per_iteration=500, iterations=3, total_evaluations=1), tmp_path) as running:
             for event in running.run():
                 if isinstance(event, Played):
-                    wait_for_games(running._self_play, 30)
+                    wait_for_games(self_play_of(running), 30)
                     break
     stops = [row["evaluations"] for row in rows(tmp_path) if row["kind"].startswith("stopped")]
     spent = stops[-1]

@@ -149,7 +149,7 @@ def test_games_are_known_for_sealed_whatever_their_iteration_and_the_others_stay
     for game in others:  # ... with games that were kept after it
         payload = game.to_bytes()
         with journal.open("ab") as file:
-            file.write(storage._frame(game))
+            file.write(storage.frame(game))
         assert payload in journal.read_bytes()
     for _ in range(2):
         with folder(tmp_path) as run:

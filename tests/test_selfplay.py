@@ -42,6 +42,70 @@ def contents(records: Iterable[azpy.GameRecord]) -> list[bytes]:
     return [record.to_bytes() for record in records]
 
 
+@pytest.mark.parametrize("game", ["connect_four", "pig", "python"])
+def test_games_admitted_in_any_order_are_those_of_a_plain_run(game: str) -> None:
+    evaluator, options = Hashed(start_of(STARTS[game]).num_actions), dict[str, Any](opening_plies=3, seed=5)
+    plain = contents(play(STARTS[game], evaluator, 40, **options))
+    found = list[azpy.GameRecord]()
+    with azpy.SelfPlay(STARTS[game], evaluator, slots=8, simulations=20, games=0, **options) as games:
+        assert list(games) == []
+        for first, n in ((30, 5), (7, 1), (0, 0), (20, 9), (3, 4)):
+            games.admit(first, n)
+            found += games.take_finished(2)
+        found += games
+        assert list(games) == []
+        games.admit(39, 1)
+        found += games
+        assert games.stats["games"] == len(found)
+    ids = sorted([*range(30, 35), 7, *range(20, 29), *range(3, 7), 39])
+    assert contents(sorted(found, key=lambda record: record.game_id)) == [plain[game_id] for game_id in ids]
+
+
+def test_a_bad_range_of_ids_is_refused() -> None:
+    with azpy.SelfPlay("pig", azpy.UniformEvaluator(), slots=2, simulations=1, games=0) as games:
+        for first, n, text in (
+            (-1, 1, "first must be at least 0"),
+            (0, -1, "n must be at least 0"),
+            (9, 2**64, "n must"),
+        ):
+            with pytest.raises(ValueError, match=text):
+                games.admit(first, n)
+        with pytest.raises(ValueError, match=r"seconds must be in \[0, 1000000\], got -1"):
+            games.take_finished(seconds=-1)
+    with pytest.raises(ValueError, match="closed"):
+        games.admit(0, 1)
+    with (
+        azpy.SelfPlay("pig", azpy.UniformEvaluator(), slots=2, simulations=1) as games,
+        pytest.raises(ValueError, match="self-play without end plays every id"),
+    ):
+        games.admit(0, 1)
+
+
+def test_finished_games_are_waited_for() -> None:
+    with azpy.SelfPlay("pig", azpy.UniformEvaluator(), slots=2, simulations=1, games=3) as games:
+        found = list[azpy.GameRecord]()
+        while len(found) < 3:  # a minute is more than a game takes
+            taken = games.take_finished(2, seconds=60)
+            assert 1 <= len(taken) <= 2
+            found += taken
+        assert games.take_finished(seconds=60) == []  # none is left to wait for
+        games.pause()
+        games.admit(9, 1)
+        assert games.take_finished(seconds=0.01) == []
+
+
+def test_an_error_reaches_the_wait_for_finished_games() -> None:
+    class Broken:
+        def evaluate_batch(self, observations: Any) -> Any:
+            raise ArithmeticError("on purpose")
+
+    with (
+        azpy.SelfPlay("tic_tac_toe", Broken(), slots=2, simulations=1, games=3) as games,
+        pytest.raises(ArithmeticError, match="on purpose"),
+    ):
+        games.take_finished(seconds=60)
+
+
 @pytest.mark.parametrize("game", STARTS)
 def test_records_replay_to_their_outcomes(game: str) -> None:
     start = start_of(STARTS[game])

@@ -75,6 +75,8 @@ def random_settings(rng: random.Random) -> dict[str, Any]:
     several = len((chosen["devices"] or "").split(","))
     if chosen["device"] in ("cpu", "cuda:1") or chosen["slots"] < several * chosen["pipelines"]:
         chosen["devices"] = None
+    if chosen["device"].startswith("tensorrt"):
+        chosen["workers"] = 0
     possible = {"cpu": ["fp32", "int8", "auto"], "auto": ["fp32"]}.get(chosen["device"], ["fp32", "fp16"])
     chosen["precision"] = "fp32" if chosen["deterministic"] else rng.choice(possible)
     if chosen["deterministic"]:

@@ -14,7 +14,7 @@ from azpy.settings import Settings
 from azpy.training.advice import advise
 from azpy.training.timing import STAGES, TimeShares
 
-STANDS_STILL = "seconds_waiting", "seconds_paused"
+STANDS_STILL = ("seconds_waiting", "seconds_idle", "seconds_paused")
 WORKS = "seconds_growing", "seconds_evaluating"
 
 

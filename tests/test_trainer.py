@@ -412,7 +412,7 @@ def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -
     closed: list[str] = []
 
     class Broken:
-        def pause(self) -> None:
+        def rest(self) -> None:
             raise RuntimeError("on purpose")
 
         def close(self) -> None:
@@ -423,7 +423,7 @@ def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -
         trainer = Trainer(settings(), tmp_path)
         if under_way:
             next(trainer.run())
-        trainer._self_play = cast(Any, Broken())
+        trainer._fleet = cast(Any, Broken())
         with pytest.raises(RuntimeError, match="on purpose"):
             trainer.close()
         opened(tmp_path).close()

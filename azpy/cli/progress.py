@@ -77,6 +77,8 @@ class Display(Screen):
             case events.Played():
                 text = f"{event.games}/{self._games} games{_rates(event.metrics)}{_shares(event.metrics)}"
                 self._status(f"iteration {event.iteration} self-play", text, event.games / self._games)
+            case events.Noticed():
+                self.line(f"  warning: {event.text}")
             case events.Fitted():
                 losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
                 text = f"{event.taken}/{event.steps} steps, {losses}"
@@ -123,10 +125,11 @@ class Display(Screen):
         self._games = settings.games_per_iteration
         slots = settings.device_batch // settings.eval_batch
         each = f" on each of GPUs {settings.devices}" if settings.devices else ""
+        workers = f" in {settings.workers} worker processes" if settings.workers else ""
         self.line(f"{settings.game}: {player}, run folder {event.path}, {_budget(settings)}")
         self.line(
             f"eval batch {settings.eval_batch} x {slots} slots per pipeline = device batch {settings.device_batch} "
-            f"({settings.pipelines} pipelines{each}), {settings.simulations} simulations a move"
+            f"({settings.pipelines} pipelines{each}{workers}), {settings.simulations} simulations a move"
         )
         for notice in notices:
             self.line(notice)

@@ -1,5 +1,6 @@
 """Self-play with a run's settings: of an iteration's games, or of one game again with the same bits."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -92,10 +93,12 @@ def _open(settings: Settings, start: _core.State, evaluator: Any, **layout: Any)
 
 
 def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> dict[str, float]:
-    """Rates and shares of self-play between two readings of its totals; an evaluation is a row of a batch."""
-    delta = {name: after[name] - before[name] for name in before}
+    """Rates and shares of self-play between two readings of its totals; an evaluation is a row of a batch.
+
+    A total that is missing is 0.
+    """
+    delta = Counter[str]({name: total - before.get(name, 0.0) for name, total in after.items()})
     seconds = max(seconds, 1e-9)
-    least_1 = {name: max(total, 1.0) for name, total in delta.items()}
     return {
         "play_seconds": seconds,
         "evaluations": delta["rows"],
@@ -103,9 +106,9 @@ def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: floa
         "positions_per_second": delta["positions"] / seconds,
         "simulations_per_second": delta["simulations"] / seconds,
         "evaluations_per_second": delta["rows"] / seconds,
-        "batch_rows": delta["rows"] / least_1["batches"],
-        "batch_fill": delta["rows"] / least_1["rows_capacity"],
+        "batch_rows": delta["rows"] / max(delta["batches"], 1.0),
+        "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
         "cache_hits": delta["cache_hits"] / max(delta["evaluations"] + delta["cache_hits"], 1.0),
-        "fast_searches": delta["fast_searches"] / least_1["searches"],
-        "opponent_games": delta["opponent_games"] / least_1["games"],
+        "fast_searches": delta["fast_searches"] / max(delta["searches"], 1.0),
+        "opponent_games": delta["opponent_games"] / max(delta["games"], 1.0),
     }

@@ -350,7 +350,8 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[
     """Settings that differ, by name: (old, new). Tables in a config.toml are no settings."""
     old = {name: None if value == "none" else value for name, value in old.items() if not isinstance(value, dict)}
     # A file of an earlier version lacks options that were no settings then, and can hold options without effect.
-    as_before = [*(name for name in OPTIONS if name not in old), *unused(old)]
+    later = (*OPTIONS, *SAME_GAMES_SETTINGS)
+    as_before = [*(name for name in later if name not in old), *unused(old)]
     same = {name for name in as_before if name in new and new[name] == default_of(name)}
     names = [name for name in dict.fromkeys([*new, *old]) if name not in same]
     return {name: (old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)}

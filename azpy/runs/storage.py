@@ -225,7 +225,7 @@ class Journal:
         with self._path.open("r+b", buffering=0) as file:
             begin = file.seek(0, os.SEEK_END)
             try:
-                append(file, _frame(*records))
+                append(file, frame(*records))
             finally:
                 if file.tell() > begin:
                     self.records.extend(records)
@@ -234,7 +234,7 @@ class Journal:
         """Forgets the games with these ids, all at once."""
         kept = [record for record in self.records if record.game_id not in ids]
         if len(kept) < len(self.records):
-            write_atomically(self._path, _MAGIC + b"".join(map(_frame, kept)))
+            write_atomically(self._path, _MAGIC + b"".join(map(frame, kept)))
             self.records[:] = kept
 
 
@@ -297,18 +297,42 @@ def _frame_after(data: bytes, begin: int) -> bool:
     return any(zlib.crc32(data[end - _LENGTH.size : end]) == _LENGTH.unpack_from(data, end)[0] for end in ends)
 
 
+def unframe(data: bytes) -> list[bytes]:
+    """The bytes of the games of one whole frame, as `frame` made it.
+
+    Raises:
+        ValueError: `data` is anything else.
+    """
+    if len(data) < _FRAME.size:
+        raise ValueError(f"a frame of {len(data)} bytes")
+    length, length_crc, payload_crc = _FRAME.unpack_from(data)
+    payload = data[_FRAME.size :]
+    if zlib.crc32(_LENGTH.pack(length)) != length_crc or length != len(payload):
+        raise ValueError(f"a frame said to have {length} bytes, got {len(payload)}")
+    if zlib.crc32(payload) != payload_crc:
+        raise ValueError("the checksum of a frame does not hold")
+    try:
+        return list(_split(payload))
+    except struct.error as error:
+        raise ValueError(f"a frame whose games do not end with it: {error}") from error
+
+
 def _games_in(payload: bytes) -> Iterator[GameRecord]:
+    yield from map(GameRecord.from_bytes, _split(payload))
+
+
+def _split(payload: bytes) -> Iterator[bytes]:
     if not payload.startswith(_MAGIC):
-        yield GameRecord.from_bytes(payload)
+        yield payload
         return
     end = len(_MAGIC)
     while end < len(payload):
         begin = end + _LENGTH.size
         end = begin + _LENGTH.unpack_from(payload, end)[0]
-        yield GameRecord.from_bytes(payload[begin:end])
+        yield payload[begin:end]
 
 
-def _frame(*records: GameRecord) -> bytes:
+def frame(*records: GameRecord) -> bytes:
     """One frame: its payload is one game's bytes, or several games' bytes after `_MAGIC`, each after its length."""
     games = [record.to_bytes() for record in records]
     payload = games[0] if len(games) == 1 else _MAGIC + b"".join(_LENGTH.pack(len(game)) + game for game in games)

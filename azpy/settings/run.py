@@ -21,6 +21,7 @@ from azpy.settings.about import About as About
 
 _MATCH_SIMULATIONS = 100  # at least, by default
 CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
+MOST_WORKERS = 256
 MOST_LEAVES = 8  # of one tree at a time; docs/search.md has the strength that more cost
 _AUTO = ("eval_batch", "pipelines")  # `combine` puts a number in place of `auto`
 _Class = TypeVar("_Class")
@@ -129,6 +130,13 @@ class Settings:
         MOST_THREADS,
         unit="threads",
     )
+    workers: int = _layout(
+        "processes that play on this machine and share slots, pipelines, threads and cache; 0: this process plays",
+        0,
+        0,
+        MOST_WORKERS,
+        unit="processes",
+    )
     cache_positions: int = _layout("answers of the network to keep; 0 for none", 200_000, 0, 2**28, unit="positions")
     games_per_iteration: int = _play("self-play games between two generations", 256, 1, unit="games")
     historical_share: float = _play(
@@ -206,6 +214,8 @@ class Settings:
         name_devices(self.device, self.devices)
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
+        if self.workers and self.device.startswith("tensorrt"):
+            raise SettingsError("workers play on the CPU or on CUDA: an engine of TensorRT is built in one process")
         if self.deterministic and self.minutes is not None:
             raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
         if self.deterministic and self.total_evaluations is not None:

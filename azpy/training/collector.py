@@ -11,6 +11,7 @@ from typing import Any
 from azpy import _core
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.fleet.fleet import Lineup, PlayingNetwork
 from azpy.playing.selfplay import on_devices
 from azpy.settings.run import Settings
 from azpy.settings.toml import path_argument
@@ -51,6 +52,7 @@ class Collector(Loop):
         super().__init__(settings, opponents=0)
         self._model = model
         self._evaluators: Sequence[Any] = [_core.UniformEvaluator()]  # one a device
+        self._data: bytes | None = None  # the model
         self._games = 0
         self._take_model()
         packages = ["numpy"] if model is None else ["numpy", "onnxruntime"]
@@ -85,7 +87,8 @@ class Collector(Loop):
         while not budget.is_over(self._iteration):
             self._take_model()
             iteration, metrics = self._iteration + 1, dict[str, float]()
-            self._games += len((yield from self._play(iteration, metrics, self._evaluators)))
+            lineup = Lineup(PlayingNetwork(self._evaluators, self._data), resign_below=self._resignation.below)
+            self._games += len((yield from self._play(iteration, metrics, lineup)))
             self._iteration = iteration
             metrics["seconds"] = budget.elapsed()
             self._time = TimeShares()
@@ -111,7 +114,7 @@ class Collector(Loop):
             raise ModelError(f"{os.fspath(self._model)}: {error}") from error
         if self._settings.deterministic and not all(evaluator.row_exact for evaluator in evaluators):
             raise ModelError(f"a deterministic run cannot be: {NOT_ROW_EXACT}")
-        self._evaluators = evaluators
+        self._evaluators, self._data = evaluators, data
 
     def _player(self) -> str:
         if self._model is None:

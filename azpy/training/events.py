@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from azpy.matches.arena import MatchResult
 from azpy.settings import Settings
 
-__all__ = ["BeingBuilt", "Built", "Event", "Finished", "Fitted", "Matched", "Played", "Saved", "Started"]
+__all__ = ["BeingBuilt", "Built", "Event", "Finished", "Fitted", "Matched", "Noticed", "Played", "Saved", "Started"]
 
 
 class Event:
@@ -35,6 +35,13 @@ class Played(Event):
     iteration: int
     games: int
     metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Noticed(Event):
+    """Something that a user should know, in one line, such as a worker's death."""
+
+    text: str
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from azpy.errors import DeviceError, ModelError, RunError
 from azpy.evaluators.drift import Drift, drift, held_out
 from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, calibration, times_as_fast, to_int8
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.fleet.fleet import PlayingNetwork
 from azpy.learning.export import PARITY_TOLERANCE, check_parity, to_onnx
 from azpy.learning.network import Network
 from azpy.runs.folder import RunFolder
@@ -40,6 +41,7 @@ class Ready(NamedTuple):
 
     evaluators: list[OnnxEvaluator]  # one a device; none if the model cannot play
     checks: dict[str, float]  # figures of its checks
+    model: bytes = b""  # its file in float32
     precision: str = "fp32"  # in which it plays
     refused: str = ""  # why it does not play in the precision of the settings
     int8: bytes | None = None  # the int8 model's file, if that plays
@@ -63,7 +65,7 @@ class Generations:
         on_tensorrt: whether networks play on TensorRT, which takes long to build an engine for each.
         future: the engine of the newest network while it is built.
         begun: when that build began, on `time.monotonic`.
-        earlier: networks of earlier iterations that play one side of some games, one a device, by checkpoint.
+        earlier: networks of earlier iterations that play one side of some games, by checkpoint.
     """
 
     def __init__(self, settings: Settings, start: _core.State, run: RunFolder) -> None:
@@ -80,7 +82,12 @@ class Generations:
         self._builder = ThreadPoolExecutor(1, "azpy-engine")
         self.future: Future[Ready] | None = None
         self.begun = 0.0
-        self.earlier: dict[int, list[OnnxEvaluator]] = {}
+        self.earlier: dict[int, PlayingNetwork] = {}
+
+    @property
+    def playing(self) -> PlayingNetwork:
+        """The network of `ready`."""
+        return PlayingNetwork(self.ready.evaluators, self.ready.int8 or self.ready.model, self.ready.precision)
 
     @property
     def to_come(self) -> str:
@@ -151,8 +158,8 @@ class Generations:
         """Waits for the engine that is being built: a build cannot be interrupted."""
         self._builder.shutdown()
 
-    def choose_opponents(self, chosen: Sequence[int]) -> bool:
-        """Opens the networks of these checkpoints, if they exist, and closes all others; True if they changed.
+    def choose_opponents(self, chosen: Sequence[int]) -> None:
+        """Opens the networks of these checkpoints, if they exist, and closes all others.
 
         Raises:
             RunError: a checkpoint is missing, and a deterministic run would go on with other games.
@@ -170,8 +177,7 @@ class Generations:
             elif checkpoint in there:
                 model = read_player(self._run.path / f"checkpoints/{checkpoint:06d}")
                 # An engine for each would take longer than they play.
-                self.earlier[checkpoint] = self._open(model, on_cuda=True)
-        return self.earlier.keys() != before.keys()
+                self.earlier[checkpoint] = PlayingNetwork(self._open(model, on_cuda=True), model)
 
     def evaluator_for_matches(self, model: bytes, threads: int) -> OnnxEvaluator:
         """A model in float32; on CUDA in place of TensorRT, so that a network without an engine can be measured."""
@@ -241,11 +247,11 @@ class Generations:
             except (ModelError, DeviceError) as error:  # numbers that are too large; no kernel for it
                 refused = f"{precision} is not possible for this network: {error}"
             if not refused:
-                return Ready(evaluators, checks, precision)
+                return Ready(evaluators, checks, model, precision)
         evaluators = self._open(model, on_cuda=on_cuda)
         tolerance = _TENSORRT_TOLERANCE if self.on_tensorrt and not on_cuda else PARITY_TOLERANCE
         checks["parity"] = check_parity(network, evaluators[0], observations, tolerance)
-        return Ready(evaluators, checks, refused=refused)
+        return Ready(evaluators, checks, model, refused=refused)
 
     def _open(self, model: bytes, precision: str = "fp32", *, on_cuda: bool = False) -> list[OnnxEvaluator]:
         """An evaluator on each of the devices; with `on_cuda`, of `_cuda_devices`."""

@@ -1,22 +1,27 @@
 """The part that training and collecting games share: an iteration's self-play, and an interruption."""
 
 import contextlib
-import itertools
 import os
 import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 from azpy import _core
+from azpy.errors import SettingsError
+from azpy.fleet.fleet import Fleet, Lineup, digest_of
+from azpy.fleet.here import Here
+from azpy.fleet.local import LocalFleet
+from azpy.fleet.table import ENDLESS, IdTable
 from azpy.games.names import make_position
 from azpy.machine import made_with
 from azpy.playing.resignation import Resignation
-from azpy.playing.selfplay import open_self_play, rates
+from azpy.playing.selfplay import rates
 from azpy.runs.folder import RunFolder
 from azpy.settings.run import FIXED_SETTINGS, Settings
 from azpy.training.budget import Budget
-from azpy.training.events import Event, Finished, Played, Started
+from azpy.training.events import Event, Finished, Noticed, Played, Started
 from azpy.training.timing import TimeShares
 
 __all__ = ["EVENT_SECONDS", "NOT_ROW_EXACT", "Loop"]
@@ -42,10 +47,11 @@ class Loop:
         self._resignation = Resignation(settings.resign_below)
         self._time = TimeShares()
         self._iteration = self._next_game = 0
-        self._self_play: _core.SelfPlay | None = None
-        self._evaluations = 0.0  # of the run, without those of `_self_play`
-        self._playing: Sequence[Any] = ()  # the evaluators that `_self_play` has, one a device
-        self._taken: Sequence[_core.GameRecord] = ()  # games that are on their way to the journal
+        self._table = IdTable(deterministic=settings.deterministic)
+        players = LocalFleet if settings.workers else Here
+        self._fleet: Fleet = players(settings, self._start, self._table)
+        self._asked = False  # the table has open ids, or gave them all out
+        self._evaluations = 0.0  # of the run before this process
         self._under_way = False
         self._last_first = contextlib.ExitStack()  # `close` ends all of it, whatever fails
 
@@ -98,32 +104,25 @@ class Loop:
 
         In the middle of a run, its journal gets all finished games, and its metrics the time and evaluations spent.
         """
-        play, self._self_play = self._self_play, None
         under_way, self._under_way = self._under_way, False
         with self._last_first:
             if under_way:
                 self._last_first.callback(self._note_stop)
-            if play is not None:
-                self._last_first.callback(play.close)
-            if play is not None and under_way:
-                self._last_first.callback(self._keep_rest, play)
+            self._last_first.callback(self._fleet.close)
+            if under_way:
+                self._last_first.callback(self._keep_rest)
 
     def _note_stop(self) -> None:
         row = {"kind": self._STOPPED, "iteration": self._iteration, "seconds": self._budget.elapsed()}
         self._run.append_metrics(row | {"evaluations": self._evaluations})
 
-    def _keep_rest(self, play: _core.SelfPlay) -> None:
-        """Pauses self-play, and journals the finished games that the journal lacks."""
-
-        def keep(games: Sequence[_core.GameRecord]) -> None:
-            there = {record.game_id for record in self._run.journal}
-            if rest := [record for record in games if record.game_id not in there]:
-                self._run.append(*rest)
-
-        keep(self._taken)
-        play.pause()
-        self._evaluations += play.stats["rows"]
-        keep(play.take_finished())
+    def _keep_rest(self) -> None:
+        """Ends self-play, and journals the finished games that the journal lacks."""
+        there = {record.game_id for record in self._run.journal}
+        rest = {record.game_id: record for record in self._fleet.rest() if record.game_id not in there}
+        self._evaluations += self._fleet.stats["rows"]
+        if rest:
+            self._run.append(*rest.values())
 
     def __enter__(self) -> Self:
         return self
@@ -132,15 +131,14 @@ class Loop:
         self.close()
 
     def _play(
-        self, iteration: int, metrics: dict[str, float], evaluators: Sequence[Any], opponents: Sequence[Any] = ()
+        self, iteration: int, metrics: dict[str, float], lineup: Lineup
     ) -> Generator[Event, None, list[_core.GameRecord]]:
         """Plays the games that an iteration lacks, seals them, and returns all of them in order of their ids.
 
         Args:
             iteration: in which they are played.
             metrics: the iteration's row so far; gets the figures of its games.
-            evaluators: of the network that plays, one a device.
-            opponents: evaluators of earlier networks, if self-play begins here.
+            lineup: who plays.
         """
         target = self._settings.games_per_iteration
         if iteration in self._run.sealed.iterations():  # before an interruption
@@ -149,68 +147,60 @@ class Loop:
             ids = range(self._next_game, self._next_game + target) if self._settings.deterministic else None
             known = {record.game_id for record in self._run.journal if ids is None or record.game_id in ids}
             if len(known) < target:
-                yield from self._play_missing(iteration, metrics, evaluators, opponents, known)
+                yield from self._play_missing(iteration, metrics, lineup, known)
             with self._time.stage("writing"):
                 games = self._run.seal(iteration, ids)
+            self._table.seal(record.game_id for record in games)
         self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
-        evaluations, play = self._evaluations, self._self_play
-        if play is not None:
-            evaluations += play.stats["rows"]
+        evaluations = self._evaluations + self._fleet.stats["rows"]
         if evaluations > self._budget.evaluations:
             metrics["evaluations"] = round(evaluations - self._budget.evaluations)
             self._budget.evaluations = evaluations
         metrics |= {"games": len(games), "positions": sum(record.positions for record in games)}
         metrics |= self._resignation.note(games)
-        if play is not None:
-            play.set_resign_below(self._resignation.below)
         return games
 
     def _play_missing(
-        self,
-        iteration: int,
-        metrics: dict[str, float],
-        evaluators: Sequence[Any],
-        opponents: Sequence[Any],
-        known: set[int],
+        self, iteration: int, metrics: dict[str, float], lineup: Lineup, known: set[int]
     ) -> Iterator[Event]:
         """Self-play until there are enough games or, with one game at least, time is up; adds their ids to `known`."""
-        settings, target = self._settings, self._settings.games_per_iteration
-        if self._self_play is None:  # lasts for the whole run, in a deterministic run for this iteration
-            if settings.deterministic:
-                first = next(game for game in itertools.count(self._next_game) if game not in known)
-                games = self._next_game + target - first
-            else:
-                later = [i for i in self._run.sealed.iterations() if i > iteration]  # this iteration's games were lost
-                ids = [*known, *(game for i in later for game in self._run.sealed.ids(i))]
-                first, games = max([self._next_game, *(game + 1 for game in ids)]), None
-            below = self._resignation.below
-            self._self_play = open_self_play(
-                settings, self._start, evaluators, first, games, resign_below=below, opponents=opponents
-            )
-        elif evaluators is not self._playing:
-            self._self_play.swap(evaluators)
-        self._playing, play = evaluators, self._self_play
-        play.resume()
-        begin, reported, before, pipelines = time.monotonic(), 0.0, play.stats, play.pipeline_stats
+        target, fleet = self._settings.games_per_iteration, self._fleet
+        self._ask(iteration, known)
+        fleet.play(lineup)
+        begin, reported, before, pipelines = time.monotonic(), 0.0, fleet.stats, fleet.pipeline_stats
         positions = sum(record.positions for record in self._run.journal if record.game_id in known)
         while len(known) < target and (not known or self._budget.may_play(positions)):
-            self._taken = play.take_finished(target - len(known)) or [next(play)]
-            # A deterministic run plays from the first missing game on, and so some games again.
-            if not (new := [record for record in self._taken if record.game_id not in known]):
+            new = fleet.take(target - len(known))
+            while fleet.notices:
+                yield Noticed(fleet.notices.pop(0))
+            if not new:
                 continue
             self._run.append(*new)
-            self._taken, now = (), time.monotonic()
+            now = time.monotonic()
             known |= {record.game_id for record in new}
             positions += sum(record.positions for record in new)
             if now - reported > EVENT_SECONDS or len(known) == target:
                 reported = now
-                self._time.played(now - begin, pipelines, play.pipeline_stats)
-                metrics |= rates(before, play.stats, now - begin) | self._time.shares()
+                self._time.played(now - begin, pipelines, fleet.pipeline_stats)
+                metrics |= rates(before, fleet.stats, now - begin) | self._time.shares()
                 yield Played(iteration, len(known), dict(metrics))
                 yield from self._change_over()
-        play.pause()
-        self._time.played(time.monotonic() - begin, pipelines, play.pipeline_stats)
-        if settings.deterministic:
-            self._evaluations += play.stats["rows"]
-            self._self_play = None  # counted: an interrupted `close` below does not count it again
-            play.close()
+        fleet.pause()
+        self._time.played(time.monotonic() - begin, pipelines, fleet.pipeline_stats)
+
+    def _ask(self, iteration: int, known: set[int]) -> None:
+        """Opens the ids that may be played: in a deterministic run those of this iteration, else all higher ones."""
+        if self._settings.deterministic:
+            end = self._next_game + self._settings.games_per_iteration
+            if end > ENDLESS:
+                raise SettingsError(f"self-play cannot run with these settings: {end} games in this iteration")
+            # The gaps between the games that are there.
+            for before, after in pairwise([self._next_game - 1, *sorted(known), end]):
+                self._table.ask(range(before + 1, after))
+        elif not self._asked:
+            later = [i for i in self._run.sealed.iterations() if i > iteration]  # this iteration's games were lost
+            ids = [*known, *(game for i in later for game in self._run.sealed.ids(i))]
+            self._table.ask(range(max([self._next_game, *(game + 1 for game in ids)]), ENDLESS))
+        if not self._asked:
+            self._table.note_done({record.game_id: digest_of(record) for record in self._run.journal})
+        self._asked = True

@@ -19,6 +19,7 @@ from azpy import _core
 from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
 from azpy.evaluators.onnx import import_onnxruntime
+from azpy.fleet.fleet import Lineup
 from azpy.games.names import make_position
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, use_threads
@@ -153,11 +154,8 @@ class Trainer(Loop):
         settings, budget, generations = self._settings, self._budget, self._generations
         begin, metrics, there = budget.elapsed(), dict[str, float](), len(self._run.journal)
         if settings.historical_share and iteration not in self._run.sealed.iterations():
-            changed = generations.choose_opponents(opponents_of(iteration))
-            if changed and self._self_play is not None:
-                self._self_play.set_opponents(list(generations.earlier.values()))
-        opponents = list(generations.earlier.values())
-        games = yield from self._play(iteration, metrics, generations.ready.evaluators, opponents)
+            generations.choose_opponents(opponents_of(iteration))
+        games = yield from self._play(iteration, metrics, self._lineup())
         played = len(games) - there if "play_seconds" in metrics else 0
         metrics |= game_statistics(games)
         with self._time.stage("fitting"):
@@ -193,6 +191,10 @@ class Trainer(Loop):
                 int8=generations.ready.int8,
             )
         yield Saved(iteration, str(saved), metrics, advice)
+
+    def _lineup(self) -> Lineup:
+        generations = self._generations
+        return Lineup(generations.playing, tuple(generations.earlier.values()), self._resignation.below)
 
     def _learn_from(self, games: Sequence[_core.GameRecord]) -> None:
         """Adds games to the window, and drops its oldest games beyond its size."""
@@ -238,9 +240,8 @@ class Trainer(Loop):
         if not future.done():
             yield BeingBuilt(generations.newest, time.monotonic() - generations.begun, waited_for=True)
         ready = generations.take(future)
-        if ready.evaluators and not wait and self._self_play is not None:  # in the midst of an iteration
-            self._playing = ready.evaluators
-            self._self_play.swap(self._playing)
+        if ready.evaluators and not wait:  # in the midst of an iteration
+            self._fleet.play(self._lineup())
         # A row of its own: the engine is ready in the midst of the next iteration, or after the last one.
         row = {"kind": "built", "iteration": generations.newest, "build_seconds": ready.seconds, **ready.checks}
         row |= {"problem": ready.problem} if ready.problem else {}

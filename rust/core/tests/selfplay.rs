@@ -2,8 +2,8 @@
 
 mod common;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::{SearchError, Workers};
@@ -14,7 +14,9 @@ use azpy_core::game::{Game, Turn, Value};
 use azpy_core::record::{FAST_SEARCH, GameRecord, Ply, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::resign::Resign;
+use azpy_core::rng::Stream;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig, SelfPlayError};
+use azpy_core::timing::PipelineStats;
 use azpy_core::toy::Toy;
 use common::selfplay::{Network, all, config, resigning, start, toy};
 
@@ -40,6 +42,135 @@ fn games_depend_on_the_seed_and_their_id_alone() {
         game.check(&toy).unwrap();
         assert_eq!(&GameRecord::from_bytes(&game.to_bytes()).unwrap(), game);
     }
+}
+
+/// The ids of some games in ranges as they may be admitted: in any order, with gaps, some empty.
+fn shuffled(mut ids: Vec<u64>, seed: u64) -> Vec<std::ops::Range<u64>> {
+    let mut stream = Stream::keyed(&[seed]);
+    let mut ranges = Vec::new();
+    while !ids.is_empty() {
+        let begin = stream.below(ids.len());
+        let same_run =
+            |&end: &usize| end == begin || ids.get(end).is_some_and(|&id| id == ids[begin] + (end - begin) as u64);
+        let longest = (begin..begin + 5).take_while(same_run).count();
+        let length = stream.below(longest + 1);
+        ranges.push(ids[begin]..ids[begin] + length as u64);
+        ids.drain(begin..begin + length);
+    }
+    ranges
+}
+
+#[test]
+fn games_admitted_in_any_order_and_with_gaps_are_those_of_a_plain_run() {
+    let toy = toy();
+    let networks = [0, 1].map(|n| Network { salt: n as f32, ..Network::new(3 + n) }).to_vec();
+    let config = SelfPlayConfig { opponent_share: 0.5, opening_policy_plies: 2, full_search_share: 0.6, ..config() };
+    let begin = |slots, pipelines, games| {
+        let layout = Layout { slots, first_game: 5, games: Some(games), inside: || Box::new(|body| body()) };
+        let workers = Workers::new(2).unwrap();
+        let cache = Some(Arc::new(Cache::new(4096)));
+        SelfPlay::start(&toy, config.clone(), &layout, vec![networks.clone(); pipelines], &workers, cache).unwrap()
+    };
+    let plain = all(&begin(8, 1, 60));
+    for seed in 0..12 {
+        let mut stream = Stream::keyed(&[seed, 1]);
+        let wanted = |game: &&GameRecord| game.game_id < 8 || seed < 6 || game.game_id % 3 != seed % 3;
+        let expected: Vec<_> = plain.iter().filter(wanted).cloned().collect();
+        // The first three are asked for at the start, the others are admitted in several goes: before, while and after
+        // those before are played.
+        let play = begin(1 + stream.below(20), 1 + stream.below(3).min(seed as usize), 3);
+        let ids = expected.iter().map(|game| game.game_id).filter(|&id| id >= 8).collect();
+        let mut games = Vec::new();
+        for range in shuffled(ids, seed) {
+            play.admit(range);
+            match stream.below(3) {
+                0 => games.extend(play.take_finished(usize::MAX)),
+                1 => games.extend(play.next(Duration::from_secs(20)).unwrap()),
+                _ => {}
+            }
+            if stream.below(8) == 0 {
+                games.extend(all(&play));
+                assert!(play.is_over());
+            }
+        }
+        games.extend(all(&play));
+        games.sort_by_key(|game| game.game_id);
+        assert!(games == expected, "seed {seed}");
+        assert_eq!(play.stats().games, expected.len() as u64);
+    }
+}
+
+#[test]
+fn self_play_without_games_waits_for_some_and_changes_its_network_meanwhile() {
+    let (old, new) = (Network::new(1), Network::new(2));
+    let play = start(config(), 4, Some(0), vec![old.clone(), old.clone()]);
+    assert!(play.next(Duration::from_secs(20)).unwrap().is_none() && play.is_over());
+    play.swap(vec![new.clone(), new.clone()]).unwrap();
+    assert!(play.is_swapped(Duration::from_secs(20)));
+    play.pause(true);
+    assert!(play.is_paused(Duration::from_secs(20)));
+    play.admit(5..25);
+    assert!(!play.is_over());
+    assert_eq!(new.calls.load(Ordering::SeqCst), 0);
+    play.pause(false);
+    let games = all(&play);
+    assert_eq!(old.calls.load(Ordering::SeqCst), 0);
+    assert!(games == all(&start(config(), 4, Some(20), vec![new])));
+    let idle = |stats: PipelineStats| stats.idle > Duration::ZERO && stats.waiting == Duration::ZERO;
+    assert!(play.pipeline_stats().into_iter().all(idle));
+}
+
+/// A network that is held up in one of its calls, until the test lets it go on.
+#[derive(Clone)]
+struct Held {
+    network: Network,
+    at_call: u64,
+    barrier: Arc<Barrier>,
+}
+
+impl Evaluator<Toy> for Held {
+    type Error = &'static str;
+    fn evaluate_batch(&mut self, batch: Batch<'_, Toy>) -> Result<(), Self::Error> {
+        if self.network.calls.load(Ordering::SeqCst) == self.at_call {
+            self.barrier.wait();
+            self.barrier.wait();
+        }
+        self.network.evaluate_batch(batch)
+    }
+    fn network(&self) -> Option<u64> {
+        Evaluator::<Toy>::network(&self.network)
+    }
+}
+
+#[test]
+fn a_game_under_way_at_a_change_of_the_network_names_both() {
+    let barrier = Arc::new(Barrier::new(2));
+    let held = |network, at_call| Held { network, at_call, barrier: barrier.clone() };
+    let layout = Layout { slots: 4, first_game: 5, games: Some(4), inside: || Box::new(|body| body()) };
+    let networks = vec![vec![held(Network::new(1), 20)]];
+    let play = SelfPlay::start(&toy(), config(), &layout, networks, &Workers::Serial, None).unwrap();
+    barrier.wait();
+    play.pause(true);
+    barrier.wait();
+    assert!(play.is_paused(Duration::from_secs(20)));
+    let before = play.take_finished(usize::MAX);
+    play.swap(vec![held(Network { salt: 1.0, ..Network::new(2) }, u64::MAX)]).unwrap();
+    assert!(play.is_swapped(Duration::from_secs(20)));
+    play.pause(false);
+    play.admit(20..24);
+    let mut after = Vec::new();
+    while !play.is_over() {
+        after.extend(play.next(Duration::from_secs(20)).unwrap());
+    }
+    assert_eq!(after.len() + before.len(), 8);
+    let networks = |game: &GameRecord| -> Vec<u64> {
+        game.plies.iter().filter(|ply| ply.is_searched()).map(|ply| ply.network).collect()
+    };
+    assert!(before.iter().all(|game| networks(game).iter().all(|&network| network == 1)));
+    assert!(after.iter().all(|game| networks(game).is_sorted()));
+    let both = |game: &&GameRecord| networks(game).starts_with(&[1]) && networks(game).ends_with(&[2]);
+    assert!(after.iter().any(|game| both(&game)), "no game was under way");
+    assert!(after.iter().filter(|game| game.game_id >= 20).all(|game| networks(game)[0] == 2));
 }
 
 #[test]

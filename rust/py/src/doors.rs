@@ -158,6 +158,7 @@ pub(crate) trait AnySelfPlay: Stop {
     fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>>;
     fn take_finished(&self, most: usize) -> PyResult<Vec<CoreRecord>>;
     fn put_back(&self, games: Vec<CoreRecord>);
+    fn admit(&self, ids: Range<u64>);
     fn is_over(&self) -> bool;
     fn pause(&self, paused: bool);
     fn is_paused(&self, patience: Duration) -> bool;

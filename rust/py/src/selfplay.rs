@@ -1,7 +1,8 @@
 //! `azpy.SelfPlay`: games played in the background, handed over as they finish.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use azpy_core::batched::Workers;
 use azpy_core::process::Process;
@@ -23,6 +24,8 @@ use crate::threads::{self, PATIENCE, Stop, attached_once, wait};
 
 /// More would exhaust a machine before the first game.
 const MOST_SLOTS: i128 = 1 << 20;
+/// Of a wait.
+const MOST_SECONDS: f64 = 1e6;
 
 /// The one implementation of [`AnySelfPlay`].
 pub(crate) struct Playing<G: Hosted> {
@@ -61,6 +64,9 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     fn put_back(&self, games: Vec<CoreRecord>) {
         self.core.put_back(games);
     }
+    fn admit(&self, ids: Range<u64>) {
+        self.core.admit(ids);
+    }
     fn is_over(&self) -> bool {
         self.core.is_over()
     }
@@ -96,7 +102,7 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
 type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 
 /// Games that a network plays against itself, and some against earlier networks, in background threads. Iterating gives
-/// finished `GameRecord`s.
+/// finished `GameRecord`s, and ends when all games there are have been given; after `admit` it goes on.
 ///
 /// A game depends on (seed, game id) and the evaluator's answers alone, not on slots, pipelines or threads. The slots
 /// are shared out over the pipelines; each pipeline calls its own evaluator (`fork()` where there is one, else all share
@@ -116,7 +122,7 @@ type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes 48 bytes,
 ///         and 4 for each legal action.
 ///     threads: grow the trees; by default one a core.
-///     first_game, games: ids of the games to play, first_game on; games None plays for ever.
+///     first_game, games: ids of the games to play, first_game on; games None plays for ever. `admit` adds others.
 ///
 /// Options of self-play (keywords, each with its default):
 #[doc = azpy_core::selfplay_options!()]
@@ -131,6 +137,8 @@ type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 pub(crate) struct SelfPlay {
     live: Live,
     pipelines: usize,
+    /// It plays for ever.
+    endless: bool,
     /// For evaluators that pipelines share; also across a swap.
     turns: Vec<Arc<Mutex<()>>>,
     /// That has the pipelines.
@@ -228,7 +236,8 @@ impl SelfPlay {
         let playing: Arc<dyn AnySelfPlay> = Arc::from(py.detach(|| start.selfplay(settings))?);
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
         threads::wait_until_attached(py);
-        Ok(Self { live: Mutex::new(Some(playing)), pipelines, turns, process: Process::current() })
+        let endless = games.is_none();
+        Ok(Self { live: Mutex::new(Some(playing)), pipelines, endless, turns, process: Process::current() })
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -256,13 +265,51 @@ impl SelfPlay {
         Ok(GameRecord(Arc::new(record)))
     }
 
-    /// The finished games that nobody has taken yet, `most` at most, without waiting for others. After `pause` and
-    /// without `most`: all there are.
-    #[pyo3(signature = (most = None))]
-    fn take_finished(&self, py: Python<'_>, most: Option<Whole>) -> PyResult<Vec<GameRecord>> {
+    /// Has the games `first` to `first + n - 1` played too, after those that wait already. A game is the same whatever
+    /// is played besides: ids may come in any order and with gaps. An id that is admitted twice is played twice. Raises
+    /// ValueError where self-play has no end, as every id is played there.
+    fn admit(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = whole)] first: i128,
+        #[pyo3(from_py_with = whole)] n: i128,
+    ) -> PyResult<()> {
+        let playing = self.open()?;
+        if self.endless {
+            return Err(PyValueError::new_err("self-play without end plays every id: admit needs games=0 or more"));
+        }
+        let first: u64 = within("first", first, 0, U64)?;
+        let n: u64 = within("n", n, 0, U64 - i128::from(first))?;
+        py.detach(|| playing.admit(first..first + n));
+        Ok(())
+    }
+
+    /// The finished games that nobody has taken yet, `most` at most. Without any it waits for the first one, so many
+    /// seconds at most, and raises what ended the run; with 0 seconds it does neither. After `pause` and without `most`:
+    /// all there are.
+    #[pyo3(signature = (most = None, *, seconds = 0.0))]
+    fn take_finished(&self, py: Python<'_>, most: Option<Whole>, seconds: f64) -> PyResult<Vec<GameRecord>> {
         let playing = self.open()?;
         let most = most.map_or(Ok(usize::MAX), |most| within("most", most.0, 0, SIZE))?;
-        let games = py.detach(|| playing.take_finished(most))?;
+        if !(0.0..=MOST_SECONDS).contains(&seconds) {
+            return Err(PyValueError::new_err(format!("seconds must be in [0, {MOST_SECONDS}], got {seconds}")));
+        }
+        let mut games = py.detach(|| playing.take_finished(most))?;
+        if games.is_empty() && most > 0 && seconds > 0.0 {
+            let until = Instant::now() + Duration::from_secs_f64(seconds);
+            let first = wait(py, || {
+                let left = until.saturating_duration_since(Instant::now());
+                match playing.next(PATIENCE.min(left))? {
+                    Some(record) => Ok(Some(Some(record))),
+                    None if left.is_zero() || playing.is_over() => Ok(Some(None)),
+                    None => Ok(None),
+                }
+            })?;
+            if let Some(first) = first {
+                games.push(first);
+                games.extend(py.detach(|| playing.take_finished(most - 1))?);
+            }
+        }
         // After a Ctrl-C in the meantime Python would drop what this returns.
         if let Err(interrupt) = py.check_signals() {
             playing.put_back(games);
@@ -369,8 +416,8 @@ impl SelfPlay {
 
     /// Where the time of each pipeline went since the start: rounds; seconds_growing (trees, encoding and moves
     /// included), seconds_evaluating (in the evaluator, its turn at a shared one included), seconds_waiting (for
-    /// finished games to be taken) and seconds_paused. They add up to the pipeline's life, the round under way not
-    /// included.
+    /// finished games to be taken), seconds_idle (without a game to play) and seconds_paused. They add up to the
+    /// pipeline's life, the round under way not included.
     #[getter]
     fn pipeline_stats<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let playing = self.open()?;
@@ -381,6 +428,7 @@ impl SelfPlay {
             dict.set_item("seconds_growing", stats.growing.as_secs_f64())?;
             dict.set_item("seconds_evaluating", stats.evaluating.as_secs_f64())?;
             dict.set_item("seconds_waiting", stats.waiting.as_secs_f64())?;
+            dict.set_item("seconds_idle", stats.idle.as_secs_f64())?;
             dict.set_item("seconds_paused", stats.paused.as_secs_f64())?;
             Ok(dict)
         };

@@ -3,7 +3,8 @@
 //! A pipeline is a thread with its own slots and evaluators: the newest network's, which plays both sides of most
 //! games, and any number of opponents, each of which plays one side of some. It plays rounds: all its slots' trees grow,
 //! one batch a network goes to the device, and while it is there another pipeline's trees grow. A slot whose game ends
-//! hands the record over and begins the next game.
+//! hands the record over and begins the next game of a queue of id ranges. A pipeline without a game waits until its
+//! owner admits more.
 //!
 //! What a game is depends on (seed, game id), the list of opponents and the networks' answers alone: each draw comes
 //! from a stream keyed by (seed, game id) and the ply, so the number of pipelines, slots and threads changes nothing but
@@ -12,6 +13,7 @@
 //! Pipelines and their owner share one small state under one lock: who may run, which evaluators are next, and the
 //! finished games. Nobody holds it while growing trees or evaluating.
 
+use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -90,7 +92,8 @@ where
         Ok(selfplay)
     }
 
-    /// Waits at most `patience` for a finished game. `Ok(None)` is a time-out or the end; see [`SelfPlay::is_over`].
+    /// Waits at most `patience` for a finished game. `Ok(None)` is a time-out, or all games were handed over; see
+    /// [`SelfPlay::is_over`].
     ///
     /// # Errors
     /// What stopped the pipelines, once.
@@ -107,7 +110,7 @@ where
                 return Ok(Some(record));
             }
             let left = until.saturating_duration_since(Instant::now());
-            if state.running == 0 || left.is_zero() {
+            if state.is_idle() || left.is_zero() {
                 return Ok(None);
             }
             state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -133,11 +136,20 @@ where
         self.shared.changed.notify_all();
     }
 
-    /// Whether all games asked for have been handed over (or an error ended them).
+    /// Whether all games asked for have been handed over (or an error ended them). More may be admitted.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let state = self.shared.lock();
-        state.running == 0 && state.finished.is_empty() && state.error.is_none()
+        state.is_idle() && state.finished.is_empty() && state.error.is_none()
+    }
+
+    /// Has these games played too, after those that wait already. Gaps are played as they are: a game depends on its id,
+    /// not on its neighbours. A game that is admitted twice is played twice.
+    pub fn admit(&self, ids: Range<u64>) {
+        if !ids.is_empty() {
+            self.shared.lock().queue.push_back(ids);
+            self.shared.changed.notify_all();
+        }
     }
 
     /// Holds the pipelines at the end of their rounds, or lets them go on.
@@ -226,7 +238,7 @@ where
         for index in 0..state.pipelines.len() {
             let standing = state.standing[index];
             state.count_standing(index);
-            state.standing[index] = standing.map(|(_, paused)| (Instant::now(), paused));
+            state.standing[index] = standing.map(|(_, why)| (Instant::now(), why));
         }
         state.pipelines.clone()
     }

@@ -10,7 +10,7 @@ use crate::game::Game;
 use crate::search::Search;
 use crate::selfplay::play::{GameInPlay, SelfPlayConfig, begin_move, finish_move};
 use crate::selfplay::record::{FAST_SEARCH, GameRecord, Ply};
-use crate::selfplay::shared::{SelfPlayError, Shared};
+use crate::selfplay::shared::{SelfPlayError, Shared, Standing};
 use crate::selfplay::timing::{Clocked, PipelineStats};
 
 /// A thread's games and evaluators.
@@ -48,7 +48,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         }
     }
 
-    /// Plays until it is told to stop, or no game is left to begin.
+    /// Plays until it is told to stop.
     pub(crate) fn run(mut self, shared: &Shared<E, G>, slots: usize) {
         let index = self.index;
         let outcome = catch_unwind(AssertUnwindSafe(|| self.play(shared, slots)));
@@ -73,8 +73,12 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
 
     fn play(&mut self, shared: &Shared<E, G>, slots: usize) -> Result<(), SearchError<E::Error>> {
         self.began = Instant::now();
-        self.refill(shared, slots);
-        while !self.searches.is_empty() {
+        let mut over = Vec::new();
+        while self.hand_over(shared, std::mem::take(&mut over)) {
+            self.refill(shared, slots);
+            if self.searches.is_empty() {
+                continue; // another pipeline was faster, or these games were over at once
+            }
             self.check()?;
             let clocked = |inner| Clocked { inner, evaluating: Duration::ZERO };
             let mut evaluators: Vec<_> = self.evaluators.iter_mut().map(clocked).collect();
@@ -92,15 +96,10 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 }
             });
             self.check()?;
-            let mut over = Vec::new();
             for index in (0..self.games.len()).rev().filter(|&index| self.games[index].over).collect::<Vec<_>>() {
                 self.searches.swap_remove(index);
                 over.push(self.games.swap_remove(index).into_record());
             }
-            if !self.hand_over(shared, over) {
-                return Ok(());
-            }
-            self.refill(shared, slots);
         }
         Ok(())
     }
@@ -138,16 +137,18 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         fault.map_or(Ok(()), |(search, fault)| Err(SearchError::Game { search, fault }))
     }
 
-    /// Begins games until every slot has one or none is left to begin.
+    /// Begins games until every slot has one or none is there to begin.
     fn refill(&mut self, shared: &Shared<E, G>, slots: usize) {
         while self.searches.len() < slots {
             let game_id = {
                 let mut state = shared.lock();
-                if state.stop || state.end.is_some_and(|end| state.next_game >= end) {
+                if state.stop {
                     return;
                 }
-                state.next_game += 1;
-                state.next_game - 1
+                state.begin_game()
+            };
+            let Some(game_id) = game_id else {
+                return;
             };
             let mut game = GameInPlay::new(&self.config, game_id, self.opponents);
             let mut search = Search::new(self.start.clone(), self.config.search, 0);
@@ -162,12 +163,15 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         }
     }
 
-    /// Hands finished games over, waits where it has to, takes a new evaluator. Says whether to go on.
+    /// Hands finished games over, waits where it has to, takes a new evaluator. Says whether to go on: then there is a
+    /// game in a slot, or there was one to begin.
     fn hand_over(&mut self, shared: &Shared<E, G>, over: Vec<GameRecord>) -> bool {
         let mut state = shared.lock();
         let rounds = std::mem::take(&mut self.rounds.stats);
         let stats = &mut state.stats;
         stats.games += over.len() as u64;
+        state.in_play -= over.len();
+        let stats = &mut state.stats;
         for record in &over {
             stats.positions += record.samples() as u64;
             let count = |is: fn(&&Ply) -> bool| record.plies.iter().filter(is).count() as u64;
@@ -186,6 +190,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             state.finished.extend(over);
             shared.changed.notify_all();
         }
+        let has_games = !self.searches.is_empty();
         let mut waiting = false;
         loop {
             if let Some(evaluator) = state.next[self.index].take() {
@@ -196,7 +201,8 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 self.take_opponents(opponents);
             }
             self.config.resign_below = state.resign_below;
-            let go_on = !state.paused && state.finished.len() < state.room;
+            let idle = !has_games && state.queue.is_empty();
+            let go_on = !state.paused && !idle && state.finished.len() < state.room;
             state.count_standing(self.index);
             if state.stop || go_on {
                 self.began = Instant::now();
@@ -209,7 +215,12 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 state.waiting += 1;
                 shared.changed.notify_all();
             }
-            state.standing[self.index] = Some((Instant::now(), state.paused));
+            let why = match (state.paused, idle) {
+                (true, _) => Standing::Paused,
+                (false, true) => Standing::Idle,
+                (false, false) => Standing::Waiting,
+            };
+            state.standing[self.index] = Some((Instant::now(), why));
             state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }

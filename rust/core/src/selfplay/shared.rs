@@ -1,6 +1,7 @@
 //! What the owner of self-play and its pipelines share: one small state under one lock.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -17,7 +18,7 @@ pub struct Layout {
     pub slots: usize,
     /// Id of the first game.
     pub first_game: u64,
-    /// Games to play; `None`: for ever.
+    /// Games to play, further ones by [`crate::selfplay::SelfPlay::admit`]; `None`: for ever.
     pub games: Option<u64>,
     /// Called before a pipeline's thread begins; what it gives runs the thread's whole life, for owners who count threads
     /// or whose evaluators want something set up once in each.
@@ -72,8 +73,10 @@ pub(crate) struct Shared<E: Evaluator<G>, G: Game> {
 pub(crate) struct State<Error, E> {
     pub(crate) stop: bool,
     pub(crate) paused: bool,
-    pub(crate) next_game: u64,
-    pub(crate) end: Option<u64>,
+    /// Ids of the games that no slot has begun, in the order in which they begin.
+    pub(crate) queue: VecDeque<Range<u64>>,
+    /// Games that have begun and are not handed over.
+    pub(crate) in_play: usize,
     pub(crate) finished: VecDeque<GameRecord>,
     /// Finished games that may wait before the pipelines do.
     pub(crate) room: usize,
@@ -92,16 +95,48 @@ pub(crate) struct State<Error, E> {
     pub(crate) stats: SelfPlayStats,
     /// One a pipeline.
     pub(crate) pipelines: Vec<PipelineStats>,
-    /// Since when a pipeline stands still, and whether it is paused (else it waits for its owner).
-    pub(crate) standing: Vec<Option<(Instant, bool)>>,
+    /// Since when a pipeline stands still, and why.
+    pub(crate) standing: Vec<Option<(Instant, Standing)>>,
+}
+
+/// Why a pipeline stands still.
+#[derive(Clone, Copy)]
+pub(crate) enum Standing {
+    /// Its owner asked for it.
+    Paused,
+    /// It has no game, and there is none to begin.
+    Idle,
+    /// Enough finished games wait to be taken.
+    Waiting,
 }
 
 impl<Error, E> State<Error, E> {
+    /// The id of the next game to begin, if there is one.
+    pub(crate) fn begin_game(&mut self) -> Option<u64> {
+        let range = self.queue.front_mut()?;
+        let game_id = range.start;
+        range.start += 1;
+        if range.is_empty() {
+            self.queue.pop_front();
+        }
+        self.in_play += 1;
+        Some(game_id)
+    }
+
+    /// Whether no game is in play or waits for a slot, or nobody is left to play it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running == 0 || (self.in_play == 0 && self.queue.is_empty())
+    }
+
     /// Adds the time that a pipeline has stood still, if it does, up to now.
     pub(crate) fn count_standing(&mut self, pipeline: usize) {
-        if let Some((since, paused)) = self.standing[pipeline].take() {
+        if let Some((since, why)) = self.standing[pipeline].take() {
             let stats = &mut self.pipelines[pipeline];
-            *(if paused { &mut stats.paused } else { &mut stats.waiting }) += since.elapsed();
+            *match why {
+                Standing::Paused => &mut stats.paused,
+                Standing::Idle => &mut stats.idle,
+                Standing::Waiting => &mut stats.waiting,
+            } += since.elapsed();
         }
     }
 }
@@ -109,12 +144,14 @@ impl<Error, E> State<Error, E> {
 impl<E: Evaluator<G>, G: Game> Shared<E, G> {
     /// Before the first game of so many pipelines.
     pub(crate) fn new(layout: &Layout, pipelines: usize, resign_below: f64) -> Self {
+        let end = layout.games.map_or(u64::MAX, |games| layout.first_game + games);
+        let ids = layout.first_game..end;
         Self {
             state: Mutex::new(State {
                 stop: false,
                 paused: false,
-                next_game: layout.first_game,
-                end: layout.games.map(|games| layout.first_game + games),
+                queue: VecDeque::from_iter((!ids.is_empty()).then_some(ids)),
+                in_play: 0,
                 finished: VecDeque::new(),
                 room: layout.slots.max(64),
                 error: None,

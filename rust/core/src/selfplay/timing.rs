@@ -1,8 +1,8 @@
 //! Where the time of a self-play pipeline goes.
 //!
-//! A pipeline is always doing one of four things, so its times add up to its life: growing trees (descending, encoding
+//! A pipeline is always doing one of five things, so its times add up to its life: growing trees (descending, encoding
 //! rows, expanding, playing moves), evaluating (inside the evaluator, its turn at a shared one included), waiting for
-//! its owner to take finished games, or paused. The clock is read a few times a round, never for a leaf.
+//! its owner to take finished games, idle without a game to play, or paused. The clock is read a few times a round, never for a leaf.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -21,6 +21,8 @@ pub struct PipelineStats {
     pub evaluating: Duration,
     /// Standing still because enough finished games wait to be taken.
     pub waiting: Duration,
+    /// Standing still because there is no game to play.
+    pub idle: Duration,
     /// Standing still because the owner asked for it.
     pub paused: Duration,
 }
@@ -32,6 +34,7 @@ impl PipelineStats {
         self.growing += other.growing;
         self.evaluating += other.evaluating;
         self.waiting += other.waiting;
+        self.idle += other.idle;
         self.paused += other.paused;
     }
 }

@@ -1,0 +1,66 @@
+"""Looks at results from elsewhere before they count: nothing in them is believed."""
+
+from azpy import _core
+from azpy._core import GameRecord
+from azpy.fleet.fleet import Lineup
+from azpy.runs.storage import unframe
+from azpy.settings import Settings
+
+__all__ = ["MOST_BYTES", "Examiner", "RefusedError"]
+
+MOST_BYTES = 1 << 24  # of a game: on 19 x 19 points one of Go can have 4 MB, and other games are far shorter
+
+
+class RefusedError(ValueError):
+    """A result that is none of this run; the text says why."""
+
+
+class Examiner:
+    """Knows what a game of the run can be.
+
+    Args:
+        settings: of the run.
+        start: where its games begin.
+    """
+
+    def __init__(self, settings: Settings, start: _core.State) -> None:
+        self._settings, self._game = settings, start.game
+        self._rules = _core.ReplayBuffer(start, max_positions=1)
+        self._networks: set[int] = set()
+
+    def play(self, lineup: Lineup) -> None:
+        """From now on plies may name these networks; in a deterministic run no others."""
+        self._networks = lineup.ids if self._settings.deterministic else self._networks | lineup.ids
+
+    def games_in(self, frame: bytes) -> list[GameRecord]:
+        """The games of a frame, of which nothing else is known.
+
+        Raises:
+            RefusedError: a wrong checksum, too many bytes, or no games.
+        """
+        try:
+            pieces = unframe(frame)
+            if (longest := max(map(len, pieces), default=0)) > MOST_BYTES:
+                raise ValueError(f"one has {longest} bytes, expected {MOST_BYTES} at most")
+            return list(map(GameRecord.from_bytes, pieces))
+        except ValueError as error:
+            raise RefusedError(f"games cannot be read: {error}") from error
+
+    def look_at(self, record: GameRecord) -> None:
+        """Examines a game that is new.
+
+        Raises:
+            RefusedError: it is of another run, by other rules, or of a network that does not play.
+        """
+        for name, found, expected in (
+            ("game", record.game, self._game),
+            ("seed", record.seed, self._settings.seed),
+        ):
+            if found != expected:
+                raise RefusedError(f"game {record.game_id} is of {name} {found!r}, expected {expected!r}")
+        if foreign := set(record.networks.tolist()) - self._networks:
+            raise RefusedError(f"game {record.game_id} names the network {foreign.pop():#018x}, which does not play")
+        try:
+            self._rules.add(record)
+        except ValueError as error:
+            raise RefusedError(f"game {record.game_id} breaks the rules: {error}") from error

@@ -1,0 +1,100 @@
+"""What the head's loop asks of the players of its games, wherever they are."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from azpy._core import GameRecord
+
+__all__ = ["Fleet", "Lineup", "PlayingNetwork", "answers_of", "digest_of"]
+
+_ROWS = 64  # whose answers two machines compare
+
+
+class PlayingNetwork(NamedTuple):
+    """A network as players take it: opened in this process, or as a file to open elsewhere."""
+
+    evaluators: Sequence[Any]  # one a device
+    model: bytes | None = None  # the model's file; None: even priors and value 0
+    precision: str = "fp32"  # in which it plays
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """Who plays: the newest network, and earlier ones that play one side of some games."""
+
+    network: PlayingNetwork
+    opponents: Sequence[PlayingNetwork] = ()
+    resign_below: float = -1.0  # see `Resignation`
+
+    @property
+    def ids(self) -> set[int]:
+        """The networks that stored plies may name; 0 stands for no network."""
+        found = {0}
+        for network in (self.network, *self.opponents):
+            found |= {getattr(evaluator, "network_id", 0) for evaluator in network.evaluators}
+        return found
+
+
+class Fleet(Protocol):
+    """The players of a run. One thread calls all methods.
+
+    A fleet leases ids from the run's `IdTable` and gives back the games that the table accepts. It keeps nothing that
+    the run needs: a fleet that dies costs the games in play. The caller has written down what `take` gave when it calls
+    `take` again, so a fleet that confirms results to far workers does it then.
+
+    Attributes:
+        notices: what a user should know, such as a worker's death; the caller takes them out.
+    """
+
+    notices: list[str]
+
+    def play(self, lineup: Lineup) -> None:
+        """Has this lineup play from now on, and ends a pause.
+
+        In a deterministic run all games of the lineup before are done. In another run, games under way go on: each ply
+        names the network that searched it.
+        """
+
+    def take(self, most: int) -> list[GameRecord]:
+        """New finished games, `most` at most. Waits for the first one, a fraction of a second at most.
+
+        Raises:
+            AzpyError: the run cannot go on.
+        """
+
+    def pause(self) -> None:
+        """Holds all players. They may still finish the round that they are in."""
+
+    def rest(self) -> list[GameRecord]:
+        """Ends all play. Returns the finished games that were not taken, and those of the last `take` once more."""
+
+    def close(self) -> None:
+        """Ends all play at once. Nothing is left: no thread, no process."""
+
+    @property
+    def stats(self) -> Counter[str]:
+        """Totals of all players; see `SelfPlay.stats`."""
+
+    @property
+    def pipeline_stats(self) -> Sequence[Counter[str]]:
+        """Where the time of the pipelines went; see `SelfPlay.pipeline_stats`."""
+
+
+def digest_of(record: GameRecord) -> bytes:
+    """Tells games with other bytes apart."""
+    return hashlib.blake2b(record.to_bytes(), digest_size=16).digest()
+
+
+def answers_of(evaluator: Any) -> str | None:
+    """A digest of a network's answers to some rows, equal where all bits are; None for an evaluator without a shape."""
+    if getattr(evaluator, "obs_shape", None) is None:
+        return None
+    # Ones and zeros: planes that travel as bytes hold nothing in between.
+    rows = np.random.default_rng(0).integers(0, 2, (_ROWS, *evaluator.obs_shape)).astype(np.float32)
+    logits, values = evaluator.evaluate_batch(rows)
+    return hashlib.sha256(logits.tobytes() + values.tobytes()).hexdigest()

@@ -1,0 +1,96 @@
+"""The players of a run in this process."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from azpy import _core
+from azpy.fleet.fleet import Lineup, digest_of
+from azpy.fleet.table import ENDLESS, IdTable
+from azpy.playing.selfplay import open_self_play
+from azpy.settings import Settings
+
+__all__ = ["Here"]
+
+_NAME = "this process"
+_LEAST_AHEAD = 64  # as many finished games, or one a slot, wait for their owner before self-play holds
+_WAIT = 0.2  # seconds for the first game
+
+
+class Here:
+    """Self-play in the threads of this process; see `Fleet`.
+
+    Args:
+        settings: of the run.
+        start: where its games begin.
+        table: of the run's ids.
+
+    Raises:
+        SettingsError: `play` refuses settings that self-play refuses.
+    """
+
+    def __init__(self, settings: Settings, start: _core.State, table: IdTable) -> None:
+        self.notices: list[str] = []
+        self._settings, self._start, self._table = settings, start, table
+        self._lineup: Lineup | None = None
+        self._self_play: _core.SelfPlay | None = None
+        self._taken: Sequence[_core.GameRecord] = ()  # last; an interrupt may come before the caller has them
+
+    @property
+    def self_play(self) -> _core.SelfPlay:
+        """It is there after the first `play`."""
+        if self._self_play is None:
+            raise RuntimeError("nothing was told to play yet")
+        return self._self_play
+
+    def play(self, lineup: Lineup) -> None:
+        """See `Fleet`."""
+        before, self._lineup = self._lineup, lineup
+        opponents = [network.evaluators for network in lineup.opponents]
+        if before is None or self._self_play is None:
+            evaluators, below = lineup.network.evaluators, lineup.resign_below
+            self._self_play = open_self_play(
+                self._settings, self._start, evaluators, 0, 0, resign_below=below, opponents=opponents
+            )
+            return
+        if lineup.network.evaluators is not before.network.evaluators:
+            self._self_play.swap(lineup.network.evaluators)
+        if opponents != [network.evaluators for network in before.opponents]:
+            self._self_play.set_opponents(opponents)
+        self._self_play.set_resign_below(lineup.resign_below)
+        self._self_play.resume()
+
+    def take(self, most: int) -> list[_core.GameRecord]:
+        """See `Fleet`."""
+        slots = self._settings.slots
+        # Twice as many as wait finished before self-play holds: it never lacks games because this thread comes late.
+        ahead = 2 * max(slots, _LEAST_AHEAD)
+        for ids in self._table.lease(_NAME, slots + ahead - self._table.held(_NAME)):
+            self.self_play.admit(ids.start, len(ids))
+        self._taken = self.self_play.take_finished(min(most, ENDLESS), seconds=_WAIT)
+        return [record for record in self._taken if self._table.accept(_NAME, record.game_id, digest_of(record))]
+
+    def pause(self) -> None:
+        """See `Fleet`."""
+        self.self_play.pause()
+
+    def rest(self) -> list[_core.GameRecord]:
+        """See `Fleet`."""
+        if self._self_play is None:
+            return []
+        self._self_play.pause()
+        return [*self._taken, *self._self_play.take_finished()]
+
+    def close(self) -> None:
+        """See `Fleet`."""
+        if self._self_play is not None:
+            self._self_play.close()
+
+    @property
+    def stats(self) -> Counter[str]:
+        """See `Fleet`."""
+        return Counter() if self._self_play is None else Counter(self._self_play.stats)
+
+    @property
+    def pipeline_stats(self) -> list[Counter[str]]:
+        """See `Fleet`."""
+        return [] if self._self_play is None else [Counter(each) for each in self._self_play.pipeline_stats]

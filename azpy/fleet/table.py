@@ -1,0 +1,190 @@
+"""Which games of a run are open, leased to a worker, or done: each game counts exactly once, whatever dies.
+
+Only done is durable: the journal and the sealed files hold it. A head that starts again fills a new table from them
+(`note_done`), and all else is open. A worker's death and a lapsed lease open its ids again. A result that comes late
+for an id that is still open is as good as any. A game depends on its seed and id alone, so in a deterministic run a
+second result of an id must have the same bytes. In another run it may differ, because networks change while games are
+played: the first result counts.
+
+The table knows neither processes nor files. Time comes from the clock that it is given.
+"""
+
+import heapq
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+
+from azpy.errors import RunError
+
+__all__ = ["ENDLESS", "LEAST_LEASE", "IdTable"]
+
+ENDLESS = 2**63 - 1  # beyond every id
+LEAST_LEASE = 60.0  # seconds
+_PATIENCE = 4.0  # times the slowest game: fishtest's workers showed how far games of one run differ (issue 851)
+_RECENT = 256  # games whose time says how long a game takes
+
+
+class IdTable:
+    """The ids of one run.
+
+    Args:
+        deterministic: two results of one id must have equal bytes.
+        clock: seconds from any moment on.
+
+    Attributes:
+        dropped: results that changed nothing, by reason: `same` (equal bytes), `other` (other bytes), `late` (the
+            iteration of the game is sealed).
+    """
+
+    def __init__(self, *, deterministic: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._deterministic, self._clock = deterministic, clock
+        self._fresh: deque[range] = deque()  # open, and never leased
+        self._again: list[int] = []  # a heap: open again
+        self._held: dict[str, dict[int, float]] = {}  # worker -> id -> leased since; none of these ids is done
+        self._moot: dict[str, set[int]] = {}  # worker -> ids that it plays although another worker's game is done
+        self._heard: dict[str, float] = {}  # worker with a lease -> its last finished game, or the begin of its lease
+        self._done: dict[int, bytes] = {}  # id -> digest, until it is sealed
+        self._sealed: dict[int, bytes] = {}  # those of the last iteration
+        self._seconds: deque[float] = deque(maxlen=_RECENT)  # from the lease of a game to its end
+        self.dropped: Counter[str] = Counter()
+
+    def ask(self, ids: range) -> None:
+        """Opens ids that were never asked for, after those that are open."""
+        if ids:
+            self._fresh.append(ids)
+
+    def note_done(self, digests: Mapping[int, bytes]) -> None:
+        """Takes in the journal's games, by id; none of these ids may be open."""
+        self._done.update(digests)
+
+    def lease(self, worker: str, most: int) -> list[range]:
+        """Leases open ids to a worker, the lowest ones of those that are open again first; `most` at most."""
+        taken = list[int]()
+        while self._again and len(taken) < most:
+            taken.append(heapq.heappop(self._again))
+        ranges = [range(game, game + 1) for game in taken]
+        left = most - len(taken)
+        while self._fresh and left > 0:
+            ids = self._fresh.popleft()
+            ranges.append(ids[:left])
+            if ids[left:]:
+                self._fresh.appendleft(ids[left:])
+            left -= len(ranges[-1])
+        return self._hand_out(worker, ranges)
+
+    def lease_twice(self, worker: str, most: int) -> list[range]:
+        """Leases ids that another worker has, once none is open: those leased longest, and longer than games take."""
+        if self.has_open or not self._seconds:
+            return []
+        now, usual = self._clock(), sum(self._seconds) / len(self._seconds)
+        out = Counter(game for games in self._held.values() for game in games)
+        others = [games for name, games in self._held.items() if name != worker]
+        late = [
+            (since, game) for games in others for game, since in games.items() if now - since > usual and out[game] == 1
+        ]
+        return self._hand_out(worker, [range(game, game + 1) for _, game in sorted(late)[: max(most, 0)]])
+
+    def _hand_out(self, worker: str, ranges: list[range]) -> list[range]:
+        if ranges:
+            now = self._clock()
+            if not self._held.get(worker):
+                self._heard[worker] = now
+            self._held.setdefault(worker, {}).update((game, now) for ids in ranges for game in ids)
+        return ranges
+
+    @property
+    def has_open(self) -> bool:
+        """Whether an id is open."""
+        return bool(self._again or self._fresh)
+
+    def held(self, worker: str) -> int:
+        """How many games a worker plays or is about to."""
+        return len(self._held.get(worker, ())) + len(self._moot.get(worker, ()))
+
+    def accept(self, worker: str, game: int, digest: bytes) -> bool:
+        """Takes note of a finished game; True if it is new. The caller writes a new game down, then tells the worker.
+
+        Args:
+            worker: that played it. It may have lost its lease meanwhile.
+            game: the id.
+            digest: of the game's bytes.
+
+        Raises:
+            RunError: in a deterministic run, the same game with other bytes came before.
+        """
+        now = self._clock()
+        since = self._held.get(worker, {}).pop(game, None)
+        if since is not None:
+            self._seconds.append(now - since)
+        self._moot.get(worker, set()).discard(game)
+        if worker in self._heard:
+            self._heard[worker] = now
+        before = self._done.get(game) or self._sealed.get(game)
+        if before is not None:
+            if before != digest and self._deterministic:
+                raise RunError(
+                    f"game {game} came twice with different bytes, the second time from {worker}: this is no "
+                    "deterministic run; the game that is stored was kept"
+                )
+            self.dropped["same" if before == digest else "other"] += 1
+            return False
+        if game in self._again:
+            self._again.remove(game)
+            heapq.heapify(self._again)
+        elif not self._take_from_others(game) and not self._take_fresh(game) and since is None:
+            self.dropped["late"] += 1
+            return False
+        self._done[game] = digest
+        return True
+
+    def _take_from_others(self, game: int) -> bool:
+        """Ends the leases of a game that is done; those who have it still play it."""
+        holders = [worker for worker, games in self._held.items() if games.pop(game, None) is not None]
+        for worker in holders:
+            self._moot.setdefault(worker, set()).add(game)
+        return bool(holders)
+
+    def _take_fresh(self, game: int) -> bool:
+        """Takes one id out of those that were never leased; a result of an earlier head's lease may come for it."""
+        for index, ids in enumerate(self._fresh):
+            if game in ids:
+                at = ids.index(game)
+                self._fresh.remove(ids)
+                for part in filter(None, (ids[at + 1 :], ids[:at])):
+                    self._fresh.insert(index, part)
+                return True
+        return False
+
+    def is_done(self, game: int) -> bool:
+        """Whether a game of this iteration or the last one is done."""
+        return game in self._done or game in self._sealed
+
+    def release(self, worker: str) -> None:
+        """Opens the ids of a worker again: it has died, its lease lapsed, or it was told to let its games go."""
+        self._heard.pop(worker, None)
+        self._moot.pop(worker, None)
+        for game in self._held.pop(worker, {}):
+            if not any(game in games for games in self._held.values()):
+                heapq.heappush(self._again, game)
+
+    def renew(self, worker: str) -> None:
+        """Counts a worker's lease from now on: it was paused."""
+        if worker in self._heard:
+            self._heard[worker] = self._clock()
+
+    def lease_seconds(self) -> float:
+        """How long a worker keeps its ids without a finished game. Endless until a game shows how long one takes."""
+        return max(LEAST_LEASE, _PATIENCE * max(self._seconds)) if self._seconds else math.inf
+
+    def lapsed(self) -> list[str]:
+        """The workers that have ids and finished no game for too long. Their ids stay theirs until `release`."""
+        latest = self._clock() - self.lease_seconds()
+        return [worker for worker, heard in self._heard.items() if heard < latest and self._held.get(worker)]
+
+    def seal(self, ids: Iterable[int]) -> None:
+        """Forgets the games of a sealed iteration. A result of theirs that comes later is dropped.
+
+        The digests of the last iteration stay, to compare late results with.
+        """
+        self._sealed = {game: self._done.pop(game) for game in ids if game in self._done}

@@ -1,0 +1,78 @@
+"""Messages between the head and a worker: a JSON object and some bytes, each after its length.
+
+    length of the JSON: uint32 | length of the bytes: uint32 | JSON | bytes          (numbers little-endian)
+
+The head says (key `do`):
+
+    begin   settings, version: of the worker's part of the run; the first message
+    model   sha256; the bytes are the file of a network
+    play    lineup (a number), network, opponents (each sha256 or null, and precision), resign_below
+    games   ids: [[first, count], ...]
+    pause
+    stop    send what is finished, and end
+
+The worker says (key `said`):
+
+    ready   version; the answer to `begin`
+    playing lineup, row_exact, answers (a digest of the network's answers to fixed rows); the answer to `play`
+    games   stats, pipelines: totals since the worker began, of all its pipelines together; the bytes are a frame of
+            the journal, or nothing
+    failed  error: in words; the last message
+
+Nothing is pickled. A side that gets anything else ends the connection.
+"""
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["MOST_OF_A_HEAD", "MOST_OF_A_WORKER", "Unpacker", "pack"]
+
+_LENGTHS = struct.Struct("<II")
+_MOST_JSON = 1 << 22  # bytes
+MOST_OF_A_HEAD = (1 << 31) - 1  # bytes of a message: a model
+# Bytes of a message: the games that ended together. A game of Go on 19 x 19 points can have 4 MB.
+MOST_OF_A_WORKER = 1 << 26
+
+
+def pack(message: Mapping[str, Any], body: bytes = b"") -> bytes:
+    """One message."""
+    text = json.dumps(message).encode()
+    return _LENGTHS.pack(len(text), len(body)) + text + body
+
+
+class Unpacker:
+    """Puts messages together from the pieces in which they come.
+
+    Args:
+        most: bytes of one message besides its JSON.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._buffer = most, bytearray()
+
+    def feed(self, data: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """The messages that are whole with these bytes.
+
+        Raises:
+            ValueError: something that is no message, or one that is too long.
+        """
+        self._buffer += data
+        while len(self._buffer) >= _LENGTHS.size:
+            text, body = _LENGTHS.unpack_from(self._buffer)
+            if text > _MOST_JSON or body > self._most:
+                most = f"{_MOST_JSON} and {self._most}"
+                raise ValueError(f"a message of {text} and {body} bytes, expected {most} at most")
+            begin, end = _LENGTHS.size + text, _LENGTHS.size + text + body
+            if len(self._buffer) < end:
+                return
+            try:
+                message = json.loads(self._buffer[_LENGTHS.size : begin])
+            except RecursionError as error:
+                raise ValueError("a message that is nested too deeply") from error
+            if not isinstance(message, dict):
+                raise ValueError(f"a message that is no object: {str(message)[:80]}")
+            whole = bytes(self._buffer[begin:end])
+            del self._buffer[:end]
+            yield message, whole

@@ -1,0 +1,269 @@
+"""The table of ids: each game counts exactly once, whatever is lost, late, twice, or dies."""
+
+import random
+from dataclasses import dataclass, field
+
+import pytest
+
+from azpy.errors import RunError
+from azpy.fleet.table import ENDLESS, LEAST_LEASE, IdTable
+
+
+class Clock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def ids(ranges: list[range]) -> list[int]:
+    return [game for part in ranges for game in part]
+
+
+def table(clock: Clock | None = None, deterministic: bool = True) -> IdTable:
+    return IdTable(deterministic=deterministic, clock=clock or Clock())
+
+
+def test_open_ids_go_out_once_in_order_and_those_that_were_lost_come_first() -> None:
+    found = table()
+    found.ask(range(3, 8))
+    found.ask(range(20, 23))
+    assert ids(found.lease("a", 2)) == [3, 4]
+    assert found.lease("b", 5) == [range(5, 8), range(20, 22)]
+    assert found.accept("a", 4, b"4")
+    assert found.held("a") == 1
+    found.release("a")
+    assert found.held("a") == 0
+    assert ids(found.lease("b", 9)) == [3, 22]
+    assert not found.has_open
+    assert found.lease("c", 9) == []
+    assert found.held("b") == 7
+
+
+def test_a_second_result_is_compared_with_the_first() -> None:
+    for deterministic in (True, False):
+        found = table(deterministic=deterministic)
+        found.ask(range(2))
+        found.note_done({9: b"nine"})
+        found.lease("a", 2)
+        assert found.accept("a", 0, b"zero")
+        assert not found.accept("b", 0, b"zero")
+        assert not found.accept("b", 9, b"nine")
+        assert found.dropped == {"same": 2}
+        for _ in range(2):  # also right after the iteration was sealed
+            if deterministic:
+                with pytest.raises(RunError, match="game 0 came twice with different bytes, the second time from b"):
+                    found.accept("b", 0, b"ZERO")
+            else:
+                assert not found.accept("b", 0, b"ZERO")
+            found.seal([0, 9])
+        assert found.dropped == {"same": 2} if deterministic else {"same": 2, "other": 2}
+        found.seal([1])
+        assert not found.accept("b", 0, b"anything")
+        assert found.dropped["late"] == 1
+
+
+def test_a_result_that_is_late_is_welcome_while_its_id_is_open() -> None:
+    found = table()
+    found.ask(range(10))
+    found.lease("a", 3)
+    found.release("a")
+    assert found.accept("a", 1, b"1")  # open again
+    assert ids(found.lease("b", 1)) == [0]
+    assert found.accept("a", 0, b"0")  # leased to another by now, who goes on playing it
+    assert found.held("b") == 1
+    assert not found.accept("b", 0, b"0")
+    assert found.held("b") == 0
+    assert found.accept("a", 7, b"7")  # leased by a head that died
+    assert ids(found.lease("b", 99)) == [2, 3, 4, 5, 6, 8, 9]
+    assert not found.accept("a", 10, b"10")  # never asked for
+    assert found.dropped == {"same": 1, "late": 1}
+
+
+def test_an_id_that_another_worker_has_done_is_not_opened_by_a_death() -> None:
+    found = table(deterministic=False)
+    found.ask(range(3))
+    found.lease("a", 3)
+    found.release("a")
+    found.lease("b", 3)
+    assert found.accept("a", 1, b"1")
+    found.seal([1])
+    found.seal([])  # the next iteration's
+    found.release("b")
+    assert ids(found.lease("c", 9)) == [0, 2]
+
+
+def test_a_lease_lasts_four_times_the_slowest_game_and_a_minute_at_least() -> None:
+    clock = Clock()
+    found = table(clock)
+    found.ask(range(100))
+    found.lease("a", 10)
+    found.lease("b", 10)
+    clock.now += 10**6  # nobody knows yet how long a game takes
+    assert found.lapsed() == []
+    clock.now = 1002.0
+    found.accept("a", 0, b"0")
+    assert found.lease_seconds() == LEAST_LEASE == 60
+    clock.now = 1060.0
+    assert found.lapsed() == []
+    clock.now += 0.5
+    assert found.lapsed() == ["b"]  # a's lease was renewed by its game
+    found.lease("b", 5)
+    assert found.lapsed() == ["b"]  # more games renew nothing
+    found.renew("b")
+    assert found.lapsed() == []
+    found.accept("a", 1, b"1")  # took 60.5 seconds
+    assert found.lease_seconds() == 4 * 60.5
+    clock.now += 4 * 60.5 + 1
+    assert sorted(found.lapsed()) == ["a", "b"]
+    found.release("a")
+    found.release("b")
+    assert found.lapsed() == []
+    assert ids(found.lease("c", 200)) == [*range(2, 100)]
+
+
+def test_the_slowest_game_is_forgotten_in_time() -> None:
+    clock = Clock()
+    found = table(clock)
+    found.ask(range(1000))
+    found.lease("a", 1)
+    clock.now += 100
+    found.accept("a", 0, b"")
+    assert found.lease_seconds() == 400
+    found.lease("a", 999)
+    for game in range(1, 300):
+        found.accept("a", game, b"")
+    assert found.lease_seconds() == LEAST_LEASE
+
+
+def test_at_the_tail_the_ids_that_are_leased_longest_go_out_twice() -> None:
+    clock = Clock()
+    found = table(clock)
+    found.ask(range(6))
+    found.lease("a", 3)
+    clock.now += 5
+    found.lease("b", 2)
+    assert found.lease_twice("c", 9) == []  # one is open
+    found.lease("c", 1)
+    assert found.lease_twice("c", 9) == []  # nobody knows how long a game takes
+    clock.now += 5
+    found.accept("c", 5, b"5")  # a game takes 5 seconds
+    assert ids(found.lease_twice("c", 2)) == [0, 1]
+    clock.now += 1
+    assert ids(found.lease_twice("c", 9)) == [2, 3, 4]
+    assert found.lease_twice("d", 9) == []  # never three times
+    assert ids(found.lease_twice("b", 9)) == []
+    assert found.accept("c", 0, b"0")
+    assert found.held("a") == 3  # it still plays 0
+    found.release("a")  # and c has 1 and 2
+    assert not found.has_open
+    found.release("c")
+    assert ids(found.lease("e", 9)) == [1, 2]
+
+
+@dataclass
+class Game:
+    """What the plain model knows of an id."""
+
+    written: int = 0  # how often it was journaled
+    out: set[str] = field(default_factory=set)  # workers that were given it and have not died
+
+
+def bytes_of(game: int, version: int, deterministic: bool) -> bytes:
+    return f"{game}".encode() if deterministic else f"{game}/{version}".encode()
+
+
+STEPS = ("join", "lease", "lease", "play", "play", "play", "twice", "die", "lapse", "late", "head")
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("seed", range(40))
+def test_each_game_is_written_once_whatever_happens(seed: int, deterministic: bool) -> None:
+    """A model of workers and wires that lose, delay and repeat results, and of heads and workers that die.
+
+    The journal is a dictionary. A head that dies forgets all but the journal and the sealed ids. In some runs no head
+    dies, and in some nothing is sent again: both would heal a table that loses ids.
+    """
+    heads_die, all_is_lost = seed % 2 == 0, seed % 3 == 0
+    rng, clock = random.Random(f"{seed} {deterministic}"), Clock()
+    journal, sealed, late = dict[int, bytes](), dict[int, bytes](), list[tuple[str, int, bytes]]()
+    held = dict[str, set[int]]()  # what each worker plays
+    workers, iterations, size = 0, 4, 12
+    found = IdTable(deterministic=deterministic, clock=clock)
+
+    def restarted(begin: int) -> IdTable:
+        new = IdTable(deterministic=deterministic, clock=clock)
+        if deterministic:  # the gaps of one range of ids
+            for game in range(begin, begin + size):
+                if game not in journal:
+                    new.ask(range(game, game + 1))
+        else:  # all ids beyond those there are
+            new.ask(range(max([begin - 1, *journal, *sealed]) + 1, ENDLESS))
+        new.note_done(journal)
+        return new
+
+    def receive(worker: str, game: int, data: bytes) -> None:
+        nonlocal found
+        held.get(worker, set()).discard(game)
+        if found.accept(worker, game, data):
+            assert game not in journal
+            assert game not in sealed
+            if heads_die and rng.random() < 0.05:  # before the game is on the disk, so nobody was told that it is
+                late.append((worker, game, data))
+                found = restarted(begin)
+            else:
+                journal[game] = data
+        assert not deterministic or found.dropped["other"] == 0
+
+    for iteration in range(iterations):
+        begin = iteration * size
+        if iteration == 0:
+            found = restarted(begin)
+        elif deterministic:
+            found.ask(range(begin, begin + size))
+        for step in range(4000):
+            if len(journal) >= size:
+                break
+            clock.now += rng.choice((0.1, 1.0, 1.0, 5.0, 100.0 if rng.random() < 0.1 else 0.0))
+            worker = rng.choice(list(held)) if held else ""
+            match rng.choice(STEPS):
+                case "join" if len(held) < 4:
+                    workers += 1
+                    held[f"w{workers}"] = set()
+                case "lease" if worker:
+                    given = ids(found.lease(worker, rng.randrange(6)))
+                    assert not set(given) & (set(journal) | set(sealed))
+                    assert len(given) == len(set(given))
+                    held[worker].update(given)
+                case "twice" if worker:
+                    given = ids(found.lease_twice(worker, rng.randrange(6)))
+                    assert not set(given) & (set(journal) | set(sealed))
+                    held[worker].update(given)
+                case "play" if worker and held[worker]:
+                    game = rng.choice(sorted(held[worker]))
+                    result = worker, game, bytes_of(game, step, deterministic)
+                    if rng.random() < 0.8:
+                        receive(*result)
+                    else:
+                        held[worker].discard(game)  # the worker believes that it was sent
+                    if not all_is_lost and rng.random() < 0.3:
+                        late.append(result)  # it is under way for a while, or for ever
+                case "die" if worker and rng.random() < 0.3:
+                    found.release(worker)
+                    del held[worker]
+                case "lapse":
+                    for slow in found.lapsed():
+                        assert held.get(slow) is not None
+                        found.release(slow)  # it does not know, and goes on
+                case "late" if late:
+                    receive(*(late.pop(rng.randrange(len(late))) if rng.random() < 0.7 else rng.choice(late)))
+                case "head" if heads_die and rng.random() < 0.1:
+                    found = restarted(begin)
+        assert len(journal) >= size, "the iteration never ended"
+        assert not deterministic or sorted(journal) == list(range(begin, begin + size))
+        sealed |= journal
+        found.seal(list(journal))
+        journal.clear()
