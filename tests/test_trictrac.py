@@ -298,6 +298,13 @@ def test_whoever_leaves_or_takes_the_last_checker_off_rolls_again() -> None:
     assert values(turn_over, 8) == {turn_over.action_name(a): pytest.approx(-0.5) for a in turn_over.legal_actions()}
 
 
+def test_points_and_runs_stay_when_the_last_checker_is_off() -> None:
+    last = rolled(position("24:1", FAR, "points=4,2 runs=0,1"), (3, 1))
+    new = after(last, *last.legal_actions())
+    assert new.to_text().startswith("x=1:15 o=1:15 turn=x ")
+    assert [numbers(new, word) for word in ("points", "runs", "rolls")] == [[8, 2], [0, 0], [0, 0]]
+
+
 def test_a_hole_that_loses_the_game_by_holding_is_left() -> None:
     # The roll is worth 2 to x, a hole, and 16 to o, who needs one hole. x cannot play.
     own, other = "1:4 3:1 12:2 14:1 15:1", "7:1 16-20:2 21:1 23:1 24:1"
