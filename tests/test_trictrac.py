@@ -39,7 +39,9 @@ def position(own: str, other: str, more: str = "", game: str = "trictrac") -> az
 
 
 def rolled(state: azpy.State, roll: tuple[int, int]) -> azpy.State:
-    return after(state, ROLLS.index(roll))
+    state = state.clone()
+    state.play(ROLLS.index(roll))
+    return state
 
 
 def numbers(state: azpy.State, word: str) -> list[int]:
