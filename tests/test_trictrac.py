@@ -39,7 +39,9 @@ def position(own: str, other: str, more: str = "", game: str = "trictrac") -> az
 
 
 def rolled(state: azpy.State, roll: tuple[int, int]) -> azpy.State:
-    return after(state, ROLLS.index(roll))
+    state = state.clone()
+    state.play(ROLLS.index(roll))
+    return state
 
 
 def numbers(state: azpy.State, word: str) -> list[int]:
@@ -296,6 +298,13 @@ def test_whoever_leaves_or_takes_the_last_checker_off_rolls_again() -> None:
     # Otherwise the other player rolls.
     turn_over = after(rolled(position("12:2 9:1", "24:15"), (2, 1)), 8)
     assert values(turn_over, 8) == {turn_over.action_name(a): pytest.approx(-0.5) for a in turn_over.legal_actions()}
+
+
+def test_points_and_runs_stay_when_the_last_checker_is_off() -> None:
+    last = rolled(position("24:1", FAR, "points=4,2 runs=0,1"), (3, 1))
+    new = after(last, *last.legal_actions())
+    assert new.to_text().startswith("x=1:15 o=1:15 turn=x ")
+    assert [numbers(new, word) for word in ("points", "runs", "rolls")] == [[8, 2], [0, 0], [0, 0]]
 
 
 def test_a_hole_that_loses_the_game_by_holding_is_left() -> None:

@@ -236,8 +236,7 @@ fn go_on(game: &mut Trictrac, plays: &Plays, action: u8) -> Result<(), String> {
 fn check_end(game: &Trictrac, players: &[Player]) -> Result<(), String> {
     for &player in players {
         let (side, name) = (game.sides[player.index()], mark(player));
-        // Whoever takes the last checker off may lose the game by it, and the board stays as it is.
-        if side == Side::NONE && game.winner().is_none() {
+        if side == Side::NONE {
             return Err(format!("{name} has all checkers off; they go back to the talon then"));
         }
         if side.taken() & HIS_CORNER != 0 {
