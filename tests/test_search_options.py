@@ -244,6 +244,7 @@ MAKERS: dict[str, Any] = {
     "ReplayBuffer.resize": lambda **given: azpy.ReplayBuffer("pig").resize(**given),
     "ReplayBuffer.sample": lambda **given: azpy.ReplayBuffer("pig").sample(**{"rows": 1, "seed": 0, **given}),
     "SelfPlay": lambda **given: azpy.SelfPlay("pig", UNIFORM, **given),
+    "SelfPlay.admit": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).admit(**{"first": 0, "n": 0, **given}),
     "SelfPlay.take_finished": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).take_finished(**given),
     "State.play": lambda **given: connect_four().play(**given),
     "State.action_name": lambda **given: connect_four().action_name(**given),
@@ -444,7 +445,8 @@ READERS = {
     "temperature_plies": "settings/presets",
     "temperature": "cli/engine cli/play cli/serve cli/terminal serving/gtp serving/models serving/queries serving/uci "
     "serving/wall_game_lines",
-    "resign_below": "playing/resignation playing/selfplay training/collector training/loop",
+    "resign_below": "fleet/fleet fleet/here fleet/local fleet/worker playing/resignation playing/selfplay "
+    "training/collector training/loop",
 }
 COMMON = {"simulations", "evaluations", "max_plies"}
 
