@@ -135,6 +135,8 @@ class Crowd:
                 await asyncio.sleep(self.given.think * rng.random())
                 while not self.until.is_set():
                     query = {"id": "1", "game": "mine", "moves": moves, "simulations": self.given.simulations}
+                    if self.given.move_seconds is not None:
+                        query |= {"simulations": 1_000_000, "seconds": self.given.move_seconds}
                     begin = time.perf_counter()
                     await web.send(json.dumps(query))
                     answer = json.loads(await web.recv())
@@ -145,7 +147,7 @@ class Crowd:
                     if "move" in answer:
                         # Not always the best one: games differ.
                         known = [one["move"] for one in answer["moveInfos"]]
-                        moves.append(rng.choice(known) if rng.random() < 0.3 else answer["move"])
+                        moves.append(rng.choice(known) if known and rng.random() < 0.3 else answer["move"])
                     else:
                         moves, self.games = [], self.games + 1
                     await asyncio.sleep(self.given.think * (0.5 + rng.random()))
@@ -188,7 +190,8 @@ def load(given: argparse.Namespace, path: Path) -> None:
     slope = 60 * np.polyfit(times, megabytes, 1)[0]
     print(
         f"load: {given.game}, {given.idle} idle WebSockets, {given.games} games, {len(found.took)} moves of "
-        f"{given.simulations} simulations in {given.seconds:.0f} s, {found.games} games ended"
+        f"{f'{given.move_seconds:g} s' if given.move_seconds else f'{given.simulations} simulations'} in "
+        f"{given.seconds:.0f} s, {found.games} games ended"
     )
     minutes = [f"{megabytes[np.argmin(abs(times - at))]:.1f}" for at in np.arange(0, times[-1] + 1, 60)]
     print(f"  memory: {slope:+.2f} MB a minute; at each minute {' '.join(minutes)}, at the end {megabytes[-1]:.1f} MB")
@@ -209,6 +212,8 @@ def main() -> None:
     parser.add_argument("--idle", type=int, default=1000)
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--think", type=float, default=1.0, help="seconds that a player thinks, at the mean")
+    text = "of the load's moves, in place of --simulations: each ends when its time is up"
+    parser.add_argument("--move-seconds", type=float, help=text)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = model_file(folder, given.game)
