@@ -109,7 +109,7 @@ def test_boards_and_outcomes_are_pgxs(game: str, name: str, last: float, wanted:
     assert wanted <= outcomes
 
 
-@pytest.mark.parametrize(("size", "kos"), [(5, False), (9, True)])
+@pytest.mark.parametrize(("size", "kos"), [(5, False), pytest.param(9, True, marks=pytest.mark.slow)])
 def test_go_is_pgxs_but_for_repeats_which_lose_there(size: int, kos: bool) -> None:
     start, env = azpy.make_game("go", size=size), go.Go(size=size, komi=7.5)
     compared, repeats, outcomes = compare(env, [random_game(start, seed, kos) for seed in range(GAMES)], planes=16)
