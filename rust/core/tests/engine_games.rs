@@ -138,7 +138,7 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
             }
             // Forth for a while, then back.
             match stream.bits() % 8 {
-                0 | 4..8 if (step >= 22 || stream.bits() % 8 == 0) && seat.undo() => {
+                0 | 4..8 if (step >= 22 || stream.bits().is_multiple_of(8)) && seat.undo() => {
                     twin.searches.pop();
                     undone += 1;
                 }

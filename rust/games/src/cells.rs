@@ -7,9 +7,9 @@ const BYTES: u64 = 0x0101_0101_0101_0101;
 /// By byte: how many bits are set in it and below it.
 #[inline]
 fn sums_of_bytes(bits: u64) -> u64 {
-    let pairs = bits - (bits >> 1 & 0x55 * BYTES);
-    let fours = (pairs & 0x33 * BYTES) + (pairs >> 2 & 0x33 * BYTES);
-    (fours + (fours >> 4) & 0x0f * BYTES).wrapping_mul(BYTES)
+    let pairs = bits - ((bits >> 1) & (0x55 * BYTES));
+    let fours = (pairs & (0x33 * BYTES)) + ((pairs >> 2) & (0x33 * BYTES));
+    ((fours + (fours >> 4)) & (0x0f * BYTES)).wrapping_mul(BYTES)
 }
 
 /// The place of set bit number `left`, from 0; `sums` are of `bits` (Vigna 2008, without the processor's own counting,
@@ -17,9 +17,9 @@ fn sums_of_bytes(bits: u64) -> u64 {
 #[inline]
 fn nth_bit(bits: u64, sums: u64, mut left: u64) -> usize {
     // The top bit of a byte says that all up to this byte are too few; no sum is above 64.
-    let few = (left * BYTES | 0x80 * BYTES) - sums >> 7 & BYTES;
+    let few = ((((left * BYTES) | (0x80 * BYTES)) - sums) >> 7) & BYTES;
     let place = 8 * (few.wrapping_mul(BYTES) >> 56);
-    left -= sums << 8 >> place & 0xff;
+    left -= ((sums << 8) >> place) & 0xff;
     let mut byte = bits >> place;
     for _ in 0..left {
         byte &= byte - 1;
