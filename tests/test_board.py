@@ -689,7 +689,8 @@ def test_a_game_of_the_run_is_opened_with_what_was_thought(board: Board, tmp_pat
         assert f"{len(record)} plies" in button.text
         button.click()
         board.until(lambda: not board.one("archive").is_displayed() and len(board.moves) == len(record))
-        assert board.moves == [ply["name"] for ply in stored["plies"]]
+        # What a move lost in value may stand behind its name.
+        assert [move.split(" ")[0] for move in board.moves] == [ply["name"] for ply in stored["plies"]]
         ply = next(number for number, one in enumerate(stored["plies"]) if one["searched"])
         for _ in range(ply):
             board.one("on").click()
