@@ -528,12 +528,13 @@ def test_who_types_moves_can_go_on_typing(board: Board, address: str) -> None:
 
 def test_every_move_is_analyzed_and_then_says_what_it_lost(board: Board, address: str) -> None:
     board.open(address, "noughts")
-    assert board.load("a1 a2 b2 b3 c3") == ""
+    # A record, whose positions were never shown.
+    assert board.load(json.dumps({"moves": ["a1", "a2", "b2", "b3", "c3"]})) == ""
     board.one("hints").click()
     board.one("analyse").click()
     board.until(lambda: board.one("said").text == "Every move is analyzed.")
-    known = board.script("return document.querySelectorAll('#graph circle').length")
-    assert known >= 5
+    assert board.script("return document.querySelectorAll('#graph circle').length") >= 5
+    assert any("−" in move for move in board.moves), board.moves
     assert board.one("problem_text").text == ""
 
 
