@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use azpy_core::game::{Game, Turn};
+use azpy_core::game::Game;
 use azpy_core::text::Notation;
 use azpy_games::Backgammon;
 use proptest::prelude::*;
 
 mod common;
-use common::{Random, moves};
+use common::{Random, moves, read_and_play, read_broken};
 
 #[test]
 fn positions_are_read_as_they_are_written() {
@@ -120,24 +120,6 @@ fn positions_that_make_no_sense_are_refused_with_the_reason() {
     }
 }
 
-/// Whatever comes of a text can be played on from, and is written and read again.
-fn read_and_play(text: &str, seed: u64) {
-    let Ok(mut game) = Backgammon::default().parse(text) else {
-        return;
-    };
-    let mut random = Random(seed);
-    for _ in 0..40 {
-        assert_eq!(game.parse(&game.to_text().unwrap()), Ok(game), "{text}");
-        assert!(!game.render().is_empty() && game.to_svg().ends_with("</svg>"));
-        let moves = moves(&game);
-        if moves.is_empty() {
-            assert_eq!(game.turn(), Turn::Terminal, "{text}");
-            return;
-        }
-        game.try_play(*random.choose(&moves)).unwrap();
-    }
-}
-
 const TEXTS: [&str; 4] = [
     "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5 turn=x roll=3-1 left=1 closed=24 plies=2",
     "x=bar:1,13:5,6:4,1:2,off:3 o=23:2,8:7,6:6 turn=o roll=4-4 left=4-4 closed=8",
@@ -148,7 +130,7 @@ const TEXTS: [&str; 4] = [
 proptest! {
     #[test]
     fn no_text_breaks_the_reader(text in ".{0,80}", seed: u64) {
-        read_and_play(&text, seed);
+        read_and_play::<Backgammon>(&text, seed);
     }
 
     #[test]
@@ -163,7 +145,7 @@ proptest! {
             let to = (from + removed).min(text.len());
             text.splice(from..to, new.chars());
         }
-        read_and_play(&text.into_iter().collect::<String>(), seed);
+        read_and_play::<Backgammon>(&text.into_iter().collect::<String>(), seed);
     }
 }
 
@@ -172,20 +154,5 @@ proptest! {
 #[ignore = "minutes"]
 fn millions_of_broken_positions_do_not_break_the_reader() {
     const LETTERS: &[u8] = b"xoturnlefcsdpib=:,-/*0123456789 ";
-    let (mut random, mut read) = (Random(1), 0);
-    for number in 0..3_000_000_u64 {
-        let mut text = TEXTS[number as usize % TEXTS.len()].as_bytes().to_vec();
-        for _ in 0..=random.next() % 3 {
-            let at = random.next() as usize % text.len();
-            match random.next() % 3 {
-                0 => text[at] = *random.choose(LETTERS),
-                1 => text.insert(at, *random.choose(LETTERS)),
-                _ => drop(text.remove(at)),
-            }
-        }
-        let text = String::from_utf8(text).unwrap();
-        read += u64::from(Backgammon::default().parse(&text).is_ok());
-        read_and_play(&text, number);
-    }
-    assert!(read > 10_000, "{read} were positions");
+    read_broken::<Backgammon>(&TEXTS, LETTERS);
 }

@@ -8,7 +8,7 @@ use azpy_games::Trictrac;
 use proptest::prelude::*;
 
 mod common;
-use common::{Random, after, legal, moves};
+use common::{Random, after, legal, moves, read_and_play, read_broken};
 
 /// All that a position is but its actions of this turn: where a line ends.
 fn ends(state: &Trictrac, mover: Player, line: &mut Vec<Action>, found: &mut Vec<(String, Vec<Action>)>) {
@@ -192,24 +192,6 @@ fn positions_that_make_no_sense_are_refused_with_the_reason() {
     assert_eq!(Trictrac::new(12, 65_536).unwrap_err(), "max_plies must be from 1 to 65535, got 65536");
 }
 
-/// Whatever comes of a text can be played on from, and is written and read again.
-fn read_and_play(text: &str, seed: u64) {
-    let Ok(mut game) = Trictrac::default().parse(text) else {
-        return;
-    };
-    let mut random = Random(seed);
-    for _ in 0..40 {
-        assert_eq!(game.parse(&game.to_text().unwrap()), Ok(game), "{text}");
-        assert!(!game.render().is_empty() && game.to_svg().ends_with("</svg>"));
-        let moves = moves(&game);
-        if moves.is_empty() {
-            assert_eq!(game.turn(), Turn::Terminal, "{text}");
-            return;
-        }
-        game.try_play(*random.choose(&moves)).unwrap();
-    }
-}
-
 const TEXTS: [&str; 6] = [
     "x=1:12,5:1,12:2 o=1:15 turn=x roll=4-3 left=3 first=1 points=4,2 holes=0,1 runs=1,0 rolls=2,2 plies=20",
     "x=19:4,20:3,22:2,24:1,off:5 o=1:1,6:2,off:12 turn=x roll=6-3 holes=11,11 plies=2990",
@@ -222,7 +204,7 @@ const TEXTS: [&str; 6] = [
 proptest! {
     #[test]
     fn no_text_breaks_the_reader(text in ".{0,80}", seed: u64) {
-        read_and_play(&text, seed);
+        read_and_play::<Trictrac>(&text, seed);
     }
 
     #[test]
@@ -237,7 +219,7 @@ proptest! {
             let to = (from + removed).min(text.len());
             text.splice(from..to, new.chars());
         }
-        read_and_play(&text.into_iter().collect::<String>(), seed);
+        read_and_play::<Trictrac>(&text.into_iter().collect::<String>(), seed);
     }
 
     #[test]
@@ -254,7 +236,7 @@ proptest! {
             let off = 15 - fields.len();
             if off > 0 { format!("{},off:{off}", words.join(",")) } else { words.join(",") }
         };
-        read_and_play(&format!("x={} o={} turn=x rolls=1,1", words(&x), words(&o)), seed);
+        read_and_play::<Trictrac>(&format!("x={} o={} turn=x rolls=1,1", words(&x), words(&o)), seed);
     }
 }
 
@@ -263,20 +245,5 @@ proptest! {
 #[ignore = "minutes"]
 fn millions_of_broken_positions_do_not_break_the_reader() {
     const LETTERS: &[u8] = b"xoturnlefsgdaicph=:,-/*0123456789 ";
-    let (mut random, mut read) = (Random(1), 0);
-    for number in 0..3_000_000_u64 {
-        let mut text = TEXTS[number as usize % TEXTS.len()].as_bytes().to_vec();
-        for _ in 0..=random.next() % 3 {
-            let at = random.next() as usize % text.len();
-            match random.next() % 3 {
-                0 => text[at] = *random.choose(LETTERS),
-                1 => text.insert(at, *random.choose(LETTERS)),
-                _ => drop(text.remove(at)),
-            }
-        }
-        let text = String::from_utf8(text).unwrap();
-        read += u64::from(Trictrac::default().parse(&text).is_ok());
-        read_and_play(&text, number);
-    }
-    assert!(read > 10_000, "{read} were positions");
+    read_broken::<Trictrac>(&TEXTS, LETTERS);
 }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::text::Notation;
 
 /// SplitMix64 (Steele, Lea and Flood 2014): the same numbers on every machine and in every release.
 pub(crate) struct Random(pub(crate) u64);
@@ -59,6 +60,44 @@ pub(crate) fn after<G: Game>(state: &G, action: Action) -> G {
     let mut next = state.clone();
     next.play(action);
     next
+}
+
+/// Whatever comes of a text can be played on from, and is written and read again.
+pub(crate) fn read_and_play<G: Notation + Default + PartialEq + std::fmt::Debug>(text: &str, seed: u64) {
+    let Ok(mut game) = G::default().parse(text) else {
+        return;
+    };
+    let mut random = Random(seed);
+    for _ in 0..40 {
+        assert_eq!(game.parse(&game.to_text().unwrap()).as_ref(), Ok(&game), "{text}");
+        assert!(!game.render().is_empty() && game.to_svg().ends_with("</svg>"));
+        let moves = moves(&game);
+        if moves.is_empty() {
+            assert_eq!(game.turn(), Turn::Terminal, "{text}");
+            return;
+        }
+        game.try_play(*random.choose(&moves)).unwrap();
+    }
+}
+
+/// `read_and_play` of three million texts in which some letters are others, missing or new.
+pub(crate) fn read_broken<G: Notation + Default + PartialEq + std::fmt::Debug>(texts: &[&str], letters: &[u8]) {
+    let (mut random, mut read) = (Random(1), 0);
+    for number in 0..3_000_000_u64 {
+        let mut text = texts[number as usize % texts.len()].as_bytes().to_vec();
+        for _ in 0..=random.next() % 3 {
+            let at = random.next() as usize % text.len();
+            match random.next() % 3 {
+                0 => text[at] = *random.choose(letters),
+                1 => text.insert(at, *random.choose(letters)),
+                _ => drop(text.remove(at)),
+            }
+        }
+        let text = String::from_utf8(text).unwrap();
+        read += u64::from(G::default().parse(&text).is_ok());
+        read_and_play::<G>(&text, number);
+    }
+    assert!(read > 10_000, "{read} were positions");
 }
 
 /// Half a key is hash enough: keys are well mixed. Twice as fast as SipHash in a debug build.
