@@ -425,7 +425,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
     [
         (["contradicts", "0"], "contradicts/config.toml: slots must be at least the 256 pipelines, got 8"),
         (["nowhere", "0"], "nowhere is no run folder: it has no config.toml"),
-        (["run", "999"], "run has no game 999: it has games 0 to "),
+        (["run", "999"], "run has no game 999: it has games "),
         (["run", "first"], "GAME_ID must be a whole number, got 'first'"),
         (["run", "FIRST", "--ply", "99"], "has plies 0 to"),
         (["run", "FIRST", "--ply", "-1"], "has plies 0 to"),
