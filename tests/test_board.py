@@ -534,7 +534,7 @@ def test_every_move_is_analyzed_and_then_says_what_it_lost(board: Board, address
     board.one("analyse").click()
     board.until(lambda: board.one("said").text == "Every move is analyzed.")
     assert board.script("return document.querySelectorAll('#graph circle').length") >= 5
-    assert any("−" in move for move in board.moves), board.moves
+    assert any("\u2212" in move for move in board.moves), board.moves
     assert board.one("problem_text").text == ""
 
 

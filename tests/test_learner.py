@@ -22,10 +22,14 @@ Batch = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArr
 
 
 GAME = SimpleNamespace(obs_shape=(2, 3, 3), num_actions=9)
+FLAT = SimpleNamespace(obs_shape=(18, 1, 1), num_actions=9)  # the same as flat features: its networks are MLPs
 
 
 class Planted:
     """Batches whose right answer is known: play the cell where plane 0 is highest; the value is plane 1's corner."""
+
+    def __init__(self, game: Any = GAME) -> None:
+        self._obs_shape = game.obs_shape
 
     def sample(self, rows: int, *, seed: int, **_: Any) -> Batch:
         rng = np.random.default_rng(seed)
@@ -34,7 +38,8 @@ class Planted:
         legal[np.arange(rows), rng.integers(9, size=rows)] = True
         best = np.where(legal, observations[:, 0].reshape(rows, 9), -1).argmax(1)
         policy = np.eye(9, dtype=np.float32)[best]
-        return observations, legal, policy, np.sign(observations[:, 1, 0, 0] - 0.5).astype(np.float32)
+        value = np.sign(observations[:, 1, 0, 0] - 0.5).astype(np.float32)
+        return observations.reshape(rows, *self._obs_shape), legal, policy, value
 
 
 def learner(seed: int = 0, spec: str = "1x16", precision: str = "fp32") -> Learner:
@@ -54,14 +59,14 @@ def threads() -> Iterator[Callable[[int], None]]:
     torch.set_num_threads(before)
 
 
-def slow_steps(trainee: Learner, steps: int, rows: int, parts: int) -> None:
+def slow_steps(trainee: Learner, game: Any, steps: int, rows: int, parts: int) -> None:
     """Gradient steps as `fit` takes them, one part of the batch after another, in one thread."""
     network = trainee.network.train()
     copies = [network, *(copy.deepcopy(network) for _ in range(parts - 1))]
     optimizer = torch.optim.AdamW(network.parameters(), lr=5e-3, weight_decay=1e-4, fused=True)
     for step in range(steps):
         seed = int(np.random.SeedSequence([0, step]).generate_state(1, np.uint64)[0])
-        batch = [torch.from_numpy(array) for array in Planted().sample(rows, seed=seed)]
+        batch = [torch.from_numpy(array) for array in Planted(game).sample(rows, seed=seed)]
         optimizer.param_groups[0]["lr"] = 5e-3 * (step + 1) / 50
         for part, each in enumerate(copies):
             mine = slice(rows * part // parts, rows * (part + 1) // parts)
@@ -81,18 +86,19 @@ def slow_steps(trainee: Learner, steps: int, rows: int, parts: int) -> None:
         optimizer.step()
 
 
+@pytest.mark.parametrize("game", [GAME, FLAT], ids=["board", "flat"])
 @pytest.mark.parametrize(
     ("threads_of_torch", "rows", "parts"), [(1, 192, 1), (2, 127, 1), (2, 129, 2), (3, 192, 3), (7, 192, 3)]
 )
 def test_threads_that_share_a_step_learn_what_one_learns_part_by_part(
-    threads: Callable[[int], None], threads_of_torch: int, rows: int, parts: int
+    threads: Callable[[int], None], threads_of_torch: int, rows: int, parts: int, game: Any
 ) -> None:
     threads(threads_of_torch)
-    trainee, twin = learner(), learner()
-    list(trainee.fit(Planted(), 6, batch_size=rows, root_value_weight=0.0))
+    trainee, twin = (Learner(game, "1x16", learning_rate=5e-3) for _ in range(2))
+    list(trainee.fit(Planted(game), 6, batch_size=rows, root_value_weight=0.0))
     assert torch.get_num_threads() == threads_of_torch
     threads(threads_of_torch // parts)
-    slow_steps(twin, 6, rows, parts)
+    slow_steps(twin, game, 6, rows, parts)
     mine, other = to_arrays(trainee.network), to_arrays(twin.network)
     assert all((mine[name] == other[name]).all() for name in mine)
 
