@@ -26,7 +26,8 @@ from azpy.training.budget import Budget
 from azpy.training.events import Finished, Fitted, Matched, Played, Saved, Started
 from azpy.training.generations import Generations
 from azpy.training.timing import STAGES
-from azpy.training.trainer import Trainer, window_size
+from azpy.training.trainer import Trainer
+from azpy.training.window import window_size
 from starts import Starts
 
 SMALL: dict[str, Any] = {

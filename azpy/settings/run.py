@@ -157,6 +157,14 @@ class Settings:
         "fp32",
         words=("fp32", "bf16", "auto"),
     )
+    learner_lag: int = _learning(
+        "0: games and gradient steps take turns; 1: a process of its own learns from the games of one iteration while "
+        "those of the next are played, by the network before",
+        0,
+        0,
+        1,
+        unit="iterations",
+    )
     value_lambda: float = _learning(
         "each later search of a game counts this much times as much as the one before it, in place of the outcome; "
         "1: the outcome alone",

@@ -1,11 +1,11 @@
 """Training: self-play, fit, export with a parity check, swap, with a match now and then, until time is up.
 
-Self-play and fitting take turns, because on one machine they share the cores. Where a model takes long to make ready
-(TensorRT), the model before it begins the next iteration and is replaced in its course. The run folder holds all that
-is done; a new `Trainer` on the same folder goes on from there.
+Self-play and fitting take turns, because on one machine they share the cores. With the setting `learner_lag` a process
+of its own fits the games of one iteration while the games of the next are played. Where a model takes long to make
+ready (TensorRT), the model before it begins the next iteration and is replaced in its course. The run folder holds all
+that is done; a new `Trainer` on the same folder goes on from there.
 """
 
-import contextlib
 import importlib.util
 import os
 import time
@@ -32,22 +32,18 @@ from azpy.runs.storage import numbered
 from azpy.settings.run import Settings, match_search
 from azpy.training.advice import advise
 from azpy.training.events import BeingBuilt, Built, Event, Fitted, Matched, Saved
+from azpy.training.fitting import fit, learner_of
 from azpy.training.generations import Generations, Ready
-from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
+from azpy.training.learner_process import LearnerProcess
+from azpy.training.loop import NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
 from azpy.training.timing import TimeShares
+from azpy.training.window import Window
 
-__all__ = ["Trainer", "opponents_of", "window_size"]
+__all__ = ["Trainer", "opponents_of"]
 
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
-_SAMPLING = (
-    "batch_size",
-    "root_value_weight",
-    "symmetries",
-    "surprise_weight",
-    "value_lambda",
-)  # settings of a training batch
 _UNTRAINED = "untrained"  # the run's own network as it was before its first gradient step
 _OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the run itself makes the untrained player
     "random": RandomPlayer,
@@ -84,26 +80,19 @@ class Trainer(Loop):
         import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged
         super().__init__(settings, len(_OPPONENTS))
         self._cores = use_threads(single=settings.deterministic)
-        self._learner = Learner(
-            self._start,
-            settings.network,
-            learning_rate=settings.learning_rate,
-            weight_decay=settings.weight_decay,
-            seed=settings.seed,
-            device=settings.training_device,
-            precision=settings.training_precision,
-        )
-        self._window = _core.ReplayBuffer(
-            self._start, max_positions=settings.window_max, merge=settings.merge_positions
-        )
+        self._learner = learner_of(settings, self._start, here=not settings.learner_lag)
+        self._window = Window(settings, self._start)
         self._begun_with = ""
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             checkpoint = read_checkpoint(checkpoint_at(Path(settings.init)))
             self._begun_with = f"the network begins as that of {checkpoint.path}, {self._begin_with(checkpoint)}"
-        self._seen = 0  # positions since the run began
         self._board: Board | None = None
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
+        self._beside: LearnerProcess | None = None
+        if settings.learner_lag:
+            self._beside = LearnerProcess(Path(path), settings.game, self._learner)
+            self._last_first.callback(self._beside.close)
         self._open(path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
 
     def _begin_with(self, checkpoint: Checkpoint) -> str:
@@ -128,14 +117,17 @@ class Trainer(Loop):
             if not generations.model:
                 generations.publish(self._learner.averaged)
             else:
-                is_checked = not self._budget.is_over(self._iteration) and self._window.num_positions
-                generations.reopen(self._learner.averaged, self._iteration, self._window if is_checked else None)
+                is_checked = not self._budget.is_over(self._iteration) and self._window.buffer.num_positions
+                generations.reopen(self._learner.averaged, self._iteration, self._window.buffer if is_checked else None)
         evaluators, refused = generations.ready.evaluators, generations.ready.refused
         notices = [note for note in (self._begun_with, f"fp32 plays, as {refused}" if refused else "") if note]
         if not all(evaluator.row_exact for evaluator in evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
-        player = f"{on_devices(evaluators)}{generations.to_come}, and is trained on {self._learner.device}"
-        player += " in bf16" if self._learner.precision == "bf16" else ""
+        player = f"{on_devices(evaluators)}{generations.to_come}, and is trained "
+        if self._beside is None:
+            player += f"on {self._learner.device}{' in bf16' if self._learner.precision == 'bf16' else ''}"
+        else:
+            player += "in a process of its own"
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         yield self._started(evaluators, player, notices, parameters)
         over = False
@@ -155,16 +147,18 @@ class Trainer(Loop):
         begin, metrics, there = budget.elapsed(), dict[str, float](), len(self._run.journal)
         if settings.historical_share and iteration not in self._run.sealed.iterations():
             generations.choose_opponents(opponents_of(iteration))
+        if self._beside is not None and self._window.newest:
+            sealed = [before for before in self._run.sealed.iterations() if before < iteration]
+            self._beside.begin(iteration, self._window, sealed, budget, len(_OPPONENTS))
         games = yield from self._play(iteration, metrics, self._lineup())
         played = len(games) - there if "play_seconds" in metrics else 0
         metrics |= game_statistics(games)
         with self._time.stage("fitting"):
-            self._learn_from(games)
-            share = yield from self._fit(iteration, metrics)
+            share = yield from self._learn(iteration, metrics, games)
         with self._time.stage("exporting"):
             yield from self._change_over(wait=True)  # one engine at a time
             last = budget.is_over(iteration)
-            metrics |= generations.publish(self._learner.averaged, iteration, self._window, last=last)
+            metrics |= generations.publish(self._learner.averaged, iteration, self._window.buffer, last=last)
         if generations.future is not None:
             yield BeingBuilt(iteration, 0.0, waited_for=False)
         now = budget.elapsed()
@@ -185,7 +179,7 @@ class Trainer(Loop):
                 iteration,
                 model=self._learner.model_arrays(),
                 optimizer=self._learner.optimizer_arrays(),
-                state={"iteration": iteration, "next_game": self._next_game, "positions": self._seen}
+                state={"iteration": iteration, "next_game": self._next_game, "positions": self._window.seen}
                 | {"budget": budget.state(), "resignation": self._resignation.state()},
                 onnx=generations.model,
                 int8=generations.ready.int8,
@@ -196,41 +190,40 @@ class Trainer(Loop):
         generations = self._generations
         return Lineup(generations.playing, tuple(generations.earlier.values()), self._resignation.below)
 
-    def _learn_from(self, games: Sequence[_core.GameRecord]) -> None:
-        """Adds games to the window, and drops its oldest games beyond its size."""
-        self._seen += sum(record.positions for record in games)
-        self._window.resize(window_size(self._settings, self._seen))
-        try:
-            self._window.extend(games)
-        except ValueError as error:
-            raise RunError(
-                f"a stored game does not fit the rules any more ({error}): choose another folder with --out"
-            ) from error
+    def _learn(
+        self, iteration: int, metrics: dict[str, float], games: Sequence[_core.GameRecord]
+    ) -> Generator[Event, None, float]:
+        """Adds games to the window and takes the iteration's steps; returns the share of the steps that was taken.
 
-    def _fit(self, iteration: int, metrics: dict[str, float]) -> Generator[Event, None, float]:
-        """Gradient steps in proportion to the new positions, fewer where time is up; returns the share taken."""
-        settings = self._settings
-        if not self._window.num_positions:
+        With `learner_lag`, the steps are those that the learner's process began to take before the games were played.
+        The first iteration then has none.
+        """
+        window, steps = self._window, iter(list[Fitted]())
+        if self._beside is None:
+            window.add(games)
+            self._refuse_nothing(metrics)
+            steps = fit(self._learner, window.buffer, self._settings, self._budget, iteration, window.newest)
+        elif window.newest:
+            steps = self._beside.finish()
+        metrics |= {"window": window.buffer.num_positions, "steps": 0}
+        share = 1.0
+        for event in steps:
+            yield event
+            metrics |= {"steps": event.taken, "policy_loss": event.policy_loss, "value_loss": event.value_loss}
+            share = event.taken / event.steps
+        if self._beside is not None:
+            metrics["learner_seconds"] = self._beside.seconds
+            window.add(games)
+            self._refuse_nothing(metrics)
+        return share
+
+    def _refuse_nothing(self, metrics: Mapping[str, float]) -> None:
+        if not self._window.buffer.num_positions:
             raise RunError(
                 f"there is nothing to learn from, no game has a searched position (games: {metrics['games']}): fewer "
                 "opening plies, longer games or more full searches, in another folder with --out; az-check-game checks "
                 "a game of your own"
             )
-        steps = max(1, round(metrics["positions"] * settings.passes / settings.batch_size))
-        taken, policy, value, reported = 0, 0.0, 0.0, 0.0
-        sampling = {name: getattr(settings, name) for name in _SAMPLING}
-        rate = self._budget.rate
-        losses = self._learner.fit(self._window, steps, schedule=lambda done: rate(iteration - 1 + done), **sampling)
-        with contextlib.closing(losses):
-            while taken < steps and (not taken or self._budget.may_fit()):
-                loss, taken = next(losses), taken + 1
-                policy += (loss.policy - policy) / taken
-                value += (loss.value - value) / taken
-                if time.monotonic() - reported > EVENT_SECONDS or taken == steps:
-                    reported = time.monotonic()
-                    yield Fitted(iteration, taken, steps, policy, value)
-        metrics |= {"window": self._window.num_positions, "steps": taken, "policy_loss": policy, "value_loss": value}
-        return taken / steps
 
     def _change_over(self, *, wait: bool = False) -> Iterator[Event]:
         """Hands an engine that is ready to self-play; with `wait`, one that is being built, too."""
@@ -320,7 +313,8 @@ class Trainer(Loop):
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])
-            self._refill_window(int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration])
+            seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
+            self._window.refill(seen, held, self._run.sealed.read)
         self._resume_budget("iteration")
         if self._settings.tensorboard:
             self._board = Board(self._run.path / "tensorboard", self._iteration)
@@ -330,26 +324,6 @@ class Trainer(Loop):
             missing = [str(i) for i in range(1, self._iteration + 1) if i not in there]
             if missing:
                 self._run.notices.append(f"going on without the {what} of iteration {', '.join(missing)}: not there")
-
-    def _refill_window(self, seen: int, sealed: list[int]) -> None:
-        """Takes in the games that the window held: the newest files that have enough of them, the oldest first."""
-        held: list[list[_core.GameRecord]] = []
-        positions, size = 0, window_size(self._settings, seen)
-        while sealed and positions < size:
-            held.append(self._run.sealed.read(sealed.pop()))
-            positions += sum(record.positions for record in held[-1])
-        self._seen = seen - positions
-        for games in reversed(held):
-            self._learn_from(games)
-
-
-def window_size(settings: Settings, seen: int) -> int:
-    """Positions that a run learns from once it has played `seen` positions; see the settings `window_...`."""
-    least, share, growth = settings.window_min, settings.window_share, settings.window_growth
-    wanted = share * seen
-    if growth is not None:  # Wu 2019 (KataGo), section 3
-        wanted = least * (1 + share * ((max(seen, least) / least) ** growth - 1) / growth)
-    return min(max(least, int(wanted)), settings.window_max)
 
 
 def opponents_of(iteration: int) -> list[int]:

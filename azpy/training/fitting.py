@@ -1,0 +1,66 @@
+"""The gradient steps of an iteration."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+from azpy import _core
+from azpy.learning.learner import Learner
+from azpy.settings.run import Settings
+from azpy.training.budget import Budget
+from azpy.training.events import Fitted
+from azpy.training.loop import EVENT_SECONDS
+
+__all__ = ["fit", "learner_of"]
+
+_SAMPLING = (
+    "batch_size",
+    "root_value_weight",
+    "symmetries",
+    "surprise_weight",
+    "value_lambda",
+)  # settings of a training batch
+
+
+def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> Learner:
+    """The untrained network of a run; on the CPU if its steps are not taken here, else on the training device."""
+    return Learner(
+        start,
+        settings.network,
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        seed=settings.seed,
+        device=settings.training_device if here else "cpu",
+        precision=settings.training_precision if here else "fp32",
+    )
+
+
+def fit(
+    learner: Learner, buffer: _core.ReplayBuffer, settings: Settings, budget: Budget, iteration: int, positions: int
+) -> Iterator[Fitted]:
+    """Takes gradient steps in proportion to the new positions, fewer where time is up.
+
+    Args:
+        learner: takes them.
+        buffer: holds a position at least.
+        settings: of the run.
+        budget: of the run; says the learning rate, and when time is up.
+        iteration: in which they are taken.
+        positions: how many are new.
+
+    Yields:
+        How far it is, now and then and after the last step.
+    """
+    steps = max(1, round(positions * settings.passes / settings.batch_size))
+    taken, policy, value, reported = 0, 0.0, 0.0, 0.0
+    sampling = {name: getattr(settings, name) for name in _SAMPLING}
+    losses = learner.fit(buffer, steps, schedule=lambda done: budget.rate(iteration - 1 + done), **sampling)
+    with contextlib.closing(losses):
+        while taken < steps and (not taken or budget.may_fit()):
+            loss, taken = next(losses), taken + 1
+            policy += (loss.policy - policy) / taken
+            value += (loss.value - value) / taken
+            if time.monotonic() - reported > EVENT_SECONDS and taken < steps:
+                reported = time.monotonic()
+                yield Fitted(iteration, taken, steps, policy, value)
+    yield Fitted(iteration, taken, steps, policy, value)

@@ -1,0 +1,262 @@
+"""A learner in a process of its own, which fits the games of one iteration while the games of the next are played.
+
+The trainer says what is fitted and gets the weights back; it alone writes the run folder. The process reads the sealed
+games. It holds nothing that the trainer does not have, so either of them can be killed at any time: another process
+begins with the trainer's weights and does the same steps again. Messages are those of `azpy/fleet/wire.py`.
+
+The trainer says, `do`:
+
+    fit     folder, game, steps (taken before), iteration, seen, iterations (sealed), positions, budget, opponents; see
+            `fit`, `Window` and `Budget`. The bytes are the weights and the optimizer's state, or nothing where the
+            process has them.
+
+The process says, `said`:
+
+    step    taken, steps, policy_loss, value_loss
+    fitted  the same after the last step, and seconds; the bytes are as above
+    failed  error: in words; the last message
+"""
+
+import contextlib
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from azpy.errors import AzpyError, RunError
+from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker, pack
+from azpy.learning.learner import Learner, use_threads
+from azpy.runs.reader import StoredRun, safetensors
+from azpy.training.budget import Budget
+from azpy.training.events import Fitted
+from azpy.training.fitting import fit, learner_of
+from azpy.training.window import Window
+
+__all__ = ["LearnerProcess", "serve"]
+
+_COMMAND = (sys.executable, "-P", "-m", "azpy.cli.learner")
+_PIECE = 1 << 20  # bytes read at once
+_MOST_DEATHS, _DEATHS_SECONDS = 3, 600.0  # so many in so long end the run
+_MOST_REPORTS = 100  # of an iteration: nobody reads them while games are played, and a pipe holds some hundred
+
+
+class LearnerProcess:
+    """The trainer's side.
+
+    Args:
+        folder: the run's.
+        game: the run's.
+        learner: has the run's weights; takes over those of each fit.
+
+    Attributes:
+        seconds: that the last steps took in the process.
+    """
+
+    def __init__(self, folder: Path, game: str, learner: Learner) -> None:
+        self._run, self._learner = {"folder": str(folder), "game": game}, learner
+        self.seconds = 0.0
+        self._task: dict[str, Any] = {}
+        self._process: _Process | None = None
+        self._deaths: deque[float] = deque(maxlen=_MOST_DEATHS)
+
+    def begin(self, iteration: int, window: Window, iterations: list[int], budget: Budget, opponents: int) -> None:
+        """Has the process begin with the steps of an iteration.
+
+        Args:
+            iteration: in which they are taken.
+            window: the games to learn from.
+            iterations: whose games are sealed, those of the window last.
+            budget: of the run.
+            opponents: of its matches.
+        """
+        self._task = {"do": "fit", **self._run, "iteration": iteration, "iterations": iterations}
+        self._task |= {"seen": window.seen, "positions": window.newest, "steps": self._learner.steps}
+        self._task |= {"budget": budget.state(), "opponents": opponents}
+        self._ask()
+
+    def finish(self) -> Iterator[Fitted]:
+        """Waits for the weights and takes them over.
+
+        Yields:
+            As `fit`.
+
+        Raises:
+            RunError: the process failed, or died three times in ten minutes.
+        """
+        while True:
+            process = self._process or self._ask()
+            for message, body in process.read():
+                if message["said"] == "failed":
+                    raise RunError(f"the learner's process ended: {message['error']}")
+                step = Fitted(*(message[name] for name in Fitted.__match_args__))
+                if message["said"] == "step":
+                    yield step
+                    continue
+                self._learner.load(*_arrays(body))
+                self.seconds = message["seconds"]
+                self._deaths.clear()
+                yield step
+                return
+            self._bury(process)
+
+    def close(self) -> None:
+        """Ends the process, whatever it is doing."""
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+
+    def _ask(self) -> "_Process":
+        """Sends the task to the process, or to another one."""
+        body = b""
+        if self._process is None:
+            self._process, body = _Process(), _bytes(self._learner)
+        self._process.send(pack(self._task, body))
+        return self._process
+
+    def _bury(self, process: "_Process") -> None:
+        code, now = process.end(), time.monotonic()
+        self._process = None
+        self._deaths.append(now)
+        if len(self._deaths) == _MOST_DEATHS and now - self._deaths[0] < _DEATHS_SECONDS:
+            raise RunError(f"the learner's process died {_MOST_DEATHS} times in ten minutes, with exit code {code}")
+
+
+class _Process:
+    """A process with a connection to it."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            modules = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
+            self._process = subprocess.Popen(  # noqa: S603 - this Python, and a module from here
+                [*_COMMAND, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env=os.environ | {"PYTHONPATH": modules},
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what a game prints is no output of az-train
+                process_group=0,  # Ctrl-C in a terminal is for the trainer
+            )
+
+    def send(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):  # `read` notices that the process is gone
+            self._socket.sendall(data)
+
+    def read(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """The messages, until the process ends."""
+        unpacker = Unpacker(MOST_OF_A_HEAD)
+        with contextlib.suppress(ConnectionError):
+            while data := self._socket.recv(_PIECE):
+                yield from unpacker.feed(data)
+
+    def end(self) -> int:
+        """Kills the process, and returns its exit code."""
+        self._socket.close()
+        self._process.kill()  # nothing, if it has ended
+        return self._process.wait()
+
+
+def serve(connection: socket.socket) -> bool:
+    """The process's side: fits until the trainer is gone; False after an error, which the trainer was told.
+
+    Args:
+        connection: to the trainer.
+    """
+    inbox: queue.SimpleQueue[tuple[dict[str, Any], bytes]] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(connection, inbox), daemon=True, name="azpy-inbox").start()
+    pupil = _Pupil(connection)
+    try:
+        while True:
+            pupil.fit(*inbox.get())
+    except Exception as error:
+        own = isinstance(error, AzpyError)
+        if not own:
+            traceback.print_exc()
+        pupil.say({"said": "failed", "error": str(error) if own else f"{type(error).__name__}: {error}"})
+        return False
+
+
+def _read(connection: socket.socket, inbox: "queue.SimpleQueue[tuple[dict[str, Any], bytes]]") -> None:
+    """Moves messages to the inbox; ends the process where the trainer is gone."""
+    unpacker = Unpacker(MOST_OF_A_HEAD)
+    with contextlib.suppress(OSError):
+        while data := connection.recv(_PIECE):
+            for message in unpacker.feed(data):
+                inbox.put(message)
+    os._exit(0)  # steps may take long, and nobody waits for them
+
+
+class _Pupil:
+    """A learner and its window, kept from iteration to iteration."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._learner: Learner | None = None
+        self._window: Window | None = None
+        self._newest = 0  # the newest iteration in the window
+
+    def say(self, message: Mapping[str, Any], body: bytes = b"") -> None:
+        try:
+            self._connection.sendall(pack(message, body))
+        except OSError:
+            os._exit(0)  # the trainer is gone
+
+    def fit(self, task: Mapping[str, Any], body: bytes) -> None:
+        """Takes the steps of a `fit` message."""
+        run = StoredRun(task["folder"], task["game"])
+        settings = run.settings
+        if body:
+            use_threads(single=settings.deterministic)
+            self._learner, self._window = learner_of(settings, run.start), None
+            self._learner.load(*_arrays(body))
+        learner = self._learner
+        if learner is None or learner.steps != task["steps"]:
+            raise RunError(f"the learner's process has no weights after {task['steps']} steps")
+        budget = Budget(settings, task["opponents"])
+        budget.load(task["budget"])
+        begin = time.monotonic()
+        buffer = self._games(run, task).buffer
+        told: dict[str, Any] = {}
+        for number, step in enumerate(fit(learner, buffer, settings, budget, task["iteration"], task["positions"])):
+            told = vars(step)
+            if number < _MOST_REPORTS:
+                self.say({"said": "step"} | told)
+        self.say({"said": "fitted", "seconds": time.monotonic() - begin} | told, _bytes(learner))
+
+    def _games(self, run: StoredRun, task: Mapping[str, Any]) -> Window:
+        """The window with the games of all sealed iterations of a task."""
+        window, newest = self._window, task["iterations"][-1]
+
+        def read(iteration: int) -> list[Any]:
+            return [record for _, record in run.games([iteration])]
+
+        if window is None or task["iterations"][-2:-1] != [self._newest]:
+            window = Window(run.settings, run.start)
+            window.refill(task["seen"], task["iterations"], read)
+        else:
+            window.add(read(newest))
+        self._window, self._newest = window, newest
+        return window
+
+
+def _bytes(learner: Learner) -> bytes:
+    parts = {"model": learner.model_arrays(), "optimizer": learner.optimizer_arrays()}
+    return bytes(safetensors().save({f"{part}/{name}": array for part in parts for name, array in parts[part].items()}))
+
+
+def _arrays(body: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    """What `_bytes` wrote: the arrays of `model_arrays` and of `optimizer_arrays`."""
+    parts: dict[str, dict[str, NDArray[Any]]] = {"model": {}, "optimizer": {}}
+    for name, array in safetensors().load(body).items():
+        part, _, rest = name.partition("/")
+        parts[part][rest] = array
+    return parts["model"], parts["optimizer"]

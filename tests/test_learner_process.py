@@ -1,0 +1,177 @@
+"""The learner's process: its steps are those that one process would take in turn, whatever is killed."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from azpy.errors import RunError
+from azpy.runs.folder import RunFolder
+from azpy.runs.reader import StoredRun
+from azpy.settings import Settings
+from azpy.training import learner_process
+from azpy.training.budget import Budget
+from azpy.training.events import Event, Finished, Fitted, Played
+from azpy.training.fitting import fit
+from azpy.training.trainer import Trainer
+from azpy.training.window import Window
+from starts import Starts, command
+
+SMALL: dict[str, Any] = {
+    "game": "tic_tac_toe",
+    "simulations": 8,
+    "slots": 8,
+    "eval_batch": 2,
+    "games_per_iteration": 30,
+    "network": "1x8",
+    "iterations": 4,
+    "batch_size": 16,
+    "window_min": 200,  # old games go
+    "match_every": 1000,
+    "final_match_games": 2,
+    "resign_below": -0.8,
+    "deterministic": True,
+    "learner_lag": 1,
+}
+SOON = 120.0  # seconds that no step takes
+
+
+class InTurn:
+    """Takes the steps in the trainer's own process, before the games are played."""
+
+    seconds = 0.0
+
+    def __init__(self, folder: Path, game: str, learner: Any) -> None:
+        self._folder, self._learner = folder, learner
+
+    def begin(self, iteration: int, window: Window, iterations: list[int], budget: Budget, opponents: int) -> None:
+        run = StoredRun(self._folder)
+        games = Window(run.settings, run.start)
+        for sealed in iterations:  # all, however many the window holds
+            games.add([record for _, record in run.games([sealed])])
+        assert games.buffer.num_positions == window.buffer.num_positions
+        *_, self._last = fit(self._learner, games.buffer, run.settings, budget, iteration, window.newest)
+
+    def finish(self) -> Iterator[Fitted]:
+        yield self._last
+
+    def close(self) -> None:
+        pass
+
+
+def train(path: Path, look: Callable[[Trainer, Event], None] = lambda *_: None, **changes: Any) -> list[Event]:
+    """Trains; `look` sees each event when it comes."""
+    found = list[Event]()
+    with Trainer(Settings(**(SMALL | changes)), path) as trainer:
+        for event in trainer.run():
+            found.append(event)
+            look(trainer, event)
+    return found
+
+
+def hashes(events: list[Event]) -> tuple[str | None, str | None]:
+    assert isinstance(events[-1], Finished)
+    assert events[-1].games_hash
+    return events[-1].games_hash, events[-1].weights_hash
+
+
+def pid_of(trainer: Trainer) -> int:
+    assert trainer._beside is not None
+    assert trainer._beside._process is not None
+    return trainer._beside._process._process.pid
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | None, str | None]:
+    """The hashes of a run in which games and steps take turns."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("azpy.training.trainer.LearnerProcess", InTurn)
+        path = tmp_path_factory.mktemp("straight")
+        found = hashes(train(path))
+    steps = [row["steps"] for row in RunFolder(path, {}).metrics() if row["kind"] == "iteration"]
+    assert steps[0] == 0
+    assert all(steps[1:])
+    return found
+
+
+def test_the_process_takes_the_steps_that_one_process_takes_in_turn(straight: tuple[str, str], tmp_path: Path) -> None:
+    assert hashes(train(tmp_path / "lag")) == straight
+    assert hashes(train(tmp_path / "none", learner_lag=0)) != straight
+    networks = {game.networks.max() for _, game in StoredRun(tmp_path / "lag").games(range(1, 5))}
+    assert len(networks) == 3  # the untrained network plays two iterations
+
+
+def test_a_process_that_is_killed_in_every_iteration_changes_nothing(straight: tuple[str, str], tmp_path: Path) -> None:
+    killed = list[int]()
+
+    def kill(trainer: Trainer, event: Event) -> None:
+        later = isinstance(event, Played | Fitted) and event.iteration > 1
+        if later and killed[-2:] != [event.iteration] * 2:  # while it works, and when it is waited for
+            os.kill(pid_of(trainer), signal.SIGKILL)
+            killed.append(event.iteration)
+
+    assert hashes(train(tmp_path, kill)) == straight
+    assert set(killed) == {2, 3, 4}
+
+
+def test_a_run_that_is_left_in_every_iteration_goes_on_with_the_same_games(
+    straight: tuple[str, str], tmp_path: Path
+) -> None:
+    for iteration in (1, 2, 3, 4):
+        with Trainer(Settings(**SMALL), tmp_path) as trainer:
+            for event in trainer.run():
+                if isinstance(event, Played) and event.iteration == iteration:
+                    child = None if trainer._beside is None or iteration == 1 else pid_of(trainer)
+                    break
+        if child is not None:
+            with pytest.raises(ProcessLookupError):
+                os.kill(child, 0)
+    assert hashes(train(tmp_path)) == straight
+
+
+def test_a_trainer_that_is_killed_leaves_no_process_and_goes_on(starts: Starts, tmp_path: Path) -> None:
+    arguments = [*command("tic_tac_toe", tmp_path / "run", 4), "--learner-lag", "1"]
+    for when in ("iteration 2", "iteration 3"):
+        assert starts.run(*arguments, kill_when=when).code in (-9, 0)
+    starts.finish(*arguments)
+    alone = [*command("tic_tac_toe", tmp_path / "alone", 4), "--learner-lag", "1"]
+    starts.finish(*alone)
+    found = []
+    for name in ("run", "alone"):
+        with RunFolder(tmp_path / name, {}) as run:
+            found.append((run.games_hash(), run.weights_hash(4)))
+    assert found[0] == found[1]
+    until = time.monotonic() + SOON
+    while left := [one for one in Path("/proc").glob("[0-9]*/cmdline") if b"azpy.cli.learner" in words(one)]:
+        assert time.monotonic() < until, left
+        time.sleep(0.05)
+
+
+def words(cmdline: Path) -> bytes:
+    try:
+        return cmdline.read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
+def test_a_process_that_cannot_fit_ends_the_run_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(tmp_path, iterations=1)
+
+    def spoil(trainer: Trainer, event: Event) -> None:
+        for sealed in (tmp_path / "games").glob("*.npz"):
+            os.truncate(sealed, 200)
+
+    with pytest.raises(RunError, match=r"the learner's process ended: .*000001.npz is damaged"):
+        train(tmp_path, spoil, iterations=3)
+
+
+def test_a_process_that_always_dies_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner_process, "_COMMAND", ("/bin/false",))
+    with pytest.raises(RunError, match="died 3 times in ten minutes, with exit code 1"):
+        train(tmp_path)
+    rows = [row for row in RunFolder(tmp_path, {}).metrics() if row["kind"] == "iteration"]
+    assert len(rows) == 1
