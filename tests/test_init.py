@@ -43,9 +43,21 @@ def test_a_larger_network_begins_as_the_smaller_one(game: tuple[tuple[int, int, 
                 assert parameter.grad[: known.shape[0], known.shape[1] :].abs().sum() > 0, name
 
 
-@pytest.mark.parametrize("spec", ["1x16", "2x8", "3x8"])
-def test_a_smaller_network_cannot_begin_as_a_larger_one(spec: str) -> None:
-    old, new = (Network((3, 5, 4), 40, each) for each in ("2x16", spec))
+@pytest.mark.parametrize("old_spec", ["2x16", "2x16+pool"])
+@pytest.mark.parametrize("spec", ["2x16+pool", "5x16+pool", "4x56+pool"])
+def test_a_network_that_pools_begins_as_a_smaller_one(old_spec: str, spec: str) -> None:
+    old, new = (trained(Network((3, 5, 4), 40, each)).eval() for each in (old_spec, spec))
+    fresh = Network((3, 5, 4), 40, spec).eval()
+    fresh.load_state_dict(grown(old, fresh))
+    observations = torch.from_numpy(rows((3, 5, 4)))
+    for mine, theirs in zip(fresh(observations), old(observations), strict=True):
+        assert (mine - theirs).abs().max() < 1e-6
+    assert spec_of(to_arrays(new)) == spec
+
+
+@pytest.mark.parametrize(("old_spec", "spec"), [*(("2x16", s) for s in ("1x16", "2x8", "3x8")), ("2x16+pool", "2x16")])
+def test_a_smaller_network_cannot_begin_as_a_larger_one(old_spec: str, spec: str) -> None:
+    old, new = (Network((3, 5, 4), 40, each) for each in (old_spec, spec))
     with pytest.raises(ModelError, match="fewer blocks or channels"):
         grown(old, new)
 

@@ -109,8 +109,9 @@ def test_a_process_that_is_killed_in_every_iteration_changes_nothing(straight: t
     killed = list[int]()
 
     def kill(trainer: Trainer, event: Event) -> None:
-        later = isinstance(event, Played | Fitted) and event.iteration > 1
-        if later and killed[-2:] != [event.iteration] * 2:  # while it works, and when it is waited for
+        if not isinstance(event, Played | Fitted) or event.iteration == 1:
+            return
+        if killed[-2:] != [event.iteration] * 2:  # while it works, and when it is waited for
             os.kill(pid_of(trainer), signal.SIGKILL)
             killed.append(event.iteration)
 

@@ -20,6 +20,7 @@ from azpy.learning.learner import Learner
 from azpy.learning.network import Network, load_arrays, to_arrays
 
 SHAPES = [((2, 3, 3), 9, "2x16"), ((5, 1, 1), 3, "2x32"), ((3, 1, 4), 4, "1x16"), ((2, 3, 3), 9, "0x16")]
+SHAPES.append(((3, 5, 4), 40, "3x16+pool"))
 
 
 def trained(network: Network, seed: int = 0) -> Network:
@@ -54,10 +55,24 @@ def test_an_untrained_network_says_nearly_nothing() -> None:
     assert values.abs().max() < 0.2
 
 
-@pytest.mark.parametrize("spec", ["", "5", "5x", "x64", "5x0", "5*64", "-1x8", "5x64x2", "5.0x64"])
+@pytest.mark.parametrize("spec", ["", "5", "5x", "x64", "5x0", "5*64", "-1x8", "5x64x2", "5.0x64", "5x64+", "5x64pool"])
 def test_a_network_that_is_no_blocks_times_channels_is_refused(spec: str) -> None:
     with pytest.raises(SettingsError, match="BLOCKSxCHANNELS"):
         Network((2, 3, 3), 9, spec)
+
+
+def test_pooling_spreads_over_the_whole_board_what_convolutions_do_not_reach() -> None:
+    far = torch.zeros(1, 2, 1, 40)
+    far[0, :, 0, -1] = 5.0  # 39 cells from the first cell, and five convolutions reach five
+    for spec, reached in (("2x16", False), ("2x16+pool", True)):
+        trunk = trained(Network((2, 1, 40), 40, spec)).eval().trunk
+        assert bool((trunk(far)[..., 0] != trunk(torch.zeros_like(far))[..., 0]).any()) == reached
+
+
+@pytest.mark.parametrize(("shape", "spec"), [((2, 3, 3), "1x16+pool"), ((5, 1, 1), "2x32+pool")])
+def test_pooling_needs_a_board_and_a_second_block(shape: tuple[int, int, int], spec: str) -> None:
+    with pytest.raises(SettingsError, match="pool"):
+        Network(shape, 9, spec)
 
 
 @pytest.mark.parametrize(("shape", "actions", "spec"), SHAPES)

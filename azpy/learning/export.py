@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy.errors import ModelError, missing_to_train
-from azpy.learning.network import ByCell, Network, Residual, to_arrays
+from azpy.learning.network import ByCell, Network, Pool, Residual, to_arrays
 
 try:
     import torch
@@ -80,9 +80,21 @@ class _Graph:
                     x = self.add_module(f"{name}.{key}", part, x)
                 return x
             case Residual():
-                y = self.add("Relu", self.add_module(f"{name}.first", module.first, x))
+                y = self.add_module(f"{name}.first", module.first, x)
+                if module.pool is not None:
+                    y = self.add("Add", y, self.add_module(f"{name}.pool", module.pool, x))
+                y = self.add("Relu", y)
                 y = self.add_module(f"{name}.second", module.second, y)
                 return self.add("Relu", self.add("Add", x, y))
+            case Pool():
+                x = self.add("Relu", self.add_module(f"{name}.taken", module.taken, x))
+                kinds = {"mean": (module.mean, "GlobalAveragePool"), "most": (module.most, "GlobalMaxPool")}
+                parts = [
+                    self.add_module(f"{name}.{key}", part, self.add("Flatten", self.add(kind, x)))
+                    for key, (part, kind) in kinds.items()
+                ]
+                shape = self.add("Constant", value_ints=[-1, module.mean.out_features, 1, 1])
+                return self.add("Reshape", self.add("Add", *parts), shape)
             case nn.Conv2d():
                 return self.add("Conv", x, *weights, pads=[module.kernel_size[0] // 2] * 4)
             case nn.BatchNorm2d():

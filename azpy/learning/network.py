@@ -21,17 +21,40 @@ _HEAD_CHANNELS = 16  # ONNX Runtime's blocked kernels work on 16 channels at a t
 _VALUE_HIDDEN = 64
 
 
-class Residual(nn.Module):
-    """Two 3x3 convolutions around a skip."""
+class Pool(nn.Module):
+    """What the whole board has, for each channel: global pooling (Wu 2019, KataGo).
+
+    16 channels for each 48 are pooled to their means and their maxima. At first the answer is 0.
+    """
 
     def __init__(self, channels: int) -> None:
         super().__init__()
+        pooled = 16 * max(1, channels // 48)
+        self.taken = _conv(channels, pooled, 3)
+        self.mean, self.most = nn.Linear(pooled, channels), nn.Linear(pooled, channels)
+        _scale(self.mean, 0.0)
+        _scale(self.most, 0.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps [B, channels, H, W] to [B, channels, 1, 1]."""
+        x = torch.relu(self.taken(x))
+        pooled: Tensor = self.mean(x.mean((2, 3))) + self.most(x.amax((2, 3)))
+        return pooled[:, :, None, None]
+
+
+class Residual(nn.Module):
+    """Two 3x3 convolutions around a skip; with `pooled`, the first one's channels get what the whole board has."""
+
+    def __init__(self, channels: int, *, pooled: bool = False) -> None:
+        super().__init__()
         self.first = _conv(channels, channels, 3)
         self.second = _conv(channels, channels, 3)
+        self.pool = Pool(channels) if pooled else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps [B, channels, H, W] to the same shape."""
-        return torch.relu(x + self.second(torch.relu(self.first(x))))
+        y = self.first(x) if self.pool is None else self.first(x) + self.pool(x)
+        return torch.relu(x + self.second(torch.relu(y)))
 
 
 class ByCell(nn.Module):
@@ -63,7 +86,8 @@ class Network(nn.Module):
     Args:
         obs_shape: (C, H, W); H * W > 1 makes a residual net, (F, 1, 1) an MLP.
         num_actions: A.
-        spec: "BLOCKSxCHANNELS" of the residual net, or "LAYERSxWIDTH" of the MLP.
+        spec: "BLOCKSxCHANNELS" of the residual net, or "LAYERSxWIDTH" of the MLP. With "+pool" behind it, the second
+            block of a residual net and every third one after it has a `Pool`.
         action_cells: as `State.action_cells`. The policy head then is two 1x1 convolutions, as in AlphaZero, in place
             of a matrix from all cells to all actions.
 
@@ -75,10 +99,10 @@ class Network(nn.Module):
         self, obs_shape: tuple[int, int, int], num_actions: int, spec: str, action_cells: Sequence[int] | None = None
     ) -> None:
         super().__init__()
-        match = re.fullmatch(r"(\d{1,3})x(\d{1,4})", spec)
+        match = re.fullmatch(r"(\d{1,3})x(\d{1,4})(\+pool)?", spec)
         if match is None or int(match[2]) == 0:
-            raise SettingsError(f"network {spec!r} is not of the form BLOCKSxCHANNELS, such as 5x64")
-        depth, width = int(match[1]), int(match[2])
+            raise SettingsError(f"network {spec!r} is not of the form BLOCKSxCHANNELS, such as 5x64 or 5x64+pool")
+        depth, width, pools = int(match[1]), int(match[2]), match[3] is not None
         self.obs_shape = (int(obs_shape[0]), int(obs_shape[1]), int(obs_shape[2]))
         self.num_actions = int(num_actions)
         self.spec = spec
@@ -97,7 +121,10 @@ class Network(nn.Module):
                 )
         last: nn.Module
         if self.is_convolutional:
-            blocks = [Residual(width) for _ in range(depth)]  # the order of making fixes a seed's initial weights
+            if pools and depth < 2:
+                raise SettingsError(f"network {spec!r} has no second block that could pool: give two blocks at least")
+            # The order of making fixes a seed's initial weights.
+            blocks = [Residual(width, pooled=pools and block % 3 == 1) for block in range(depth)]
             self.trunk = nn.Sequential(_conv(planes, width, 3), nn.ReLU(), *blocks)
             if self.action_cells is None:
                 last = nn.Linear(_HEAD_CHANNELS * area, self.num_actions)
@@ -108,6 +135,10 @@ class Network(nn.Module):
                 self.policy = nn.Sequential(_conv(width, width, 1), nn.ReLU(), last, ordered)
             value, features = _head(width), _HEAD_CHANNELS * area
         else:
+            if pools:
+                raise SettingsError(
+                    f"network {spec!r} has no board to pool, as the game has flat features: leave out +pool"
+                )
             value, features = [], planes
             self.trunk = nn.Sequential(nn.Flatten())
             for _ in range(depth):
@@ -138,7 +169,10 @@ class Network(nn.Module):
         if tuple(observations.shape[1:]) != self.obs_shape:
             expected = ", ".join(map(str, self.obs_shape))
             raise ModelError(f"the network takes observations [B, {expected}], got {list(observations.shape)}")
-        features = self.trunk(observations)
+        return self.answer(self.trunk(observations))
+
+    def answer(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and values, as `forward`, of what the trunk makes of observations."""
         return self.policy(features), torch.tanh(self.value(features)).squeeze(1)
 
 
@@ -181,7 +215,7 @@ def _scale(module: nn.Module, factor: float) -> None:
 
 
 def grown(old: Network, new: Network) -> dict[str, Tensor]:
-    """The weights of a network of more blocks or channels that answers as the old one does.
+    """The weights of a network of more blocks, channels or pooling that answers as the old one does.
 
     What the old network has is copied. Its parts take nothing from new channels, and new blocks are the identity. New
     channels have the weights that `new` has now, so they can learn.
@@ -216,14 +250,17 @@ def spec_of(arrays: Mapping[str, NDArray[Any]]) -> str:
     blocks = sum(re.fullmatch(r"trunk\.\d+\.first\.0\.weight", name) is not None for name in arrays)
     layers = [array for name, array in arrays.items() if re.fullmatch(r"trunk\.\d+\.weight", name)]
     if "trunk.0.0.weight" in arrays:
-        return f"{blocks}x{len(arrays['trunk.0.0.weight'])}"
+        pool = "+pool" if any(".pool." in name for name in arrays) else ""
+        return f"{blocks}x{len(arrays['trunk.0.0.weight'])}{pool}"
     if layers:
         return f"{len(layers)}x{len(layers[0])}"
     raise ModelError(f"these weights are of no network of azpy: they are {', '.join(list(arrays)[:5]) or 'none'}")
 
 
 def _smaller(old: Network, new: Network) -> ModelError:
-    return ModelError(f"a network of {new.spec} cannot begin as one of {old.spec}: it has fewer blocks or channels")
+    return ModelError(
+        f"a network of {new.spec} cannot begin as one of {old.spec}: it has fewer blocks or channels, or does not pool"
+    )
 
 
 def to_arrays(network: nn.Module) -> dict[str, NDArray[Any]]:

@@ -83,7 +83,9 @@ class Settings:
 
     game: str = _run("what is played; see `az-train --list-games`", fixed="its games and weights are of that game")
     network: str = _run(
-        "blocks x channels, or layers x width for flat features", "5x64", fixed="its weights are of that shape"
+        "blocks x channels, with +pool behind it for global pooling; or layers x width for flat features",
+        "5x64",
+        fixed="its weights are of that shape",
     )
     iterations: int | None = _run("length of the whole run", None, 1, unit="iterations")
     minutes: float | None = _run("length of the whole run, resumed parts included", None, unit="minutes", **_ABOVE_0)
@@ -164,6 +166,12 @@ class Settings:
         0,
         1,
         unit="iterations",
+    )
+    soft_policy_weight: float = _learning(
+        "weight of a second policy head, which learns the policy targets to the power of 1/4 and only trains; 0: none",
+        0.0,
+        0,
+        source="KataGo, 8 there",
     )
     value_lambda: float = _learning(
         "each later search of a game counts this much times as much as the one before it, in place of the outcome; "
