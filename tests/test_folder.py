@@ -8,12 +8,20 @@ from typing import Any
 
 import pytest
 
+import azpy
+from azpy.errors import RunError
 from azpy.fleet import folder, guest
+from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.folder import FolderFleet, _Worker, digest_of_lineup
 from azpy.fleet.guest import Guest
-from azpy.fleet.place import Place
+from azpy.fleet.place import MOST_SAID, Place, Pulse, as_object, seal
+from azpy.fleet.table import IdTable
+from azpy.fleet.wire import pack
+from azpy.games.names import make_position
+from azpy.runs import storage
 from azpy.training.events import Event
 from azpy.training.trainer import Trainer
-from test_fleet import hashes, settings, train
+from test_fleet import hashes, middle, settings, train
 
 KEY = "0123456789abcdef"
 
@@ -102,7 +110,106 @@ def test_rubbish_in_the_place_of_results_and_signs_does_no_harm(straight: tuple[
         entry.rename(place / "workers" / f"{number:016x}")
     with Guests(place, 1):
         assert hashes(with_folder(tmp_path)) == straight
-    assert [entry.name for entry in (place / "results").iterdir()] == []
+    assert not list((place / "results").glob(f"{KEY}*"))
+
+
+def test_a_head_that_stops_in_the_middle_is_followed_by_another(straight: tuple[str, str], tmp_path: Path) -> None:
+    with Guests(tmp_path / "place", 2) as guests:
+        for iteration in (1, 3):
+            with Trainer(settings(workers=f"folder:{tmp_path / 'place'}"), tmp_path / "run") as trainer:
+                next(event for event in trainer.run() if middle(event, iteration))
+        assert hashes(with_folder(tmp_path)) == straight
+        guests.join()
+    assert guests.said == ["the run has ended"] * 2
+
+
+class Head:
+    """A head with one fleet, whose worker is this test."""
+
+    def __init__(self, path: Path, **changes: Any) -> None:
+        chosen = settings(workers=f"folder:{path}", historical_share=0.0, **changes)
+        self.table = IdTable(deterministic=chosen.deterministic)
+        self.table.ask(range(10))
+        self.fleet = FolderFleet(chosen, make_position("tic_tac_toe"), self.table, str(path), sleep=lambda _: None)
+        self.fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        head = as_object(self.fleet._there.read("", "head", MOST_SAID))
+        lineup = digest_of_lineup(self.fleet._desk.message)
+        self.facts = {"epoch": head["epoch"], "run": head["run"], "lineup": lineup, "stats": {}, "pipelines": {}}
+        self.facts |= {"row_exact": True, "answers": [None]}
+
+    def send(self, number: int, games: list[azpy.GameRecord], key: str = KEY, **facts: Any) -> list[int]:
+        """Puts a result into the folder; returns the games that the head accepts."""
+        return self.sent(number, seal(pack(self.facts | facts, storage.frame(*games))), key)
+
+    def sent(self, number: int, data: bytes, key: str = KEY) -> list[int]:
+        self.fleet._there.write("results", f"{key}-{number:08d}", data)
+        return [game.game_id for game in self.fleet.take(100)]
+
+
+def games_of(**options: Any) -> list[azpy.GameRecord]:
+    chosen = {"slots": 2, "simulations": 8, "games": 4, "seed": 0} | options
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), **chosen) as play:
+        return sorted(play, key=lambda game: game.game_id)
+
+
+def test_a_result_counts_once_and_stays_until_it_is_written_down(tmp_path: Path) -> None:
+    head, games = Head(tmp_path), games_of()
+    assert head.send(0, games[:2]) == [0, 1]
+    assert (tmp_path / "results" / f"{KEY}-00000000").exists()
+    assert head.send(1, games[:2]) == []  # once more
+    assert not (tmp_path / "results" / f"{KEY}-00000000").exists()
+    assert head.send(2, games[2:3], epoch="f" * 16) == [2]  # of the head before: it is still open
+    assert head.send(3, games[3:], epoch="f" * 16, run="other") == []
+    assert head.send(4, games[3:], lineup="other") == []
+    assert head.fleet.notices == []
+    assert head.send(5, games[3:]) == [3]
+    head.fleet.close()
+
+
+def test_what_is_damaged_is_dropped_and_what_is_wrong_ends_its_worker(tmp_path: Path) -> None:
+    head, games = Head(tmp_path), games_of()
+    whole = seal(pack(head.facts, storage.frame(*games)))
+    for number, data in enumerate((whole[:-1], whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])):
+        assert head.sent(number, data) == []
+        assert "is damaged and was dropped: its seal does not hold" in head.fleet.notices.pop()
+    assert head.send(2, games_of(seed=1), key="a" * 16) == []
+    assert "is refused: game 0 is of seed 1, expected 0" in head.fleet.notices.pop()
+    assert head.send(3, games, key="a" * 16) == []  # nothing more of it counts
+    assert head.send(4, games, key="b" * 16, answers=["other"]) == []
+    assert "is refused: its network gives other bits" in head.fleet.notices.pop()
+    said = as_object((tmp_path / "head").read_bytes())
+    assert sorted(said["refused"]) == ["a" * 16, "b" * 16]
+    assert head.send(5, games, key="c" * 16) == [0, 1, 2, 3]
+    head.fleet.close()
+
+
+def test_the_ids_of_a_silent_worker_are_open_again(tmp_path: Path) -> None:
+    now = [0.0]
+    head = Head(tmp_path)
+    head.fleet._clock = lambda: now[0]
+    head.fleet._workers[KEY] = worker = _Worker(KEY, "worker 1", Pulse(lambda: now[0]), is_here=True, slots=8)
+    head.fleet.take(1)
+    for name in head.fleet._there.names("open"):
+        assert head.fleet._there.claim(name, KEY)
+    head.fleet.take(1)
+    assert head.table.held(worker.name) > 0
+    now[0] = 1000.0
+    head.fleet.take(1)
+    assert head.table.held(worker.name) == 0
+    assert "gave no sign of life for 120 seconds" in head.fleet.notices[0]
+    head.fleet.close()
+
+
+def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
+    first = Head(tmp_path)
+    second = Head(tmp_path)
+    first.fleet.pause()
+    first.fleet._sign._write()
+    with pytest.raises(RunError, match="another az-train has taken over"):
+        first.fleet.take(1)
+    second.fleet.take(1)
+    first.fleet.close()
+    second.fleet.close()
 
 
 def test_one_of_two_workers_gets_a_task(tmp_path: Path) -> None:

@@ -165,8 +165,8 @@ class FolderFleet:
         """See `Fleet`.
 
         Raises:
-            RunError: another head has taken the folder over, the folder is out of reach, workers end by errors again and
-                again, or two results of one game differ in a deterministic run.
+            RunError: another head has taken the folder over, the folder is out of reach, workers end by errors
+                again and again, or two results of one game differ in a deterministic run.
         """
         self._acknowledge()
         for wait in (0.0, _WAIT):
@@ -199,6 +199,8 @@ class FolderFleet:
     def close(self) -> None:
         """See `Fleet`. The workers of a run that has ended end too."""
         if self._place is not None:
+            if not self._rests:
+                self._acknowledge()
             self._sign.close(paused=True, ended=not self._rests)
             self._place.close()
             self._place = None

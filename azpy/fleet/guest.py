@@ -68,6 +68,7 @@ class Guest:
         self._place = Place(path, make=False)
         self._sign = Sign(self._place, "workers", self.key)
         self._head, self._pulse, self._looked = dict[str, Any](), Pulse(clock), -1e9
+        self._first_beat: tuple[Any, Any] | None = None  # epoch and count of a head when it was first seen
         self._player: Player | None = None
         self._epoch, self._run, self._lineup = "", "", dict[str, Any]()
         self._checked: dict[str, Any] = {}  # what the head checks
@@ -177,11 +178,9 @@ class Guest:
 
     def _is_old(self, head: Mapping[str, Any]) -> bool:
         """Whether a head that this worker has not met may be dead: its counter has not changed yet."""
-        first = getattr(self, "_first_beat", None)
-        if first is None or first[0] != head["epoch"]:
+        if self._first_beat is None or self._first_beat[0] != head["epoch"]:
             self._first_beat = head["epoch"], head["beat"]
-            return True
-        return bool(first[1] == head["beat"])
+        return bool(self._first_beat[1] == head["beat"])
 
     def _begin(self, head: Mapping[str, Any]) -> None:
         """Begins with a head; the games of the head before that are in play are let go."""
@@ -247,7 +246,7 @@ class Guest:
                 task = as_object(self._place.read("open", name, MOST_SAID))
             except (OSError, ValueError):
                 continue
-            if task["lineup"] != self._lineup["number"] and player_is_exact(self._head):
+            if task["lineup"] != self._lineup["number"] and self._head["settings"]["deterministic"]:
                 continue
             if self._place.claim(name, self.key):
                 player.admit(task["ids"])
@@ -279,8 +278,3 @@ class Guest:
 
 class _DamagedError(Exception):
     """A network's file that is not what its name says."""
-
-
-def player_is_exact(head: Mapping[str, Any]) -> bool:
-    """Whether tasks go with one lineup alone."""
-    return bool(head["settings"]["deterministic"])

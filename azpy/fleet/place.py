@@ -110,7 +110,7 @@ class Place:
             if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
                 raise ValueError(f"{part}/{name} is a link or a socket, expected a file") from error
             raise
-        with open(descriptor, "rb", buffering=0) as file:
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
             facts = os.fstat(file.fileno())
             if not stat.S_ISREG(facts.st_mode):
                 raise ValueError(f"{part}/{name} is no regular file")
@@ -134,7 +134,7 @@ class Place:
             os.unlink(temporary, dir_fd=folder)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            with open(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
+            with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
                 file.write(data)
                 if sync:
                     file.flush()
