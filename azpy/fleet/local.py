@@ -35,7 +35,7 @@ _WAIT = 0.2  # seconds for a first game
 _END_SECONDS = 10.0  # for workers to send what is finished
 _CLOSED_SECONDS = 5.0  # for a process to end that has closed its socket
 _PIECE = 1 << 20  # bytes read at once
-_COMMAND = (sys.executable, "-P", "-m", "azpy.fleet.worker")  # and the number of its socket
+_COMMAND = (sys.executable, "-P", "-m", "azpy.cli.local_worker")  # and the number of its socket
 
 
 def settings_of_worker(settings: Settings, devices: Sequence[str], number: int) -> Settings:

@@ -1,15 +1,12 @@
 """A worker process: plays the ids that it is given, and sends the games back. It owns nothing and writes no file.
 
 It ends when the head says so, or when the connection closes, as it does when the head dies, whatever it is doing.
-`local.py` starts it, with the number of its socket; nobody else has a use for it.
 """
 
 import hashlib
 import os
 import queue
-import signal
 import socket
-import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
@@ -22,7 +19,7 @@ from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker, pack
 from azpy.runs.storage import frame
 from azpy.settings import Settings
 
-__all__ = ["Worker", "main"]
+__all__ = ["Worker"]
 
 _WAIT = 0.05  # seconds for a finished game; then it looks for messages
 _PIECE = 1 << 20  # bytes read at once
@@ -117,16 +114,3 @@ class Worker:
         while games := self._player.finished(seconds):
             self._send({"said": "games", **self._player.totals()}, frame(*games))
             seconds = 0.0
-
-
-def main(descriptor: int) -> None:
-    """Plays at the other end of a socket that this process inherited."""
-    # Ctrl-C is for the head, which ends the workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with socket.socket(fileno=descriptor) as connection:
-        done = Worker(connection).run()
-    os._exit(0 if done else 1)  # as all commands: taking ONNX Runtime down takes a second
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
