@@ -23,6 +23,7 @@ __all__ = [
     "az_replay",
     "az_serve",
     "az_train",
+    "az_worker",
 ]
 
 _codes: list[int] = []  # the exit code, once a command has returned
@@ -65,3 +66,4 @@ az_play = partial(_run, "play")
 az_replay = partial(_run, "replay")
 az_serve = partial(_run, "serve")
 az_train = partial(_run, "train")
+az_worker = partial(_run, "worker")

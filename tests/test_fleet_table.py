@@ -267,3 +267,18 @@ def test_each_game_is_written_once_whatever_happens(seed: int, deterministic: bo
         sealed |= journal
         found.seal(list(journal))
         journal.clear()
+
+
+def test_ids_that_are_handed_over_have_a_lease_of_their_own() -> None:
+    clock = Clock()
+    found = table(clock)
+    found.ask(range(4))
+    found.lease("pool", 3)
+    assert found.num_open == 1
+    clock.now += 10
+    found.hand_over("pool", "a", [0, 1, 9])
+    assert (found.held("pool"), found.held("a")) == (1, 2)
+    found.release("pool")
+    assert ids(found.lease("b", 9)) == [2, 3]
+    found.release("a")
+    assert ids(found.lease("b", 9)) == [0, 1]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from azpy.settings import Settings
+from azpy.settings.toml import path_argument
 from azpy.training import events
 from azpy.training.timing import STAGES
 
@@ -125,7 +126,7 @@ class Display(Screen):
         self._games = settings.games_per_iteration
         slots = settings.device_batch // settings.eval_batch
         each = f" on each of GPUs {settings.devices}" if settings.devices else ""
-        workers = f" in {settings.workers} worker processes" if settings.workers else ""
+        workers = _workers(settings.workers)
         self.line(f"{settings.game}: {player}, run folder {event.path}, {_budget(settings)}")
         self.line(
             f"eval batch {settings.eval_batch} x {slots} slots per pipeline = device batch {settings.device_batch} "
@@ -187,3 +188,10 @@ def _budget(settings: Settings) -> str:
 
 def _clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def _workers(setting: int | str) -> str:
+    """Where the games are played, if not in this process."""
+    if isinstance(setting, str):
+        return f" in each worker that starts with: az-worker {path_argument(setting.removeprefix('folder:'))}"
+    return f" in {setting} worker processes" if setting else ""

@@ -1,21 +1,59 @@
-"""A worker process of az-train, which starts it; nobody else has a use for it."""
+"""Plays games for an az-train that runs with --workers folder:PLACE, on any machine that shares the folder.
+
+It may start before az-train, and as often as you like. It ends when the run ends, when the file PLACE/stop is there,
+after SIGTERM or Ctrl-C, and when az-train gives no sign for long. Nothing is lost: its games are played by others.
+"""
 
 import os
 import signal
-import socket
 import sys
+from collections.abc import Sequence
+from typing import Any
 
-from azpy.fleet.worker import Worker
+from azpy.cli.common import Parser, command, not_empty
+from azpy.errors import SettingsError
+from azpy.fleet.guest import PATIENCE, Guest
+from azpy.settings.run import checked, parse
 
 
-def main(descriptor: int) -> None:
-    """Plays at the other end of a socket that this process inherited."""
-    # Ctrl-C is for the head, which ends the workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with socket.socket(fileno=descriptor) as connection:
-        done = Worker(connection).run()
-    os._exit(0 if done else 1)  # as all commands: taking ONNX Runtime down takes a second
+def _work(arguments: Sequence[str]) -> int:
+    parser = Parser("az-worker", __doc__)
+    parser.add_argument("place", type=not_empty, metavar="PLACE", help="the shared folder")
+    text = "the run's game, needed if that is a Python class, which is then imported"
+    parser.add_argument("game", nargs="?", type=not_empty, metavar="GAME", help=text)
+    parser.add_argument("--device", metavar="TEXT", help="cpu, cuda or cuda:N (default: the run's)")
+    parser.add_argument("--slots", metavar="GAMES", help="games in play (default: the run's)")
+    parser.add_argument("--pipelines", metavar="THREADS", help="threads of self-play (default: by the device)")
+    parser.add_argument("--threads", metavar="THREADS", help="threads that grow the trees (default: by the device)")
+    text = f"without a sign of az-train, after which the worker ends (default {PATIENCE:g})"
+    parser.add_argument("--patience", type=float, default=PATIENCE, metavar="SECONDS", help=text)
+    given = parser.parse_args(arguments)
+    if not given.patience > 0:
+        raise SettingsError(f"--patience must be more than 0, got {given.patience:g}")
+    names = ("device", "slots", "pipelines", "threads")
+    layout: dict[str, Any] = {
+        name: checked(name, parse(name, value)) for name in names if (value := getattr(given, name)) is not None
+    }
+    told: list[int] = []
+    before = {
+        each: signal.signal(each, lambda number, _: told.append(number)) for each in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        guest = Guest(given.place, given.game, layout, given.patience, _say, asked_to_end=lambda: bool(told))
+        _say(f"ends: {guest.run()}")
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    return 130 if signal.SIGINT in told else 0
 
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+main = command("az-worker", _work)
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)

@@ -10,7 +10,7 @@ import numpy as np
 
 from azpy._core import GameRecord
 
-__all__ = ["Fleet", "Lineup", "PlayingNetwork", "answers_of", "digest_of"]
+__all__ = ["Fleet", "Lineup", "PlayingNetwork", "WorkerState", "answers_of", "digest_of"]
 
 _ROWS = 64  # whose answers two machines compare
 
@@ -38,6 +38,32 @@ class Lineup:
         for network in (self.network, *self.opponents):
             found |= {getattr(evaluator, "network_id", 0) for evaluator in network.evaluators}
         return found
+
+
+@dataclass(frozen=True)
+class WorkerState:
+    """What a user may see of one worker.
+
+    Attributes:
+        name: of the worker.
+        alive: whether it may still play.
+        held: games that it plays or is about to.
+        behind: how many lineups its newest one is behind the run's; None: it plays none yet.
+        silent: seconds since it gave a sign of life.
+        games: of it that counted, since the head began.
+        stats: its own totals since then, see `SelfPlay.stats`.
+        shape: sums over games that were leased to it first: `games`, `plies`, `plies_squared`, `score` (the first
+            player's, 0 to 1), `score_squared`, `draws`.
+    """
+
+    name: str
+    alive: bool
+    held: int
+    behind: int | None
+    silent: float
+    games: int
+    stats: Counter[str]
+    shape: Counter[str]
 
 
 class Fleet(Protocol):
@@ -83,6 +109,10 @@ class Fleet(Protocol):
     @property
     def pipeline_stats(self) -> Sequence[Counter[str]]:
         """Where the time of the pipelines went; see `SelfPlay.pipeline_stats`."""
+
+    @property
+    def workers(self) -> Sequence[WorkerState]:
+        """Each worker that there was; none where this process plays."""
 
 
 def digest_of(record: GameRecord) -> bytes:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from azpy import _core
-from azpy.fleet.fleet import Lineup, digest_of
+from azpy.fleet.fleet import Lineup, WorkerState, digest_of
 from azpy.fleet.table import ENDLESS, IdTable
 from azpy.playing.selfplay import open_self_play
 from azpy.settings import Settings
@@ -94,3 +94,8 @@ class Here:
     def pipeline_stats(self) -> list[Counter[str]]:
         """See `Fleet`."""
         return [] if self._self_play is None else [Counter(each) for each in self._self_play.pipeline_stats]
+
+    @property
+    def workers(self) -> list[WorkerState]:
+        """See `Fleet`."""
+        return []

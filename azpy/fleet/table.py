@@ -93,6 +93,17 @@ class IdTable:
             self._held.setdefault(worker, {}).update((game, now) for ids in ranges for game in ids)
         return ranges
 
+    def hand_over(self, giver: str, taker: str, ids: Iterable[int]) -> None:
+        """Leases to one worker what another one has of these ids; the lease begins now."""
+        held = self._held.get(giver, {})
+        games = [range(game, game + 1) for game in ids if held.pop(game, None) is not None]
+        self._hand_out(taker, games)
+
+    @property
+    def num_open(self) -> int:
+        """How many ids are open."""
+        return len(self._again) + sum(map(len, self._fresh))
+
     @property
     def has_open(self) -> bool:
         """Whether an id is open."""

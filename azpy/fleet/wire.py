@@ -27,7 +27,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["MOST_OF_A_HEAD", "MOST_OF_A_WORKER", "Unpacker", "pack"]
+__all__ = ["MOST_OF_A_HEAD", "MOST_OF_A_WORKER", "Unpacker", "pack", "unpack"]
 
 _LENGTHS = struct.Struct("<II")
 _MOST_JSON = 1 << 22  # bytes
@@ -76,3 +76,21 @@ class Unpacker:
             whole = bytes(self._buffer[begin:end])
             del self._buffer[:end]
             yield message, whole
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no message has begun and is not whole."""
+        return not self._buffer
+
+
+def unpack(data: bytes, most: int) -> tuple[dict[str, Any], bytes]:
+    """The one message that the bytes are; see `Unpacker`.
+
+    Raises:
+        ValueError: anything else.
+    """
+    unpacker = Unpacker(most)
+    messages = list(unpacker.feed(data))
+    if len(messages) != 1 or not unpacker.is_empty:
+        raise ValueError(f"{len(messages)} messages and a rest of one, expected one message")
+    return messages[0]

@@ -9,24 +9,19 @@ import queue
 import socket
 import threading
 import traceback
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from azpy import _core
-from azpy.errors import AzpyError, ModelError, RunError
-from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.fleet.fleet import answers_of
+from azpy.errors import ModelError, RunError
+from azpy.fleet.player import Player, in_words
 from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker, pack
-from azpy.games.names import make_position
-from azpy.playing.selfplay import open_self_play
 from azpy.runs.storage import frame
 from azpy.settings import Settings
 
 __all__ = ["Worker"]
 
 _WAIT = 0.05  # seconds for a finished game; then it looks for messages
-_MOST_GAMES = 64  # of a message
 _PIECE = 1 << 20  # bytes read at once
 
 
@@ -41,42 +36,34 @@ class Worker:
         self._connection = connection
         self._inbox: queue.SimpleQueue[tuple[dict[str, Any], bytes]] = queue.SimpleQueue()
         self._models: dict[str, bytes] = {}  # of this lineup and the one before, by sha256
-        self._evaluators: dict[tuple[str | None, str], Any] = {}  # of this lineup
-        self._self_play: _core.SelfPlay | None = None
-        self._past = Counter[str](), Counter[str]()  # totals of the self-play of lineups before
-        self._in_hand = 0  # games that were admitted and are not sent
-        self._paused = False
 
     def run(self) -> bool:
         """Plays until the head ends it; False after an error, which the head was told."""
         threading.Thread(target=self._read, daemon=True, name="azpy-inbox").start()
         do: dict[str, Callable[[Mapping[str, Any], bytes], None]] = {
-            "begin": self._begin,
             "model": self._model,
             "play": self._play,
-            "games": self._games,
+            "games": lambda message, _: self._player.admit(message["ids"]),
             "pause": self._pause,
         }
         try:
+            self._begin(self._inbox.get()[0])
             while True:
-                busy = self._self_play is not None and self._in_hand > 0 and not self._paused
                 try:
-                    message, body = self._inbox.get(block=not busy)
+                    message, body = self._inbox.get(block=not self._player.busy)
                 except queue.Empty:
                     self._send_games(_WAIT)
                     continue
                 if message["do"] == "stop":
                     self._pause(message, body)
-                    if self._self_play is not None:
-                        self._self_play.close()
+                    self._player.close()
                     return True
                 do[message["do"]](message, body)
         except Exception as error:
-            # What a user can put right is a sentence; of other errors the name says more than the text.
-            own = isinstance(error, AzpyError | _core.GameError | _core.EvaluatorError)
+            text, own = in_words(error)
             if not own:
                 traceback.print_exc()
-            self._send({"said": "failed", "error": str(error) if own else f"{type(error).__name__}: {error}"})
+            self._send({"said": "failed", "error": text})
             return False
 
     def _read(self) -> None:
@@ -96,9 +83,8 @@ class Worker:
         except OSError:
             os._exit(0)  # the head is gone
 
-    def _begin(self, message: Mapping[str, Any], _: bytes) -> None:
-        self._settings = Settings(**message["settings"])
-        self._start = make_position(self._settings.game)
+    def _begin(self, message: Mapping[str, Any]) -> None:
+        self._player = Player(Settings(**message["settings"]), self._model_of)
         self._send({"said": "ready", "version": _core.__version__})
 
     def _model(self, message: Mapping[str, Any], body: bytes) -> None:
@@ -106,73 +92,25 @@ class Worker:
             raise RunError("a model came damaged")
         self._models[message["sha256"]] = body
 
-    def _play(self, message: Mapping[str, Any], _: bytes) -> None:
-        """Begins with a lineup; in a deterministic run the games of the lineup before are let go."""
-        lineup = [message["network"], *message["opponents"]]
-        self._evaluators = {(one["sha256"], one["precision"]): self._evaluator(**one) for one in lineup}
-        self._models = {key: data for key, data in self._models.items() if any(key == one["sha256"] for one in lineup)}
-        network, *opponents = ([self._evaluators[one["sha256"], one["precision"]]] for one in lineup)
-        exact = all(getattr(evaluator, "row_exact", True) for evaluator in self._evaluators.values())
-        below = message["resign_below"]
-        if self._self_play is not None and self._settings.deterministic:
-            self._self_play.pause()  # totals do not count a round under way
-            for total, last in zip(self._past, self._totals(), strict=True):
-                total.update(last)
-            self._self_play.close()
-            self._self_play, self._in_hand = None, 0
-        if self._self_play is None:
-            self._self_play = open_self_play(
-                self._settings, self._start, network, 0, 0, resign_below=below, opponents=opponents
-            )
-        else:
-            self._self_play.swap(network)
-            self._self_play.set_opponents(opponents)
-            self._self_play.set_resign_below(below)
-            self._self_play.resume()
-        self._paused = False
-        answers = [answers_of(evaluator) for evaluator in self._evaluators.values()]
-        self._send({"said": "playing", "lineup": message["lineup"], "row_exact": exact, "answers": answers})
-
-    def _evaluator(self, sha256: str | None, precision: str) -> Any:
-        if sha256 is None:
-            return _core.UniformEvaluator()
-        if (sha256, precision) in self._evaluators:
-            return self._evaluators[sha256, precision]
+    def _model_of(self, sha256: str) -> bytes:
         if sha256 not in self._models:
             raise ModelError(f"no model with the SHA-256 {sha256} came")
-        settings = self._settings
-        options: dict[str, Any] = {"game": self._start, "precision": precision, "batch": settings.device_batch}
-        return OnnxEvaluator(self._models[sha256], settings.device, **options)
+        return self._models[sha256]
 
-    @property
-    def _playing(self) -> _core.SelfPlay:
-        if self._self_play is None:
-            raise RuntimeError("there is no lineup yet")
-        return self._self_play
+    def _play(self, message: Mapping[str, Any], _: bytes) -> None:
+        network, opponents = message["network"], message["opponents"]
+        checked = self._player.play(network, opponents, message["resign_below"])
+        kept = {one["sha256"] for one in (network, *opponents)}
+        self._models = {key: data for key, data in self._models.items() if key in kept}
+        self._send({"said": "playing", "lineup": message["lineup"], **checked})
 
-    def _games(self, message: Mapping[str, Any], _: bytes) -> None:
-        for first, count in message["ids"]:
-            self._playing.admit(first, count)
-            self._in_hand += count
-
-    def _pause(self, message: Mapping[str, Any], _: bytes) -> None:
-        if self._self_play is not None:
-            self._self_play.pause()
-            self._paused = True
-            self._send_games(0.0)
-            self._send_totals()
+    def _pause(self, _: Mapping[str, Any], __: bytes) -> None:
+        self._player.pause()
+        self._send_games(0.0)
+        self._send({"said": "games", **self._player.totals()})
 
     def _send_games(self, seconds: float) -> None:
         """Sends the finished games, after waiting so long for the first one at most."""
-        while games := self._playing.take_finished(_MOST_GAMES, seconds=seconds):
-            self._in_hand -= len(games)
-            self._send_totals(frame(*games))
+        while games := self._player.finished(seconds):
+            self._send({"said": "games", **self._player.totals()}, frame(*games))
             seconds = 0.0
-
-    def _totals(self) -> tuple[Counter[str], Counter[str]]:
-        """Stats, and pipelines together, of the present self-play."""
-        return Counter(self._playing.stats), sum(map(Counter, self._playing.pipeline_stats), Counter())
-
-    def _send_totals(self, games: bytes = b"") -> None:
-        stats, pipelines = (past + now for past, now in zip(self._past, self._totals(), strict=True))
-        self._send({"said": "games", "stats": stats, "pipelines": pipelines}, games)

@@ -34,6 +34,7 @@ class About:
     even: bool = False  # odd numbers are refused
     auto: bool = False  # the text `auto` is the default; `combine` puts a number there
     words: tuple[str, ...] = ()  # texts that stand for a number; of a text, all there are
+    prefixes: tuple[str, ...] = ()  # texts that begin so stand for a number too, if more follows
     fixed: str = ""  # why a run that goes on cannot change it
     same_games: bool = False  # it changes neither games nor weights of a deterministic run
 
@@ -46,7 +47,15 @@ class About:
         else:
             parts += [f"{'more than' if self.above else 'at least'} {self.low}"] if self.low > -math.inf else []
             parts += [f"at most {self.high}"] if self.high < _NO_LIMIT else []
-        return " or ".join(filter(None, [*self.words, ", ".join(parts)]))
+        return " or ".join(filter(None, [*self._texts, ", ".join(parts)]))
+
+    @property
+    def _texts(self) -> list[str]:
+        """The texts that stand for a number, as the user types them."""
+        return [*self.words, *(f"{prefix}TEXT" for prefix in self.prefixes)]
+
+    def _is_text(self, value: str) -> bool:
+        return value in self.words or any(value.startswith(start) and value != start for start in self.prefixes)
 
     def checked(self, name: str, value: Any) -> Any:
         """The value as `Settings` holds it; `name` is for the error.
@@ -57,7 +66,7 @@ class About:
         kind = self.kind
         if value == "none" and self.optional:  # as files say it where the default is another value
             return None
-        if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
+        if (value is None and self.optional) or (isinstance(value, str) and self._is_text(value)):
             return value
         fits = not (kind is str and self.words) and isinstance(value, (int, float) if kind is float else kind)
         if not fits or (isinstance(value, bool) and kind is not bool):  # True counts as 1 for Python, not here
@@ -83,7 +92,7 @@ class About:
         """The value of a text; see `checked`."""
         if text == "none" and self.optional:
             return None
-        if text in self.words:
+        if self._is_text(text):
             return text
         try:
             value = _SWITCH[text] if self.kind is bool else self.kind(text)
@@ -93,4 +102,4 @@ class About:
 
     def _expected(self) -> str:
         others = [] if self.kind is str and self.words else [_KINDS[self.kind]]
-        return " or ".join([*self.words, *others, *(["auto"] if self.auto else [])])
+        return " or ".join([*self._texts, *others, *(["auto"] if self.auto else [])])

@@ -1,0 +1,293 @@
+"""A folder that several machines share: names, whole writes, careful reads, and counters that show life.
+
+    head                         what the head says, with its counter
+    stop                         made by a user: the workers end
+    workers/WORKER               what a worker says, with its counter
+    networks/SHA256              a network's file
+    open/EPOCH-TASK[-WORKER]     a task: any worker may claim it, or this one alone
+    taken/EPOCH-TASK-WORKER      a task that was claimed, until the head has seen it
+    results/WORKER-NUMBER        finished games, until the head has written them down
+
+WORKER and EPOCH (one start of a head) are 16 random hexadecimal digits, TASK and NUMBER 8 decimal ones. Other names are
+not looked at. A file is written under a temporary name, synced and renamed, and so is whole. Nothing in the folder is
+believed: a link, a pipe, a folder or a file that is too long is not read. No time of a file counts.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import threading
+import time
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from azpy.runs.storage import TEMPORARY, disk_errors
+
+__all__ = ["MOST_SAID", "PROTOCOL", "Place", "Pulse", "Sign", "as_object", "new_name", "seal", "taken_name", "unseal"]
+
+PROTOCOL = 1  # of the folder; the head and a worker have the same one
+BEAT = 1.0  # seconds between two counts
+MOST_SAID = 1 << 20  # bytes of what a head or a worker says
+_MOST_NAMES = 1 << 16  # of a part that are looked at
+_HEX, _NUMBER, _SEAL = "[0-9a-f]{16}", "[0-9]{8}", 16
+_PARTS = {
+    "workers": _HEX,
+    "networks": "[0-9a-f]{64}",
+    "open": f"{_HEX}-{_NUMBER}(-{_HEX})?",
+    "taken": f"{_HEX}-{_NUMBER}-{_HEX}",
+    "results": f"{_HEX}-{_NUMBER}",
+}
+
+
+class Place:
+    """The folder, open. All names are relative to the open folders: nobody can put another folder in their place.
+
+    Args:
+        path: of the folder.
+        make: make it if it is not there.
+
+    Attributes:
+        path: of the folder.
+
+    Raises:
+        RunError: it is no folder, or cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, make: bool) -> None:
+        self.path = Path(path)
+        self._folders = dict[str, int]()
+        self._closing = contextlib.ExitStack()
+        with disk_errors(self.path, cleanup=self._closing.close):
+            if make:
+                self.path.mkdir(parents=True, exist_ok=True)
+            self._open("", None)
+            for part in _PARTS:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=self._folders[""])
+                self._open(part, self._folders[""])
+
+    def _open(self, part: str, within: int | None) -> None:
+        # The folder itself may be a link of the user's.
+        flags = os.O_RDONLY | os.O_DIRECTORY | (os.O_NOFOLLOW if part else 0)
+        self._folders[part] = os.open(part or self.path, flags, dir_fd=within)
+        self._closing.callback(os.close, self._folders[part])
+
+    def close(self) -> None:
+        """Lets go of the folder."""
+        self._closing.close()
+
+    def names(self, part: str) -> list[str]:
+        """The names in a part that are of its form, sorted."""
+        # Opened anew: a network file system then looks whether its list is up to date.
+        listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=self._folders[part])
+        try:
+            with os.scandir(listing) as entries:
+                names = [entry.name for entry in islice(entries, _MOST_NAMES)]
+        finally:
+            os.close(listing)
+        return sorted(name for name in names if re.fullmatch(_PARTS[part], name))
+
+    def read(self, part: str, name: str, most: int) -> bytes:
+        """The bytes of a file.
+
+        Raises:
+            FileNotFoundError: it is not there.
+            ValueError: it is no regular file, or longer than `most`.
+            OSError: it cannot be read.
+        """
+        # O_NONBLOCK: a pipe would wait for a writer.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(name, flags, dir_fd=self._folders[part])
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
+                raise ValueError(f"{part}/{name} is a link or a socket, expected a file") from error
+            raise
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode):
+                raise ValueError(f"{part}/{name} is no regular file")
+            if facts.st_size > most:
+                raise ValueError(f"{part}/{name} has {facts.st_size} bytes, expected {most} at most")
+            data = bytearray()
+            while len(data) <= most and (piece := file.read(min(1 << 20, most + 1 - len(data)))):
+                data += piece
+        if len(data) > most:
+            raise ValueError(f"{part}/{name} grew beyond {most} bytes")
+        return bytes(data)
+
+    def write(self, part: str, name: str, data: bytes, *, sync: bool = True) -> None:
+        """Replaces a file as a whole; with `sync` it survives a power cut.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        folder, temporary = self._folders[part], TEMPORARY + name
+        with contextlib.suppress(FileNotFoundError):  # of a writer that died
+            os.unlink(temporary, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
+                file.write(data)
+                if sync:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+        if sync:
+            os.fsync(folder)
+
+    def claim(self, name: str, worker: str) -> bool:
+        """Takes an open task by renaming it; False if another worker was faster."""
+        try:
+            os.rename(
+                name, taken_name(name, worker), src_dir_fd=self._folders["open"], dst_dir_fd=self._folders["taken"]
+            )
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_there(self, part: str, name: str) -> bool:
+        """Whether a name is there, of whatever kind."""
+        try:
+            os.stat(name, dir_fd=self._folders[part], follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def delete(self, part: str, name: str) -> None:
+        """Deletes a file, or what was left of one under its temporary name; a folder only if it is empty."""
+        for each in (name, TEMPORARY + name):
+            with contextlib.suppress(OSError):
+                try:
+                    os.unlink(each, dir_fd=self._folders[part])
+                except (IsADirectoryError, PermissionError):
+                    os.rmdir(each, dir_fd=self._folders[part])
+
+
+def taken_name(name: str, worker: str) -> str:
+    """The name under which a worker takes an open task."""
+    return f"{name.rpartition('-')[0] if name.count('-') == 2 else name}-{worker}"
+
+
+def new_name() -> str:
+    """A name for a worker or an epoch."""
+    return secrets.token_hex(8)
+
+
+def seal(data: bytes) -> bytes:
+    """Bytes that `unseal` recognises as whole."""
+    return hashlib.blake2b(data, digest_size=_SEAL).digest() + data
+
+
+def unseal(data: bytes) -> bytes:
+    """What was sealed.
+
+    Raises:
+        ValueError: not all of it is there, or it was changed.
+    """
+    if hashlib.blake2b(data[_SEAL:], digest_size=_SEAL).digest() != data[:_SEAL]:
+        raise ValueError("its seal does not hold")
+    return data[_SEAL:]
+
+
+def as_object(data: bytes) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        ValueError: anything else.
+    """
+    try:
+        found = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(found, dict):
+        raise ValueError("it is no JSON object")
+    return found
+
+
+class Pulse:
+    """How long ago a counter of another machine changed, on the clock of this one.
+
+    Args:
+        clock: seconds from any moment on.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._count, self.changed = clock, object(), clock()
+
+    def note(self, count: object) -> None:
+        """Takes note of what the counter shows."""
+        if count != self._count:
+            self._count, self.changed = count, self._clock()
+
+    @property
+    def silent(self) -> float:
+        """Seconds since the counter changed, or was first looked at."""
+        return self._clock() - self.changed
+
+
+class Sign:
+    """A file of facts, with a counter that a thread of this process moves on.
+
+    Args:
+        place: the folder.
+        part: of the folder.
+        name: of the file.
+        before: called before each write but the first; False: another process owns the file now, and writing ends.
+    """
+
+    def __init__(self, place: Place, part: str, name: str, before: Callable[[], bool] = lambda: True) -> None:
+        self._place, self._part, self._name, self._before = place, part, name, before
+        self._facts: dict[str, Any] = {"protocol": PROTOCOL, "beat": 0}
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def note(self, **facts: Any) -> None:
+        """Changes facts; they are written with the next count."""
+        with self._lock:
+            self._facts |= facts
+
+    def say(self, **facts: Any) -> None:
+        """Changes facts, and writes them now.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        self.note(**facts)
+        self._write(first=self._thread is None)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._count, daemon=True, name="azpy-sign")
+            self._thread.start()
+
+    def _write(self, *, first: bool = False) -> None:
+        with self._lock:
+            if not first and not self._before():
+                self._ended.set()
+            if self._ended.is_set():
+                return
+            self._facts["beat"] += 1
+            self._place.write(self._part, self._name, json.dumps(self._facts).encode(), sync=False)
+
+    def _count(self) -> None:
+        while not self._ended.wait(BEAT):
+            with contextlib.suppress(OSError):  # the folder may come back
+                self._write()
+
+    def close(self, **facts: Any) -> None:
+        """Ends the counting, with last facts."""
+        if self._thread is not None:
+            with contextlib.suppress(OSError):
+                self.say(**facts)
+            self._ended.set()
+            self._thread.join()

@@ -1,0 +1,241 @@
+"""Workers at a shared folder: the same games and weights as without them, and nothing in the folder is believed."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy.errors import RunError
+from azpy.fleet import folder, guest
+from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.folder import FolderFleet, _Worker, digest_of_lineup
+from azpy.fleet.guest import Guest
+from azpy.fleet.place import MOST_SAID, Place, Pulse, as_object, seal
+from azpy.fleet.table import IdTable
+from azpy.fleet.wire import pack
+from azpy.games.names import make_position
+from azpy.runs import storage
+from azpy.training.events import Event
+from azpy.training.trainer import Trainer
+from test_fleet import hashes, middle, settings, train
+
+KEY = "0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((folder, "_WAIT"), (folder, "_LOOK_AT_WORKERS"), (guest, "_LOOK"), (guest, "_WAIT")):
+        monkeypatch.setattr(module, name, 0.02)
+    monkeypatch.setattr(guest, "_RESULT_SECONDS", 0.0)
+    monkeypatch.setattr("azpy.fleet.place.BEAT", 0.05)
+
+
+class Guests:
+    """Workers in threads of this process."""
+
+    def __init__(self, place: Path, count: int) -> None:
+        self.said, self.end = list[str](), threading.Event()
+        place.mkdir(exist_ok=True)
+        self._threads = [threading.Thread(target=self._work, args=(place,)) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self, place: Path) -> None:
+        layout = {"slots": 4, "pipelines": 1, "threads": 1}
+        try:
+            self.said.append(Guest(str(place), None, layout, 60.0, lambda _: None, self.end.is_set).run())
+        except Exception as error:
+            self.said.append(str(error))
+
+    def __enter__(self) -> "Guests":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end.set()
+        self.join()
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | None, str | None]:
+    return hashes(train(tmp_path_factory.mktemp("straight")))
+
+
+def with_folder(tmp_path: Path, **changes: Any) -> list[Event]:
+    with Trainer(settings(workers=f"folder:{tmp_path / 'place'}", **changes), tmp_path / "run") as trainer:
+        return list(trainer.run())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_workers_at_a_folder_give_the_same_games_and_weights(
+    count: int, straight: tuple[str, str], tmp_path: Path
+) -> None:
+    with Guests(tmp_path / "place", count) as guests:
+        assert hashes(with_folder(tmp_path)) == straight
+        guests.join()
+    assert guests.said == ["the run has ended"] * count
+
+
+def rubbish(path: Path) -> Iterator[tuple[str, Path]]:
+    """Things in the place of a file that do harm to a careless reader."""
+    (path / "pipe").parent.mkdir(exist_ok=True)
+    os.mkfifo(path / "pipe")
+    (path / "link").symlink_to("/dev/zero")
+    (path / "folder").mkdir()
+    (path / "empty").touch()
+    (path / "text").write_text("no result")
+    with (path / "sparse").open("wb") as file:
+        file.truncate(10 << 30)
+    for entry in path.iterdir():
+        yield entry.name, entry
+
+
+def test_rubbish_in_the_place_of_results_and_signs_does_no_harm(straight: tuple[str, str], tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    Place(place, make=False).close()
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for number, (_, entry) in enumerate(list(rubbish(kept))):
+        entry.rename(place / "results" / f"{KEY}-{number:08d}")
+    for number, (_, entry) in enumerate(list(rubbish(kept))):
+        entry.rename(place / "workers" / f"{number:016x}")
+    with Guests(place, 1):
+        assert hashes(with_folder(tmp_path)) == straight
+    assert not list((place / "results").glob(f"{KEY}*"))
+
+
+def test_a_head_that_stops_in_the_middle_is_followed_by_another(straight: tuple[str, str], tmp_path: Path) -> None:
+    with Guests(tmp_path / "place", 2) as guests:
+        for iteration in (1, 3):
+            with Trainer(settings(workers=f"folder:{tmp_path / 'place'}"), tmp_path / "run") as trainer:
+                next(event for event in trainer.run() if middle(event, iteration))
+        assert hashes(with_folder(tmp_path)) == straight
+        guests.join()
+    assert guests.said == ["the run has ended"] * 2
+
+
+class Head:
+    """A head with one fleet, whose worker is this test."""
+
+    def __init__(self, path: Path, **changes: Any) -> None:
+        chosen = settings(workers=f"folder:{path}", historical_share=0.0, **changes)
+        self.table = IdTable(deterministic=chosen.deterministic)
+        self.table.ask(range(10))
+        self.fleet = FolderFleet(chosen, make_position("tic_tac_toe"), self.table, str(path), sleep=lambda _: None)
+        self.fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        head = as_object(self.fleet._there.read("", "head", MOST_SAID))
+        lineup = digest_of_lineup(self.fleet._desk.message)
+        self.facts = {"epoch": head["epoch"], "run": head["run"], "lineup": lineup, "stats": {}, "pipelines": {}}
+        self.facts |= {"row_exact": True, "answers": [None]}
+
+    def send(self, number: int, games: list[azpy.GameRecord], key: str = KEY, **facts: Any) -> list[int]:
+        """Puts a result into the folder; returns the games that the head accepts."""
+        return self.sent(number, seal(pack(self.facts | facts, storage.frame(*games))), key)
+
+    def sent(self, number: int, data: bytes, key: str = KEY) -> list[int]:
+        self.fleet._there.write("results", f"{key}-{number:08d}", data)
+        return [game.game_id for game in self.fleet.take(100)]
+
+
+def games_of(**options: Any) -> list[azpy.GameRecord]:
+    chosen = {"slots": 2, "simulations": 8, "games": 4, "seed": 0} | options
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), **chosen) as play:
+        return sorted(play, key=lambda game: game.game_id)
+
+
+def test_a_result_counts_once_and_stays_until_it_is_written_down(tmp_path: Path) -> None:
+    head, games = Head(tmp_path), games_of()
+    assert head.send(0, games[:2]) == [0, 1]
+    assert (tmp_path / "results" / f"{KEY}-00000000").exists()
+    assert head.send(1, games[:2]) == []  # once more
+    assert not (tmp_path / "results" / f"{KEY}-00000000").exists()
+    assert head.send(2, games[2:3], epoch="f" * 16) == [2]  # of the head before: it is still open
+    assert head.send(3, games[3:], epoch="f" * 16, run="other") == []
+    assert head.send(4, games[3:], lineup="other") == []
+    assert head.fleet.notices == []
+    assert head.send(5, games[3:]) == [3]
+    head.fleet.close()
+
+
+def test_what_is_damaged_is_dropped_and_what_is_wrong_ends_its_worker(tmp_path: Path) -> None:
+    head, games = Head(tmp_path), games_of()
+    whole = seal(pack(head.facts, storage.frame(*games)))
+    for number, data in enumerate((whole[:-1], whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])):
+        assert head.sent(number, data) == []
+        assert "is damaged and was dropped: its seal does not hold" in head.fleet.notices.pop()
+    assert head.send(2, games_of(seed=1), key="a" * 16) == []
+    assert "is refused: game 0 is of seed 1, expected 0" in head.fleet.notices.pop()
+    assert head.send(3, games, key="a" * 16) == []  # nothing more of it counts
+    assert head.send(4, games, key="b" * 16, answers=["other"]) == []
+    assert "is refused: its network gives other bits" in head.fleet.notices.pop()
+    said = as_object((tmp_path / "head").read_bytes())
+    assert sorted(said["refused"]) == ["a" * 16, "b" * 16]
+    assert head.send(5, games, key="c" * 16) == [0, 1, 2, 3]
+    head.fleet.close()
+
+
+def test_the_ids_of_a_silent_worker_are_open_again(tmp_path: Path) -> None:
+    now = [0.0]
+    head = Head(tmp_path)
+    head.fleet._clock = lambda: now[0]
+    head.fleet._workers[KEY] = worker = _Worker(KEY, "worker 1", Pulse(lambda: now[0]), is_here=True, slots=8)
+    head.fleet.take(1)
+    for name in head.fleet._there.names("open"):
+        assert head.fleet._there.claim(name, KEY)
+    head.fleet.take(1)
+    assert head.table.held(worker.name) > 0
+    now[0] = 1000.0
+    head.fleet.take(1)
+    assert head.table.held(worker.name) == 0
+    assert "gave no sign of life for 120 seconds" in head.fleet.notices[0]
+    head.fleet.close()
+
+
+def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
+    first = Head(tmp_path)
+    second = Head(tmp_path)
+    first.fleet.pause()
+    first.fleet._sign._write()
+    with pytest.raises(RunError, match="another az-train has taken over"):
+        first.fleet.take(1)
+    second.fleet.take(1)
+    first.fleet.close()
+    second.fleet.close()
+
+
+def test_one_of_two_workers_gets_a_task(tmp_path: Path) -> None:
+    place = Place(tmp_path, make=True)
+    for number in range(50):
+        name, won = f"{KEY}-{number:08d}", list[str]()
+        place.write("open", name, b"{}")
+        ready = threading.Barrier(2)
+
+        def claim(key: str, name: str = name, won: list[str] = won, ready: threading.Barrier = ready) -> None:
+            ready.wait()
+            if place.claim(name, key):
+                won.append(key)
+
+        threads = [threading.Thread(target=claim, args=(letter * 16,)) for letter in "ab"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(won) == 1
+        assert place.names("taken")[number] == f"{name}-{won[0]}"
+    place.close()
+
+
+def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
+    (tmp_path / "stop").touch()
+    guests = Guests(tmp_path, 1)
+    guests.join()
+    assert guests.said == [f"{tmp_path}/stop is there"]
