@@ -16,7 +16,7 @@ import pytest
 
 import azpy
 from azpy.errors import RunError, SettingsError
-from azpy.fleet import local
+from azpy.fleet import local, remote
 from azpy.fleet.examine import Examiner, RefusedError
 from azpy.fleet.fleet import Lineup, PlayingNetwork
 from azpy.fleet.local import LocalFleet, settings_of_worker
@@ -291,7 +291,7 @@ def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch:
 def test_a_deterministic_run_refuses_a_worker_whose_network_answers_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "answers_of", lambda evaluator: "other")
+    monkeypatch.setattr(remote, "answers_of", lambda evaluator: "other")
     with pytest.raises(RunError, match="the last one: its network gives other bits than the network here"):
         train(tmp_path, workers=1)
 

@@ -126,6 +126,7 @@ class Display(Screen):
         slots = settings.device_batch // settings.eval_batch
         each = f" on each of GPUs {settings.devices}" if settings.devices else ""
         workers = f" in {settings.workers} worker processes" if settings.workers else ""
+        workers = " in each worker of Ray" if settings.workers == "ray" else workers
         self.line(f"{settings.game}: {player}, run folder {event.path}, {_budget(settings)}")
         self.line(
             f"eval batch {settings.eval_batch} x {slots} slots per pipeline = device batch {settings.device_batch} "

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Self
 
 from azpy import _core
 from azpy.errors import SettingsError
+from azpy.fleet.backends import open_fleet
 from azpy.fleet.fleet import Fleet, Lineup, digest_of
-from azpy.fleet.here import Here
-from azpy.fleet.local import LocalFleet
 from azpy.fleet.table import ENDLESS, IdTable
 from azpy.games.names import make_position
 from azpy.machine import made_with
@@ -48,8 +47,7 @@ class Loop:
         self._time = TimeShares()
         self._iteration = self._next_game = 0
         self._table = IdTable(deterministic=settings.deterministic)
-        players = LocalFleet if settings.workers else Here
-        self._fleet: Fleet = players(settings, self._start, self._table)
+        self._fleet: Fleet = open_fleet(settings, self._start, self._table)
         self._asked = False  # the table has open ids, or gave them all out
         self._evaluations = 0.0  # of the run before this process
         self._under_way = False
