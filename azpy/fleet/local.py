@@ -100,7 +100,7 @@ class LocalFleet(RemoteFleet[_Worker]):
     """Worker processes on this machine; see `RemoteFleet`. The setting `workers` says how many."""
 
     def _fill(self) -> None:
-        while len(self._workers) < self._settings.workers:
+        while len(self._workers) < int(self._settings.workers):
             self._start(len(self._workers))
 
     def _start(self, place: int) -> _Worker:

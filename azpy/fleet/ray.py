@@ -31,7 +31,7 @@ from azpy.games.openspiel import PREFIX
 from azpy.machine import usable_cores
 from azpy.settings import Settings
 
-__all__ = ["Place", "RayFleet", "RayPlayer", "places_of", "settings_of_actor"]
+__all__ = ["Place", "RayFleet", "RayPlayer", "environment", "places_of", "settings_of_actor"]
 
 CPUS_OF_ACTOR = 8  # of a node with more: its death costs few games, and the games of one process share a cache
 _POLL = 0.25  # seconds that an actor waits for something to say
@@ -68,7 +68,7 @@ class RayPlayer:
             return pack(_LOST)
         for message, body in messages:
             self._inbox.put((message, next(bodies) if message["do"] == "model" else body))
-        parts, size = [], 0
+        parts, size = list[bytes](), 0
         with contextlib.suppress(queue.Empty):
             while size < MOST_OF_A_WORKER:
                 parts.append(self._said.get(timeout=seconds) if seconds and not parts else self._said.get_nowait())
@@ -196,7 +196,7 @@ class RayFleet(RemoteFleet[_Worker]):
                 f"RAY_ADDRESS is {self._address}: Ray's client mode cannot carry games; start az-train on a node of "
                 "the cluster, and give HOST:PORT or auto"
             )
-        self.ray: Any = _import_ray(local=not self._address)
+        self.ray: Any = _import_ray()
         self.actors: dict[Place, Any] = {}
         self._stored: dict[str, Any] = {}  # by sha256
         self._connected = self._gpus = False
@@ -346,15 +346,20 @@ class RayFleet(RemoteFleet[_Worker]):
             self.ray.shutdown()  # ends this process's actors
 
 
-def _import_ray(local: bool) -> Any:
-    """The package; a Ray that starts here is on the loopback, lets in only who has its token, and reports no usage."""
-    settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "error", "RAY_NUM_REDIS_GET_RETRIES": "1"}
-    if local:
-        settings |= {"RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+def environment() -> dict[str, str]:
+    """What az-train puts into the environment, where the user says nothing else, before Ray is imported.
+
+    Ray reports no usage. A Ray that starts here is on the loopback, and lets in only who has its token.
+    """
+    found = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "error", "RAY_NUM_REDIS_GET_RETRIES": "1"}
+    if os.environ.get("RAY_ADDRESS", "").strip() in ("", "local"):
+        found |= {"RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
         if "RAY_AUTH_TOKEN_PATH" not in os.environ:
-            settings["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-    for name, value in settings.items():
-        os.environ.setdefault(name, value)  # Ray reads them when it is imported, and when it starts
+            found["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    return found
+
+
+def _import_ray() -> Any:
     try:
         import ray
         import ray.exceptions
