@@ -66,6 +66,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "train": ("torch", "safetensors", "onnx", "matplotlib"),
     "tensorboard": ("tensorboard",),
     "serve": ("starlette", "uvicorn", "websockets"),
+    "ray": ("ray",),
 }
 
 

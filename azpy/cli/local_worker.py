@@ -5,7 +5,7 @@ import signal
 import socket
 import sys
 
-from azpy.fleet.worker import Worker
+from azpy.fleet.worker import work_at
 
 
 def main(descriptor: int) -> None:
@@ -13,7 +13,7 @@ def main(descriptor: int) -> None:
     # Ctrl-C is for the head, which ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=descriptor) as connection:
-        done = Worker(connection).run()
+        done = work_at(connection)
     os._exit(0 if done else 1)  # as all commands: taking ONNX Runtime down takes a second
 
 

@@ -192,6 +192,8 @@ def _clock(seconds: float) -> str:
 
 def _workers(setting: int | str) -> str:
     """Where the games are played, if not in this process."""
+    if setting == "ray":
+        return " in each worker of Ray, at most"
     if isinstance(setting, str):
         return f" in each worker that starts with: az-worker {path_argument(setting.removeprefix('folder:'))}"
     return f" in {setting} worker processes" if setting else ""

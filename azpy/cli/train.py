@@ -6,6 +6,7 @@ config.toml, which can be given as --config. A game that is a Python class is im
 """
 
 import argparse
+import os
 import re
 import shlex
 import sys
@@ -20,6 +21,7 @@ from azpy import list_games
 from azpy.cli.common import Parser, command, not_empty, one_line
 from azpy.cli.progress import Display
 from azpy.errors import RunError, SettingsError
+from azpy.fleet.ray import environment
 from azpy.games.names import make_position, must_be_typed, refuse_untyped
 from azpy.playing.selfplay import on_devices
 from azpy.playing.tuning import TUNED, tune
@@ -143,6 +145,9 @@ def _train(arguments: Sequence[str]) -> int:
         print(_games())
         return 0
     settings, out, said = _choose(options)
+    if settings.workers == "ray":
+        for name, value in environment().items():
+            os.environ.setdefault(name, value)
     if options.tune and (options.collect_only or settings.deterministic):
         what = "collections" if options.collect_only else "deterministic runs, which must not depend on the clock"
         raise SettingsError(f"--tune is not for {what}: give --slots, --pipelines, --eval-batch and --threads")

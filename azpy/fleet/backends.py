@@ -5,6 +5,7 @@ from azpy.fleet.fleet import Fleet
 from azpy.fleet.folder import FOLDER, FolderFleet
 from azpy.fleet.here import Here
 from azpy.fleet.local import LocalFleet
+from azpy.fleet.ray import RayFleet
 from azpy.fleet.table import IdTable
 from azpy.settings import Settings
 
@@ -18,7 +19,15 @@ def open_fleet(settings: Settings, start: _core.State, table: IdTable) -> Fleet:
         settings: of the run.
         start: where its games begin.
         table: of the run's ids.
+
+    Raises:
+        MissingPackageError: a package that these players need is not installed.
     """
-    if isinstance(settings.workers, str):
-        return FolderFleet(settings, start, table, settings.workers.removeprefix(FOLDER))
-    return LocalFleet(settings, start, table) if settings.workers else Here(settings, start, table)
+    match settings.workers:
+        case "ray":
+            return RayFleet(settings, start, table)
+        case str(place):
+            return FolderFleet(settings, start, table, place.removeprefix(FOLDER))
+        case 0:
+            return Here(settings, start, table)
+    return LocalFleet(settings, start, table)

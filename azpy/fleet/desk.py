@@ -18,7 +18,7 @@ from azpy.settings import Settings
 
 __all__ = ["Desk", "Tally"]
 
-_MOST_DEATHS, _DEATHS_SECONDS = 3, 600.0  # so many in so long without a finished game end the run
+_MOST_DEATHS, _DEATHS_SECONDS = 3.0, 600.0  # so many in so long without a finished game end the run
 _MOST_TOTALS = 64  # names in a worker's totals
 
 
@@ -83,7 +83,7 @@ class Desk:
         self.arrived: deque[GameRecord] = deque()
         self.taken: list[GameRecord] = []
         self._answers: list[str | None] = []  # of the lineup's networks, here
-        self._deaths: deque[float] = deque()  # since the last finished game
+        self._deaths: deque[tuple[float, float]] = deque()  # times and weights, since the last finished game
         self._tallies: dict[str, Tally] = {}  # of all workers, the dead ones included
         self._first: dict[int, str] = {}  # id -> the worker to which it was leased first
 
@@ -168,17 +168,21 @@ class Desk:
         """Whether as many games have arrived as the caller needs for a while; the next network is to play the rest."""
         return len(self.arrived) >= self._settings.slots
 
-    def note_death(self, why: str) -> None:
-        """Counts a worker that ended by a fault.
+    def note_death(self, why: str, weight: float = 1.0) -> None:
+        """Counts a worker that ended.
+
+        Args:
+            why: it did.
+            weight: 1 for its own fault, 0 for none.
 
         Raises:
             RunError: too many did since a game was finished.
         """
         now = self._clock()
-        self._deaths.append(now)
-        while now - self._deaths[0] > _DEATHS_SECONDS:
+        self._deaths.append((now, weight))
+        while now - self._deaths[0][0] > _DEATHS_SECONDS:
             self._deaths.popleft()
-        if len(self._deaths) >= _MOST_DEATHS:
+        if sum(weight for _, weight in self._deaths) >= _MOST_DEATHS:
             raise RunError(f"{len(self._deaths)} workers ended and no game was finished; the last one: {why}")
 
     @property

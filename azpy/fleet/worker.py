@@ -1,6 +1,8 @@
-"""A worker process: plays the ids that it is given, and sends the games back. It owns nothing and writes no file.
+"""A worker: plays the ids that it is given, and sends the games back. It owns nothing and writes no file.
 
-It ends when the head says so, or when the connection closes, as it does when the head dies, whatever it is doing.
+Messages (`wire`) come by a queue and leave by a function, so that anything can carry them. At the other end of a
+connection (`work_at`) a worker's process ends when the head says so, or when the connection closes, as it does when the
+head dies, whatever the worker is doing.
 """
 
 import hashlib
@@ -19,27 +21,53 @@ from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker, pack
 from azpy.runs.storage import frame
 from azpy.settings import Settings
 
-__all__ = ["Worker"]
+__all__ = ["Inbox", "Worker", "work_at"]
 
 _WAIT = 0.05  # seconds for a finished game; then it looks for messages
 _PIECE = 1 << 20  # bytes read at once
 
+Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes]]  # messages of the head, each with its bytes
+
+
+def work_at(connection: socket.socket) -> bool:
+    """Plays for the head at the other end of a connection; False after an error, which the head was told."""
+    inbox: Inbox = queue.SimpleQueue()
+
+    def read() -> None:
+        """Moves messages to the inbox; ends the process where the head's end is closed."""
+        unpacker = Unpacker(MOST_OF_A_HEAD)
+        try:
+            while data := connection.recv(_PIECE):
+                for message in unpacker.feed(data):
+                    inbox.put(message)
+        except OSError:
+            pass
+        os._exit(0)  # a game may take long, and nobody waits for it
+
+    def send(data: bytes) -> None:
+        try:
+            connection.sendall(data)
+        except OSError:
+            os._exit(0)  # the head is gone
+
+    threading.Thread(target=read, daemon=True, name="azpy-inbox").start()
+    return Worker(inbox, send).run()
+
 
 class Worker:
-    """The player at the other end of a connection to the head.
+    """The player at the other end of a line to the head.
 
     Args:
-        connection: to the head.
+        inbox: what the head says.
+        send: takes each packed message to the head.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._inbox: queue.SimpleQueue[tuple[dict[str, Any], bytes]] = queue.SimpleQueue()
+    def __init__(self, inbox: Inbox, send: Callable[[bytes], None]) -> None:
+        self._inbox, self._send_bytes = inbox, send
         self._models: dict[str, bytes] = {}  # of this lineup and the one before, by sha256
 
     def run(self) -> bool:
         """Plays until the head ends it; False after an error, which the head was told."""
-        threading.Thread(target=self._read, daemon=True, name="azpy-inbox").start()
         do: dict[str, Callable[[Mapping[str, Any], bytes], None]] = {
             "model": self._model,
             "play": self._play,
@@ -66,22 +94,8 @@ class Worker:
             self._send({"said": "failed", "error": text})
             return False
 
-    def _read(self) -> None:
-        """Moves messages to the inbox; ends the process where the head's end is closed."""
-        unpacker = Unpacker(MOST_OF_A_HEAD)
-        try:
-            while data := self._connection.recv(_PIECE):
-                for message in unpacker.feed(data):
-                    self._inbox.put(message)
-        except OSError:
-            pass
-        os._exit(0)  # a game may take long, and nobody waits for it
-
     def _send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        try:
-            self._connection.sendall(pack(message, body))
-        except OSError:
-            os._exit(0)  # the head is gone
+        self._send_bytes(pack(message, body))
 
     def _begin(self, message: Mapping[str, Any]) -> None:
         self._player = Player(Settings(**message["settings"]), self._model_of)

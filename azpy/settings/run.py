@@ -134,12 +134,14 @@ class Settings:
     )
     workers: int | str = _layout(
         "processes that play on this machine and share slots, pipelines, threads and cache; 0: this process plays; "
-        "folder:PATH: the az-workers of a shared folder",
+        "folder:PATH: the az-workers of a shared folder; "
+        "ray: actors of the cluster at RAY_ADDRESS, or of this machine, each with up to all slots",
         0,
         0,
         MOST_WORKERS,
         unit="processes",
         prefixes=("folder:",),
+        words=("ray",),
     )
     cache_positions: int = _layout("answers of the network to keep; 0 for none", 200_000, 0, 2**28, unit="positions")
     games_per_iteration: int = _play("self-play games between two generations", 256, 1, unit="games")

@@ -1,0 +1,382 @@
+"""Workers that are actors of Ray, on the nodes of a cluster or on this machine.
+
+Each call of an actor carries the messages of `wire` to it, and brings back what it has said. Ray starts an actor that
+died once more, with nothing in it, and repeats no call: the head begins anew with the actor, and gives the missing ids
+out again. Weights lie in Ray's object store, each network once; a node with several actors fetches them once.
+"""
+
+import contextlib
+import math
+import os
+import queue
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from azpy import _core
+from azpy.errors import MissingPackageError, RunError, SettingsError, one_line, pip_install
+from azpy.fleet.remote import ANSWER_SECONDS, RemoteFleet, RemoteWorker
+from azpy.fleet.table import IdTable
+from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_WORKER, Unpacker, pack
+from azpy.fleet.worker import Inbox, Worker
+from azpy.games.names import must_be_typed
+from azpy.games.openspiel import PREFIX
+from azpy.machine import usable_cores
+from azpy.settings import Settings
+
+__all__ = ["Place", "RayFleet", "RayPlayer", "environment", "places_of", "settings_of_actor"]
+
+CPUS_OF_ACTOR = 8  # of a node with more: its death costs few games, and the games of one process share a cache
+_POLL = 0.25  # seconds that an actor waits for something to say
+_LOOK_SECONDS = 2.0  # between two looks at the cluster's nodes
+_GET_SECONDS = 60.0  # to fetch an answer that is there
+_CONNECT_SECONDS = 5.0  # for a cluster to take a connection
+_STORED = 4  # networks in the object store, besides those that play
+_STORE_BYTES = 512 << 20  # of a Ray that this process starts: some networks
+_ENDED = {"said": "ended"}  # the last message of an actor's worker
+_LOST = {"said": "lost"}  # an actor's answer to a head whose worker it does not have
+
+
+class RayPlayer:
+    """The actor: a worker at the other end of Ray's calls. Ray imports it from the azpy that its node has."""
+
+    def __init__(self) -> None:
+        self._name = ""  # of the worker
+        self._inbox: Inbox = queue.SimpleQueue()
+        self._said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def exchange(self, name: str, stream: bytes, seconds: float, *models: bytes) -> bytes:
+        """Takes messages to the worker, and returns what it has said.
+
+        Args:
+            name: of the worker.
+            stream: packed messages; the first one of a worker is `begin`.
+            seconds: to wait for something to say.
+            models: the bytes of the messages `model`, in their order.
+        """
+        messages, bodies = list(Unpacker(MOST_OF_A_HEAD).feed(stream)), iter(models)
+        if messages and messages[0][0]["do"] == "begin":
+            self._begin(name)
+        elif name != self._name:
+            return pack(_LOST)
+        for message, body in messages:
+            self._inbox.put((message, next(bodies) if message["do"] == "model" else body))
+        parts, size = list[bytes](), 0
+        with contextlib.suppress(queue.Empty):
+            while size < MOST_OF_A_WORKER:
+                parts.append(self._said.get(timeout=seconds) if seconds and not parts else self._said.get_nowait())
+                size += len(parts[-1])
+        return b"".join(parts)
+
+    def _begin(self, name: str) -> None:
+        """Lets go of the worker before, whose head has given it up."""
+        self._inbox.put(({"do": "stop"}, b""))
+        self._name, self._inbox, self._said = name, queue.SimpleQueue(), queue.SimpleQueue()
+        inbox, said = self._inbox, self._said
+
+        def work() -> None:
+            Worker(inbox, said.put).run()
+            said.put(pack(_ENDED))
+
+        threading.Thread(target=work, daemon=True, name=name).start()
+
+
+class Place(NamedTuple):
+    """Where an actor plays, and what it has there."""
+
+    node: str  # Ray's id
+    number: int  # of the node's actors, from 0 on
+    address: str  # of the node
+    cpus: int
+    gpus: int
+
+
+def places_of(nodes: Iterable[Mapping[str, Any]], gpus: bool, most_cpus: int) -> list[Place]:
+    """One place for each GPU, or one for every `most_cpus` CPUs of a node, and one for the rest of them.
+
+    Args:
+        nodes: as `ray.nodes()` describes them.
+        gpus: the network plays on GPUs.
+        most_cpus: of an actor without a GPU.
+    """
+    found = []
+    for node in nodes:
+        if not node["Alive"]:
+            continue
+        cpus, devices = int(node["Resources"].get("CPU", 0)), int(node["Resources"].get("GPU", 0))
+        count = devices if gpus else -(-cpus // most_cpus)
+        each = (cpus // max(count, 1), int(gpus))
+        found += [Place(node["NodeID"], number, node["NodeManagerAddress"], *each) for number in range(count)]
+    return found
+
+
+def settings_of_actor(settings: Settings, place: Place, actors: int) -> Settings:
+    """An actor's part of the run's settings: all slots, but no more than half of an iteration's games in all actors."""
+    pipelines = settings.pipelines if place.gpus else max(1, min(place.cpus, settings.slots))
+    share = settings.games_per_iteration // (2 * max(actors, 1))
+    return replace(
+        settings,
+        workers=0,
+        slots=max(pipelines, min(settings.slots, share)),
+        pipelines=pipelines,
+        # Without a GPU each pipeline grows its own trees, see `threads_of_trees`.
+        threads=settings.threads or (max(1, place.cpus) if place.gpus else 1),
+        device="cuda" if place.gpus else "cpu",
+        devices=None,
+        precision="fp32",  # each network comes with its own
+    )
+
+
+class _Worker(RemoteWorker):
+    """An actor that plays; see `RemoteWorker`. An actor that Ray started anew is another worker."""
+
+    def __init__(self, name: str, settings: Settings, place: Place, fleet: "RayFleet") -> None:
+        super().__init__(name, settings)
+        self.place, self._fleet = place, fleet
+        self.calls: deque[Any] = deque()  # on their way, in order
+        self.answered = False
+        self._out, self._models = bytearray(), list[Any]()  # not sent yet
+
+    def say(self, message: dict[str, Any], body: bytes = b"") -> None:
+        """See `RemoteWorker`."""
+        if message["do"] == "model":
+            self._models.append(self._fleet.stored(message["sha256"], body))
+            body = b""
+        self._out += pack(message, body)
+
+    def flush(self) -> None:
+        """See `RemoteWorker`."""
+        if self._out:
+            self.ask(0.0)
+
+    def ask(self, seconds: float) -> None:
+        """Sends what is queued, and asks what the actor has to say; it may wait so long for something."""
+        exchange = self._fleet.actors[self.place].exchange
+        self.calls.append(exchange.remote(self.name, bytes(self._out), seconds, *self._models))
+        self._out, self._models = bytearray(), []
+
+    def end(self, seconds: float = 0.0) -> str:
+        """See `RemoteWorker`. Ray starts the actor anew."""
+        if seconds == 0.0 and self.place in self._fleet.actors:
+            self._fleet.ray.kill(self._fleet.actors[self.place], no_restart=False)
+        return "it is gone"
+
+
+class RayFleet(RemoteFleet[_Worker]):
+    """Actors of Ray; see `RemoteFleet`.
+
+    They are on the cluster at RAY_ADDRESS, or on this machine, where this process starts Ray. Actors follow the
+    cluster's nodes: a new node gets actors, and the ids of a node that is gone are open again.
+
+    Raises:
+        MissingPackageError: Ray is not installed.
+        SettingsError: RAY_ADDRESS asks for Ray's client mode.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        start: _core.State,
+        table: IdTable,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(settings, start, table, clock)
+        self._address = os.environ.get("RAY_ADDRESS", "").strip()
+        if self._address == "local":
+            self._address = ""
+        if "://" in self._address:
+            raise SettingsError(
+                f"RAY_ADDRESS is {self._address}: Ray's client mode cannot carry games; start az-train on a node of "
+                "the cluster, and give HOST:PORT or auto"
+            )
+        self.ray: Any = _import_ray()
+        self.actors: dict[Place, Any] = {}
+        self._stored: dict[str, Any] = {}  # by sha256
+        self._connected = self._gpus = False
+        self._places: list[Place] = []
+        self._looked = -math.inf  # when the nodes were looked at last
+        self._answered = 0.0  # when an actor last had something to say
+        python = must_be_typed(settings.game) or settings.game.startswith(PREFIX)
+        self._most_cpus = 1 if python else CPUS_OF_ACTOR  # Python's lock lets one thread at a time play such a game
+
+    def stored(self, sha256: str, model: bytes) -> Any:
+        """The network's place in the object store; it is put there once."""
+        self._stored[sha256] = self._stored.pop(sha256, None) or self.ray.put(model)
+        return self._stored[sha256]
+
+    def _fill(self) -> None:
+        self._answered = self._clock()  # nobody was asked while the network was fitted
+        if not self._connected:
+            self._connect()
+        while len(self._stored) > len(self._desk.models) + _STORED:
+            del self._stored[next(iter(self._stored))]
+        self._look()
+
+    def _connect(self) -> None:
+        """Connects to the cluster, or starts Ray here.
+
+        Raises:
+            RunError: there is no cluster at RAY_ADDRESS, it does not let this process in, or Ray does not start.
+        """
+        where = f"Ray at RAY_ADDRESS={self._address}" if self._address else "Ray on this machine"
+        options: dict[str, Any] = {"address": self._address or "local"}
+        if self._address:
+            _refuse_nobody(self._address, where)
+            paths = [str(Path(__file__).parents[2])]
+        else:
+            options |= {"num_cpus": usable_cores(), "include_dashboard": False, "object_store_memory": _STORE_BYTES}
+            # The head's own path of modules: a game's module is found in the same place.
+            paths = [folder or str(Path.cwd()) for folder in sys.path]
+        try:
+            # With a path, actors are imported from the node's own packages; without one, Ray would send their code.
+            config = self.ray.job_config.JobConfig(code_search_path=paths)
+            self.ray.init(job_config=config, log_to_driver=False, logging_level="CRITICAL", **options)
+        except (OSError, RuntimeError, ValueError, self.ray.exceptions.RayError) as error:
+            raise RunError(f"{where}: {one_line(error)}") from error
+        self._connected = True
+        self._gpus = self._devices[0].startswith("cuda") and self.ray.cluster_resources().get("GPU", 0) >= 1
+        self._look()
+        each = "GPU" if self._gpus else f"{self._most_cpus} CPUs of a node" if self._most_cpus > 1 else "CPU"
+        nodes = len({place.node for place in self._places})
+        self.notices.append(f"{where}: {len(self._places)} workers on {nodes} nodes, one for each {each}")
+
+    def _look(self) -> None:
+        """Looks at the nodes: begins with actors that do not play, and lets go of those whose node is gone."""
+        first, self._looked = not self._places, self._clock()
+        self._places = places_of(self.ray.nodes(), self._gpus, self._most_cpus)
+        for worker in [worker for worker in self._workers if worker.place not in self._places]:
+            self._bury(worker, f"its node {worker.place.address} is gone", math.inf, weight=0.0)
+        for place in self.actors.keys() - set(self._places):
+            self.ray.kill(self.actors.pop(place))
+        busy = {worker.place for worker in self._workers}
+        for place in self._places:
+            if place not in busy:
+                worker = self._start(place)
+                if not first:
+                    self.notices.append(f"{worker.name} begins on node {place.address}")
+
+    def _start(self, place: Place) -> _Worker:
+        if place not in self.actors:
+            here = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(place.node, soft=False)
+            options = {"num_cpus": place.cpus, "num_gpus": place.gpus, "max_restarts": -1, "max_task_retries": 0}
+            self.actors[place] = self.ray.remote(RayPlayer).options(scheduling_strategy=here, **options).remote()
+        settings = settings_of_actor(self._settings, place, len(self._places))
+        worker = _Worker(self._next_name(), settings, place, self)
+        self._begin(worker)
+        worker.asked_since = math.inf  # an actor may wait for its node's CPUs
+        return worker
+
+    def _replace(self, worker: _Worker) -> str:
+        return ""  # `_look` begins anew with its place, if the node is there
+
+    def _exchange(self, seconds: float) -> None:
+        if not self._connected:
+            return
+        if not self._resting and self._clock() - self._looked > _LOOK_SECONDS:
+            self._look()
+        if any(worker.answered for worker in self._workers):
+            self._answered = max(self._answered, self._looked)
+        elif self._clock() - self._answered > ANSWER_SECONDS:
+            raise RunError(f"no worker of Ray answered in {ANSWER_SECONDS:.0f} seconds; `ray status` shows the nodes")
+        for worker in self._workers:
+            worker.flush()
+            if not worker.calls:
+                worker.ask(_POLL)
+        calls = {worker.calls[0]: worker for worker in self._workers}
+        if not calls:
+            time.sleep(seconds)
+            return
+        ready, _ = self.ray.wait([*calls], num_returns=1, timeout=seconds, fetch_local=False)
+        if ready:
+            ready, _ = self.ray.wait([*calls], num_returns=len(calls), timeout=0, fetch_local=False)
+        for call in ready:
+            self._receive(calls[call])
+
+    def _receive(self, worker: _Worker) -> None:
+        errors = self.ray.exceptions
+        try:
+            reply = self.ray.get(worker.calls.popleft(), timeout=_GET_SECONDS)
+            if not worker.answered:
+                worker.answered, worker.asked_since = True, self._clock()
+            if reply.endswith(pack(_LOST)):
+                self._lose(worker, "Ray started its actor anew")
+                return
+            self._read(worker, reply)
+            if reply.endswith(pack(_ENDED)):
+                self._bury(worker, "", math.inf)
+        except errors.ActorDiedError as error:
+            self.actors.pop(worker.place, None)
+            self._lose(worker, one_line(error))
+        except (errors.ActorUnavailableError, errors.ObjectLostError, errors.NodeDiedError) as error:
+            self._lose(worker, one_line(error))
+        except (errors.RayError, ValueError, KeyError, TypeError, AttributeError) as error:  # it says nonsense
+            self._bury(worker, one_line(error))
+
+    def _lose(self, worker: _Worker, why: str) -> None:
+        """Gives up a worker whose actor is gone. All actors of a node may go at once, which is no worker's fault."""
+        if worker.answered:
+            self._bury(worker, why, math.inf, weight=1 / max(1, len(self._places)))
+        elif worker.place in self.actors:  # Ray is still starting it
+            self._forget(worker)
+        else:
+            self._look()
+            gone = worker.place not in self._places
+            self._bury(worker, why, math.inf, weight=0.0 if gone else 1.0)
+
+    def rest(self) -> list[_core.GameRecord]:
+        """See `Fleet`. It waits for the workers, ten seconds at most."""
+        for worker in [worker for worker in self._workers if not worker.answered]:
+            self._forget(worker)
+        return super().rest()
+
+    def close(self) -> None:
+        """See `Fleet`. A Ray that this process started ends too."""
+        self._workers.clear()
+        if self._connected:
+            self._connected = False
+            self.actors.clear()
+            self.ray.shutdown()  # ends this process's actors
+
+
+def environment() -> dict[str, str]:
+    """What az-train puts into the environment, where the user says nothing else, before Ray is imported.
+
+    Ray reports no usage. A Ray that starts here is on the loopback, and lets in only who has its token.
+    """
+    found = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "error", "RAY_NUM_REDIS_GET_RETRIES": "1"}
+    if os.environ.get("RAY_ADDRESS", "").strip() in ("", "local"):
+        found |= {"RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+        if "RAY_AUTH_TOKEN_PATH" not in os.environ:
+            found["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    return found
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+        import ray.exceptions
+        import ray.job_config
+        import ray.util.scheduling_strategies
+    except ImportError as error:
+        raise MissingPackageError(f"ray is not installed: {pip_install('ray')}") from error
+    return ray
+
+
+def _refuse_nobody(address: str, where: str) -> None:
+    """Raises a `RunError` where nothing takes connections: Ray itself would try for minutes."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+    except ValueError:
+        raise RunError(f"{where}: expected HOST:PORT, or auto for the cluster of this machine") from None
+    except OSError as error:
+        raise RunError(f"{where}: nobody answers there ({error}); start it with `ray start --head`") from error
