@@ -186,3 +186,30 @@ def test_held_out_rows_are_those_of_the_iterations_asked_for() -> None:
     assert set(outcomes.tolist()) <= {-1.0, 0.0, 1.0}
     again = heldout.rows_of(run, [1], 400)
     assert all((one == other).all() for one, other in zip((observations, outcomes), (again[0], again[3]), strict=True))
+
+
+def test_fits_on_frozen_records_differ_by_the_settings_and_go_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from azpy.settings import Settings
+    from azpy.training.collector import Collector
+
+    monkeypatch.syspath_prepend(str(BENCHES))
+    frozen = bench("frozen")
+    played = Settings("tic_tac_toe", simulations=8, games_per_iteration=40, iterations=3, network="1x8", batch_size=16)
+    with Collector(played, tmp_path / "run") as collector:
+        assert list(collector.run())
+    out = tmp_path / "out"
+    command = ["frozen", str(tmp_path / "run"), "", "network=2x8+pool", "--iterations", "1-2", "--held-out", "3"]
+    command += ["--steps", "30", "--rows", "64", "--out", str(out)]
+    for seeds in (1, 2, 2):  # the last finds all done
+        monkeypatch.setattr(sys, "argv", [*command, "--seeds", str(seeds)])
+        frozen.main()
+        lines = capsys.readouterr().out.splitlines()
+    assert len(out.read_text().splitlines()) == 4
+    found = [json.loads(line)[1]["policy"] for line in out.read_text().splitlines()]
+    assert len(set(found)) == 4
+    own, other = (line.split() for line in lines[-2:])
+    assert own[0] == other[0] == "2"
+    assert own[2] == "±0.0000"
+    assert float(other[1]) == pytest.approx(np.mean(found[1::2]), abs=1e-3)

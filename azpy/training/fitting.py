@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from azpy import _core
 from azpy.learning.learner import Learner
@@ -11,7 +12,7 @@ from azpy.training.budget import Budget
 from azpy.training.events import Fitted
 from azpy.training.loop import EVENT_SECONDS
 
-__all__ = ["fit", "learner_of"]
+__all__ = ["fit", "learner_of", "sampling_of"]
 
 _SAMPLING = (
     "batch_size",
@@ -36,6 +37,11 @@ def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> 
     )
 
 
+def sampling_of(settings: Settings) -> dict[str, Any]:
+    """The settings of a training batch, as `Learner.fit` takes them."""
+    return {name: getattr(settings, name) for name in _SAMPLING}
+
+
 def fit(
     learner: Learner, buffer: _core.ReplayBuffer, settings: Settings, budget: Budget, iteration: int, positions: int
 ) -> Iterator[Fitted]:
@@ -54,8 +60,8 @@ def fit(
     """
     steps = max(1, round(positions * settings.passes / settings.batch_size))
     taken, policy, value, reported = 0, 0.0, 0.0, 0.0
-    sampling = {name: getattr(settings, name) for name in _SAMPLING}
-    losses = learner.fit(buffer, steps, schedule=lambda done: budget.rate(iteration - 1 + done), **sampling)
+    rate = budget.rate
+    losses = learner.fit(buffer, steps, schedule=lambda done: rate(iteration - 1 + done), **sampling_of(settings))
     with contextlib.closing(losses):
         while taken < steps and (not taken or budget.may_fit()):
             loss, taken = next(losses), taken + 1
