@@ -116,7 +116,7 @@ fn a_target_that_is_no_distribution_is_refused() {
 fn only_a_sample_has_visits() {
     let mut record = game();
     record.plies[1].flags = 0;
-    assert!(record.check(&toy()).unwrap_err().contains("ply 1 is no sample, but has visits"));
+    assert!(record.check(&toy()).unwrap_err().contains("ply 1 is not searched, but has visits"));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn training_draws_the_targets_and_not_the_visits() {
         let rows = 50;
         let (mut observations, mut legal) = (vec![0.0; rows * 3], vec![false; rows * 2]);
         let (mut policies, mut values) = (vec![0.0; rows * 2], vec![0.0; rows]);
-        let draw = Draw { seed: 1, root_value_weight: 0.0, value_lambda: 1.0, symmetries: true, surprise_weight: 0.0 };
+        let draw = Draw { seed: 1, symmetries: true, ..Draw::default() };
         let samples = Samples {
             observations: &mut observations,
             legal: &mut legal,
@@ -193,7 +193,7 @@ fn surprising_plies_are_drawn_by_their_weight() {
             policies: &mut policies,
             values: &mut values,
         };
-        let draw = Draw { seed: 3, root_value_weight: 0.0, value_lambda: 1.0, symmetries: true, surprise_weight };
+        let draw = Draw { seed: 3, symmetries: true, surprise_weight, ..Draw::default() };
         buffer.sample(draw, samples, &Workers::new(2).unwrap());
         values.iter().filter(|&&value| value > 0.0).count() as f64 / rows as f64
     };
