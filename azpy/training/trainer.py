@@ -27,11 +27,13 @@ from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_ma
 from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
+from azpy.runs.imports import REASONS, Filters, import_games, is_held_out
 from azpy.runs.reader import Checkpoint, checkpoint_at, read_checkpoint
-from azpy.runs.storage import numbered
+from azpy.runs.storage import disk_errors, numbered
 from azpy.settings.run import Settings, match_search
+from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
-from azpy.training.events import BeingBuilt, Built, Event, Fitted, Matched, Saved
+from azpy.training.events import BeingBuilt, Built, Event, Fitted, Imported, Matched, Saved, Supervised
 from azpy.training.generations import Generations, Ready
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
@@ -48,6 +50,11 @@ _SAMPLING = (
     "surprise_weight",
     "value_lambda",
 )  # settings of a training batch
+# In the loss of the value, for rows of imported games: the positions of a game share one outcome, and a network learns
+# outcomes by heart before it knows the moves. 0.01 as AlphaGo Zero's supervised network (Silver et al. 2017, Methods).
+_IMPORTED_VALUE_WEIGHT = 0.01
+_MOST_MEASURED = 4096  # rows of held-out games
+_MEASUREMENTS = 10  # of the fit to the imported games
 _UNTRAINED = "untrained"  # the run's own network as it was before its first gradient step
 _OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the run itself makes the untrained player
     "random": RandomPlayer,
@@ -63,9 +70,12 @@ class Trainer(Loop):
     Args:
         settings: of the run.
         path: the run folder; made, or gone on with.
+        supervised: files and folders of games that the network learns from before self-play begins, see
+            `import_games`. They are read once: the run keeps the games as those of iteration 0.
 
     Raises:
-        RunError: the folder is in use, damaged, or of another run.
+        RunError: the folder is in use, damaged, or of another run; a file of games is missing, damaged, or of another
+            game, or the run began without these files.
         SettingsError: no such game.
         MissingPackageError: a package that training needs is not installed; nothing was made.
 
@@ -77,7 +87,7 @@ class Trainer(Loop):
 
     _STOPPED = "stopped"
 
-    def __init__(self, settings: Settings, path: str | os.PathLike[str]) -> None:
+    def __init__(self, settings: Settings, path: str | os.PathLike[str], supervised: Sequence[str] = ()) -> None:
         for package in (*EXTRAS["cpu"], *EXTRAS["train"]):
             if importlib.util.find_spec(package) is None:
                 raise missing_to_train(package)
@@ -100,11 +110,18 @@ class Trainer(Loop):
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             checkpoint = read_checkpoint(checkpoint_at(Path(settings.init)))
             self._begun_with = f"the network begins as that of {checkpoint.path}, {self._begin_with(checkpoint)}"
-        self._seen = 0  # positions since the run began
+        self._seen = 0  # positions of self-play since the run began
+        self._supervised, self._imported = list(supervised), None
+        self._has_imported = False  # iteration 0 holds imported games
+        if supervised and not numbered(Path(path) / "games", ".npz") and not numbered(Path(path) / "checkpoints"):
+            filters = Filters(settings.supervised_min_rating, settings.supervised_min_seconds)
+            # Before the folder is made: a bad file leaves nothing behind.
+            self._imported = import_games(supervised, self._start, settings.seed, filters)
         self._board: Board | None = None
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
-        self._open(path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
+        flags = ["--supervised", *map(path_argument, supervised)] if supervised else []
+        self._open(path, ("numpy", "torch", "onnxruntime"), flags, cores=self._cores)
 
     def _begin_with(self, checkpoint: Checkpoint) -> str:
         """Takes over a checkpoint's network; returns the network's spec."""
@@ -138,6 +155,8 @@ class Trainer(Loop):
         player += " in bf16" if self._learner.precision == "bf16" else ""
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         yield self._started(evaluators, player, notices, parameters)
+        if self._has_imported and not self._run.checkpoints():
+            yield from self._supervise()
         over = False
         while not over:
             self._run.prune_checkpoints(lambda iteration: _is_kept(iteration, self._iteration))
@@ -149,6 +168,84 @@ class Trainer(Loop):
             if not self._budget.is_over(self._iteration):  # a match on the way can take the rest of the time
                 yield from self._iterate(self._iteration + 1)
         yield self._finished()
+
+    def _supervise(self) -> Iterator[Event]:
+        """Fits the network to the imported games, which stay in the window until self-play has filled it.
+
+        The checkpoint of iteration 0 ends this part. A part that was killed begins again.
+        """
+        settings, budget, generations = self._settings, self._budget, self._generations
+        if self._imported is not None:
+            yield self._keep_imported()
+        begin, games = budget.elapsed(), self._run.sealed.read(0)
+        self._next_game = len(games)
+        known = self._known(games)
+        buffer = _core.ReplayBuffer(self._start, max_positions=2**40, merge=settings.merge_positions)
+        buffer.extend(known)
+        unknown = _core.ReplayBuffer(self._start, max_positions=2**40)
+        unknown.extend(record for record in games if is_held_out(record, self._held_out))
+        count = min(unknown.num_positions, _MOST_MEASURED)
+        rows = unknown.sample(count, seed=0, symmetries=False) if count else None
+        metrics = dict[str, float]()
+        with self._time.stage("fitting"):
+            steps = max(1, round(buffer.num_positions * settings.supervised_passes / settings.batch_size))
+            losses = self._learner.fit(buffer, steps, **self._sampling())
+            taken, policy, value, reported = 0, 0.0, 0.0, 0.0
+            with contextlib.closing(losses):
+                while taken < steps and (not taken or budget.may_fit()):
+                    loss, taken = next(losses), taken + 1
+                    policy += (loss.policy - policy) / taken
+                    value += (loss.value - value) / taken
+                    if taken * _MEASUREMENTS // steps > (taken - 1) * _MEASUREMENTS // steps:
+                        metrics = {"steps": taken, "policy_loss": policy, "value_loss": value}
+                        if rows is not None:
+                            found = self._learner.measure(rows)
+                            metrics |= {f"held_out_{name}": found[name] for name in ("policy_loss", "value_loss")}
+                            metrics["move_match"] = found["move_match"]
+                        metrics["seconds"] = budget.elapsed()
+                        self._note({"kind": "supervised", "iteration": 0, **metrics})
+                        yield Supervised(taken, steps, policy, value, metrics)
+                    elif time.monotonic() - reported > EVENT_SECONDS:
+                        reported = time.monotonic()
+                        yield Supervised(taken, steps, policy, value)
+        fitted = taken * settings.batch_size / settings.passes
+        budget.note_iteration(0.0, budget.elapsed() - begin, fitted, 0)
+        self._learn_from(known)
+        yield from self._change_over(wait=True)
+        generations.publish(self._learner.averaged, 0, self._window, last=budget.is_over(0))
+        self._save(0)
+
+    def _keep_imported(self) -> Imported:
+        """Puts the imported games and what became of the others on the disk."""
+        imported, self._imported = self._imported, None
+        assert imported is not None  # noqa: S101  the caller looked
+        known = self._known(imported.records)
+        positions = sum(record.positions for record in known)
+        left_out = {words: imported.left_out[name] for name, words in REASONS.items() if imported.left_out[name]}
+        row = {"kind": "imported", "iteration": 0, "files": self._supervised, "found": imported.found}
+        row |= {"games": len(known), "positions": positions, "held_out": len(imported.records) - len(known)}
+        row |= {"held_out_share": self._held_out, "left_out": left_out, "seconds": self._budget.elapsed()}
+        self._run.append_metrics(row)
+        with disk_errors(self._run.path):
+            self._run.sealed.write(0, imported.records)
+        held_out = len(imported.records) - len(known)
+        return Imported(imported.files, imported.found, len(known), positions, held_out, left_out)
+
+    def _known(self, games: Sequence[_core.GameRecord]) -> list[_core.GameRecord]:
+        """The imported games that are learned from."""
+        known = [record for record in games if not is_held_out(record, self._held_out)]
+        if not known:
+            share = self._held_out
+            raise RunError(
+                f"all {len(games)} imported games are held out: give more files, or less than {share:g} as "
+                "--supervised-held-out, in another folder with --out"
+            )
+        return known
+
+    def _sampling(self) -> dict[str, Any]:
+        """Options of the batches."""
+        sampling = {name: getattr(self._settings, name) for name in _SAMPLING}
+        return sampling | ({"imported_value_weight": _IMPORTED_VALUE_WEIGHT} if self._has_imported else {})
 
     def _iterate(self, iteration: int) -> Iterator[Event]:
         settings, budget, generations = self._settings, self._budget, self._generations
@@ -181,16 +278,20 @@ class Trainer(Loop):
         with self._time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
             self._note(row | ({"advice": advice} if advice else {}))
-            saved = self._run.save_checkpoint(
-                iteration,
-                model=self._learner.model_arrays(),
-                optimizer=self._learner.optimizer_arrays(),
-                state={"iteration": iteration, "next_game": self._next_game, "positions": self._seen}
-                | {"budget": budget.state(), "resignation": self._resignation.state()},
-                onnx=generations.model,
-                int8=generations.ready.int8,
-            )
+            saved = self._save(iteration)
         yield Saved(iteration, str(saved), metrics, advice)
+
+    def _save(self, iteration: int) -> Path:
+        """Writes the checkpoint of an iteration; returns its folder."""
+        return self._run.save_checkpoint(
+            iteration,
+            model=self._learner.model_arrays(),
+            optimizer=self._learner.optimizer_arrays(),
+            state={"iteration": iteration, "next_game": self._next_game, "positions": self._seen}
+            | {"budget": self._budget.state(), "resignation": self._resignation.state()},
+            onnx=self._generations.model,
+            int8=self._generations.ready.int8,
+        )
 
     def _lineup(self) -> Lineup:
         generations = self._generations
@@ -198,7 +299,7 @@ class Trainer(Loop):
 
     def _learn_from(self, games: Sequence[_core.GameRecord]) -> None:
         """Adds games to the window, and drops its oldest games beyond its size."""
-        self._seen += sum(record.positions for record in games)
+        self._seen += _played(games)
         self._window.resize(window_size(self._settings, self._seen))
         try:
             self._window.extend(games)
@@ -218,9 +319,9 @@ class Trainer(Loop):
             )
         steps = max(1, round(metrics["positions"] * settings.passes / settings.batch_size))
         taken, policy, value, reported = 0, 0.0, 0.0, 0.0
-        sampling = {name: getattr(settings, name) for name in _SAMPLING}
         rate = self._budget.rate
-        losses = self._learner.fit(self._window, steps, schedule=lambda done: rate(iteration - 1 + done), **sampling)
+        schedule = lambda done: rate(iteration - 1 + done)  # noqa: E731
+        losses = self._learner.fit(self._window, steps, schedule=schedule, **self._sampling())
         with contextlib.closing(losses):
             while taken < steps and (not taken or self._budget.may_fit()):
                 loss, taken = next(losses), taken + 1
@@ -312,6 +413,7 @@ class Trainer(Loop):
         self._generations = Generations(self._settings, self._start, self._run)
         self._last_first.callback(self._generations.close)
         checkpoints, sealed = self._run.checkpoints(), self._run.sealed.iterations()
+        self._resume_imported(checkpoints, sealed)
         if checkpoints:
             checkpoint = self._run.load_checkpoint(checkpoints[-1])
             self._iteration = checkpoints[-1]
@@ -331,16 +433,41 @@ class Trainer(Loop):
             if missing:
                 self._run.notices.append(f"going on without the {what} of iteration {', '.join(missing)}: not there")
 
+    def _resume_imported(self, checkpoints: Sequence[int], sealed: Sequence[int]) -> None:
+        """Goes on with the imported games of the run, if there are any."""
+        rows = [row for row in self._run.metrics() if row["kind"] == "imported"]
+        has_begun = bool(checkpoints or sealed or self._run.journal)
+        if has_begun and self._supervised:
+            began = list(rows[-1].get("files", [])) if rows else []
+            if began != self._supervised:
+                how = f"with --supervised {' '.join(map(str, began))}" if began else "without --supervised"
+                raise RunError(
+                    f"{self._run.path} holds a run that began {how}: give the same, leave it out to go on, or choose "
+                    "another folder with --out"
+                )
+        # The games were split by the share of their import.
+        share = rows[-1].get("held_out_share") if rows and has_begun else None
+        self._held_out = float(self._settings.supervised_held_out if share is None else share)
+        self._has_imported = 0 in sealed or self._imported is not None
+        if self._has_imported and not checkpoints:
+            self._run.trim_metrics(-1)  # the fit begins again
+
     def _refill_window(self, seen: int, sealed: list[int]) -> None:
         """Takes in the games that the window held: the newest files that have enough of them, the oldest first."""
         held: list[list[_core.GameRecord]] = []
         positions, size = 0, window_size(self._settings, seen)
         while sealed and positions < size:
-            held.append(self._run.sealed.read(sealed.pop()))
+            games = self._run.sealed.read(iteration := sealed.pop())
+            held.append(games if iteration else self._known(games))
             positions += sum(record.positions for record in held[-1])
-        self._seen = seen - positions
+        self._seen = seen - sum(map(_played, held))
         for games in reversed(held):
             self._learn_from(games)
+
+
+def _played(games: Sequence[_core.GameRecord]) -> int:
+    """Positions of self-play: imported games do not make the window grow, so self-play soon replaces them in it."""
+    return sum(record.positions for record in games if not record.imported)
 
 
 def window_size(settings: Settings, seen: int) -> int:
