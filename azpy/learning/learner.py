@@ -260,8 +260,8 @@ def _sharing(network: Network, count: int, *, bf16: bool) -> Iterator[Callable[[
 def _gradient(network: Network, batch: Sequence[Tensor], rows: int, bf16: bool) -> Losses:
     """Sets a network's gradients to those of a batch's share of the mean losses over `rows`; returns these losses.
 
-    A batch is observations [B, C, H, W], legal actions [B, A], policy targets [B, A], value targets [B], and weights [B]
-    of the value targets if these do not all count alike.
+    A batch is observations [B, C, H, W], legal actions [B, A], policy targets [B, A], value targets [B]; and weights
+    [B] of the value targets if these do not all count alike.
     """
     observations, legal, policy, value, *weights = batch
     share = len(observations) / rows

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from azpy import _core
 from azpy._core import GameRecord, State
 from azpy.errors import RunError

@@ -45,8 +45,8 @@ class Started(Event):
 class Imported(Event):
     """Games were read from files, for the network to begin with.
 
-    Of `found` games, `games` with `positions` are learned from, `held_out` are measured on, and the others are left out:
-    `left_out` counts them by the reason in words.
+    Of `found` games, `games` with `positions` are learned from, and `held_out` are measured on. `left_out` counts the
+    others by the reason in words.
     """
 
     files: int
@@ -61,7 +61,7 @@ class Imported(Event):
 class Supervised(Event):
     """The fit to the imported games so far: `taken` of `steps` steps, the mean losses over them, and figures.
 
-    `metrics` holds, now and then, the figures of the games that are held out: it is the row of metrics.jsonl. Else None.
+    `metrics` holds, now and then, the figures of the held-out games, as the row of metrics.jsonl does; else None.
     """
 
     taken: int
