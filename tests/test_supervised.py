@@ -128,7 +128,10 @@ def expected_reason(game: chess.pgn.Game, seen: set[str]) -> str | None:
         return "short"
     if min(int(tags.get("WhiteElo", 0)), int(tags.get("BlackElo", 0))) < 2000:
         return "rating"
-    if "TimeControl" in tags and sum(int(x) * y for x, y in zip(tags["TimeControl"].split("+"), (1, 40))) < 180:
+    if (
+        "TimeControl" in tags
+        and sum(int(x) * y for x, y in zip(tags["TimeControl"].split("+"), (1, 40), strict=True)) < 180
+    ):
         return "time"
     key = " ".join(move.uci() for move in moves)
     if key in seen:
@@ -141,7 +144,11 @@ def test_pgn_games_are_left_out_for_the_reasons_that_python_chess_sees(tmp_path:
     rng, rated = random.Random(3), {"WhiteElo": "2100", "BlackElo": "2200"}
     games = [pgn_game(rng, 30, **rated) for _ in range(12)]
     games += [games[0], games[3]]
-    games += [pgn_game(rng, 30, **rated).replace("[White ", '[Variant "Atomic"]\n[White ', 1), pgn_game(rng, 5, **rated), pgn_game(rng, 30)]
+    games += [
+        pgn_game(rng, 30, **rated).replace("[White ", '[Variant "Atomic"]\n[White ', 1),
+        pgn_game(rng, 5, **rated),
+        pgn_game(rng, 30),
+    ]
     games += [pgn_game(rng, 30, **rated, Result="*"), pgn_game(rng, 30, **rated, Termination="time forfeit")]
     games += [pgn_game(rng, 30, **rated, TimeControl=control) for control in ("60+0", "120+1", "120+2", "600+0")]
     games += [pgn_game(rng, 30, WhiteElo="2500", BlackElo="1999")]
