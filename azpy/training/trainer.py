@@ -195,7 +195,7 @@ class Trainer(Loop):
                 while taken < steps and (not taken or budget.may_fit()):
                     loss, taken = next(losses), taken + 1
                     policy += (loss.policy - policy) / taken
-                    value += (loss.value - value) / taken
+                    value += (loss.value / _IMPORTED_VALUE_WEIGHT - value) / taken  # as if it counted in full
                     if taken * _MEASUREMENTS // steps > (taken - 1) * _MEASUREMENTS // steps:
                         metrics = {"steps": taken, "policy_loss": policy, "value_loss": value}
                         if rows is not None:
