@@ -1,7 +1,7 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypedDict, Unpack, final, type_check_only
+from typing import Any, Protocol, TypedDict, Unpack, final, overload, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ __all__ = [
     "MOST_THREADS",
     "OPPONENT",
     "OPTIONS",
+    "PLAYED",
+    "PLAYED_SMOOTHING",
     "SEARCHED",
     "TERMINAL",
     "CoreError",
@@ -24,6 +26,7 @@ __all__ = [
     "EvaluatorError",
     "Facts",
     "GameError",
+    "GameReader",
     "GameRecord",
     "Look",
     "ReplayBuffer",
@@ -35,6 +38,7 @@ __all__ = [
     "UniformEvaluator",
     "VectorSearch",
     "Walk",
+    "WrittenGame",
     "__version__",
     "list_games",
     "make_game",
@@ -51,6 +55,8 @@ TERMINAL: int
 SEARCHED: int  # flags of a ply in a GameRecord: a sample to learn from, searched in full
 MIXED_NETWORKS: int  # the network was exchanged during the search
 FAST_SEARCH: int  # no sample: a fast search, of which only the value is kept
+PLAYED: int  # of an imported game: a sample of which only the action is known
+PLAYED_SMOOTHING: float  # of its policy target, over the legal actions
 OPPONENT: int  # no sample: searched by the opponent, an earlier network; only the value is kept
 
 class CoreError(RuntimeError):
@@ -388,7 +394,9 @@ class GameRecord:
     @property
     def false_resignation(self) -> bool: ...
     @property
-    def positions(self) -> int: ...  # the searched ones, which training draws
+    def imported(self) -> bool: ...
+    @property
+    def positions(self) -> int: ...  # the samples, which training draws
     @property
     def actions(self) -> NDArray[np.int32]: ...  # [T]
     @property
@@ -410,9 +418,37 @@ class GameRecord:
     @property
     def targets(self) -> NDArray[np.float32]: ...  # [K] what a network learns; sums to 1 a ply
     def __len__(self) -> int: ...
+    @staticmethod
+    def of_actions(
+        start: State, actions: Sequence[int], outcome: float, *, game_id: int = 0, seed: int = 0
+    ) -> GameRecord: ...
+    def as_imported(self, *, game_id: int, seed: int) -> GameRecord: ...
     def to_bytes(self) -> bytes: ...
     @staticmethod
     def from_bytes(data: bytes) -> GameRecord: ...
+
+@final
+class WrittenGame:
+    @property
+    def line(self) -> int: ...
+    @property
+    def tags(self) -> dict[str, str]: ...
+    @property
+    def result(self) -> str | None: ...
+    @property
+    def actions(self) -> list[int] | None: ...
+    @property
+    def unfit(self) -> str | None: ...
+    @property
+    def why(self) -> str | None: ...
+    @property
+    def outcome(self) -> float | None: ...
+
+@final
+class GameReader:
+    def __new__(cls, game: str | State | GameLike, text: str) -> GameReader: ...
+    def __iter__(self) -> Iterator[WrittenGame]: ...
+    def __next__(self) -> WrittenGame: ...
 
 @final
 class ReplayBuffer:
@@ -426,6 +462,7 @@ class ReplayBuffer:
     def num_games(self) -> int: ...
     @property
     def num_positions(self) -> int: ...
+    @overload
     def sample(
         self,
         rows: int,
@@ -435,8 +472,23 @@ class ReplayBuffer:
         symmetries: bool = True,
         surprise_weight: float = 0.0,
         value_lambda: float = 1.0,
+        imported_value_weight: None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
         """observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B] (player to move)."""
+    @overload
+    def sample(
+        self,
+        rows: int,
+        *,
+        seed: int,
+        root_value_weight: float = 0.0,
+        symmetries: bool = True,
+        surprise_weight: float = 0.0,
+        value_lambda: float = 1.0,
+        imported_value_weight: float,
+    ) -> tuple[
+        NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]
+    ]: ...  # and weights [B] of the value targets
 
 @final
 class SelfPlay:

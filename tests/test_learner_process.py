@@ -48,13 +48,13 @@ class InTurn:
     def __init__(self, folder: Path, game: str, learner: Any) -> None:
         self._folder, self._learner = folder, learner
 
-    def begin(self, iteration: int, window: Window, iterations: list[int], budget: Budget, opponents: int) -> None:
+    def begin(self, iteration: int, window: Window, iterations: list[int], budget: Budget, *other: float) -> None:
         run = StoredRun(self._folder)
         games = Window(run.settings, run.start)
         for sealed in iterations:  # all, however many the window holds
             games.add([record for _, record in run.games([sealed])])
         assert games.buffer.num_positions == window.buffer.num_positions
-        *_, self._last = fit(self._learner, games.buffer, run.settings, budget, iteration, window.newest)
+        *_, self._last = list(fit(self._learner, games.buffer, run.settings, budget, iteration, window.newest))
 
     def finish(self) -> Iterator[Fitted]:
         yield self._last

@@ -84,6 +84,17 @@ class Display(Screen):
                 losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
                 text = f"{event.taken}/{event.steps} steps, {losses}"
                 self._status(f"iteration {event.iteration} fit", text, event.taken / event.steps)
+            case events.Imported():
+                self.line(_table(event))
+            case events.Supervised(metrics=dict()) if event.metrics:
+                losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
+                self.line(
+                    f"  imported games: step {event.taken:,} of {event.steps:,}, {losses}{_held_out(event.metrics)}"
+                )
+            case events.Supervised():
+                losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
+                text = f"{event.taken:,}/{event.steps:,} steps, {losses}"
+                self._status("imported games fit", text, event.taken / event.steps)
             case events.BeingBuilt(seconds=0.0, waited_for=True):
                 self.line("an engine for the network is being built, which takes from seconds to minutes")
             case events.BeingBuilt():
@@ -160,6 +171,23 @@ def _played(event: events.Saved) -> str:
     row = event.metrics
     games = f"{row['games']} games, {row['positions']:,} positions"
     return f"[{_clock(row['seconds'])}] iteration {event.iteration}: {games}{_rates(row)}"
+
+
+def _table(event: events.Imported) -> str:
+    """What became of the games of files, one line a count."""
+    rows = {f"games in {event.files:,} files": event.found}
+    rows |= {f"  left out: {why}": count for why, count in event.left_out.items()}
+    rows |= {"  held out, to measure on": event.held_out, "  learned from": event.games}
+    width = max(map(len, rows))
+    lines = [f"{name:<{width}} {count:>10,}" for name, count in rows.items()]
+    return "\n".join([*lines[:-1], f"{lines[-1]} ({event.positions:,} positions)"])
+
+
+def _held_out(row: dict[str, float]) -> str:
+    if "move_match" not in row:
+        return ""
+    losses = f"policy loss {row['held_out_policy_loss']:.3f}, value loss {row['held_out_value_loss']:.3f}"
+    return f"; held out: {losses}, move match {row['move_match']:.1%}"
 
 
 def _shares(row: dict[str, float]) -> str:

@@ -107,7 +107,8 @@ def _position(row: dict[str, Any]) -> list[str]:
         return [f"ply {row['ply']}, dice:", row["board"], f"rolled {row['name']}"]
     head = f"ply {row['ply']}, player {row['player']} to move:"
     if "root_value" not in row:
-        return [head, row["board"], f"opening, not searched: played {row['name']}"]
+        what = "played elsewhere" if row["elsewhere"] else "opening, not searched: played"
+        return [head, row["board"], f"{what} {row['name']}"]
     lines = [head, row["board"], f"value {row['root_value']:+.3f} for player {row['player']}, network {row['network']}"]
     if row["mixed_networks"]:
         lines.append("the network was exchanged during this search")

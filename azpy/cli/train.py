@@ -46,6 +46,8 @@ def _parser() -> Parser:
     add("--collect-only", action="store_true", help="only play and store games; train elsewhere")
     text = "with --collect-only: the ONNX model that plays, looked at before each iteration (default: even priors)"
     add("--model", type=not_empty, metavar="FILE", help=text)
+    text = "the network first learns from games of these files or folders: PGN, SGF, or npz of a run's folder games"
+    add("--supervised", nargs="+", type=not_empty, metavar="FILE", default=[], help=text)
     text = "first tries for a minute which slots, pipelines, eval batch and threads are fastest here, and takes them"
     add("--tune", action="store_true", help=text)
     add("--list-games", action="store_true", help="the games, their parameters and presets")
@@ -151,6 +153,8 @@ def _train(arguments: Sequence[str]) -> int:
     if options.tune and (options.collect_only or settings.deterministic):
         what = "collections" if options.collect_only else "deterministic runs, which must not depend on the clock"
         raise SettingsError(f"--tune is not for {what}: give --slots, --pipelines, --eval-batch and --threads")
+    if options.supervised and options.collect_only:
+        raise SettingsError("--supervised does not go with --collect-only, which fits no network")
     if said:
         print(one_line(said), flush=True)
     display = Display()
@@ -170,11 +174,11 @@ def _train(arguments: Sequence[str]) -> int:
 
     if options.tune:
         settings = _tuned(settings, {name for name in TUNED if getattr(options, name) not in (None, "auto")})
-    with Trainer(settings, out) as trainer, display:
+    with Trainer(settings, out, options.supervised) as trainer, display:
         for event in trainer.run():
             display.show(event)
     if isinstance(event, Finished):
-        _say_next(settings, event)
+        _say_next(settings, event, ["--supervised", *options.supervised] if options.supervised else [])
     return 0
 
 

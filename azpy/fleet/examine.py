@@ -58,6 +58,8 @@ class Examiner:
         ):
             if found != expected:
                 raise RefusedError(f"game {record.game_id} is of {name} {found!r}, expected {expected!r}")
+        if record.imported:
+            raise RefusedError(f"game {record.game_id} is said to be imported: a worker plays its games itself")
         if foreign := set(record.networks.tolist()) - self._networks:
             raise RefusedError(f"game {record.game_id} names the network {foreign.pop():#018x}, which does not play")
         try:

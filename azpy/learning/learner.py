@@ -40,6 +40,7 @@ _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
 _GRADIENT_NORM = 4.0
 _WARM_UP_STEPS = 50
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
+_MEASURED_ROWS = 256  # of one evaluation
 _LEAST_PART = 64  # rows: batch norm's statistics come from one part, and smaller parts make them coarse
 
 
@@ -141,6 +142,29 @@ class Learner:
                 # Early steps have a smaller decay, so that the mean forgets the initial weights quickly.
                 average(min(_AVERAGE_DECAY, (1 + self.steps) / (10 + self.steps)))(*averaged, self.steps)
                 yield losses
+
+    def measure(self, rows: Sequence[NDArray[Any]]) -> dict[str, float]:
+        """How well the averaged network predicts rows that it did not learn from.
+
+        Args:
+            rows: observations, legal actions, policy targets and value targets, as `ReplayBuffer.sample` gives them.
+
+        Returns:
+            `policy_loss` in nats, `value_loss` as mean squared error, and `move_match`: the share of rows in which the
+            network's first action is the target's.
+        """
+        sums = dict.fromkeys(("policy_loss", "value_loss", "move_match"), 0.0)
+        count = len(rows[0])
+        with torch.no_grad():
+            for first in range(0, count, _MEASURED_ROWS):
+                part = [torch.from_numpy(array[first : first + _MEASURED_ROWS]).to(self.device) for array in rows]
+                observations, legal, policy, value = part
+                logits, values = self._running(observations.contiguous(memory_format=torch.channels_last))
+                best = logits.float().masked_fill(~legal, -torch.inf).argmax(1)
+                sums["policy_loss"] += policy_loss(logits.float(), legal, policy).item() * len(value)
+                sums["value_loss"] += nn.functional.mse_loss(values.float(), value, reduction="sum").item()
+                sums["move_match"] += (best == policy.argmax(1)).sum().item()
+        return {name: total / count for name, total in sums.items()}
 
     @property
     def averaged(self) -> Network:
@@ -263,9 +287,10 @@ def _sharing(network: _Trained, count: int, *, bf16: bool) -> Iterator[Callable[
 def _gradient(trained: _Trained, batch: Sequence[Tensor], rows: int, bf16: bool) -> Losses:
     """Sets a network's gradients to those of a batch's share of the mean losses over `rows`; returns these losses.
 
-    A batch is observations [B, C, H, W], legal actions [B, A], policy targets [B, A] and value targets [B].
+    A batch is observations [B, C, H, W], legal actions [B, A], policy targets [B, A], value targets [B]; and weights
+    [B] of the value targets if these do not all count alike.
     """
-    observations, legal, policy, value = batch
+    observations, legal, policy, value, *weights = batch
     share = len(observations) / rows
     trained.zero_grad()
     with torch.autocast(observations.device.type, torch.bfloat16, enabled=bf16):  # of this thread alone
@@ -273,7 +298,10 @@ def _gradient(trained: _Trained, batch: Sequence[Tensor], rows: int, bf16: bool)
         logits, values = trained.network.answer(features)
         soft = None if trained.soft is None else trained.soft(features)
     policy_part = policy_loss(logits.float(), legal, policy) * share
-    value_part = nn.functional.mse_loss(values.float(), value) * share
+    if weights:
+        value_part = (weights[0] * (values.float() - value) ** 2).mean() * share
+    else:
+        value_part = nn.functional.mse_loss(values.float(), value) * share
     loss = policy_part + value_part
     if soft is not None:
         flat = policy**_SOFT_POWER

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord, State
+from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, PLAYED, SEARCHED, GameRecord, State
 from azpy.games.lines import replayed
 from azpy.runs import storage
 
@@ -30,6 +30,8 @@ _CHESS_START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
 def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
     """Writes one row for each searched position, in the order of the games. Memory holds one game's rows.
+
+    Positions of imported games that nobody searched have no row.
 
     The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], the
     network's target, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move; `root_values`
@@ -52,7 +54,7 @@ def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
         table[np.repeat(np.arange(len(plies)), np.diff(record.offsets)[plies]), record.legal] = values
         return table
 
-    rows, actions = sum(record.positions for _, record in games), (start.num_actions,)
+    rows, actions = sum(len(searched(record)) for _, record in games), (start.num_actions,)
     columns: dict[str, tuple[str, tuple[int, ...], Callable[[GameRecord], NDArray[Any]]]] = {
         # name -> dtype, shape of a row, the rows of a game
         "observations": ("<f4", tuple(start.obs_shape), observations),
@@ -60,7 +62,7 @@ def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
         "policy_targets": ("<f4", actions, lambda record: over_actions(record, record.targets)),
         "value_targets": ("<f4", (), lambda record: (record.outcome * (1 - 2 * record.players))[searched(record)]),
         "root_values": ("<f4", (), lambda record: record.root_values[searched(record)]),
-        "game_id": ("<i8", (), lambda record: np.full(record.positions, record.game_id)),
+        "game_id": ("<i8", (), lambda record: np.full(len(searched(record)), record.game_id)),
         "ply": ("<i4", (), searched),
     }
     with storage.output(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -86,10 +88,11 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     """A game as plain values: all of its record, with the names of actions.
 
     `outcome` is for player 0; if `resigned`, the player to move after the last ply gave up. Each ply has `player` (-1:
-    dice), `action` and its `name`, `searched` (a sample, searched in full), `fast` (searched fast) and `opponent`
-    (searched by an earlier network). A searched ply also has `network` (hexadecimal), `mixed_networks` (exchanged
-    during the search) and `root_value` for the player to move. A sample has its `search`: the legal actions with
-    `action`, `name`, `prior` (without noise), `visits` and `target` (the network's target).
+    dice), `action` and its `name`, `searched` (a sample, searched in full), `fast` (searched fast), `opponent`
+    (searched by an earlier network) and `elsewhere` (a move of an imported game that nobody searched). A searched ply
+    also has `network` (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to
+    move. A sample has its `search`: the legal actions with `action`, `name`, `prior` (without noise), `visits` and
+    `target` (the network's target).
     """
     plies = []
     flags, networks, offsets = record.flags, record.networks, record.offsets
@@ -100,7 +103,7 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
         kinds = {"searched": SEARCHED, "fast": FAST_SEARCH, "opponent": OPPONENT}
         kind = {name: bool(flags[ply] & flag) for name, flag in kinds.items()}
         row = {"ply": ply, "player": players[ply], "action": actions[ply], "name": position.action_name(actions[ply])}
-        row |= kind
+        row |= kind | {"elsewhere": bool(flags[ply] & PLAYED)}
         if any(kind.values()):
             row |= {"network": f"{int(networks[ply]):#018x}", "mixed_networks": bool(flags[ply] & MIXED_NETWORKS)}
             row |= {"root_value": root_values[ply]}
@@ -110,6 +113,7 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
         plies.append(row)
     about = {"game": record.game, "game_id": record.game_id, "seed": record.seed}
     about |= {"outcome": record.outcome, "capped": record.capped, "resigned": record.resigned, "length": len(record)}
+    about |= {"imported": record.imported}
     return about | {"plies": plies}
 
 

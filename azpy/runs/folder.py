@@ -40,7 +40,8 @@ _STOPPED = ("stopped", "stopped_collecting")
 _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "iteration": ("games", "positions", "seconds"),
     "match": ("score", "low", "high", "seconds"),
-    **dict.fromkeys(("settings", "collected", *_STOPPED), ("seconds",)),
+    "supervised": ("policy_loss", "value_loss", "seconds"),
+    **dict.fromkeys(("settings", "imported", "collected", *_STOPPED), ("seconds",)),
 }
 Setting = str | int | float | bool
 
@@ -272,7 +273,7 @@ class RunFolder:
             if row["kind"] in _STOPPED:
                 return row is last_stop[row["kind"]]
             collected = row["kind"] == "collected" and row["iteration"] in sealed
-            return row["iteration"] <= last_iteration or row["kind"] == "settings" or collected
+            return row["iteration"] <= last_iteration or row["kind"] in {"settings", "imported"} or collected
 
         self.replace("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows if stays(row)))
 
@@ -350,7 +351,7 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[
     """Settings that differ, by name: (old, new). Tables in a config.toml are no settings."""
     old = {name: None if value == "none" else value for name, value in old.items() if not isinstance(value, dict)}
     # A file of an earlier version lacks options that were no settings then, and can hold options without effect.
-    later = (*OPTIONS, *SAME_GAMES_SETTINGS)
+    later = (*OPTIONS, *SAME_GAMES_SETTINGS, *(name for name in new if name.startswith("supervised_")))
     as_before = [*(name for name in later if name not in old), *unused(old)]
     same = {name for name in as_before if name in new and new[name] == default_of(name)}
     names = [name for name in dict.fromkeys([*new, *old]) if name not in same]

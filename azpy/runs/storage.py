@@ -427,6 +427,28 @@ class SealedGames:
         return found
 
 
+def sealed_in(path: Path) -> list[GameRecord]:
+    """The games of a file of sealed games, whatever run it is of.
+
+    Raises:
+        RunError: the file is damaged, or holds no sealed games.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            if (member := arrays.zip.testzip()) is not None:
+                raise ValueError(f"the checksum of {member} does not hold")
+            if "payload" not in arrays.files or "offsets" not in arrays.files:
+                rows = "observations" in arrays.files
+                holds = "rows for training, as az-export --npz writes," if rows else "arrays"
+                raise RunError(f"{path} holds {holds} and no sealed games: give a file of a run's folder games")
+            payload, offsets = arrays["payload"].tobytes(), arrays["offsets"].tolist()
+            return [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
+    except RunError:
+        raise
+    except Exception as error:  # a flipped byte causes errors of many kinds
+        raise RunError(f"{path} is damaged ({error}): put a good copy in its place, or leave it out") from error
+
+
 def _ids_of(arrays: Any) -> list[int]:
     ids = arrays["game_id"]
     if ids.ndim != 1 or ids.dtype.kind not in "iu":

@@ -200,6 +200,26 @@ class Settings:
         source="KataGo's policy surprise weighting, 0.5 there",
         **_SHARE,
     )
+    supervised_passes: float = _learning(
+        "with --supervised: how often a position of the imported games is drawn before self-play begins, on average",
+        10.0,
+        unit="times",
+        **_ABOVE_0,
+    )
+    supervised_held_out: float = _learning(
+        "with --supervised: share of the imported games that are measured on, and not learned from", 0.05, **_SHARE
+    )
+    supervised_min_rating: int | None = _learning(
+        "with --supervised: leaves out games with a rating below it, or with none", None, 0, 100_000, unit="points"
+    )
+    supervised_min_seconds: int = _learning(
+        "with --supervised: leaves out games whose files say that a player had less for 40 moves",
+        180,
+        0,
+        2**31,
+        unit="seconds",
+        source="Lichess's bound of bullet games",
+    )
     schedule: str = _learning(
         "of the learning rate; linear-tail: full for half of the run, then a line to a twentieth",
         "linear-tail",

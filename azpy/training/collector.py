@@ -59,7 +59,7 @@ class Collector(Loop):
         self._open(path, packages, ["--collect-only", *([] if model is None else ["--model", path_argument(model)])])
 
     def _resume(self) -> None:
-        if self._run.checkpoints():
+        if self._run.checkpoints() or 0 in self._run.sealed.iterations():
             raise RunError(f"{self._run.path} holds a training run: choose another folder to collect games in")
         sealed = self._run.sealed.iterations()
         self._iteration = sealed[-1] if sealed else 0

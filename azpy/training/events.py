@@ -5,7 +5,20 @@ from dataclasses import dataclass
 from azpy.matches.arena import MatchResult
 from azpy.settings import Settings
 
-__all__ = ["BeingBuilt", "Built", "Event", "Finished", "Fitted", "Matched", "Noticed", "Played", "Saved", "Started"]
+__all__ = [
+    "BeingBuilt",
+    "Built",
+    "Event",
+    "Finished",
+    "Fitted",
+    "Imported",
+    "Matched",
+    "Noticed",
+    "Played",
+    "Saved",
+    "Started",
+    "Supervised",
+]
 
 
 class Event:
@@ -26,6 +39,36 @@ class Started(Event):
     notices: tuple[str, ...]
     evaluator: str
     parameters: int | None = None
+
+
+@dataclass(frozen=True)
+class Imported(Event):
+    """Games were read from files, for the network to begin with.
+
+    Of `found` games, `games` with `positions` are learned from, and `held_out` are measured on. `left_out` counts the
+    others by the reason in words.
+    """
+
+    files: int
+    found: int
+    games: int
+    positions: int
+    held_out: int
+    left_out: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Supervised(Event):
+    """The fit to the imported games so far: `taken` of `steps` steps, the mean losses over them, and figures.
+
+    `metrics` holds, now and then, the figures of the held-out games, as the row of metrics.jsonl does; else None.
+    """
+
+    taken: int
+    steps: int
+    policy_loss: float
+    value_loss: float
+    metrics: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)

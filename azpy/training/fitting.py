@@ -12,8 +12,11 @@ from azpy.training.budget import Budget
 from azpy.training.events import Fitted
 from azpy.training.loop import EVENT_SECONDS
 
-__all__ = ["fit", "learner_of", "sampling_of"]
+__all__ = ["IMPORTED_VALUE_WEIGHT", "fit", "learner_of", "sampling_of"]
 
+# In the loss of the value, for rows of imported games: the positions of a game share one outcome, and a network learns
+# outcomes by heart before it knows the moves. 0.01 as AlphaGo Zero's supervised network (Silver et al. 2017, Methods).
+IMPORTED_VALUE_WEIGHT = 0.01
 _SAMPLING = (
     "batch_size",
     "root_value_weight",
@@ -37,13 +40,20 @@ def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> 
     )
 
 
-def sampling_of(settings: Settings) -> dict[str, Any]:
-    """The settings of a training batch, as `Learner.fit` takes them."""
-    return {name: getattr(settings, name) for name in _SAMPLING}
+def sampling_of(settings: Settings, *, imported: bool = False) -> dict[str, Any]:
+    """The settings of a training batch, as `Learner.fit` takes them; `imported`: the run began with imported games."""
+    sampling = {name: getattr(settings, name) for name in _SAMPLING}
+    return sampling | ({"imported_value_weight": IMPORTED_VALUE_WEIGHT} if imported else {})
 
 
 def fit(
-    learner: Learner, buffer: _core.ReplayBuffer, settings: Settings, budget: Budget, iteration: int, positions: int
+    learner: Learner,
+    buffer: _core.ReplayBuffer,
+    settings: Settings,
+    budget: Budget,
+    iteration: int,
+    positions: int,
+    imported: bool = False,
 ) -> Iterator[Fitted]:
     """Takes gradient steps in proportion to the new positions, fewer where time is up.
 
@@ -54,14 +64,15 @@ def fit(
         budget: of the run; says the learning rate, and when time is up.
         iteration: in which they are taken.
         positions: how many are new.
+        imported: see `sampling_of`.
 
     Yields:
         How far it is, now and then and after the last step.
     """
     steps = max(1, round(positions * settings.passes / settings.batch_size))
     taken, policy, value, reported = 0, 0.0, 0.0, 0.0
-    rate = budget.rate
-    losses = learner.fit(buffer, steps, schedule=lambda done: rate(iteration - 1 + done), **sampling_of(settings))
+    rate, sampling = budget.rate, sampling_of(settings, imported=imported)
+    losses = learner.fit(buffer, steps, schedule=lambda done: rate(iteration - 1 + done), **sampling)
     with contextlib.closing(losses):
         while taken < steps and (not taken or budget.may_fit()):
             loss, taken = next(losses), taken + 1

@@ -6,9 +6,9 @@ begins with the trainer's weights and does the same steps again. Messages are th
 
 The trainer says, `do`:
 
-    fit     folder, game, steps (taken before), iteration, seen, iterations (sealed), positions, budget, opponents; see
-            `fit`, `Window` and `Budget`. The bytes are the weights and the optimizer's state, or nothing where the
-            process has them.
+    fit     folder, game, steps (taken before), iteration, seen, iterations (sealed), positions, budget, opponents,
+            held_out; see `fit`, `Window` and `Budget`. The bytes are the weights and the optimizer's state, or nothing
+            where the process has them.
 
 The process says, `said`:
 
@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from azpy.errors import AzpyError, RunError
 from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker, pack
 from azpy.learning.learner import Learner, use_threads
+from azpy.runs.imports import is_held_out
 from azpy.runs.reader import StoredRun, safetensors
 from azpy.training.budget import Budget
 from azpy.training.events import Fitted
@@ -69,7 +70,15 @@ class LearnerProcess:
         self._process: _Process | None = None
         self._deaths: deque[float] = deque(maxlen=_MOST_DEATHS)
 
-    def begin(self, iteration: int, window: Window, iterations: list[int], budget: Budget, opponents: int) -> None:
+    def begin(
+        self,
+        iteration: int,
+        window: Window,
+        iterations: list[int],
+        budget: Budget,
+        opponents: int,
+        held_out: float,
+    ) -> None:
         """Has the process begin with the steps of an iteration.
 
         Args:
@@ -78,10 +87,11 @@ class LearnerProcess:
             iterations: whose games are sealed, those of the window last.
             budget: of the run.
             opponents: of its matches.
+            held_out: share of the imported games that is not learned from.
         """
         self._task = {"do": "fit", **self._run, "iteration": iteration, "iterations": iterations}
         self._task |= {"seen": window.seen, "positions": window.newest, "steps": self._learner.steps}
-        self._task |= {"budget": budget.state(), "opponents": opponents}
+        self._task |= {"budget": budget.state(), "opponents": opponents, "held_out": held_out}
         self._ask()
 
     def finish(self) -> Iterator[Fitted]:
@@ -226,7 +236,9 @@ class _Pupil:
         begin = time.monotonic()
         buffer = self._games(run, task).buffer
         told: dict[str, Any] = {}
-        for number, step in enumerate(fit(learner, buffer, settings, budget, task["iteration"], task["positions"])):
+        imported = 0 in task["iterations"]
+        steps = fit(learner, buffer, settings, budget, task["iteration"], task["positions"], imported)
+        for number, step in enumerate(steps):
             told = vars(step)
             if number < _MOST_REPORTS:
                 self.say({"said": "step"} | told)
@@ -237,7 +249,8 @@ class _Pupil:
         window, newest = self._window, task["iterations"][-1]
 
         def read(iteration: int) -> list[Any]:
-            return [record for _, record in run.games([iteration])]
+            games = (record for _, record in run.games([iteration]))
+            return [record for record in games if iteration or not is_held_out(record, task["held_out"])]
 
         if window is None or task["iterations"][-2:-1] != [self._newest]:
             window = Window(run.settings, run.start)

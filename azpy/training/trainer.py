@@ -6,6 +6,7 @@ ready (TensorRT), the model before it begins the next iteration and is replaced 
 that is done; a new `Trainer` on the same folder goes on from there.
 """
 
+import contextlib
 import importlib.util
 import os
 import time
@@ -27,15 +28,17 @@ from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_ma
 from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
+from azpy.runs.imports import REASONS, Filters, import_games, is_held_out
 from azpy.runs.reader import Checkpoint, checkpoint_at, read_checkpoint
-from azpy.runs.storage import numbered
+from azpy.runs.storage import disk_errors, numbered
 from azpy.settings.run import Settings, match_search
+from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
-from azpy.training.events import BeingBuilt, Built, Event, Fitted, Matched, Saved
-from azpy.training.fitting import fit, learner_of
+from azpy.training.events import BeingBuilt, Built, Event, Fitted, Imported, Matched, Saved, Supervised
+from azpy.training.fitting import IMPORTED_VALUE_WEIGHT, fit, learner_of, sampling_of
 from azpy.training.generations import Generations, Ready
 from azpy.training.learner_process import LearnerProcess
-from azpy.training.loop import NOT_ROW_EXACT, Loop
+from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
 from azpy.training.timing import TimeShares
 from azpy.training.window import Window
@@ -44,6 +47,8 @@ __all__ = ["Trainer", "opponents_of"]
 
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
+_MOST_MEASURED = 4096  # rows of held-out games
+_MEASUREMENTS = 10  # of the fit to the imported games
 _UNTRAINED = "untrained"  # the run's own network as it was before its first gradient step
 _OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the run itself makes the untrained player
     "random": RandomPlayer,
@@ -59,9 +64,12 @@ class Trainer(Loop):
     Args:
         settings: of the run.
         path: the run folder; made, or gone on with.
+        supervised: files and folders of games that the network learns from before self-play begins, see
+            `import_games`. They are read once: the run keeps the games as those of iteration 0.
 
     Raises:
-        RunError: the folder is in use, damaged, or of another run.
+        RunError: the folder is in use, damaged, or of another run; a file of games is missing, damaged, or of another
+            game, or the run began without these files.
         SettingsError: no such game.
         MissingPackageError: a package that training needs is not installed; nothing was made.
 
@@ -73,7 +81,7 @@ class Trainer(Loop):
 
     _STOPPED = "stopped"
 
-    def __init__(self, settings: Settings, path: str | os.PathLike[str]) -> None:
+    def __init__(self, settings: Settings, path: str | os.PathLike[str], supervised: Sequence[str] = ()) -> None:
         for package in (*EXTRAS["cpu"], *EXTRAS["train"]):
             if importlib.util.find_spec(package) is None:
                 raise missing_to_train(package)
@@ -86,6 +94,12 @@ class Trainer(Loop):
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             checkpoint = read_checkpoint(checkpoint_at(Path(settings.init)))
             self._begun_with = f"the network begins as that of {checkpoint.path}, {self._begin_with(checkpoint)}"
+        self._supervised, self._imported = list(supervised), None
+        self._has_imported = False  # iteration 0 holds imported games
+        if supervised and not numbered(Path(path) / "games", ".npz") and not numbered(Path(path) / "checkpoints"):
+            filters = Filters(settings.supervised_min_rating, settings.supervised_min_seconds)
+            # Before the folder is made: a bad file leaves nothing behind.
+            self._imported = import_games(supervised, self._start, settings.seed, filters)
         self._board: Board | None = None
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
@@ -93,7 +107,8 @@ class Trainer(Loop):
         if settings.learner_lag:
             self._beside = LearnerProcess(Path(path), settings.game, self._learner)
             self._last_first.callback(self._beside.close)
-        self._open(path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
+        flags = ["--supervised", *map(path_argument, supervised)] if supervised else []
+        self._open(path, ("numpy", "torch", "onnxruntime"), flags, cores=self._cores)
 
     def _begin_with(self, checkpoint: Checkpoint) -> str:
         """Takes over a checkpoint's network; returns the network's spec."""
@@ -130,6 +145,8 @@ class Trainer(Loop):
             player += "in a process of its own"
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         yield self._started(evaluators, player, notices, parameters)
+        if self._has_imported and not self._run.checkpoints():
+            yield from self._supervise()
         over = False
         while not over:
             self._run.prune_checkpoints(lambda iteration: _is_kept(iteration, self._iteration))
@@ -142,6 +159,79 @@ class Trainer(Loop):
                 yield from self._iterate(self._iteration + 1)
         yield self._finished()
 
+    def _supervise(self) -> Iterator[Event]:
+        """Fits the network to the imported games, which stay in the window until self-play has filled it.
+
+        The checkpoint of iteration 0 ends this part. A part that was killed begins again.
+        """
+        settings, budget, generations = self._settings, self._budget, self._generations
+        if self._imported is not None:
+            yield self._keep_imported()
+        begin, games = budget.elapsed(), self._run.sealed.read(0)
+        self._next_game = len(games)
+        known = self._known(games)
+        buffer = _core.ReplayBuffer(self._start, max_positions=2**40, merge=settings.merge_positions)
+        buffer.extend(known)
+        unknown = _core.ReplayBuffer(self._start, max_positions=2**40)
+        unknown.extend(record for record in games if is_held_out(record, self._held_out))
+        count = min(unknown.num_positions, _MOST_MEASURED)
+        rows = unknown.sample(count, seed=0, symmetries=False) if count else None
+        metrics = dict[str, float]()
+        with self._time.stage("fitting"):
+            steps = max(1, round(buffer.num_positions * settings.supervised_passes / settings.batch_size))
+            losses = self._learner.fit(buffer, steps, **sampling_of(settings, imported=True))
+            taken, policy, value, reported = 0, 0.0, 0.0, 0.0
+            with contextlib.closing(losses):
+                while taken < steps and (not taken or budget.may_fit()):
+                    loss, taken = next(losses), taken + 1
+                    policy += (loss.policy - policy) / taken
+                    value += (loss.value / IMPORTED_VALUE_WEIGHT - value) / taken  # as if it counted in full
+                    if taken * _MEASUREMENTS // steps > (taken - 1) * _MEASUREMENTS // steps:
+                        metrics = {"steps": taken, "policy_loss": policy, "value_loss": value}
+                        if rows is not None:
+                            found = self._learner.measure(rows)
+                            metrics |= {f"held_out_{name}": found[name] for name in ("policy_loss", "value_loss")}
+                            metrics["move_match"] = found["move_match"]
+                        metrics["seconds"] = budget.elapsed()
+                        self._note({"kind": "supervised", "iteration": 0, **metrics})
+                        yield Supervised(taken, steps, policy, value, metrics)
+                    elif time.monotonic() - reported > EVENT_SECONDS:
+                        reported = time.monotonic()
+                        yield Supervised(taken, steps, policy, value)
+        fitted = taken * settings.batch_size / settings.passes
+        budget.note_iteration(0.0, budget.elapsed() - begin, fitted, 0)
+        self._window.add(known)
+        yield from self._change_over(wait=True)
+        generations.publish(self._learner.averaged, 0, self._window.buffer, last=budget.is_over(0))
+        self._save(0)
+
+    def _keep_imported(self) -> Imported:
+        """Puts the imported games and what became of the others on the disk."""
+        imported, self._imported = self._imported, None
+        assert imported is not None  # noqa: S101  the caller looked
+        known = self._known(imported.records)
+        positions = sum(record.positions for record in known)
+        left_out = {words: imported.left_out[name] for name, words in REASONS.items() if imported.left_out[name]}
+        row = {"kind": "imported", "iteration": 0, "files": self._supervised, "found": imported.found}
+        row |= {"games": len(known), "positions": positions, "held_out": len(imported.records) - len(known)}
+        row |= {"held_out_share": self._held_out, "left_out": left_out, "seconds": self._budget.elapsed()}
+        self._run.append_metrics(row)
+        with disk_errors(self._run.path):
+            self._run.sealed.write(0, imported.records)
+        held_out = len(imported.records) - len(known)
+        return Imported(imported.files, imported.found, len(known), positions, held_out, left_out)
+
+    def _known(self, games: Sequence[_core.GameRecord]) -> list[_core.GameRecord]:
+        """The imported games that are learned from."""
+        known = [record for record in games if not is_held_out(record, self._held_out)]
+        if not known:
+            share = self._held_out
+            raise RunError(
+                f"all {len(games)} imported games are held out: give more files, or less than {share:g} as "
+                "--supervised-held-out, in another folder with --out"
+            )
+        return known
+
     def _iterate(self, iteration: int) -> Iterator[Event]:
         settings, budget, generations = self._settings, self._budget, self._generations
         begin, metrics, there = budget.elapsed(), dict[str, float](), len(self._run.journal)
@@ -149,7 +239,7 @@ class Trainer(Loop):
             generations.choose_opponents(opponents_of(iteration))
         if self._beside is not None and self._window.newest:
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
-            self._beside.begin(iteration, self._window, sealed, budget, len(_OPPONENTS))
+            self._beside.begin(iteration, self._window, sealed, budget, len(_OPPONENTS), self._held_out)
         games = yield from self._play(iteration, metrics, self._lineup())
         played = len(games) - there if "play_seconds" in metrics else 0
         metrics |= game_statistics(games)
@@ -175,16 +265,20 @@ class Trainer(Loop):
         with self._time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
             self._note(row | ({"advice": advice} if advice else {}))
-            saved = self._run.save_checkpoint(
-                iteration,
-                model=self._learner.model_arrays(),
-                optimizer=self._learner.optimizer_arrays(),
-                state={"iteration": iteration, "next_game": self._next_game, "positions": self._window.seen}
-                | {"budget": budget.state(), "resignation": self._resignation.state()},
-                onnx=generations.model,
-                int8=generations.ready.int8,
-            )
+            saved = self._save(iteration)
         yield Saved(iteration, str(saved), metrics, advice)
+
+    def _save(self, iteration: int) -> Path:
+        """Writes the checkpoint of an iteration; returns its folder."""
+        return self._run.save_checkpoint(
+            iteration,
+            model=self._learner.model_arrays(),
+            optimizer=self._learner.optimizer_arrays(),
+            state={"iteration": iteration, "next_game": self._next_game, "positions": self._window.seen}
+            | {"budget": self._budget.state(), "resignation": self._resignation.state()},
+            onnx=self._generations.model,
+            int8=self._generations.ready.int8,
+        )
 
     def _lineup(self) -> Lineup:
         generations = self._generations
@@ -202,7 +296,9 @@ class Trainer(Loop):
         if self._beside is None:
             window.add(games)
             self._refuse_nothing(metrics)
-            steps = fit(self._learner, window.buffer, self._settings, self._budget, iteration, window.newest)
+            steps = fit(
+                self._learner, window.buffer, self._settings, self._budget, iteration, window.newest, self._has_imported
+            )
         elif window.newest:
             steps = self._beside.finish()
         metrics |= {"window": window.buffer.num_positions, "steps": 0}
@@ -305,6 +401,7 @@ class Trainer(Loop):
         self._generations = Generations(self._settings, self._start, self._run)
         self._last_first.callback(self._generations.close)
         checkpoints, sealed = self._run.checkpoints(), self._run.sealed.iterations()
+        self._resume_imported(checkpoints, sealed)
         if checkpoints:
             checkpoint = self._run.load_checkpoint(checkpoints[-1])
             self._iteration = checkpoints[-1]
@@ -314,7 +411,7 @@ class Trainer(Loop):
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])
             seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
-            self._window.refill(seen, held, self._run.sealed.read)
+            self._window.refill(seen, held, self._games_of)
         self._resume_budget("iteration")
         if self._settings.tensorboard:
             self._board = Board(self._run.path / "tensorboard", self._iteration)
@@ -324,6 +421,30 @@ class Trainer(Loop):
             missing = [str(i) for i in range(1, self._iteration + 1) if i not in there]
             if missing:
                 self._run.notices.append(f"going on without the {what} of iteration {', '.join(missing)}: not there")
+
+    def _resume_imported(self, checkpoints: Sequence[int], sealed: Sequence[int]) -> None:
+        """Goes on with the imported games of the run, if there are any."""
+        rows = [row for row in self._run.metrics() if row["kind"] == "imported"]
+        has_begun = bool(checkpoints or sealed or self._run.journal)
+        if has_begun and self._supervised:
+            began = list(rows[-1].get("files", [])) if rows else []
+            if began != self._supervised:
+                how = f"with --supervised {' '.join(map(str, began))}" if began else "without --supervised"
+                raise RunError(
+                    f"{self._run.path} holds a run that began {how}: give the same, leave it out to go on, or choose "
+                    "another folder with --out"
+                )
+        # The games were split by the share of their import.
+        share = rows[-1].get("held_out_share") if rows and has_begun else None
+        self._held_out = float(self._settings.supervised_held_out if share is None else share)
+        self._has_imported = 0 in sealed or self._imported is not None
+        if self._has_imported and not checkpoints:
+            self._run.trim_metrics(-1)  # the fit begins again
+
+    def _games_of(self, iteration: int) -> list[_core.GameRecord]:
+        """The games of a sealed iteration that are learned from."""
+        games = self._run.sealed.read(iteration)
+        return games if iteration else self._known(games)
 
 
 def opponents_of(iteration: int) -> list[int]:

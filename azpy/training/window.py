@@ -18,8 +18,9 @@ class Window:
 
     Attributes:
         buffer: the games.
-        seen: positions since the run began.
-        newest: positions of the games that came last.
+        seen: positions of self-play since the run began. Imported games do not count, so the window does not grow for
+            them, and self-play soon takes their place.
+        newest: positions of self-play in the games that came last.
     """
 
     def __init__(self, settings: Settings, start: _core.State) -> None:
@@ -33,7 +34,7 @@ class Window:
         Raises:
             RunError: a game does not obey the rules.
         """
-        self.newest = sum(record.positions for record in games)
+        self.newest = _played(games)
         self.seen += self.newest
         self.buffer.resize(window_size(self._settings, self.seen))
         try:
@@ -56,9 +57,13 @@ class Window:
         while left and positions < size:
             held.append(read(left.pop()))
             positions += sum(record.positions for record in held[-1])
-        self.seen = seen - positions
+        self.seen = seen - sum(map(_played, held))
         for games in reversed(held):
             self.add(games)
+
+
+def _played(games: Sequence[_core.GameRecord]) -> int:
+    return sum(record.positions for record in games if not record.imported)
 
 
 def window_size(settings: Settings, seen: int) -> int:

@@ -11,6 +11,49 @@ const MOST_SHOWN: usize = 60;
 const MOST_NAMES: usize = 40;
 const LONGEST_NAME: usize = 30;
 
+/// A game as a text has it, read by [`Notation::read_game`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct WrittenGame {
+    /// What the text says of the game as a whole: names and values, blanks around these taken off.
+    pub tags: Vec<(String, String)>,
+    /// The result that stands behind the moves, if the notation has one there.
+    pub result: Option<String>,
+    /// The actions; or why it is no game of these rules from this start.
+    pub actions: Result<Vec<Action>, Unfit>,
+}
+
+/// Why a written game is none of the rules that read it, and a sentence on what came.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unfit {
+    /// Another variant of the game.
+    Variant(String),
+    /// It begins at another position.
+    Start(String),
+    /// Another size of board.
+    Size(String),
+    /// Another komi.
+    Komi(String),
+    /// An action that is not legal, or cannot be read.
+    Action(String),
+    /// Actions after the rules end the game.
+    AfterEnd(String),
+}
+
+impl Unfit {
+    /// The sentence.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Variant(text)
+            | Self::Start(text)
+            | Self::Size(text)
+            | Self::Komi(text)
+            | Self::Action(text)
+            | Self::AfterEnd(text) => text,
+        }
+    }
+}
+
 /// How people write a game: names of actions, notations of positions, pictures. Every method has a default, so a game with
 /// none of these has an empty `impl`.
 pub trait Notation: Game {
@@ -77,6 +120,18 @@ pub trait Notation: Game {
     /// A sentence that says what came and what was expected.
     fn parse(&self, text: &str) -> Result<Self, String> {
         play_line(self, text)
+    }
+
+    /// Reads the first of the games that a text holds in the game's notation of whole games (PGN, SGF), each from its
+    /// start to its result. The start of these rules is `self`.
+    ///
+    /// Returns the game and the text after it; nothing where the text has no more games.
+    ///
+    /// # Errors
+    /// A sentence on a text that is not in this notation, or ends within a game.
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+        let _ = text;
+        Err("there is no notation of whole games of this game".to_owned())
     }
 
     /// The position in the notation that `parse` reads, if it has one that says everything: what comes of it then has

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use azpy_core::batched::Workers;
-use azpy_core::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, OPPONENT, Ply, SEARCHED};
+use azpy_core::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, OPPONENT, PLAYED, Ply, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::toy::Toy;
 use proptest::prelude::*;
@@ -68,6 +68,55 @@ fn bytes_of_every_format_are_read() {
     assert_eq!((resigned.resigned, resigned.control, resigned.resign_ply), (true, true, Some(2)));
 }
 
+/// The same game as an imported one, of which the second ply's search is not known.
+fn imported() -> GameRecord {
+    let played = Ply { flags: PLAYED, root_value: 0.0, network: 0, ..game().plies[1] };
+    GameRecord {
+        imported: true,
+        plies: vec![game().plies[0], played],
+        offsets: vec![0, 2, 2],
+        legal: vec![0, 1],
+        visits: vec![1, 3],
+        priors: vec![0.25, 0.75],
+        ..game()
+    }
+}
+
+#[test]
+fn imported_games_have_a_format_of_their_own() {
+    imported().check(&toy()).unwrap();
+    let bytes = imported().to_bytes();
+    assert_eq!((bytes[0], bytes[4 + HEAD.len()]), (4, 16));
+    assert_eq!(GameRecord::from_bytes(&bytes), Ok(imported()));
+    assert_eq!(imported().samples(), 2);
+    let older = [&[3, 0, 0, 0], &bytes[4..]].concat();
+    assert!(GameRecord::from_bytes(&older).unwrap_err().contains("flags 0x10, which format 3 does not have"));
+    let mut older = [&[3, 0, 0, 0], &bytes[4..]].concat();
+    older[4 + HEAD.len()] = 0;
+    assert!(GameRecord::from_bytes(&older).unwrap_err().contains("ply flags 0x10, which format 3 does not have"));
+}
+
+#[test]
+fn what_no_imported_game_can_be_is_refused() {
+    let said = |record: GameRecord| record.check(&toy()).unwrap_err();
+    assert!(said(GameRecord { imported: false, ..imported() }).contains("but the game is not imported"));
+    assert!(said(GameRecord { outcome: 1.0, ..imported() }).contains("its outcome is said to be 1, the rules say -1"));
+    assert!(said(GameRecord { capped: true, ..imported() }).contains("to have ended in self-play"));
+    for flags in [PLAYED | SEARCHED, PLAYED | MIXED_NETWORKS] {
+        let mut record = imported();
+        record.plies[1].flags = flags;
+        assert!(said(record).contains("which do not go together"));
+    }
+    // Where the rules do not end it, the file says who won.
+    for outcome in [1.0, 0.5, -1.0] {
+        GameRecord::of_actions(&toy(), &[1], outcome).unwrap();
+    }
+    for outcome in [1.5, f32::NAN] {
+        assert!(GameRecord::of_actions(&toy(), &[1], outcome).unwrap_err().contains("is no outcome"));
+    }
+    assert!(GameRecord::of_actions(&toy(), &[1, 1, 0], -1.0).unwrap_err().contains("after the end of the game"));
+}
+
 #[test]
 fn what_a_format_does_not_have_is_refused() {
     fn refused(format: u8, flags: u8, resign_ply: &[u8], targets: &[u8]) -> String {
@@ -76,7 +125,7 @@ fn what_a_format_does_not_have_is_refused() {
     assert!(refused(1, 2, &[], &[]).contains("flags 0x02, which format 1 does not have"));
     assert!(refused(2, 8, NO_PLY, TARGETS).contains("flags 0x08, which format 2 does not have"));
     assert!(refused(3, 16, NO_PLY, &[]).contains("flags 0x10, which format 3 does not have"));
-    assert!(refused(4, 0, NO_PLY, &[]).contains("format 4, expected 1 to 3"));
+    assert!(refused(5, 0, NO_PLY, &[]).contains("format 5, expected 1 to 4"));
     assert!(refused(3, 8, NO_PLY, &[]).contains("bytes of plies, expected"));
     assert!(refused(3, 0, NO_PLY, TARGETS).contains("bytes of plies, expected"));
 }
@@ -116,7 +165,7 @@ fn a_target_that_is_no_distribution_is_refused() {
 fn only_a_sample_has_visits() {
     let mut record = game();
     record.plies[1].flags = 0;
-    assert!(record.check(&toy()).unwrap_err().contains("ply 1 is no sample, but has visits"));
+    assert!(record.check(&toy()).unwrap_err().contains("ply 1 is not searched, but has visits"));
 }
 
 #[test]
@@ -161,7 +210,7 @@ fn training_draws_the_targets_and_not_the_visits() {
         let rows = 50;
         let (mut observations, mut legal) = (vec![0.0; rows * 3], vec![false; rows * 2]);
         let (mut policies, mut values) = (vec![0.0; rows * 2], vec![0.0; rows]);
-        let draw = Draw { seed: 1, root_value_weight: 0.0, value_lambda: 1.0, symmetries: true, surprise_weight: 0.0 };
+        let draw = Draw { seed: 1, symmetries: true, ..Draw::default() };
         let samples = Samples {
             observations: &mut observations,
             legal: &mut legal,
@@ -193,7 +242,7 @@ fn surprising_plies_are_drawn_by_their_weight() {
             policies: &mut policies,
             values: &mut values,
         };
-        let draw = Draw { seed: 3, root_value_weight: 0.0, value_lambda: 1.0, symmetries: true, surprise_weight };
+        let draw = Draw { seed: 3, symmetries: true, surprise_weight, ..Draw::default() };
         buffer.sample(draw, samples, &Workers::new(2).unwrap());
         values.iter().filter(|&&value| value > 0.0).count() as f64 / rows as f64
     };

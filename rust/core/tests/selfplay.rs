@@ -459,7 +459,7 @@ fn the_replay_buffer_draws_what_the_records_say() {
     let (rows, actions) = (64, toy.num_actions());
     let (mut observations, mut legal) = (vec![f32::NAN; rows * 3], vec![true; rows * actions]);
     let (mut policies, mut values) = (vec![f32::NAN; rows * actions], vec![f32::NAN; rows]);
-    let draw = Draw { seed: 1, root_value_weight: 0.5, value_lambda: 1.0, symmetries: true, surprise_weight: 0.0 };
+    let draw = Draw { seed: 1, root_value_weight: 0.5, symmetries: true, ..Draw::default() };
     let samples =
         Samples { observations: &mut observations, legal: &mut legal, policies: &mut policies, values: &mut values };
     buffer.sample(draw, samples, &Workers::new(2).unwrap());

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, play_line};
+use azpy_core::text::{Notation, WrittenGame, play_line};
 
 use crate::cells::Cells;
 use crate::grid;
@@ -586,6 +586,11 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
             return sgf::read(self, text);
         }
         play_line(self, text)
+    }
+
+    /// A game of SGF: its main line.
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+        sgf::read_written(self, text)
     }
 
     /// The whole game as SGF: its setup and every action, as boards that have been bar what may follow.

@@ -19,6 +19,7 @@ use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, Samples};
 use azpy_core::search::{SearchResult, SearchStats, Stop as Reason};
 use azpy_core::selfplay::{Layout, SelfPlayConfig, SelfPlayStats};
+use azpy_core::text::WrittenGame;
 use azpy_core::timing::PipelineStats;
 use azpy_core::tree::Tree;
 use pyo3::prelude::*;
@@ -59,6 +60,10 @@ pub(crate) trait AnyState: Send + Sync {
     fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String>;
     fn format_actions(&self, actions: &[Action]) -> Result<String, String>;
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String>;
+    /// The first written game of a text, how the rules end it (nothing where they do not), and where the text goes on.
+    fn read_game(&self, text: &str) -> Result<Option<(WrittenGame, Option<f32>, usize)>, String>;
+    /// See `GameRecord::of_actions` of the core.
+    fn record_of(&self, actions: &[Action], outcome: f32) -> Result<CoreRecord, String>;
     fn to_text(&self) -> Option<String>;
     fn object(&self) -> Option<&Py<PyAny>>;
     /// The error that its game has met, if any.
@@ -178,6 +183,7 @@ pub(crate) trait AnyReplay: Send {
     fn num_games(&self) -> usize;
     fn num_samples(&self) -> usize;
     fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()>;
+    fn value_weights(&self, draw: Draw, weights: &mut [f32]);
 }
 
 /// Settings of one network of an engine.

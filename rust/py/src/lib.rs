@@ -40,6 +40,7 @@ mod settings;
 mod state;
 mod threads;
 mod walk;
+mod written;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -103,6 +104,8 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_class::<walk::Facts>()?;
     module.add_class::<walk::Look>()?;
     module.add_class::<walk::Walk>()?;
+    module.add_class::<written::GameReader>()?;
+    module.add_class::<written::WrittenGame>()?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
     module.add_function(wrap_pyfunction!(state::make_game, module)?)?;
     module.add_function(wrap_pyfunction!(state::parse_state, module)?)?;
@@ -117,6 +120,8 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add("MIXED_NETWORKS", azpy_core::record::MIXED_NETWORKS)?;
     module.add("FAST_SEARCH", azpy_core::record::FAST_SEARCH)?;
     module.add("OPPONENT", azpy_core::record::OPPONENT)?;
+    module.add("PLAYED", azpy_core::record::PLAYED)?;
+    module.add("PLAYED_SMOOTHING", azpy_core::record::PLAYED_SMOOTHING)?;
     // Threads that would call into an interpreter that is no longer there must be gone before it goes.
     let close_all = wrap_pyfunction!(threads::close_all, module)?;
     py.import("atexit")?.call_method1("register", (close_all,))?;

@@ -8,6 +8,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::errors::caught;
+use crate::state::State;
+
 /// One finished game of T plies, rolls included; K is the number of legal actions over all its samples.
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct GameRecord(pub(crate) Arc<CoreRecord>);
@@ -68,10 +71,16 @@ impl GameRecord {
         self.0.false_resignation()
     }
 
-    /// Searched positions: the ones that training draws.
+    /// Positions that training draws: the searched ones, and all of a player in an imported game that nobody searched.
     #[getter]
     fn positions(&self) -> usize {
         self.0.samples()
+    }
+
+    /// Whether it comes from a file. Its outcome is then the file's, unless the rules end the game.
+    #[getter]
+    fn imported(&self) -> bool {
+        self.0.imported
     }
 
     /// int32 [T]: actions and chance outcomes.
@@ -87,8 +96,8 @@ impl GameRecord {
     }
 
     /// uint8 [T]: bit 0, a sample to learn from, searched in full; bit 1, the network was exchanged during the search;
-    /// bit 2, a fast search, of which only the value is kept; bit 3, an opponent's search, likewise. 0 where chance, an
-    /// opening or the raw policy chose.
+    /// bit 2, a fast search, of which only the value is kept; bit 3, an opponent's search, likewise; bit 4, of an imported
+    /// game, a sample of which only the action is known. 0 where chance, an opening or the raw policy chose.
     #[getter]
     fn flags<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.flags))
@@ -135,6 +144,31 @@ impl GameRecord {
     #[getter]
     fn targets<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         PyArray1::from_vec(py, (0..self.0.plies.len()).flat_map(|ply| self.0.target(ply)).collect())
+    }
+
+    /// A game that was played elsewhere, of which only the actions and the outcome are known.
+    ///
+    /// Args:
+    ///     start: where it begins.
+    ///     actions: and chance outcomes, all legal.
+    ///     outcome: for player 0, in [-1, 1]; what the rules say where they end the game.
+    ///     game_id, seed: what it is called in its run.
+    ///
+    /// Raises:
+    ///     ValueError: the rules do not allow it.
+    #[staticmethod]
+    #[pyo3(signature = (start, actions, outcome, *, game_id = 0, seed = 0))]
+    fn of_actions(start: &State, actions: Vec<u32>, outcome: f32, game_id: u64, seed: u64) -> PyResult<Self> {
+        let record = caught(|| Ok(start.inner.record_of(&actions, outcome)));
+        start.inner.take_error()?;
+        let record = record?.map_err(PyValueError::new_err)?;
+        Ok(Self(Arc::new(CoreRecord { game: start.spec.clone(), game_id, seed, ..record })))
+    }
+
+    /// The same game as an imported one: its actions, searches and outcome. How it came to its end is not kept.
+    #[pyo3(signature = (*, game_id, seed))]
+    fn as_imported(&self, game_id: u64, seed: u64) -> Self {
+        Self(Arc::new(CoreRecord { game_id, seed, ..self.0.as_imported() }))
     }
 
     /// The record in azpy's own format.

@@ -9,6 +9,7 @@ use azpy_core::replay::{Draw, ReplayBuffer as CoreBuffer, Samples};
 use numpy::{PyArray1, PyArray2, PyArray4, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::doors::{AnyReplay, AnyState};
 use crate::errors::caught;
@@ -53,6 +54,9 @@ impl<G: Hosted> AnyReplay for Replay<G> {
     fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()> {
         self.0.sample(draw, samples, self.workers(workers));
         self.check()
+    }
+    fn value_weights(&self, draw: Draw, weights: &mut [f32]) {
+        self.0.value_weights(draw, weights);
     }
 }
 
@@ -103,10 +107,6 @@ impl ReplayBuffer {
         Ok(py.detach(|| work(&mut **self.inner.lock().unwrap_or_else(PoisonError::into_inner))))
     }
 }
-
-/// observations, legal, policies, values
-type Arrays<'py> =
-    (Bound<'py, PyArray4<f32>>, Bound<'py, PyArray2<bool>>, Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f32>>);
 
 #[pymethods]
 impl ReplayBuffer {
@@ -165,10 +165,15 @@ impl ReplayBuffer {
     ///     value_lambda: below 1, the lambda return stands in the place of the outcome: the mean of the values of this
     ///         and the later searches, each with lambda times the weight of the one before, and of the outcome.
     ///
+    ///     imported_value_weight: weight of the value target of an imported game's row, where that of others is 1. The
+    ///         weights are returned if it is given.
+    ///
     /// Returns:
-    ///     observations float32 [B, C, H, W], legal bool [B, A], policy targets float32 [B, A] (0 for
-    ///     illegal actions), value targets float32 [B] for the player to move.
-    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true, surprise_weight = 0.0, value_lambda = 1.0))]
+    ///     observations float32 [B, C, H, W], legal bool [B, A], policy targets float32 [B, A] (0 for illegal actions),
+    ///     value targets float32 [B] for the player to move; with imported_value_weight also weights float32 [B] of the
+    ///     value targets. A ply of an imported game that nobody searched has no root value: its value target is the
+    ///     outcome, and its policy target the action played, with a share of 0.05 spread over the legal actions.
+    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true, surprise_weight = 0.0, value_lambda = 1.0, imported_value_weight = None))]
     #[allow(clippy::too_many_arguments)] // they are keywords
     fn sample<'py>(
         &self,
@@ -179,7 +184,8 @@ impl ReplayBuffer {
         symmetries: bool,
         surprise_weight: f64,
         value_lambda: f64,
-    ) -> PyResult<Arrays<'py>> {
+        imported_value_weight: Option<f32>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let (rows, seed) = (within::<usize>("rows", rows.0, 0, SIZE)?, within("seed", seed.0, 0, U64)?);
         let row_len: usize = self.start.obs_shape().iter().product();
         if rows.saturating_mul(row_len + self.start.num_actions()) > 1 << 32 {
@@ -195,6 +201,12 @@ impl ReplayBuffer {
         if !(0.0..=1.0).contains(&value_lambda) {
             return Err(PyValueError::new_err(format!("value_lambda must be in [0, 1], got {value_lambda}")));
         }
+        let imported_weight = imported_value_weight.unwrap_or(1.0);
+        if !(0.0..=1.0).contains(&imported_weight) {
+            return Err(PyValueError::new_err(format!(
+                "imported_value_weight must be in [0, 1], got {imported_weight}"
+            )));
+        }
         if self.merge && surprise_weight > 0.0 {
             return Err(PyValueError::new_err(format!(
                 "a buffer that merges positions draws by how often they come, got surprise_weight {surprise_weight}"
@@ -205,6 +217,7 @@ impl ReplayBuffer {
         let legal = PyArray2::<bool>::zeros(py, [rows, actions], false);
         let policies = PyArray2::<f32>::zeros(py, [rows, actions], false);
         let values = PyArray1::<f32>::zeros(py, [rows], false);
+        let weights = imported_value_weight.map(|_| PyArray1::<f32>::zeros(py, [rows], false));
         {
             let mut arrays = (observations.readwrite(), legal.readwrite(), policies.readwrite(), values.readwrite());
             let samples = Samples {
@@ -213,15 +226,33 @@ impl ReplayBuffer {
                 policies: arrays.2.as_slice_mut()?,
                 values: arrays.3.as_slice_mut()?,
             };
-            let draw = Draw { seed, root_value_weight, value_lambda, symmetries, surprise_weight };
+            let draw = Draw {
+                seed,
+                root_value_weight,
+                value_lambda,
+                symmetries,
+                surprise_weight,
+                imported_value_weight: imported_weight,
+            };
+            let mut weights = weights.as_ref().map(|weights| weights.readwrite());
+            let weights = weights.as_mut().map(|weights| weights.as_slice_mut()).transpose()?;
             let workers = &self.workers;
             self.locked(py, |inner| {
                 if inner.num_samples() == 0 {
                     return Err(PyValueError::new_err("the replay buffer is empty: add games before drawing from it"));
                 }
-                caught(|| inner.sample(draw, samples, workers))
+                caught(|| {
+                    if let Some(weights) = weights {
+                        inner.value_weights(draw, weights);
+                    }
+                    inner.sample(draw, samples, workers)
+                })
             })??;
         }
-        Ok((observations, legal, policies, values))
+        let arrays = (observations, legal, policies, values);
+        match weights {
+            Some(weights) => (arrays.0, arrays.1, arrays.2, arrays.3, weights).into_pyobject(py),
+            None => arrays.into_pyobject(py),
+        }
     }
 }

@@ -8,7 +8,9 @@ use std::time::Instant;
 use azpy_core::evaluator::RandomGames;
 use azpy_core::game::{Action, PlayError, Player, Turn};
 use azpy_core::picture::Touch;
+use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::rng::Stream;
+use azpy_core::text::WrittenGame;
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
@@ -120,6 +122,16 @@ impl<G: Hosted> AnyState for Typed<G> {
     }
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String> {
         Ok(Box::new(Typed(self.0.parse(text)?)))
+    }
+    fn read_game(&self, text: &str) -> Result<Option<(WrittenGame, Option<f32>, usize)>, String> {
+        let Some((game, rest)) = self.0.read_game(text)? else { return Ok(None) };
+        let mut end = self.0.clone();
+        game.actions.iter().flatten().for_each(|&action| end.play(action));
+        let outcome = (end.turn() == Turn::Terminal).then(|| end.outcome().0);
+        Ok(Some((game, outcome, text.len() - rest.len())))
+    }
+    fn record_of(&self, actions: &[Action], outcome: f32) -> Result<CoreRecord, String> {
+        CoreRecord::of_actions(&self.0, actions, outcome)
     }
     fn to_text(&self) -> Option<String> {
         self.0.to_text()

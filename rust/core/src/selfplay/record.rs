@@ -2,19 +2,23 @@
 //!
 //! Planes are not stored: replaying the actions gives them, with their true history, in whatever encoding the game
 //! has by then. Invariant of a record that passed [`GameRecord::check`]: its actions are legal from the start given,
-//! the outcome is what the rules say (a draw if it was cut short, lost for the player to move if that one resigned),
-//! the samples name exactly the legal actions, and their policy targets are distributions.
+//! the outcome is what the rules say (a draw if it was cut short, lost for the player to move if that one resigned; of an
+//! imported game that the rules do not end, what its file says), the searched samples name exactly the legal actions,
+//! and their policy targets are distributions.
 
 use crate::game::{Action, Game, Player, PovValue, Turn, Value};
 
 /// The record format's own number, first in its bytes. Format 1 knew no resignation, format 2 no policy targets apart
-/// from the visits; both are still read.
-const FORMAT: u32 = 3;
-/// Bits of the byte of flags of a game; format 1 had the first alone, format 2 the first three.
+/// from the visits, format 3 no imported games; all are still read.
+const FORMAT: u32 = 4;
+/// The format of games that are not imported: their bytes are those of before format 4.
+const FORMAT_OF_SELFPLAY: u32 = 3;
+/// Bits of the byte of flags of a game; format 1 had the first alone, format 2 the first three, format 3 the first four.
 const CAPPED: u8 = 1;
 const RESIGNED: u8 = 2;
 const CONTROL: u8 = 4;
 const TARGETS: u8 = 8;
+const IMPORTED: u8 = 16;
 /// `resign_ply` of a game in which nobody resigned.
 const NO_PLY: u32 = u32::MAX;
 /// What the entries of a policy target may miss 1 by, together: they come as rounded numbers.
@@ -29,6 +33,25 @@ pub const MIXED_NETWORKS: u8 = 2;
 pub const FAST_SEARCH: u8 = 4;
 /// The opponent's network, an earlier one, searched the ply, fast or in full. That is no sample either.
 pub const OPPONENT: u8 = 8;
+/// Of an imported game: someone chose the action, by means that are not known. A sample without entries: its legal actions
+/// are those of the rules, and its policy target is [`played_target`].
+pub const PLAYED: u8 = 16;
+
+/// What the legal actions share of the policy target of a [`PLAYED`] ply, the action played included. Smoothing keeps the
+/// network from being sure (Szegedy et al. 2016 give 0.1 to the classes); a search can then still look at other actions.
+pub const PLAYED_SMOOTHING: f32 = 0.05;
+
+/// The policy target of a ply of which only the action is known, one entry a legal action.
+///
+/// ```
+/// let target = azpy_core::record::played_target(7, &[2, 7]);
+/// assert_eq!(target, [0.025, 0.975]);
+/// ```
+#[must_use]
+pub fn played_target(action: Action, legal: &[Action]) -> Vec<f32> {
+    let share = PLAYED_SMOOTHING / legal.len() as f32;
+    legal.iter().map(|&other| if other == action { 1.0 - PLAYED_SMOOTHING + share } else { share }).collect()
+}
 
 /// One ply of a game.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,7 +60,7 @@ pub struct Ply {
     pub action: Action,
     /// 0 or 1; -1 at a chance turn.
     pub player: i8,
-    /// [`SEARCHED`], [`MIXED_NETWORKS`], [`FAST_SEARCH`], [`OPPONENT`].
+    /// [`SEARCHED`], [`MIXED_NETWORKS`], [`FAST_SEARCH`], [`OPPONENT`], [`PLAYED`].
     pub flags: u8,
     /// The search's value for the player to move; 0 where not searched.
     pub root_value: f32,
@@ -50,6 +73,12 @@ impl Ply {
     #[must_use]
     pub fn is_searched(&self) -> bool {
         self.flags & (SEARCHED | FAST_SEARCH | OPPONENT) != 0
+    }
+
+    /// Whether it can be learned from.
+    #[must_use]
+    pub fn is_sample(&self) -> bool {
+        self.flags & (SEARCHED | PLAYED) != 0
     }
 }
 
@@ -73,9 +102,11 @@ pub struct GameRecord {
     pub control: bool,
     /// The ply at which a player resigned (instead of it: there are as many plies) or, in a control game, would have.
     pub resign_ply: Option<u32>,
+    /// It comes from a file: this run's self-play has no part in it. Its outcome is the file's, unless the rules end it.
+    pub imported: bool,
     /// `[T]`
     pub plies: Vec<Ply>,
-    /// `[T + 1]` where the entries of a ply begin and end in the four below; empty for a ply that is no sample.
+    /// `[T + 1]` where the entries of a ply begin and end in the four below; empty for a ply that is not [`SEARCHED`].
     pub offsets: Vec<u32>,
     /// `[K]` legal actions, ply by ply, ascending.
     pub legal: Vec<Action>,
@@ -94,7 +125,7 @@ impl GameRecord {
         self.offsets[ply] as usize..self.offsets[ply + 1] as usize
     }
 
-    /// The policy target of a ply, one entry a legal action.
+    /// The policy target of a ply that is [`SEARCHED`], one entry a legal action; empty for others.
     #[must_use]
     pub fn target(&self, ply: usize) -> Vec<f32> {
         let range = self.range(ply);
@@ -112,7 +143,7 @@ impl GameRecord {
     /// Number of plies that can be learned from.
     #[must_use]
     pub fn samples(&self) -> usize {
-        self.plies.iter().filter(|ply| ply.flags & SEARCHED != 0).count()
+        self.plies.iter().filter(|ply| ply.is_sample()).count()
     }
 
     /// Whether an opponent, an earlier network, searched any of its plies.
@@ -129,6 +160,33 @@ impl GameRecord {
             let player = if ply.player == 0 { Player::Zero } else { Player::One };
             Value(self.outcome).pov(player).0 >= 0.0
         })
+    }
+
+    /// A game of which only the actions and the outcome are known, from `start`: each ply of a player is a sample.
+    ///
+    /// # Errors
+    /// What is wrong, see [`GameRecord::check`].
+    pub fn of_actions<G: Game>(start: &G, actions: &[Action], outcome: f32) -> Result<Self, String> {
+        let (mut state, mut plies) = (start.clone(), Vec::with_capacity(actions.len()));
+        for (index, &action) in actions.iter().enumerate() {
+            let (player, flags) = match state.turn() {
+                Turn::Player(player) => (player.index() as i8, PLAYED),
+                Turn::Chance => (-1, 0),
+                Turn::Terminal => return Err(format!("ply {index} comes after the end of the game")),
+            };
+            state.try_play(action).map_err(|error| format!("ply {index}: {error}"))?;
+            plies.push(Ply { action, player, flags, root_value: 0.0, network: 0 });
+        }
+        let offsets = vec![0; plies.len() + 1];
+        let record = Self { outcome, imported: true, plies, offsets, ..Self::default() };
+        record.check(start).map(|()| record)
+    }
+
+    /// The same game as an imported one: its searches and its outcome are kept, how it came to its end is not.
+    #[must_use]
+    pub fn as_imported(&self) -> Self {
+        let (capped, resigned, control, resign_ply) = (false, false, false, None);
+        Self { imported: true, capped, resigned, control, resign_ply, ..self.clone() }
     }
 
     /// Whether every array is as long as the others say.
@@ -165,6 +223,9 @@ impl GameRecord {
                 return Err(format!("ply {index} is said to be by player {}, the rules say {player}", ply.player));
             }
             self.check_search(index)?;
+            if ply.flags & PLAYED != 0 && !self.imported {
+                return Err(format!("ply {index} is said to be played elsewhere, but the game is not imported"));
+            }
             if ply.flags & SEARCHED != 0 {
                 state.legal_actions(&mut legal);
                 if self.legal[self.range(index)] != legal {
@@ -174,6 +235,13 @@ impl GameRecord {
             state.try_play(ply.action).map_err(|error| format!("ply {index}: {error}"))?;
         }
         let outcome = match state.turn() {
+            _ if self.imported && (self.capped || self.resigned || self.control) => {
+                return Err("it is said to be imported, and to have ended in self-play".into());
+            }
+            Turn::Player(_) | Turn::Chance if self.imported => {
+                let is_outcome = self.outcome.is_finite() && self.outcome.abs() <= 1.0;
+                if is_outcome { Value(self.outcome) } else { return Err(format!("{} is no outcome", self.outcome)) }
+            }
             Turn::Terminal if self.resigned => return Err("it is said to be resigned, but it ended".into()),
             Turn::Terminal if !self.capped => state.outcome(),
             Turn::Terminal => return Err("it is said to be cut short, but it ended".into()),
@@ -194,9 +262,10 @@ impl GameRecord {
     fn check_search(&self, index: usize) -> Result<(), String> {
         const FAST_OPPONENT: u8 = FAST_SEARCH | OPPONENT;
         let (ply, range) = (&self.plies[index], self.range(index));
-        // A search is of one kind, and dice are not searched.
+        // A search is of one kind, and dice are not searched; nor is what was played elsewhere.
         let fits = match ply.flags & !MIXED_NETWORKS {
             SEARCHED | FAST_SEARCH | OPPONENT | FAST_OPPONENT => ply.player >= 0,
+            PLAYED => ply.player >= 0 && ply.flags == PLAYED,
             _ => ply.flags == 0,
         };
         if !fits {
@@ -208,7 +277,7 @@ impl GameRecord {
         }
         if ply.flags & SEARCHED == 0 {
             let empty = range.is_empty();
-            return if empty { Ok(()) } else { Err(format!("ply {index} is no sample, but has visits")) };
+            return if empty { Ok(()) } else { Err(format!("ply {index} is not searched, but has visits")) };
         }
         let target = self.target(index);
         let sum: f64 = target.iter().map(|&share| f64::from(share)).sum();
@@ -234,7 +303,8 @@ impl GameRecord {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + self.plies.len() * 22 + self.legal.len() * 16);
-        out.extend(FORMAT.to_le_bytes());
+        let format = if self.imported { FORMAT } else { FORMAT_OF_SELFPLAY };
+        out.extend(format.to_le_bytes());
         out.extend((self.game.len() as u32).to_le_bytes());
         out.extend(self.game.as_bytes());
         out.extend(self.game_id.to_le_bytes());
@@ -242,7 +312,8 @@ impl GameRecord {
         out.extend(self.outcome.to_le_bytes());
         let flag = |is: bool, bit: u8| if is { bit } else { 0 };
         let resignation = flag(self.resigned, RESIGNED) | flag(self.control, CONTROL);
-        out.push(flag(self.capped, CAPPED) | resignation | flag(!self.targets.is_empty(), TARGETS));
+        let more = flag(!self.targets.is_empty(), TARGETS) | flag(self.imported, IMPORTED);
+        out.push(flag(self.capped, CAPPED) | resignation | more);
         out.extend(self.resign_ply.unwrap_or(NO_PLY).to_le_bytes());
         out.extend((self.plies.len() as u32).to_le_bytes());
         out.extend((self.legal.len() as u32).to_le_bytes());
@@ -281,7 +352,8 @@ impl GameRecord {
         let known = match format {
             1 => CAPPED,
             2 => CAPPED | RESIGNED | CONTROL,
-            _ => CAPPED | RESIGNED | CONTROL | TARGETS,
+            3 => CAPPED | RESIGNED | CONTROL | TARGETS,
+            _ => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED,
         };
         if flags & !known != 0 {
             return Err(format!("a game record with flags {flags:#04x}, which format {format} does not have"));
@@ -304,7 +376,11 @@ impl GameRecord {
             });
         }
         let full = SEARCHED | MIXED_NETWORKS;
-        let known = if format < 3 { full } else { full | FAST_SEARCH | OPPONENT };
+        let known = match format {
+            1 | 2 => full,
+            3 => full | FAST_SEARCH | OPPONENT,
+            _ => full | FAST_SEARCH | OPPONENT | PLAYED,
+        };
         if let Some(ply) = plies.iter().find(|ply| ply.flags & !known != 0) {
             return Err(format!(
                 "a game record with ply flags {:#04x}, which format {format} does not have",
@@ -322,6 +398,7 @@ impl GameRecord {
             resigned: flags & RESIGNED != 0,
             control: flags & CONTROL != 0,
             resign_ply,
+            imported: flags & IMPORTED != 0,
             plies,
             offsets: words(num_plies + 1)?,
             legal: words(num_legal)?,

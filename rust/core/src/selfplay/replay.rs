@@ -1,18 +1,19 @@
 //! The replay buffer: games in memory as records, training batches by playing them again.
 //!
-//! A sample is one ply searched in full. A draw takes a game in proportion to its samples, then one of them: each alike,
+//! A sample is one ply searched in full, or one played in an imported game. A draw takes a game in proportion to its samples, then one of them: each alike,
 //! or rather those that surprised the network. Draws are with replacement; row i of a batch depends on (seed, i) alone.
 //! The oldest games make room, whole games at a time. A batch depends on the games held and their order, and on nothing
 //! that was held before. A buffer that merges takes equal positions, of whatever games, as one sample: the mean of their
 //! targets.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::batched::Workers;
 use crate::game::{Game, Player, PovValue, Value};
 use crate::rng::Stream;
-use crate::selfplay::record::{GameRecord, SEARCHED};
+use crate::selfplay::record::{GameRecord, PLAYED, played_target};
 
 /// Where one training batch goes; all row-major, all overwritten.
 pub struct Samples<'a> {
@@ -41,6 +42,23 @@ pub struct Draw {
     /// others take each sample alike. KataGo's policy surprise weighting (its docs/KataGoMethods.md; 0.5 there), except
     /// that a row is drawn by the weight where KataGo writes one as often as the weight says.
     pub surprise_weight: f64,
+    /// Weight of the value target of an imported game's sample, where that of others is 1; see
+    /// [`ReplayBuffer::value_weights`].
+    pub imported_value_weight: f32,
+}
+
+/// The value targets are the outcomes, all alike, without symmetries and surprise.
+impl Default for Draw {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            root_value_weight: 0.0,
+            value_lambda: 1.0,
+            symmetries: false,
+            surprise_weight: 0.0,
+            imported_value_weight: 1.0,
+        }
+    }
 }
 
 /// A game held.
@@ -197,15 +215,34 @@ impl<G: Game> ReplayBuffer<G> {
             .collect();
         workers.for_each(&mut rows, |(row, (((observation, legal), policy), value))| {
             let mut stream = Stream::keyed(&[draw.seed, *row as u64]);
-            let one;
-            let places = if let Some(merged) = &self.merged {
-                merged.pick(&mut stream)
-            } else {
-                one = [self.pick(draw, &mut stream)];
-                &one[..]
-            };
-            self.fill(places, draw, &mut stream, observation, legal, policy, value);
+            let places = self.places(draw, &mut stream);
+            self.fill(&places, draw, &mut stream, observation, legal, policy, value);
         });
+    }
+
+    /// Writes the weights `[B]` of the value targets of the rows that [`ReplayBuffer::sample`] draws.
+    ///
+    /// # Panics
+    /// When the buffer is empty.
+    pub fn value_weights(&self, draw: Draw, weights: &mut [f32]) {
+        for (row, weight) in weights.iter_mut().enumerate() {
+            let places = self.places(draw, &mut Stream::keyed(&[draw.seed, row as u64]));
+            let sum: f64 = places.iter().map(|&(game, _)| self.weight(game, draw)).sum();
+            *weight = (sum / places.len() as f64) as f32;
+        }
+    }
+
+    /// The weight of a game's value targets.
+    fn weight(&self, game: u32, draw: Draw) -> f64 {
+        if self.games[game as usize].record.imported { f64::from(draw.imported_value_weight) } else { 1.0 }
+    }
+
+    /// Draws a row: where its position is found.
+    fn places(&self, draw: Draw, stream: &mut Stream) -> Cow<'_, [Place]> {
+        match &self.merged {
+            Some(merged) => Cow::Borrowed(merged.pick(stream)),
+            None => Cow::Owned(vec![self.pick(draw, stream)]),
+        }
     }
 
     /// Draws a sample.
@@ -251,18 +288,30 @@ impl<G: Game> ReplayBuffer<G> {
         }
         legal.fill(false);
         policy.fill(0.0);
-        let (mut shares, mut worth) = (vec![0.0; record.range(ply).len()], 0.0);
-        for (record, ply) in places.iter().map(of) {
-            shares.iter_mut().zip(record.target(ply)).for_each(|(sum, share)| *sum += f64::from(share));
-            worth += f64::from(value_target(record, ply, draw));
+        let mut actions = Vec::new();
+        if record.plies[ply].flags & PLAYED == 0 {
+            actions.extend(&record.legal[record.range(ply)]);
+        } else {
+            state.legal_actions(&mut actions);
         }
-        let mean = |sum: f64| (sum / places.len() as f64) as f32; // of one place: its own number, to the last bit
-        for (&action, sum) in record.legal[record.range(ply)].iter().zip(shares) {
+        let (mut shares, mut worth, mut weights) = (vec![0.0; actions.len()], 0.0, 0.0);
+        for place in places {
+            let ((record, ply), weight) = (of(place), self.weight(place.0, draw));
+            let entry = record.plies[ply];
+            let target =
+                if entry.flags & PLAYED == 0 { record.target(ply) } else { played_target(entry.action, &actions) };
+            shares.iter_mut().zip(target).for_each(|(sum, share)| *sum += f64::from(share));
+            worth += weight * f64::from(value_target(record, ply, draw));
+            weights += weight;
+        }
+        // Of one place: its own numbers, to the last bit.
+        for (&action, sum) in actions.iter().zip(shares) {
             let action = state.symmetric_action(symmetry, action) as usize;
             legal[action] = true;
-            policy[action] = mean(sum);
+            policy[action] = (sum / places.len() as f64) as f32;
         }
-        *value = mean(worth);
+        // Without any weight the target counts for nothing.
+        *value = if weights > 0.0 { (worth / weights) as f32 } else { 0.0 };
     }
 }
 
@@ -270,7 +319,7 @@ impl<G: Game> ReplayBuffer<G> {
 fn keys_of<G: Game>(start: &G, record: &GameRecord) -> Vec<u128> {
     let (mut state, mut keys) = (start.clone(), Vec::new());
     for ply in &record.plies {
-        if ply.flags & SEARCHED != 0 {
+        if ply.is_sample() {
             keys.push(state.key());
         }
         state.play(ply.action);
@@ -282,6 +331,9 @@ fn keys_of<G: Game>(start: &G, record: &GameRecord) -> Vec<u128> {
 fn value_target(record: &GameRecord, ply: usize, draw: Draw) -> f32 {
     let end = if draw.value_lambda < 1.0 { lambda_return(record, ply, draw.value_lambda) } else { record.outcome };
     let outcome = Value(end).pov(mover(record.plies[ply].player)).0;
+    if record.plies[ply].flags & PLAYED != 0 {
+        return outcome; // nobody searched it
+    }
     (1.0 - draw.root_value_weight) * outcome + draw.root_value_weight * record.plies[ply].root_value
 }
 
@@ -302,10 +354,11 @@ fn mover(player: i8) -> Player {
 
 /// The plies of a game that can be learned from.
 fn samples_of(record: &GameRecord) -> impl Iterator<Item = usize> {
-    (0..record.plies.len()).filter(move |&ply| record.plies[ply].flags & SEARCHED != 0)
+    (0..record.plies.len()).filter(move |&ply| record.plies[ply].is_sample())
 }
 
-/// How much a search found that the network did not know: KL(target || prior) in nats, at least 0.
+/// How much a search found that the network did not know: KL(target || prior) in nats, at least 0. 0 for a ply that was
+/// played elsewhere: no prior is known.
 fn surprise(record: &GameRecord, ply: usize) -> f64 {
     /// What a prior of 0 counts as, after rounding: no sample is infinitely surprising.
     const LEAST_PRIOR: f64 = 1e-12;

@@ -29,7 +29,7 @@ use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, shown};
+use azpy_core::text::{Notation, WrittenGame, shown};
 use cozy_chess::{BitBoard, Board, Color, File, Piece, Rank, Square, get_pawn_attacks};
 
 use crate::key::{Tag, digest};
@@ -398,6 +398,11 @@ impl Notation for Chess {
     /// A FEN, "FEN moves ...", "startpos moves ..." as UCI has them, a PGN, or the moves that lead there from here.
     fn parse(&self, text: &str) -> Result<Self, String> {
         self.read_position(text)
+    }
+
+    /// A game of PGN.
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+        self.read_written(text)
     }
 
     /// A FEN, and where the past matters the one from which it does, with the moves since: "FEN moves e2e4 ...".

@@ -1,7 +1,7 @@
 //! Moves as SAN and UCI, and positions as text: "FEN moves ...".
 
 use azpy_core::game::{Action, Game, Turn};
-use azpy_core::text::{Notation, shown};
+use azpy_core::text::{Notation, Unfit, WrittenGame, shown};
 use cozy_chess::util::display_san_move;
 use cozy_chess::{File, Move, Piece, Rank, Square};
 
@@ -73,6 +73,18 @@ fn castling(word: &str) -> Option<bool> {
     }
 }
 
+/// What PGN calls the variants that are played by these rules, and which of them begin at any of 960 positions.
+const VARIANTS: [(&str, bool); 8] = [
+    ("", false),
+    ("chess", false),
+    ("normal", false),
+    ("standard", false),
+    ("from position", false),
+    ("chess960", true),
+    ("fischerandom", true),
+    ("fischer random", true),
+];
+
 /// Whether a word at the beginning is meant as the men of a FEN, and not as part of a PGN.
 fn looks_like_fen(word: &str) -> bool {
     word.contains('/') && !word.contains(['{', '(', '[', ';', '$', '%', '-', '.'])
@@ -132,14 +144,14 @@ impl Chess {
     }
 
     /// Plays the moves that words mean, and returns their actions.
-    fn play_words<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) -> Result<Vec<Action>, String> {
+    fn play_words<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) -> Result<Vec<Action>, Unfit> {
         let mut actions = Vec::new();
         for word in words {
             let at = format!("action {} is {}, ", actions.len() + 1, shown(word));
             if self.turn() == Turn::Terminal {
-                return Err(at + "but the game is over before it");
+                return Err(Unfit::AfterEnd(at + "but the game is over before it"));
             }
-            let action = self.read_move(word).map_err(|why| at + &why)?;
+            let action = self.read_move(word).map_err(|why| Unfit::Action(at + &why))?;
             self.play(action);
             actions.push(action);
         }
@@ -156,7 +168,43 @@ impl Chess {
                 return Err(format!("the line of play begins at {}, and not here, at {}", shown(fen), self.fen()));
             }
         }
-        self.clone().play_words(game.moves)
+        self.clone().play_words(game.moves).map_err(Unfit::into_text)
+    }
+
+    /// See [`Notation::read_game`].
+    pub(super) fn read_written<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+        let (game, rest) = pgn::read_first(text)?;
+        if game.is_empty() {
+            return Ok(None);
+        }
+        if game.result.is_none() && rest.is_empty() {
+            return Err(
+                "the last game has no result (1-0, 0-1, 1/2-1/2 or *) behind its moves: the text was cut".into()
+            );
+        }
+        let start = self.check_start(&game);
+        let tags = game.tags.iter().map(|(name, value)| ((*name).to_owned(), value.trim().to_owned())).collect();
+        let actions = start.and_then(|()| self.clone().play_words(game.moves));
+        Ok(Some((WrittenGame { tags, result: game.result.map(str::to_owned), actions }, rest)))
+    }
+
+    /// Whether a written game begins here, and is played by these rules.
+    fn check_start(&self, game: &pgn::Pgn<'_>) -> Result<(), Unfit> {
+        let variant = game.tag("Variant").unwrap_or_default();
+        let known = VARIANTS.iter().find(|(name, _)| variant.trim().eq_ignore_ascii_case(name));
+        let &(_, needs_start) = known.ok_or_else(|| Unfit::Variant(format!("the variant is {}", shown(variant))))?;
+        let start = match game.tag("FEN") {
+            Some(fen) => {
+                let words: Vec<_> = fen.split_whitespace().collect();
+                Self::from_fen(&words, self.rules).map_err(Unfit::Start)?.board
+            }
+            None if needs_start => return Err(Unfit::Start("a game of Chess960 without its start, FEN".to_owned())),
+            None => cozy_chess::Board::default(),
+        };
+        if start == self.board {
+            return Ok(());
+        }
+        Err(Unfit::Start(format!("the game begins at {}, and not at {}", fen_of(&start), self.fen())))
     }
 
     /// A position as FEN, "FEN moves ...", "startpos moves ...", PGN, or the moves that lead there from here.
@@ -173,7 +221,7 @@ impl Chess {
                     Some(fen) => Self::from_fen(&fen.split_whitespace().collect::<Vec<_>>(), self.rules)?,
                     None => self.clone(),
                 };
-                state.play_words(game.moves)?;
+                state.play_words(game.moves).map_err(Unfit::into_text)?;
                 return Ok(state);
             }
         };
@@ -181,7 +229,7 @@ impl Chess {
             [] => {}
             ["moves", moves @ ..] => {
                 let moves = moves.join(" ");
-                game.play_words(pgn::read(&moves)?.moves)?;
+                game.play_words(pgn::read(&moves)?.moves).map_err(Unfit::into_text)?;
             }
             [word, ..] => return Err(format!("expected \"moves\" or nothing after the position, got {}", shown(word))),
         }

@@ -6,8 +6,10 @@ use azpy_core::text::shown;
 /// A game as it is written.
 #[derive(Default)]
 pub(super) struct Pgn<'a> {
-    tags: Vec<(&'a str, String)>,
+    pub(super) tags: Vec<(&'a str, String)>,
     pub(super) moves: Vec<&'a str>,
+    /// What stands at its end, of [`RESULTS`].
+    pub(super) result: Option<&'a str>,
 }
 
 impl Pgn<'_> {
@@ -15,16 +17,38 @@ impl Pgn<'_> {
     pub(super) fn tag(&self, name: &str) -> Option<&str> {
         self.tags.iter().find(|(tag, _)| *tag == name).map(|(_, value)| value.as_str())
     }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.tags.is_empty() && self.moves.is_empty() && self.result.is_none()
+    }
 }
 
 const RESULTS: [&str; 4] = ["1-0", "0-1", "1/2-1/2", "*"];
+/// Tags and moves of a game: no text may fill the memory with more.
+const MOST: usize = 100_000;
 
 /// Reads one game; tags may be missing, and all but the moves.
 pub(super) fn read(text: &str) -> Result<Pgn<'_>, String> {
+    let (game, mut rest) = read_first(text)?;
+    while !rest.is_empty() {
+        let next;
+        (next, rest) = read_first(rest)?;
+        if !next.tags.is_empty() {
+            return Err("more than one game; give one at a time".to_owned());
+        }
+        if let Some(played) = next.moves.first() {
+            return Err(format!("{} after the result; give one game at a time", shown(played)));
+        }
+    }
+    Ok(game)
+}
+
+/// Reads the first game of a text, which ends with its result or where the tags of another begin; and the text after it.
+pub(super) fn read_first(text: &str) -> Result<(Pgn<'_>, &str), String> {
     let mut game = Pgn::default();
     let mut rest = text.trim_start_matches('\u{feff}');
     // A count, not a recursion: variations may be nested as deep as someone likes.
-    let (mut open_variations, mut over, mut line_ended) = (0_usize, false, true);
+    let (mut open_variations, mut line_ended) = (0_usize, true);
     while let Some(first) = rest.chars().next() {
         let after = &rest[first.len_utf8()..];
         let begins_line = std::mem::replace(&mut line_ended, first == '\n');
@@ -42,8 +66,8 @@ pub(super) fn read(text: &str) -> Result<Pgn<'_>, String> {
                 after
             }
             '[' if open_variations == 0 => {
-                if over || !game.moves.is_empty() {
-                    return Err("more than one game; give one at a time".to_owned());
+                if !game.moves.is_empty() {
+                    return Ok((game, rest));
                 }
                 let (tag, after) = read_tag(after)?;
                 game.tags.push(tag);
@@ -56,12 +80,13 @@ pub(super) fn read(text: &str) -> Result<Pgn<'_>, String> {
                 if open_variations > 0 {
                     // Of no interest.
                 } else if RESULTS.contains(&word) {
-                    over = true;
+                    game.result = Some(word);
+                    return Ok((game, after));
                 } else if let Some(played) = move_in(word) {
-                    if over {
-                        return Err(format!("{} after the result; give one game at a time", shown(played)));
-                    }
                     game.moves.push(played);
+                }
+                if game.moves.len() + game.tags.len() > MOST {
+                    return Err(format!("a game of more than {MOST} moves and tags"));
                 }
                 after
             }
@@ -70,7 +95,7 @@ pub(super) fn read(text: &str) -> Result<Pgn<'_>, String> {
     if open_variations > 0 {
         return Err("a variation that begins with ( has no end".to_owned());
     }
-    Ok(game)
+    Ok((game, ""))
 }
 
 fn end_of_line(text: &str) -> &str {

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use azpy_core::game::{Game, Player, Turn};
-use azpy_core::text::shown;
+use azpy_core::text::{Unfit, WrittenGame, shown};
 
 use super::Go;
 
@@ -33,16 +33,28 @@ impl Property {
     }
 }
 
-/// The nodes of the main line of the one game in `text`. The variations are looked at only as far as brackets go.
+/// The nodes of the main line of the one game in `text`.
 fn main_line(text: &str) -> Result<Vec<Vec<Property>>, String> {
+    let (nodes, rest) = first_line(text)?;
+    match first_line(rest)? {
+        (more, _) if !more.is_empty() => Err("the text has a second game; give one".to_owned()),
+        _ if nodes.is_empty() => Err("the game ends before its last )".to_owned()),
+        _ => Ok(nodes),
+    }
+}
+
+/// The nodes of the main line of the first game in `text`, none where there is no game, and the text after it. The
+/// variations are looked at only as far as brackets go.
+fn first_line(text: &str) -> Result<(Vec<Vec<Property>>, &str), String> {
     let bytes = text.as_bytes();
-    let (mut nodes, mut at, mut depth, mut begun, mut ended) = (Vec::new(), 0, 0_usize, false, false);
+    let (mut nodes, mut at, mut depth, mut ended) = (Vec::new(), 0, 0_usize, false);
     while at < bytes.len() {
         match bytes[at] {
-            b'(' if begun && depth == 0 => return Err("the text has a second game; give one".to_owned()),
-            b'(' => (depth, begun) = (depth + 1, true),
+            b'(' => depth += 1,
             // The first end is that of the main line: what follows are variations of its nodes.
-            b')' if depth > 0 => (depth, ended) = (depth - 1, true),
+            b')' if depth == 1 && nodes.is_empty() => return Err("the game ends before its last )".to_owned()),
+            b')' if depth == 1 => return Ok((nodes, &text[at + 1..])),
+            b')' if depth > 1 => (depth, ended) = (depth - 1, true),
             b';' if depth > 0 => {
                 if !ended {
                     nodes.push(Vec::new());
@@ -64,10 +76,10 @@ fn main_line(text: &str) -> Result<Vec<Vec<Property>>, String> {
         }
         at += 1;
     }
-    if depth > 0 || nodes.is_empty() {
+    if depth > 0 {
         return Err("the game ends before its last )".to_owned());
     }
-    Ok(nodes)
+    Ok((nodes, ""))
 }
 
 /// The property that begins at byte `at`, and where the text goes on.
@@ -108,9 +120,43 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), String>
 /// The game in `text`, of the size, komi and ko rule of `rules`.
 pub(super) fn read<const WORDS: usize>(rules: &Go<WORDS>, text: &str) -> Result<Go<WORDS>, String> {
     let nodes = main_line(text)?;
+    check_game(&nodes)?;
+    play_line(rules, &nodes).map_err(Unfit::into_text)
+}
+
+/// See [`azpy_core::text::Notation::read_game`]. The tags are the properties of the first node.
+pub(super) fn read_written<'a, const WORDS: usize>(
+    rules: &Go<WORDS>,
+    text: &'a str,
+) -> Result<Option<(WrittenGame, &'a str)>, String> {
+    let (nodes, rest) = first_line(text)?;
+    let Some(root) = nodes.first() else { return Ok(None) };
+    check_game(&nodes)?;
+    let tags = root.iter().map(|property| (property.name.clone(), property.values.join(" ").trim().to_owned()));
+    let tags = tags.collect();
+    let actions = play_line(rules, &nodes).and_then(|state| match &state.setup {
+        Some(_) => Err(Unfit::Start("stones are set up, or White is to move".to_owned())),
+        None => Ok(state.actions()),
+    });
+    Ok(Some((WrittenGame { tags, result: None, actions }, rest)))
+}
+
+/// Refuses games other than Go.
+fn check_game(nodes: &[Vec<Property>]) -> Result<(), String> {
+    for property in nodes.iter().flatten().filter(|property| property.name == "GM") {
+        let game = property.value()?;
+        if game != "1" {
+            return Err(format!("GM[{game}] is another game, expected GM[1], Go"));
+        }
+    }
+    Ok(())
+}
+
+/// The position that a line leads to, by `rules`.
+fn play_line<const WORDS: usize>(rules: &Go<WORDS>, nodes: &[Vec<Property>]) -> Result<Go<WORDS>, Unfit> {
     let mut root = Root { rules, stones: vec![None; rules.num_cells()], mover: None, handicap: 0 };
     if !nodes.iter().flatten().any(|property| property.name == "SZ") {
-        check_size("19", rules.size()).map_err(|error| format!("{error} (a game without SZ is of 19)"))?;
+        check_size("19", rules.size()).map_err(|error| Unfit::Size(format!("{error} (a game without SZ is of 19)")))?;
     }
     let mut state: Option<Go<WORDS>> = None;
     let mut moves = 0;
@@ -119,43 +165,42 @@ pub(super) fn read<const WORDS: usize>(rules: &Go<WORDS>, text: &str) -> Result<
             "B" => Player::Zero,
             "W" => Player::One,
             "SZ" => {
-                check_size(property.value()?, rules.size())?;
+                property.value().and_then(|size| check_size(size, rules.size())).map_err(Unfit::Size)?;
                 continue;
             }
             "KM" => {
-                check_komi(property.value()?, rules.komi())?;
+                property.value().and_then(|komi| check_komi(komi, rules.komi())).map_err(Unfit::Komi)?;
                 continue;
-            }
-            "GM" if property.value()? != "1" => {
-                return Err(format!("GM[{}] is another game, expected GM[1], Go", property.value()?));
             }
             "AB" | "AW" | "AE" | "PL" | "HA" => {
                 if state.is_some() {
-                    return Err(format!("{} after move {moves}: a position is set up before the moves", property.name));
+                    let text = format!("{} after move {moves}: a position is set up before the moves", property.name);
+                    return Err(Unfit::Start(text));
                 }
-                root.apply(property)?;
+                root.apply(property).map_err(Unfit::Start)?;
                 continue;
             }
             _ => continue,
         };
         moves += 1;
-        let text = format!("move {moves}, {}[{}],", property.name, property.value()?);
+        let point = property.value().map_err(Unfit::Action)?;
         let state = match &mut state {
             Some(state) => state,
-            none => none.insert(root.start(player)?),
+            none => none.insert(root.start(player).map_err(Unfit::Start)?),
         };
-        play(state, player, property.value()?).map_err(|error| format!("{text} {error}"))?;
+        let text = format!("move {moves}, {}[{point}],", property.name);
+        if state.turn() == Turn::Terminal {
+            return Err(Unfit::AfterEnd(format!("{text} comes after the end of the game")));
+        }
+        play(state, player, point).map_err(|error| Unfit::Action(format!("{text} {error}")))?;
     }
     match state {
         Some(state) => Ok(state),
-        None => root.start(root.first()),
+        None => root.start(root.first()).map_err(Unfit::Start),
     }
 }
 
 fn play<const WORDS: usize>(state: &mut Go<WORDS>, player: Player, point: &str) -> Result<(), String> {
-    if state.turn() == Turn::Terminal {
-        return Err("comes after the end of the game".to_owned());
-    }
     if state.turn() != Turn::Player(player) {
         return Err(format!("is out of turn: {} is to move", colour(player.opponent())));
     }

@@ -1,0 +1,103 @@
+//! `azpy._core.GameReader`: the games that a text holds, one after the other.
+
+use std::collections::HashMap;
+
+use azpy_core::text::{Unfit, WrittenGame as CoreGame};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::doors::AnyState;
+use crate::errors::caught;
+use crate::state::any_game;
+
+/// A game as a text has it.
+#[pyclass(module = "azpy", frozen, get_all)]
+pub(crate) struct WrittenGame {
+    /// The line of the text in which it begins, from 1 on.
+    line: usize,
+    /// What the text says of the game, by name (PGN's tags, or the properties of SGF's first node); the first value of a
+    /// name counts.
+    tags: HashMap<String, String>,
+    /// The result behind the moves, where the notation has one (PGN).
+    result: Option<String>,
+    /// The actions from the start; None if it is no game of these rules from this start.
+    actions: Option<Vec<u32>>,
+    /// Why not: "variant", "start", "size", "komi", "action" or "after end"; None if it is one.
+    unfit: Option<&'static str>,
+    /// A sentence on what came there.
+    why: Option<String>,
+    /// How the rules end it, for player 0; None where they do not end it.
+    outcome: Option<f32>,
+}
+
+/// Reads the games of a text in the game's notation of whole games: PGN for chess, SGF for Go.
+///
+/// Iterating gives each as a `WrittenGame`, and raises ValueError, with the line, for a text that is not in the notation or
+/// ends within a game. Variations, comments and glyphs are passed over.
+///
+/// Args:
+///     game: a game's name, or a State, the start of its games.
+///     text: one game or several.
+///
+///     >>> from azpy._core import GameReader
+///     >>> [game.outcome for game in GameReader("chess", "1. f3 e5 2. g4 Qh4# 0-1")]
+///     [-1.0]
+#[pyclass(module = "azpy")]
+pub(crate) struct GameReader {
+    start: Box<dyn AnyState>,
+    text: String,
+    /// The byte that is read next.
+    at: usize,
+    /// Its line, from 1 on.
+    line: usize,
+}
+
+#[pymethods]
+impl GameReader {
+    #[new]
+    fn new(game: &Bound<'_, PyAny>, text: String) -> PyResult<Self> {
+        Ok(Self { start: any_game(game)?.1, text, at: 0, line: 1 })
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<WrittenGame>> {
+        let text = &self.text[self.at..];
+        let blank = text.len() - text.trim_start().len();
+        self.line += lines(&text[..blank]);
+        self.at += blank;
+        let (text, start, line) = (&text[blank..], &self.start, self.line);
+        let read = py.detach(|| caught(|| Ok(start.read_game(text))))?;
+        let Some((game, outcome, length)) =
+            read.map_err(|why| PyValueError::new_err(format!("the game in line {line}: {why}")))?
+        else {
+            self.at = self.text.len();
+            return Ok(None);
+        };
+        self.line += lines(&text[..length]);
+        self.at += length;
+        let CoreGame { tags, result, actions } = game;
+        let (actions, unfit) = match actions {
+            Ok(actions) => (Some(actions), None),
+            Err(unfit) => (None, Some(unfit)),
+        };
+        // The first value of a name counts: a later one would replace it.
+        let tags = tags.into_iter().rev().collect();
+        let outcome = outcome.filter(|_| actions.is_some());
+        let kind = unfit.as_ref().map(|unfit| match unfit {
+            Unfit::Variant(_) => "variant",
+            Unfit::Start(_) => "start",
+            Unfit::Size(_) => "size",
+            Unfit::Komi(_) => "komi",
+            Unfit::Action(_) => "action",
+            Unfit::AfterEnd(_) => "after end",
+        });
+        Ok(Some(WrittenGame { line, tags, result, actions, unfit: kind, why: unfit.map(Unfit::into_text), outcome }))
+    }
+}
+
+fn lines(text: &str) -> usize {
+    text.bytes().filter(|&byte| byte == b'\n').count()
+}
