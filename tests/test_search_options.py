@@ -224,6 +224,10 @@ def searched() -> azpy.Search:
     return search
 
 
+def played() -> azpy.GameRecord:
+    return next(azpy.SelfPlay("pig(target=5)", UNIFORM, simulations=2, slots=2, pipelines=1, games=1))
+
+
 MAKERS: dict[str, Any] = {
     "RolloutEvaluator": azpy.RolloutEvaluator,
     "Search": lambda **given: azpy.Search(UNIFORM, **given),
@@ -243,6 +247,8 @@ MAKERS: dict[str, Any] = {
     "ReplayBuffer": lambda **given: azpy.ReplayBuffer("pig", **given),
     "ReplayBuffer.resize": lambda **given: azpy.ReplayBuffer("pig").resize(**given),
     "ReplayBuffer.sample": lambda **given: azpy.ReplayBuffer("pig").sample(**{"rows": 1, "seed": 0, **given}),
+    "GameRecord.of_actions": lambda **given: azpy.GameRecord.of_actions(connect_four(), [3], 0.0, **given),
+    "GameRecord.as_imported": lambda **given: played().as_imported(**{"game_id": 0, "seed": 0, **given}),
     "SelfPlay": lambda **given: azpy.SelfPlay("pig", UNIFORM, **given),
     "SelfPlay.admit": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).admit(**{"first": 0, "n": 0, **given}),
     "SelfPlay.take_finished": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).take_finished(**given),
@@ -445,8 +451,8 @@ READERS = {
     "temperature_plies": "settings/presets",
     "temperature": "cli/engine cli/play cli/serve cli/terminal serving/gtp serving/models serving/queries serving/uci "
     "serving/wall_game_lines",
-    "resign_below": "fleet/fleet fleet/here fleet/local fleet/worker playing/resignation playing/selfplay "
-    "training/collector training/loop",
+    "resign_below": "fleet/desk fleet/fleet fleet/folder fleet/guest fleet/here fleet/player fleet/remote fleet/worker "
+    "playing/resignation playing/selfplay training/collector training/loop",
 }
 COMMON = {"simulations", "evaluations", "max_plies"}
 

@@ -5,11 +5,11 @@ import signal
 import socket
 import sys
 
-from azpy.training.learner_process import serve
-
 
 def main(descriptor: int) -> None:
     """Fits what the other end of a socket asks for, which this process inherited."""
+    from azpy.training.learner_process import serve  # takes a second
+
     # Ctrl-C is for the trainer, which ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=descriptor) as connection:

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::caught;
+use crate::settings::{U64, whole, within};
 use crate::state::State;
 
 /// One finished game of T plies, rolls included; K is the number of legal actions over all its samples.
@@ -158,7 +159,14 @@ impl GameRecord {
     ///     ValueError: the rules do not allow it.
     #[staticmethod]
     #[pyo3(signature = (start, actions, outcome, *, game_id = 0, seed = 0))]
-    fn of_actions(start: &State, actions: Vec<u32>, outcome: f32, game_id: u64, seed: u64) -> PyResult<Self> {
+    fn of_actions(
+        start: &State,
+        actions: Vec<u32>,
+        outcome: f32,
+        #[pyo3(from_py_with = whole)] game_id: i128,
+        #[pyo3(from_py_with = whole)] seed: i128,
+    ) -> PyResult<Self> {
+        let (game_id, seed) = (within("game_id", game_id, 0, U64)?, within("seed", seed, 0, U64)?);
         let record = caught(|| Ok(start.inner.record_of(&actions, outcome)));
         start.inner.take_error()?;
         let record = record?.map_err(PyValueError::new_err)?;
@@ -167,8 +175,13 @@ impl GameRecord {
 
     /// The same game as an imported one: its actions, searches and outcome. How it came to its end is not kept.
     #[pyo3(signature = (*, game_id, seed))]
-    fn as_imported(&self, game_id: u64, seed: u64) -> Self {
-        Self(Arc::new(CoreRecord { game_id, seed, ..self.0.as_imported() }))
+    fn as_imported(
+        &self,
+        #[pyo3(from_py_with = whole)] game_id: i128,
+        #[pyo3(from_py_with = whole)] seed: i128,
+    ) -> PyResult<Self> {
+        let (game_id, seed) = (within("game_id", game_id, 0, U64)?, within("seed", seed, 0, U64)?);
+        Ok(Self(Arc::new(CoreRecord { game_id, seed, ..self.0.as_imported() })))
     }
 
     /// The record in azpy's own format.
