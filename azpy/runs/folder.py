@@ -40,6 +40,7 @@ _STOPPED = ("stopped", "stopped_collecting")
 _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "iteration": ("games", "positions", "seconds"),
     "match": ("score", "low", "high", "seconds"),
+    "worker": ("since", "games", "shape_games", "plies", "plies_squared", "score", "score_squared", "draws"),
     **dict.fromkeys(("settings", "collected", *_STOPPED), ("seconds",)),
 }
 Setting = str | int | float | bool
@@ -337,8 +338,9 @@ def _wrong_in(row: Any) -> str:
         return "it is no row with a kind"
     if not isinstance(row.get("iteration"), int):
         return "it has no iteration"
-    if row["kind"] == "match" and not isinstance(row.get("opponent"), str):
-        return "it has no opponent"
+    for kind, name in (("match", "opponent"), ("worker", "worker")):
+        if row["kind"] == kind and not isinstance(row.get(name), str):
+            return f"it has no {name}"
     for name in (*_FIGURES.get(row["kind"], ()), "evaluations"):
         value = row.get(name, 0.0 if name == "evaluations" else None)  # older versions did not count them
         if not isinstance(value, int | float) or not math.isfinite(value):
