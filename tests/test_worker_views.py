@@ -1,20 +1,27 @@
-"""What a user sees of workers: rows of metrics, the alarm for a worker whose games differ, the table, the live lines."""
+"""What a user sees of workers: rows of metrics, the alarm for a worker whose games differ, the table, the live view."""
 
+import io
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from azpy.cli.progress import Display, live_bar, worker_lines
 from azpy.errors import RunError
 from azpy.fleet.fleet import WorkerState
+from azpy.games.names import make_position
 from azpy.reports.alarms import alarms
+from azpy.reports.report import make_report
 from azpy.reports.workers import _FIGURES, _strata, _test
 from azpy.runs.folder import RunFolder
 from azpy.training.collector import Collector
+from azpy.training.events import Fitted, Played
 from azpy.training.workers import worker_rows
 from test_fleet import SMALL, settings, train
+from test_report import Page
 
 Rows = list[dict[str, Any]]
 SUMS = ("plies", "plies_squared", "score", "score_squared", "draws")
@@ -128,7 +135,7 @@ def test_a_row_that_cannot_be_read_back_is_refused(name: str, value: Any, tmp_pa
 
 def games_of_worker(
     rng: np.random.Generator, iteration: int, count: int, plies: float = 0.0, score: float = 0.0, drawn: float = 0.2
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Sums over random games; their length and winner change with the iteration, as with networks that learn."""
     length = rng.normal(20 + iteration / 2 + plies, 6, count).round()
     draw = rng.random(count) < drawn
@@ -137,7 +144,7 @@ def games_of_worker(
     return {name: float(values.sum()) for name, values in figures.items()} | {"games": count, "shape_games": count}
 
 
-def run_of(seed: int = 0, workers: int = 10, iterations: int = 50, **planted: float) -> Rows:
+def run_of(seed: int = 0, workers: int = 10, iterations: int = 50, **planted: Any) -> Rows:
     """Rows of a run whose last worker's games differ as `planted` says; workers are of different speed."""
     rng = np.random.default_rng(seed)
     return [
@@ -149,7 +156,7 @@ def run_of(seed: int = 0, workers: int = 10, iterations: int = 50, **planted: fl
 
 @pytest.mark.parametrize("planted", [{"plies": 2.0}, {"plies": -2.0}, {"score": 0.15}, {"drawn": 0.35}, {"drawn": 0.0}])
 @pytest.mark.parametrize("workers", [3, 10])
-def test_a_worker_whose_games_differ_is_named_and_no_other(workers: int, planted: dict[str, float]) -> None:
+def test_a_worker_whose_games_differ_is_named_and_no_other(workers: int, planted: dict[str, Any]) -> None:
     (text,) = alarms(run_of(workers=workers, **planted))
     assert f"The games of worker {workers} differ" in text
     words = {"plies": "plies a game", "score": "first player's score", "drawn": "share of draws"}
@@ -239,3 +246,65 @@ def test_games_that_all_end_alike_are_no_sign() -> None:
         )
         == []
     )
+
+
+# The page and the screen
+
+
+def test_the_page_has_a_table_of_the_newest_head_s_workers_and_the_alarm() -> None:
+    old = [row(i, name) for i in (1, 2) for name in ("worker 1", "worker 2", "old")]
+    new = [row(i, "worker 1", since=2, games=7, silent=3.0) for i in (3, 4)]
+    new.append(row(4, "<worker 2>", since=2, behind=None, batch_fill=None, alive=False))
+    page = Page(make_report("a run", {}, [*old, *new], [], make_position("tic_tac_toe")))
+    text = page.text.replace("\n", "")
+    assert "worker 114" + "50" + "50%" + "0" + "3:57" + "<worker 2>" in text
+    assert "<worker 2>10" + "50" + "-" + "-" + "3:59, ended" in text
+    assert "old" not in text.partition("Workers")[2].partition("What search thought")[0]
+    page = Page(make_report("a run", {}, run_of(workers=3, plies=5.0), [], make_position("tic_tac_toe")))
+    assert "The games of worker 3 differ" in page.text
+
+
+def test_a_page_without_workers_has_no_table_of_them() -> None:
+    assert "Workers" not in make_report("a run", {}, [], [], make_position("tic_tac_toe"))
+
+
+@pytest.mark.parametrize(("workers", "lines"), [(0, 0), (1, 1), (2, 3), (8, 9), (9, 9), (100, 9)])
+def test_the_live_view_has_a_line_a_worker_eight_at_most_and_a_sum(workers: int, lines: int) -> None:
+    rows = [row(1, f"worker {w}", silent=float(w)) for w in range(1, workers + 1)]
+    found = worker_lines([*rows, row(1, "gone", alive=False)])
+    assert len(found) == lines
+    assert not any("gone" in line for line in found)
+    if workers:
+        text = "  worker 1: 10 games, 50 evaluations/s, batches 50% full, 0 networks behind, silent for 1 s"
+        assert found[0] == text
+    if workers > 1:
+        assert f"all {workers} workers: {10 * workers:,} games, {50 * workers:,} evaluations/s" in found[-1]
+        assert found[-1].endswith(f"silent for {workers} s")
+
+
+def test_lines_of_workers_stand_below_the_bar_while_games_are_played_and_are_cut() -> None:
+    console = Console(width=60, force_terminal=True, file=io.StringIO(), color_system=None)
+    display = Display()
+    display._live, display._games = live_bar(console), 512
+    rows = tuple(row(1, f"worker {w}", behind=None, batch_fill=None) for w in (1, 2))
+
+    def shown() -> list[str]:
+        with console.capture() as found:
+            console.print(display._live.get_renderable())
+        return found.get().splitlines()
+
+    display.show(Played(1, 100, {}, rows))
+    bar, *below = shown()
+    assert bar.startswith("iteration 1 self-play")
+    assert [line[:20] for line in below] == ["  worker 1: 10 games", "  worker 2: 10 games", "  all 2 workers: 20 "]
+    assert below[-1].endswith("…")
+    assert all(len(line) <= 60 for line in below)
+    display.show(Fitted(1, 5, 10, 1.0, 0.5))
+    assert len(shown()) == 1
+
+
+def test_without_a_terminal_workers_have_no_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    display = Display()
+    display._games, display._printed = 512, -1e9
+    display.show(Played(1, 100, {}, (row(1, "worker 1"),)))
+    assert capsys.readouterr().out == "iteration 1 self-play: 100/512 games\n"

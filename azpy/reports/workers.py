@@ -54,7 +54,7 @@ def differing_workers(rows: Rows) -> list[str]:
             return found
         alone = len(workers) == 2
         doubt = " Only two workers can be compared: the other one may be wrong." if alone else ""
-        behind = [row["behind"] or 0 for row in rows if row["kind"] == "worker" and _name(row) == worker]
+        behind = [row.get("behind") or 0 for row in rows if row["kind"] == "worker" and _name(row) == worker]
         stale = f" It is up to {max(behind)} networks behind, which may be why." if max(behind) else ""
         found.append(
             f"The games of {worker[1]} differ: {words} {own:.3f}, against {others:.3f} of the other workers (z "

@@ -40,7 +40,10 @@ _STOPPED = ("stopped", "stopped_collecting")
 _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "iteration": ("games", "positions", "seconds"),
     "match": ("score", "low", "high", "seconds"),
-    "worker": ("since", "games", "shape_games", "plies", "plies_squared", "score", "score_squared", "draws"),
+    "worker": (
+        *("since", "seconds", "silent", "games", "evaluations_per_second"),
+        *("shape_games", "plies", "plies_squared", "score", "score_squared", "draws"),
+    ),
     **dict.fromkeys(("settings", "collected", *_STOPPED), ("seconds",)),
 }
 Setting = str | int | float | bool

@@ -188,8 +188,8 @@ class Loop:
                 reported = now
                 self._time.played(now - begin, pipelines, fleet.pipeline_stats)
                 metrics |= rates(before, fleet.stats, now - begin) | self._time.shares()
-                workers = worker_rows(self._workers, fleet.workers, now - begin)
-                yield Played(iteration, len(known), dict(metrics), tuple(workers))
+                rows = worker_rows(self._workers, fleet.workers, now - begin)
+                yield Played(iteration, len(known), dict(metrics), tuple(rows))
                 yield from self._change_over()
         fleet.pause()
         seconds, workers = time.monotonic() - begin, fleet.workers
