@@ -284,13 +284,13 @@ def test_the_live_view_has_a_line_a_worker_eight_at_most_and_a_sum(workers: int,
 
 def test_lines_of_workers_stand_below_the_bar_while_games_are_played_and_are_cut() -> None:
     console = Console(width=60, force_terminal=True, file=io.StringIO(), color_system=None)
-    display = Display()
-    display._live, display._games = live_bar(console), 512
+    display, live = Display(), live_bar(console)
+    display._live, display._games = live, 512
     rows = tuple(row(1, f"worker {w}", behind=None, batch_fill=None) for w in (1, 2))
 
     def shown() -> list[str]:
         with console.capture() as found:
-            console.print(display._live.get_renderable())
+            console.print(live.get_renderable())
         return found.get().splitlines()
 
     display.show(Played(1, 100, {}, rows))

@@ -81,8 +81,8 @@ class Display(Screen):
                 self._begin(event)
             case events.Played():
                 text = f"{event.games}/{self._games} games{_rates(event.metrics)}{_shares(event.metrics)}"
-                done, workers = event.games / self._games, worker_lines(event.workers)
-                self._status(f"iteration {event.iteration} self-play", text, done, workers)
+                share, workers = event.games / self._games, worker_lines(event.workers)
+                self._status(f"iteration {event.iteration} self-play", text, share, workers)
             case events.Noticed():
                 self.line(f"  warning: {event.text}")
             case events.Fitted():

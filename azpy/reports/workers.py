@@ -42,7 +42,7 @@ def differing_workers(rows: Rows) -> list[str]:
         rows: of metrics.jsonl.
     """
     strata = _strata(rows)
-    found = []
+    found = list[str]()
     while True:
         workers = {worker for stratum in strata for worker in stratum}
         tests = [(*_test(strata, worker, *figure[:2]), worker, figure[2]) for worker in workers for figure in _FIGURES]
