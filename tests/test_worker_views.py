@@ -15,7 +15,7 @@ from azpy.fleet.fleet import WorkerState
 from azpy.games.names import make_position
 from azpy.reports.alarms import alarms
 from azpy.reports.report import make_report
-from azpy.reports.workers import _FIGURES, _strata, _test
+from azpy.reports.workers import _FIGURES, _compare, _strata, _totals
 from azpy.runs.folder import RunFolder
 from azpy.training.collector import Collector
 from azpy.training.events import Fitted, Played
@@ -186,7 +186,7 @@ def test_z_is_standard_normal_where_workers_are_equal() -> None:
     found = []
     for seed in range(30):
         strata = _strata(run_of(seed, workers=4, iterations=10))
-        found += [_test(strata, (0, "worker 2"), name, squares)[0] for name, squares, _ in _FIGURES]
+        found += [_compare(strata, _totals(strata), (0, "worker 2"), figure).z for figure in _FIGURES]
     assert 0.8 < np.std(found) < 1.2
     assert abs(np.mean(found)) < 0.35
 
@@ -194,6 +194,25 @@ def test_z_is_standard_normal_where_workers_are_equal() -> None:
 def test_too_few_games_are_no_sign() -> None:
     assert alarms(run_of(workers=10, iterations=10, plies=20.0)) == []  # 450 games
     assert len(alarms(run_of(workers=10, iterations=12, plies=20.0))) == 1
+
+
+def test_a_worker_with_few_games_does_not_make_others_look_different() -> None:
+    rng = np.random.default_rng(2)
+    few = [row(i, "worker 9", **games_of_worker(rng, i, 25, plies=60.0)) for i in range(1, 20)]
+    rows = sorted([*run_of(workers=8, iterations=19), *few], key=lambda one: int(one["iteration"]))
+    assert alarms(rows) == []
+
+
+def test_of_two_workers_the_one_with_enough_games_is_named() -> None:
+    for few in ("worker 1", "worker 2"):
+        rng = np.random.default_rng(3)
+        rows = [
+            row(i, name, **games_of_worker(rng, i, 20 if name == few else 60, plies=5.0 if name == few else 0.0))
+            for i in range(1, 20)
+            for name in ("worker 1", "worker 2")
+        ]
+        (text,) = alarms(rows)
+        assert few not in text
 
 
 def test_one_worker_alone_is_never_alarmed() -> None:
