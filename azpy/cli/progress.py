@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from azpy.settings import Settings
@@ -11,6 +11,7 @@ from azpy.training import events
 from azpy.training.timing import STAGES
 
 _BAR_WIDTH = 12
+_MOST_WORKERS = 8  # that have a line of their own
 PLAIN_SECONDS = 30.0  # how often a long stage prints a line without a terminal
 _STAGE_NAMES = {"growing": "trees", "evaluating": "network"}
 
@@ -44,11 +45,13 @@ class Screen:
         """Whether it shows something, and the last line is older than `live` seconds on a terminal, else `plain`."""
         return not self._quiet and time.monotonic() - self._printed >= (plain if self._live is None else live)
 
-    def progress(self, label: str, figures: Sequence[str], done: float, every: float = PLAIN_SECONDS) -> None:
+    def progress(
+        self, label: str, figures: Sequence[str], done: float, every: float = PLAIN_SECONDS, below: Sequence[str] = ()
+    ) -> None:
         """Updates the live line. Without a terminal, prints a line if the last one is older than `every` seconds.
 
         The live line has the label, a bar with the share that is done, and as many of the figures as fit, the first
-        ones first.
+        ones first. The lines `below` stand under it, cut to the terminal's width.
         """
         if self._live is None:
             if self.is_due(0.0, every):
@@ -59,6 +62,7 @@ class Screen:
             label = f"{label[: room - 1]}…"
         fits = [count for count in range(len(figures) + 1) if len(label) + len(", ".join(figures[:count])) <= room]
         text = ", ".join(figures[: fits[-1]])
+        self._live.below = list(below)
         self._live.update(self._live.task_ids[0], description=label, completed=done, text=text)
         self._printed = time.monotonic()
 
@@ -77,7 +81,8 @@ class Display(Screen):
                 self._begin(event)
             case events.Played():
                 text = f"{event.games}/{self._games} games{_rates(event.metrics)}{_shares(event.metrics)}"
-                self._status(f"iteration {event.iteration} self-play", text, event.games / self._games)
+                share, workers = event.games / self._games, worker_lines(event.workers)
+                self._status(f"iteration {event.iteration} self-play", text, share, workers)
             case events.Noticed():
                 self.line(f"  warning: {event.text}")
             case events.Fitted():
@@ -148,23 +153,55 @@ class Display(Screen):
         if event.iteration:
             self.line(f"going on after iteration {event.iteration}, {_clock(event.seconds)} done")
 
-    def _status(self, stage: str, text: str, done: float) -> None:
+    def _status(self, stage: str, text: str, done: float, below: Sequence[str] = ()) -> None:
         first, *others = text.split(", ")
-        self.progress(stage, [first, *(self._strength if self._live else []), *others], done)
+        self.progress(stage, [first, *(self._strength if self._live else []), *others], done, below=below)
 
 
 def live_bar(console: Any = None) -> Any:
-    """A bar in one line that rich redraws in place; None without rich. See `Screen.progress`."""
+    """A bar in one line that rich redraws in place, with lines `below`; None without rich. See `Screen.progress`."""
     try:
         from rich.progress import BarColumn, Progress, TextColumn
+        from rich.text import Text
     except ImportError:
         return None
+
+    class Bar(Progress):
+        below: Sequence[str] = ()
+
+        def get_renderables(self) -> Iterator[Any]:
+            yield from super().get_renderables()
+            for line in self.below:
+                yield Text(line, no_wrap=True, overflow="ellipsis")
+
     # Names hold brackets, which are no markup here.
     label, text = (TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[text]"))
     columns = (label, BarColumn(_BAR_WIDTH), text)
-    live = Progress(*columns, console=console, transient=True)
+    live = Bar(*columns, console=console, transient=True)
     live.add_task("starting", total=1.0, text="")
     return live
+
+
+def worker_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each of the first workers that are alive, and one for all together if there are several.
+
+    Args:
+        rows: of the workers, see `worker_rows`.
+    """
+    living = [row for row in rows if row["alive"]]
+    lines = [
+        f"{row['worker']}: {row['games']:,} games, {row['evaluations_per_second']:,.0f} evaluations/s"
+        + ("" if row["batch_fill"] is None else f", batches {row['batch_fill']:.0%} full")
+        + ("" if row["behind"] is None else f", {row['behind']} networks behind")
+        + f", silent for {row['silent']:.0f} s"
+        for row in living[:_MOST_WORKERS]
+    ]
+    if len(living) > 1:
+        games, speed = (sum(row[name] for row in living) for name in ("games", "evaluations_per_second"))
+        behind, silent = max(row["behind"] or 0 for row in living), max(row["silent"] for row in living)
+        text = f"all {len(living)} workers: {games:,} games, {speed:,.0f} evaluations/s"
+        lines.append(f"{text}, at most {behind} networks behind, at most silent for {silent:.0f} s")
+    return [f"  {line}" for line in lines]
 
 
 def _played(event: events.Saved) -> str:

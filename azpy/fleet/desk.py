@@ -68,6 +68,7 @@ class Desk:
         lineup: that plays; None before `play`.
         number: of the lineup, from 1 on.
         models: the files of its networks, by SHA-256.
+        answers: of the lineup's networks here, see `answers_of`; only in a deterministic run.
         arrived: accepted games that nobody has taken, the oldest first.
         taken: the games of the last `take`; an interrupt may come before the caller has them.
     """
@@ -82,7 +83,7 @@ class Desk:
         self.models: dict[str, bytes] = {}
         self.arrived: deque[GameRecord] = deque()
         self.taken: list[GameRecord] = []
-        self._answers: list[str | None] = []  # of the lineup's networks, here
+        self.answers: list[str | None] = []
         self._deaths: deque[tuple[float, float]] = deque()  # times and weights, since the last finished game
         self._tallies: dict[str, Tally] = {}  # of all workers, the dead ones included
         self._first: dict[int, str] = {}  # id -> the worker to which it was leased first
@@ -96,7 +97,7 @@ class Desk:
         self.models = {sha256: model for sha256, model in named.items() if sha256 is not None and model is not None}
         if self._settings.deterministic:
             self._first.clear()
-            self._answers = [answers_of(one.evaluators[0]) for one in _distinct(networks)]
+            self.answers = [answers_of(one.evaluators[0]) for one in _distinct(networks)]
 
     @property
     def message(self) -> dict[str, Any]:
@@ -120,7 +121,7 @@ class Desk:
             return
         if message["row_exact"] is not True:
             raise RefusedError("its network's answer to a position depends on what else is in its batch")
-        if message["answers"] != self._answers:
+        if message["answers"] != self.answers:
             raise RefusedError("its network gives other bits than the network here")
 
     def handed(self, name: str, ranges: Iterable[range]) -> None:

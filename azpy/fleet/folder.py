@@ -152,7 +152,7 @@ class FolderFleet:
                 self._there.write("networks", sha256, self._desk.models[sha256])
                 self._networks.add(sha256)
             lineup_facts = {"number": self._desk.number, **self._desk.message}
-            self._sign.say(lineup=lineup_facts, paused=False)
+            self._sign.say(lineup=lineup_facts, answers=self._desk.answers, paused=False)
         except OSError as error:
             raise RunError(f"{self._path} cannot be written: {error.strerror or error}") from error
         kept = self._before | self._desk.models.keys()  # some workers may still open those before

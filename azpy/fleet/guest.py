@@ -23,7 +23,7 @@ from azpy.runs.storage import frame
 from azpy.settings import Settings
 from azpy.settings.run import auto_pipelines
 
-__all__ = ["PATIENCE", "Guest"]
+__all__ = ["PATIENCE", "Guest", "settings_of_guest"]
 
 PATIENCE = 600.0  # seconds without a sign of the head
 _LOOK = 0.2  # seconds between two looks at what the head says
@@ -195,11 +195,9 @@ class Guest:
         settings = Settings(**head["settings"])
         refuse_untyped(settings.game, self._game, self._path, "playing", "GAME {} on the command line")
         run = digest_of_run(settings)
-        device = self._layout.get("device", settings.device_names[0])
-        slots = self._layout.get("slots", settings.slots)
-        mine = {"slots": slots, "device": device, "pipelines": auto_pipelines(slots, device), "threads": None}
-        mine |= {"workers": 0, "devices": None, "precision": "fp32"}  # each network comes with its own
-        self._player = Player(replace(settings, **mine | self._layout), self._network)
+        mine = settings_of_guest(settings, self._layout)
+        slots, device = mine.slots, mine.device
+        self._player = Player(mine, self._network)
         self._epoch, self._run, self._lineup, self._finished = head["epoch"], run, {}, []
         self._sign.say(epoch=self._epoch, host=socket.gethostname(), pid=os.getpid(), slots=slots, lineup=0)
         self._sign.note(version=_core.__version__, in_hand=0, **self._player.totals())
@@ -274,6 +272,14 @@ class Guest:
         self._sent, self._sent_at, self._games = self._sent + 1, self._clock(), self._games + len(self._finished)
         self._unread.append(name)
         self._finished = []
+
+
+def settings_of_guest(settings: Settings, layout: Mapping[str, Any]) -> Settings:
+    """A run's settings as one worker plays by them; `layout` has the worker's own."""
+    slots, device = layout.get("slots", settings.slots), layout.get("device", settings.device_names[0])
+    mine = {"slots": slots, "device": device, "pipelines": auto_pipelines(slots, device), "threads": None}
+    mine |= {"workers": 0, "devices": None, "precision": "fp32"}  # each network comes with its own
+    return replace(settings, **mine | dict(layout))
 
 
 class _DamagedError(Exception):

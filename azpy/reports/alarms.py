@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from azpy.reports.workers import differing_workers
+
 __all__ = ["alarms"]
 
 _RECENT = 3  # iterations that a sign must last
@@ -41,7 +43,7 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
 
 
 def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the last iterations and matches of a run warn of.
+    """What the last iterations and matches of a run warn of, and workers whose games differ.
 
     Args:
         rows: of metrics.jsonl.
@@ -70,4 +72,4 @@ def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
                 f"{best['score']:.2f} after iteration {best['iteration']}. A smaller learning rate or a longer window "
                 "may help; the older checkpoint may still be there."
             )
-    return found
+    return found + differing_workers(rows)

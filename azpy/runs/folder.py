@@ -42,6 +42,10 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "match": ("score", "low", "high", "seconds"),
     "supervised": ("policy_loss", "value_loss", "seconds"),
     **dict.fromkeys(("settings", "imported", "collected", *_STOPPED), ("seconds",)),
+    "worker": (
+        *("since", "seconds", "silent", "games", "evaluations_per_second"),
+        *("shape_games", "plies", "plies_squared", "score", "score_squared", "draws"),
+    ),
 }
 Setting = str | int | float | bool
 
@@ -338,8 +342,9 @@ def _wrong_in(row: Any) -> str:
         return "it is no row with a kind"
     if not isinstance(row.get("iteration"), int):
         return "it has no iteration"
-    if row["kind"] == "match" and not isinstance(row.get("opponent"), str):
-        return "it has no opponent"
+    for kind, name in (("match", "opponent"), ("worker", "worker")):
+        if row["kind"] == kind and not isinstance(row.get(name), str):
+            return f"it has no {name}"
     for name in (*_FIGURES.get(row["kind"], ()), "evaluations"):
         value = row.get(name, 0.0 if name == "evaluations" else None)  # older versions did not count them
         if not isinstance(value, int | float) or not math.isfinite(value):

@@ -93,7 +93,7 @@ class Collector(Loop):
             metrics["seconds"] = budget.elapsed()
             self._time = TimeShares()
             row = {"kind": "collected", "iteration": iteration, "model": self._player()}
-            self._run.append_metrics(row | metrics)
+            self._note(row | metrics)
             yield Saved(iteration, str(self._run.sealed.path(iteration)), metrics)
         yield self._finished(self._games)
 

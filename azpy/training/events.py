@@ -1,6 +1,8 @@
 """What a training run or a collection reports while it goes on, as plain records."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from azpy.matches.arena import MatchResult
 from azpy.settings import Settings
@@ -73,11 +75,16 @@ class Supervised(Event):
 
 @dataclass(frozen=True)
 class Played(Event):
-    """Self-play so far in this iteration. `metrics` is the iteration's row of metrics.jsonl so far."""
+    """Self-play so far in this iteration.
+
+    `metrics` is the iteration's row of metrics.jsonl so far. `workers` are the rows of its workers so far, see
+    `worker_rows`; empty where this process plays.
+    """
 
     iteration: int
     games: int
     metrics: dict[str, float]
+    workers: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

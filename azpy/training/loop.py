@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 from azpy import _core
 from azpy.errors import SettingsError
 from azpy.fleet.backends import open_fleet
-from azpy.fleet.fleet import Fleet, Lineup, digest_of
+from azpy.fleet.fleet import Fleet, Lineup, WorkerState, digest_of
 from azpy.fleet.table import ENDLESS, IdTable
 from azpy.games.names import make_position
 from azpy.machine import made_with
@@ -22,6 +22,7 @@ from azpy.settings.run import FIXED_SETTINGS, Settings
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Noticed, Played, Started
 from azpy.training.timing import TimeShares
+from azpy.training.workers import worker_rows
 
 __all__ = ["EVENT_SECONDS", "NOT_ROW_EXACT", "Loop"]
 
@@ -50,6 +51,7 @@ class Loop:
         self._fleet: Fleet = open_fleet(settings, self._start, self._table)
         self._asked = False  # the table has open ids, or gave them all out
         self._evaluations = 0.0  # of the run before this process
+        self._workers: dict[str, WorkerState] = {}  # as the last rows of metrics show them
         self._under_way = False
         self._last_first = contextlib.ExitStack()  # `close` ends all of it, whatever fails
 
@@ -60,6 +62,7 @@ class Loop:
         self._last_first.callback(self._run.close)
         try:
             self._resume()
+            self._since = self._iteration
             self._run.note_changes(self._iteration, self._budget.elapsed())
             self._run.write_settings()
         except BaseException:
@@ -109,6 +112,10 @@ class Loop:
             self._last_first.callback(self._fleet.close)
             if under_way:
                 self._last_first.callback(self._keep_rest)
+
+    def _note(self, row: Mapping[str, Any]) -> None:
+        """One more row of metrics."""
+        self._run.append_metrics(row)
 
     def _note_stop(self) -> None:
         row = {"kind": self._STOPPED, "iteration": self._iteration, "seconds": self._budget.elapsed()}
@@ -181,10 +188,17 @@ class Loop:
                 reported = now
                 self._time.played(now - begin, pipelines, fleet.pipeline_stats)
                 metrics |= rates(before, fleet.stats, now - begin) | self._time.shares()
-                yield Played(iteration, len(known), dict(metrics))
+                rows = worker_rows(self._workers, fleet.workers, now - begin)
+                yield Played(iteration, len(known), dict(metrics), tuple(rows))
                 yield from self._change_over()
         fleet.pause()
-        self._time.played(time.monotonic() - begin, pipelines, fleet.pipeline_stats)
+        seconds, workers = time.monotonic() - begin, fleet.workers
+        self._time.played(seconds, pipelines, fleet.pipeline_stats)
+        # Names of workers begin anew with each head: `since`, the iteration before its first one, tells them apart.
+        facts = {"kind": "worker", "iteration": iteration, "since": self._since, "seconds": self._budget.elapsed()}
+        for row in worker_rows(self._workers, workers, seconds):
+            self._note(facts | row)
+        self._workers = {worker.name: worker for worker in workers}
 
     def _ask(self, iteration: int, known: set[int]) -> None:
         """Opens the ids that may be played: in a deterministic run those of this iteration, else all higher ones."""

@@ -27,7 +27,8 @@ class Board:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Adds a point for each number of a row of metrics.jsonl, at the row's iteration."""
-        named = f"{row['kind']}/{row['opponent']}" if "opponent" in row else row["kind"]
+        whose = row.get("opponent") or row.get("worker")
+        named = f"{row['kind']}/{whose.replace(' ', '_')}" if whose else row["kind"]
         for name, value in row.items():
             if isinstance(value, int | float) and name != "iteration":
                 self._writer.add_scalar(f"{named}/{name}", value, row["iteration"])

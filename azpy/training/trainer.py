@@ -391,8 +391,8 @@ class Trainer(Loop):
             self._budget.note_match(self._budget.elapsed() - begin, max(1.0, played / len(due)))
 
     def _note(self, row: Mapping[str, Any]) -> None:
-        """One more row of metrics."""
-        self._run.append_metrics(row)
+        """One more row of metrics, and of the curves."""
+        super()._note(row)
         if self._board is not None:
             self._board.add(row)
 

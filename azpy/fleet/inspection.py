@@ -1,0 +1,213 @@
+"""Looks at a shared folder as a worker would before it plays there; `az-doctor --workers PLACE` prints the findings."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from azpy import _core
+from azpy.errors import AzpyError
+from azpy.fleet.folder import digest_of_run
+from azpy.fleet.guest import settings_of_guest
+from azpy.fleet.place import MOST_SAID, PROTOCOL, Place, as_object, new_name
+from azpy.fleet.player import Player, in_words
+from azpy.fleet.wire import MOST_OF_A_HEAD
+from azpy.games.names import make_position, must_be_typed
+from azpy.runs.storage import TEMPORARY
+from azpy.settings import Settings
+from azpy.settings.toml import path_argument
+
+__all__ = ["Finding", "inspect_place"]
+
+_CLAIMANTS, _ROUNDS = 8, 16  # claims of one file at once, and how often
+_WATCH_SECONDS = 10.0  # for a count of the head: a network file system may show an old one for a while
+_LOOK = 0.2  # seconds between two looks
+
+
+class Finding(NamedTuple):
+    """One line on the folder."""
+
+    name: str  # what was looked at
+    text: str  # what was found
+    advice: str = ""  # what to do, if anything
+    is_fault: bool = False  # no worker of this machine can play there
+
+
+def inspect_place(
+    path: str, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep
+) -> Iterator[Finding]:
+    """Looks at the folder; nothing is left there, and no game in Python is imported.
+
+    Args:
+        path: of the folder.
+        clock: seconds from any moment on.
+        sleep: waits for so many seconds.
+
+    Yields:
+        The findings. After a fault there may be fewer, because nothing more can be looked at.
+    """
+    if not Path(path).is_dir():
+        yield Finding("folder", f"{path} is no folder here", "mount it, or make it on the machine of az-train", True)
+        return
+    yield (trial := _try_out(path))
+    if trial.is_fault:
+        return
+    if not os.path.lexists(Path(path) / "head"):
+        yield Finding("az-train", "was never here", f"start az-train GAME --workers folder:{path_argument(path)}")
+        return
+    try:
+        place = Place(path, make=False)
+        try:
+            yield from _look_at_run(place, clock, sleep)
+        finally:
+            place.close()
+    except (AzpyError, OSError, ValueError) as error:
+        yield Finding("az-train", f"its file head cannot be read: {error}", "start az-train again", True)
+
+
+# The folder
+
+
+def _try_out(path: str) -> Finding:
+    """Writes, reads, and has many claim one file, in a folder of its own within the folder."""
+    try:
+        trial = tempfile.mkdtemp(prefix=f"{TEMPORARY}doctor-", dir=path)
+        try:
+            place = Place(trial, make=True)
+            try:
+                data = os.urandom(1 << 16)
+                place.write("", "head", data)
+                if place.read("", "head", len(data)) != data:
+                    return Finding("folder", "a file has other bytes than were written", "use another disk", True)
+                if why := _try_claims(place):
+                    text = "use a file system whose renames are atomic, such as NFS 4 or Lustre; not one of objects"
+                    return Finding("folder", f"renames are not atomic there: {why}", text, True)
+            finally:
+                place.close()
+        finally:
+            shutil.rmtree(trial, ignore_errors=True)
+    except (OSError, AzpyError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        return Finding("folder", f"it cannot be written: {reason}", "let this user write there, and make room", True)
+    claims = f"of {_CLAIMANTS} claims of one file one won, {_ROUNDS} times"
+    return Finding("folder", f"it can be written, and renames are atomic as seen from this machine: {claims}")
+
+
+def _try_claims(place: Place) -> str:
+    """What went wrong when many threads claimed one file; empty if one of them won each time."""
+    epoch, names = new_name(), [new_name() for _ in range(_CLAIMANTS)]
+    with ThreadPoolExecutor(_CLAIMANTS) as pool:
+        for number in range(_ROUNDS):
+            task, data = f"{epoch}-{number:08d}", os.urandom(64)
+            place.write("open", task, data, sync=False)
+            together = threading.Barrier(_CLAIMANTS, timeout=60)
+
+            def claim(worker: str, task: str = task, together: threading.Barrier = together) -> bool:
+                together.wait()
+                return place.claim(task, worker)
+
+            won, taken = sum(pool.map(claim, names)), place.names("taken")
+            if won != 1 or len(taken) != 1 or place.names("open"):
+                return f"{won} of {_CLAIMANTS} claims of one file won, and it is there {len(taken)} times"
+            if place.read("taken", taken[0], len(data)) != data:
+                return "a renamed file has other bytes"
+            place.delete("taken", taken[0])
+    return ""
+
+
+# The run
+
+
+def _look_at_run(place: Place, clock: Callable[[], float], sleep: Callable[[float], object]) -> Iterator[Finding]:
+    if place.is_there("", "stop"):
+        yield Finding("stop", "the file stop is there, so workers end at once", f"delete {place.path / 'stop'}", True)
+    head = as_object(place.read("", "head", MOST_SAID))
+    if head.get("ended"):
+        yield Finding("az-train", "its run has ended", "start az-train again; workers may start before it")
+    elif _counts(place, head, clock, sleep):
+        yield Finding("az-train", "is there: its counter moves")
+    else:
+        text = "start az-train again, or see whether this is the same folder on its machine"
+        yield Finding("az-train", f"its counter stood still for {_WATCH_SECONDS:.0f} seconds", text)
+    version, protocol = head.get("version"), head.get("protocol")
+    if (version, protocol) != (_core.__version__, PROTOCOL):
+        text = f"az-train is of azpy {version} with protocol {protocol}, here is {_core.__version__} with {PROTOCOL}"
+        yield Finding("azpy", text, "install the same azpy on both machines", True)
+        return
+    yield Finding("azpy", f"{version}, as here")
+    try:
+        settings = Settings(**head["settings"])
+        same = digest_of_run(settings) == head.get("run")
+        typed = must_be_typed(settings.game)
+        if not typed:
+            make_position(settings.game)
+    except (KeyError, TypeError, AzpyError, _core.GameError) as error:
+        yield Finding("game", f"the run cannot be read: {error}", "install the same azpy on both machines", True)
+        return
+    if not same:
+        yield Finding("game", "this azpy plays the run by other rules", "install the same azpy on both machines", True)
+        return
+    start = f"az-worker {path_argument(str(place.path))}"
+    text = f"start a worker with: {start} {path_argument(settings.game)}" if typed else f"start a worker with: {start}"
+    yield Finding("game", settings.game, text)
+    yield _compare_bits(place, head, settings)
+
+
+def _counts(
+    place: Place, head: Mapping[str, Any], clock: Callable[[], float], sleep: Callable[[float], object]
+) -> bool:
+    """Whether the head's counter moves while this looks."""
+    begin = clock()
+    while clock() - begin < _WATCH_SECONDS:
+        sleep(_LOOK)
+        try:
+            now = as_object(place.read("", "head", MOST_SAID))
+        except (OSError, ValueError):
+            continue
+        if now.get("beat") != head.get("beat"):
+            return True
+    return False
+
+
+def _compare_bits(place: Place, head: Mapping[str, Any], settings: Settings) -> Finding:
+    """Whether the run's networks answer here as they do in the head, where this matters."""
+    if not settings.deterministic:
+        return Finding("bits", "need not be equal: the run is not deterministic")
+    if must_be_typed(settings.game):
+        return Finding("bits", "not compared: az-doctor imports no game in Python; az-train compares them itself")
+    lineup, answers = head.get("lineup"), head.get("answers")
+    if not isinstance(lineup, dict) or not isinstance(answers, list):
+        return Finding("bits", "not compared: az-train plays nothing yet", "look again when it does")
+
+    def model_of(sha256: str) -> bytes:
+        data = place.read("networks", sha256, MOST_OF_A_HEAD)
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise FileNotFoundError(sha256)
+        return data
+
+    try:
+        player = Player(settings_of_guest(settings, {}), model_of)
+        try:
+            found = player.play(lineup["network"], lineup["opponents"], lineup["resign_below"])
+        finally:
+            player.close()
+    except FileNotFoundError:
+        return Finding("bits", "not compared: a network's file is not there or is damaged", "look again")
+    except Exception as error:  # a file of the folder may say anything
+        return Finding("bits", f"the run's network does not play here: {in_words(error)[0]}", "see az-doctor", True)
+    if not found["row_exact"]:
+        text = "the network's answer to a position depends on what else is in its batch"
+        return Finding("bits", text, "a deterministic run needs workers on CPUs like that of az-train", True)
+    if found["answers"] != answers:
+        text = "have workers on the same kind of CPU with the same ONNX Runtime, or --no-deterministic"
+        return Finding("bits", "the run's networks give other bits here than in az-train", text, True)
+    count = sum(answer is not None for answer in answers)
+    if not count:
+        return Finding("bits", "nothing to compare: no network plays", "look again after the first iteration")
+    return Finding("bits", f"are those of az-train, in the answers of {count} network{'s' if count > 1 else ''}")

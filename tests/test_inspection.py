@@ -1,0 +1,249 @@
+"""az-doctor --workers: what is wrong with a shared folder, before a worker starts there."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy import OnnxEvaluator, doctor
+from azpy.cli.doctor import main
+from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.folder import FolderFleet, digest_of_run
+from azpy.fleet.inspection import Finding, inspect_place
+from azpy.fleet.place import Place, taken_name
+from azpy.fleet.table import IdTable
+from azpy.games.names import make_position
+from azpy.settings import Settings
+from test_fleet import settings
+from test_onnx import make_model
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.fleet.place.BEAT", 0.02)
+
+
+class Clock:
+    """Seconds that pass only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def look(path: Path) -> dict[str, Finding]:
+    clock = Clock()
+    return {finding.name: finding for finding in inspect_place(str(path), clock, clock.sleep)}
+
+
+class Running:
+    """A head at a folder, whose network is a small one with random weights."""
+
+    def __init__(self, path: Path, model: bytes | None, **changes: Any) -> None:
+        chosen = settings(workers=f"folder:{path}", historical_share=0.0, **changes)
+        start = make_position(chosen.game)
+        self.path, self.fleet = path, FolderFleet(chosen, start, IdTable(deterministic=True), str(path))
+        evaluator = azpy.UniformEvaluator() if model is None else OnnxEvaluator(model, game=start)
+        self.fleet.play(Lineup(PlayingNetwork([evaluator], model)))
+
+    def stands_still(self, **facts: Any) -> None:
+        """Ends the counting; the head's file then has these facts."""
+        self.fleet._sign.close()
+        head = self.path / "head"
+        head.write_text(json.dumps(json.loads(head.read_text()) | facts))
+
+
+@pytest.fixture(scope="module")
+def model() -> bytes:
+    start = make_position("tic_tac_toe")
+    return make_model(shape=("batch", *start.obs_shape), actions=start.num_actions)
+
+
+@pytest.fixture
+def running(tmp_path: Path, model: bytes) -> Iterator[Running]:
+    head = Running(tmp_path, model)
+    yield head
+    head.fleet.close()
+
+
+def everything(path: Path) -> list[str]:
+    names = [str(entry.relative_to(path)) for entry in path.rglob("*")]
+    return sorted(name for name in names if name != ".tmp-head")  # the counter is being written
+
+
+def test_a_place_without_az_train(tmp_path: Path) -> None:
+    found = look(tmp_path)
+    assert list(found) == ["folder", "az-train"]
+    assert "can be written, and renames are atomic" in found["folder"].text
+    assert found["az-train"].text == "was never here"
+    assert found["az-train"].advice == f"start az-train GAME --workers folder:{tmp_path}"
+    assert not any(finding.is_fault for finding in found.values())
+    assert everything(tmp_path) == []
+
+
+def test_a_place_with_az_train(running: Running) -> None:
+    before = everything(running.path)
+    findings = list(inspect_place(str(running.path)))
+    assert [finding.name for finding in findings] == ["folder", "az-train", "azpy", "game", "bits"]
+    assert not any(finding.is_fault for finding in findings)
+    texts = {finding.name: finding.text for finding in findings}
+    assert texts["az-train"] == "is there: its counter moves"
+    assert texts["azpy"] == f"{azpy.__version__}, as here"
+    assert texts["game"] == "tic_tac_toe"
+    assert texts["bits"] == "are those of az-train, in the answers of 1 network"
+    assert findings[3].advice == f"start a worker with: az-worker {running.path}"
+    assert everything(running.path) == before
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "nothing", tmp_path / "file"):
+        (finding,) = inspect_place(str(path))
+        assert finding.is_fault
+        assert finding.text == f"{path} is no folder here"
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Place, "write", full)
+    (finding,) = inspect_place(str(tmp_path))
+    assert finding.is_fault
+    assert finding.text == "it cannot be written: No space left on device"
+    assert everything(tmp_path) == []
+
+
+def test_a_file_system_on_which_two_claims_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def copy(place: Place, name: str, worker: str) -> bool:
+        """Renames as a store of objects does: a copy, and later the deletion."""
+        place.write("taken", taken_name(name, worker), place.read("open", name, 100), sync=False)
+        return True
+
+    monkeypatch.setattr(Place, "claim", copy)
+    (finding,) = inspect_place(str(tmp_path))
+    assert finding.is_fault
+    assert "renames are not atomic there: 8 of 8 claims of one file won" in finding.text
+    assert everything(tmp_path) == []
+
+
+def test_an_az_train_that_stands_still_or_has_ended(running: Running) -> None:
+    running.stands_still()
+    found = look(running.path)
+    assert found["az-train"].text == "its counter stood still for 10 seconds"
+    assert "start az-train again" in found["az-train"].advice
+    running.stands_still(ended=True)
+    assert look(running.path)["az-train"].text == "its run has ended"
+
+
+@pytest.mark.parametrize("facts", [{"version": "0.0.9"}, {"protocol": 0}])
+def test_an_az_train_of_another_version(facts: dict[str, Any], running: Running) -> None:
+    running.stands_still(**facts)
+    found = look(running.path)
+    assert found["azpy"].is_fault
+    assert found["azpy"].advice == "install the same azpy on both machines"
+    assert "bits" not in found
+
+
+@pytest.mark.parametrize("facts", [{"run": "other"}, {"settings": {}}, {"settings": 5}, {"settings": {"game": "none"}}])
+def test_a_run_that_cannot_be_played_here(facts: dict[str, Any], running: Running) -> None:
+    running.stands_still(**facts)
+    assert look(running.path)["game"].is_fault
+
+
+def test_a_machine_that_gives_other_bits(running: Running) -> None:
+    running.stands_still(answers=["0" * 64])
+    found = look(running.path)["bits"]
+    assert found.is_fault
+    assert "give other bits here" in found.text
+
+
+def test_a_network_that_is_gone_is_no_fault(running: Running) -> None:
+    for network in (running.path / "networks").iterdir():
+        network.write_bytes(b"damaged")
+    found = look(running.path)["bits"]
+    assert not found.is_fault
+    assert "is not there or is damaged" in found.text
+
+
+def test_bits_of_a_run_that_needs_none_or_plays_no_network(tmp_path: Path, model: bytes) -> None:
+    for name, network, changes, text in (
+        ("free", model, {"deterministic": False}, "need not be equal"),
+        ("uniform", None, {}, "nothing to compare"),
+    ):
+        head = Running(tmp_path / name, network, **changes)
+        found = look(head.path)["bits"]
+        assert text in found.text
+        assert not found.is_fault
+        head.fleet.close()
+
+
+def test_a_game_in_python_is_not_imported(running: Running) -> None:
+    running.stands_still()
+    chosen = json.loads((running.path / "head").read_text())["settings"] | {"game": "no_such_module:Game"}
+    running.stands_still(settings=chosen, run=digest_of_run(Settings(**chosen)))
+    found = look(running.path)
+    assert found["game"].advice == f"start a worker with: az-worker {running.path} no_such_module:Game"
+    assert "imports no game in Python" in found["bits"].text
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "text", "list"])
+def test_rubbish_in_the_place_of_the_head_is_said(kind: str, tmp_path: Path) -> None:
+    head = tmp_path / "head"
+    match kind:
+        case "pipe":
+            os.mkfifo(head)
+        case "link":
+            head.symlink_to("/dev/zero")
+        case "folder":
+            head.mkdir()
+        case "text":
+            head.write_text("no object")
+        case "list":
+            head.write_text("[]")
+    assert look(tmp_path)["az-train"].is_fault
+
+
+def test_a_stop_file_is_said(running: Running) -> None:
+    (running.path / "stop").touch()
+    assert look(running.path)["stop"].advice == f"delete {running.path / 'stop'}"
+
+
+# The command
+
+
+@pytest.fixture
+def no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the folder is looked at."""
+    monkeypatch.setattr(doctor, "_try", lambda _: None)
+
+
+@pytest.mark.parametrize("flags", [["--workers"], ["--workers", ""], ["--workers=folder:"]])
+def test_without_a_place_the_flag_is_refused(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(flags) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "az-doctor: --workers needs the shared folder of the run: az-doctor --workers PLACE\n"
+
+
+@pytest.mark.usefixtures("no_machine")
+def test_the_command_prints_each_line_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--no-speed", "--workers", f"folder:{tmp_path}"]) == 0
+    text = capsys.readouterr().out.partition(f"\nWorkers at {tmp_path}:\n")[2]
+    assert text.startswith("  folder           it can be written, and renames are atomic as seen from this machine")
+    assert f"  az-train         was never here: start az-train GAME --workers folder:{tmp_path}\n" in text
+    assert main(["--no-speed", "--workers", f"{tmp_path}/no"]) == 2
+    capsys.readouterr()
+    assert main(["--no-speed", "--json", "--workers", f"{tmp_path}/no"]) == 2
+    (finding,) = json.loads(capsys.readouterr().out)["workers"]
+    assert finding["is_fault"] is True
