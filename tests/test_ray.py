@@ -110,4 +110,4 @@ def test_actors_play_the_same_games_also_if_one_is_killed(tmp_path: Path, monkey
     assert hashes(found) == straight
     assert killed
     told = [event.text for event in found if isinstance(event, Noticed)]
-    assert "2 workers on 1 nodes, one for each CPU" in told[0]
+    assert "2 workers on 1 node, one for each CPU" in told[0]

@@ -79,7 +79,7 @@ class Display(Screen):
                 text = f"{event.games}/{self._games} games{_rates(event.metrics)}{_shares(event.metrics)}"
                 self._status(f"iteration {event.iteration} self-play", text, event.games / self._games)
             case events.Noticed():
-                self.line(f"  warning: {event.text}")
+                self.line(f"  {event.text}")
             case events.Fitted():
                 losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
                 text = f"{event.taken}/{event.steps} steps, {losses}"

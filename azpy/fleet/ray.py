@@ -245,7 +245,8 @@ class RayFleet(RemoteFleet[_Worker]):
         self._look()
         each = "GPU" if self._gpus else f"{self._most_cpus} CPUs of a node" if self._most_cpus > 1 else "CPU"
         nodes = len({place.node for place in self._places})
-        self.notices.append(f"{where}: {len(self._places)} workers on {nodes} nodes, one for each {each}")
+        counted = f"{_count(len(self._places), 'worker')} on {_count(nodes, 'node')}"
+        self.notices.append(f"{where}: {counted}, one for each {each}")
 
     def _look(self) -> None:
         """Looks at the nodes: begins with actors that do not play, and lets go of those whose node is gone."""
@@ -356,6 +357,10 @@ def environment() -> dict[str, str]:
         if "RAY_AUTH_TOKEN_PATH" not in os.environ:
             found["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     return found
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number:,} {name}" + "s" * (number != 1)
 
 
 def _import_ray() -> Any:
