@@ -111,3 +111,44 @@ def test_actors_play_the_same_games_also_if_one_is_killed(tmp_path: Path, monkey
     assert killed
     told = [event.text for event in found if isinstance(event, Noticed)]
     assert "2 workers on 1 node, one for each CPU" in told[0]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A cluster of Ray on the loopback, whose head node has no CPUs for actors; RAY_ADDRESS names it."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    found = Cluster(initialize_head=True, head_node_args=NODE | {"num_cpus": 0, "include_dashboard": False})
+    monkeypatch.setenv("RAY_ADDRESS", found.address)
+    try:
+        yield found
+    finally:
+        found.shutdown()
+
+
+NODE = {"num_cpus": 1, "object_store_memory": 100 << 20, "node_ip_address": "127.0.0.1"}
+
+
+@here
+@pytest.mark.slow
+def test_nodes_are_lost_and_gained(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    straight = hashes(train(tmp_path / "straight"))
+    monkeypatch.setattr("azpy.fleet.ray._LOOK_SECONDS", 0.1)
+    first, second = (cluster.add_node(**NODE) for _ in range(2))
+    steps = [
+        lambda: cluster.remove_node(first, allow_graceful=False),  # the second one plays alone
+        lambda: cluster.add_node(**NODE),
+        lambda: cluster.remove_node(second, allow_graceful=False),  # the third one plays alone
+    ]
+    found = list[Event]()
+    with Trainer(settings(workers="ray"), tmp_path / "ray") as trainer:
+        for event in trainer.run():
+            found.append(event)
+            if steps and middle(event, 4 - len(steps)):
+                steps.pop(0)()
+    assert hashes(found) == straight
+    assert not steps
+    told = [event.text for event in found if isinstance(event, Noticed)]
+    assert f"RAY_ADDRESS={cluster.address}: 2 workers on 2 nodes, one for each 8 CPUs of a node" in told[0]
+    assert "begins on node 127.0.0.1" in "".join(told)
