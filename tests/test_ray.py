@@ -12,9 +12,11 @@ import pytest
 
 from azpy.errors import MissingPackageError, RunError, SettingsError
 from azpy.fleet.ray import RayFleet, environment, places_of, settings_of_actor
+from azpy.runs.folder import RunFolder
 from azpy.training.events import Event, Noticed
 from azpy.training.trainer import Trainer
-from test_fleet import hashes, middle, settings, train
+from starts import Starts, command
+from test_fleet import hashes, middle, settings, train, wait_until
 
 here = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 
@@ -89,7 +91,15 @@ def test_a_cluster_that_is_not_there_is_an_error(
 def actors_here() -> list[int]:
     """The processes on this machine that are actors of az-train."""
     found = Path("/proc").glob("[0-9]*/cmdline")
-    return [int(path.parent.name) for path in found if path.read_bytes().startswith(b"ray::RayPlayer")]
+    return [int(path.parent.name) for path in found if read(path).startswith(b"ray::RayPlayer")]
+
+
+def read(path: Path) -> bytes:
+    """A file of /proc, empty once its process is gone."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 @here
@@ -151,4 +161,51 @@ def test_nodes_are_lost_and_gained(cluster: Any, tmp_path: Path, monkeypatch: py
     assert not steps
     told = [event.text for event in found if isinstance(event, Noticed)]
     assert f"RAY_ADDRESS={cluster.address}: 2 workers on 2 nodes, one for each 8 CPUs of a node" in told[0]
-    assert "begins on node 127.0.0.1" in "".join(told)
+    assert sum("begins on node 127.0.0.1" in text for text in told) == 1
+
+
+def rays_here() -> set[int]:
+    """The processes on this machine that are Ray's own, or actors."""
+    found = {int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if b"/ray/core/src/" in read(path)}
+    return found | set(actors_here())
+
+
+def with_environment(**changes: str) -> str:
+    """Code for a start of az-train: Ray's settings of this module, with changes."""
+    chosen = {name: value for name, value in os.environ.items() if name.startswith("RAY_")} | changes
+    return f"import os, sys; os.environ.update({chosen!r}); sys.path[:0] = {sys.path!r}"
+
+
+@here
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["this machine", "cluster"])
+def test_a_head_that_is_killed_goes_on_with_the_same_games(
+    where: str, starts: Starts, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if where == "cluster":
+        request.getfixturevalue("cluster").add_node(**NODE)
+    before = rays_here()
+    arguments = [*command("tic_tac_toe", tmp_path / "run", 4), "--games-per-iteration", "60"]
+    killed = starts.run(*arguments, "--workers", "ray", before=with_environment(), kill_when="iteration 2")
+    assert killed.code == -9, killed
+    wait_until(lambda: rays_here() <= before)  # Ray ends the actors, and itself if az-train started it
+    end = starts.run(*arguments, "--workers", "ray", before=with_environment())
+    assert "done: " in end.output, end
+    assert "going on after iteration " in end.output
+    starts.finish(*command("tic_tac_toe", tmp_path / "alone", 4), "--games-per-iteration", "60")
+    found = []
+    for name in ("run", "alone"):
+        with RunFolder(tmp_path / name, {}) as run:
+            found.append((run.games_hash(), run.weights_hash(4)))
+    assert found[0] == found[1]
+
+
+@here
+def test_az_train_ends_with_a_sentence_where_no_cluster_is(starts: Starts, tmp_path: Path) -> None:
+    arguments = [*command("tic_tac_toe", tmp_path / "run", 1), "--workers", "ray"]
+    end = starts.run(*arguments, before=with_environment(RAY_ADDRESS="127.0.0.1:1"))
+    assert end.code == 2
+    assert end.errors == (
+        "az-train: error: Ray at RAY_ADDRESS=127.0.0.1:1: nobody answers there ([Errno 111] Connection refused); "
+        "start it with `ray start --head`\n"
+    )

@@ -137,9 +137,10 @@ def settings_of_actor(settings: Settings, place: Place, actors: int) -> Settings
 class _Worker(RemoteWorker):
     """An actor that plays; see `RemoteWorker`. An actor that Ray started anew is another worker."""
 
-    def __init__(self, name: str, settings: Settings, place: Place, fleet: "RayFleet") -> None:
+    def __init__(self, name: str, settings: Settings, place: Place, fleet: "RayFleet", is_new: bool) -> None:
         super().__init__(name, settings)
         self.place, self._fleet = place, fleet
+        self.is_new = is_new  # the user hears of it, once it answers: a dead node looks alive for some seconds
         self.calls: deque[Any] = deque()  # on their way, in order
         self.answered = False
         self._out, self._models = bytearray(), list[Any]()  # not sent yet
@@ -259,20 +260,17 @@ class RayFleet(RemoteFleet[_Worker]):
         busy = {worker.place for worker in self._workers}
         for place in self._places:
             if place not in busy:
-                worker = self._start(place)
-                if not first:
-                    self.notices.append(f"{worker.name} begins on node {place.address}")
+                self._start(place, is_new=not first)
 
-    def _start(self, place: Place) -> _Worker:
+    def _start(self, place: Place, *, is_new: bool) -> None:
         if place not in self.actors:
             here = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(place.node, soft=False)
             options = {"num_cpus": place.cpus, "num_gpus": place.gpus, "max_restarts": -1, "max_task_retries": 0}
             self.actors[place] = self.ray.remote(RayPlayer).options(scheduling_strategy=here, **options).remote()
         settings = settings_of_actor(self._settings, place, len(self._places))
-        worker = _Worker(self._next_name(), settings, place, self)
+        worker = _Worker(self._next_name(), settings, place, self, is_new)
         self._begin(worker)
         worker.asked_since = math.inf  # an actor may wait for its node's CPUs
-        return worker
 
     def _replace(self, worker: _Worker) -> str:
         return ""  # `_look` begins anew with its place, if the node is there
@@ -306,6 +304,8 @@ class RayFleet(RemoteFleet[_Worker]):
             reply = self.ray.get(worker.calls.popleft(), timeout=_GET_SECONDS)
             if not worker.answered:
                 worker.answered, worker.asked_since = True, self._clock()
+                if worker.is_new:
+                    self.notices.append(f"{worker.name} begins on node {worker.place.address}")
             if reply.endswith(pack(_LOST)):
                 self._lose(worker, "Ray started its actor anew")
                 return
