@@ -6,12 +6,17 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import azpy
 from azpy.errors import MissingPackageError, RunError, SettingsError
-from azpy.fleet.ray import RayFleet, environment, places_of, settings_of_actor
+from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.ray import RayFleet, RayPlayer, environment, places_of, settings_of_actor
+from azpy.fleet.table import IdTable
+from azpy.games.names import make_position
 from azpy.runs.folder import RunFolder
 from azpy.training.events import Event, Noticed
 from azpy.training.trainer import Trainer
@@ -78,6 +83,79 @@ def test_rays_client_mode_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         Trainer(settings(workers="ray"), tmp_path)
 
 
+class DiedError(Exception):
+    """An actor's process ended."""
+
+
+class Cluster:
+    """What the head asks of Ray, for actors that answer so many calls and then die.
+
+    Attributes:
+        paths: in which actors find their code.
+    """
+
+    def __init__(self, nodes: int, answers: int) -> None:
+        self._nodes, self._answers, self.paths = [node(f"{number}", CPU=1) for number in range(nodes)], answers, None
+        names = ("ActorUnavailableError", "ObjectLostError", "NodeDiedError", "RayError")
+        errors = {name: type(name, (Exception,), {}) for name in names}
+        self.exceptions = SimpleNamespace(ActorDiedError=DiedError, **errors)
+        self.job_config = SimpleNamespace(JobConfig=lambda code_search_path: code_search_path)
+        self.util = SimpleNamespace(
+            scheduling_strategies=SimpleNamespace(NodeAffinitySchedulingStrategy=lambda *_, **__: 0)
+        )
+
+    def init(self, job_config: Any, **_: Any) -> None:
+        self.paths = job_config
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return self._nodes
+
+    def remote(self, kind: type) -> Any:
+        assert kind is RayPlayer
+        left = [b""] * self._answers
+
+        def answer() -> bytes:
+            if not left:
+                raise DiedError
+            return left.pop()
+
+        # Each call is another object, which `get` calls.
+        exchange = SimpleNamespace(remote=lambda *_: lambda: answer())
+        actor = SimpleNamespace(exchange=exchange)
+        return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda: actor))
+
+    def wait(self, calls: list[Any], **_: Any) -> tuple[list[Any], list[Any]]:
+        return calls, []
+
+    def get(self, call: Any, **_: Any) -> Any:
+        return call()
+
+    def shutdown(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("answers", "deaths"),
+    [(0, 3), (1, 12)],  # one that never answered is a death; of four that did, each is a quarter of one
+)
+def test_actors_that_answered_and_die_count_as_one_death_together(
+    answers: int, deaths: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray, now, run = Cluster(4, answers), [0.0], settings(workers="ray")
+    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    table = IdTable(deterministic=True)
+    table.ask(range(10))
+    fleet = RayFleet(run, make_position("tic_tac_toe"), table, clock=lambda: now[0])
+    with pytest.raises(RunError, match=f"^{deaths} workers ended and no game was finished; the last one: DiedError"):
+        fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        for _ in range(100):
+            fleet.take(1)
+            now[0] += 3.0  # it looks at the nodes again
+    assert sum(" ended: DiedError" in text for text in fleet.notices) == deaths - 1
+    assert str(Path(azpy.__file__).parents[1]) in ray.paths
+    fleet.close()
+
+
 @here
 @pytest.mark.parametrize(("address", "text"), [("127.0.0.1:1", "nobody answers there"), ("nowhere", "expected HOST")])
 def test_a_cluster_that_is_not_there_is_an_error(
@@ -108,6 +186,8 @@ def test_actors_play_the_same_games_also_if_one_is_killed(tmp_path: Path, monkey
     straight = hashes(train(tmp_path / "straight"))
     monkeypatch.setattr("azpy.fleet.ray.usable_cores", lambda: 2)
     monkeypatch.setattr("azpy.fleet.ray.CPUS_OF_ACTOR", 1)
+    # A node imports its own azpy: what the head's class does is not sent.
+    monkeypatch.setattr(RayPlayer, "exchange", lambda self, name, stream, seconds, *models: 1 / 0)
     killed, found = list[int](), list[Event]()
     with Trainer(settings(workers="ray"), tmp_path / "ray") as trainer:
         fleet = trainer._fleet
