@@ -146,11 +146,15 @@ def test_actors_that_answered_and_die_count_as_one_death_together(
     table = IdTable(deterministic=True)
     table.ask(range(10))
     fleet = RayFleet(run, make_position("tic_tac_toe"), table, clock=lambda: now[0])
-    with pytest.raises(RunError, match=f"^{deaths} workers ended and no game was finished; the last one: DiedError"):
+
+    def play() -> None:
         fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
         for _ in range(100):
             fleet.take(1)
             now[0] += 3.0  # it looks at the nodes again
+
+    with pytest.raises(RunError, match=f"^{deaths} workers ended and no game was finished; the last one: DiedError"):
+        play()
     assert sum(" ended: DiedError" in text for text in fleet.notices) == deaths - 1
     assert str(Path(azpy.__file__).parents[1]) in ray.paths
     fleet.close()
