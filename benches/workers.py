@@ -12,7 +12,8 @@ medians of --repeats turns, with the least and the most. Each turn begins to cou
 `head`: how many games a second one head takes. Games that were played before come as messages, one game each, and go
 the way of a run: message, frame, examination, table of ids, journal. The journal is synced after every 64 games. Beside
 it stands one process that plays with the preset's network (untrained): its simulations a second, divided by the
-simulations of a game of even priors.
+simulations of a game of even priors. Both are also given for a second of one core's time, which other programs on the
+machine change little.
 
 `wire`: the bytes of a game of even priors with the preset's simulations, and of each preset's network.
 """
@@ -105,7 +106,7 @@ def head(given: argparse.Namespace) -> None:
     for game in given.games_of.split(","):
         games, simulations = played(game, given.games)
         sent, start, settings = messages(games), make_position(game), preset(game)
-        rates = []
+        rates, core_rates = [], []
         for _ in range(given.repeats):
             with tempfile.TemporaryDirectory() as folder:
                 journal, table = Journal(Path(folder) / "journal.bin"), IdTable(deterministic=False)
@@ -114,7 +115,7 @@ def head(given: argparse.Namespace) -> None:
                 table.ask(range(ENDLESS))
                 for number in range(MANY):
                     desk.handed(f"worker {number}", table.lease(f"worker {number}", -(-len(games) // MANY)))
-                begin = time.monotonic()
+                begin, core = time.monotonic(), time.process_time()
                 for first in range(0, len(sent), TOGETHER):
                     for name, data in itertools.islice(sent, first, first + TOGETHER):
                         for message, body in Unpacker(MOST_OF_A_WORKER).feed(data):
@@ -122,24 +123,30 @@ def head(given: argparse.Namespace) -> None:
                             desk.accept(name, body)
                     journal.append(*desk.take(TOGETHER))
                 rates.append(len(journal.records) / (time.monotonic() - begin))
-        rate, one = statistics.median(rates), speed_of_one(game, settings, given.seconds) / simulations
+                core_rates.append(len(journal.records) / (time.process_time() - core))
+        rate, core_rate = statistics.median(rates), statistics.median(core_rates)
+        one, one_core = (each / simulations for each in speed_of_one(game, settings, given.seconds))
         size = sum(len(data) for _, data in sent) / len(sent)
         print(
-            f"{game}: the head takes {rate:,.0f} games/s ({min(rates):,.0f} to {max(rates):,.0f}), "
-            f"{rate * size / 1e6:.1f} MB/s; one process on {usable_cores()} cores plays {one:.3g} games/s with "
-            f"{settings.network} and {settings.simulations} simulations: the head serves {rate / one:,.0f} of them"
+            f"{game}: the head takes {rate:,.0f} games/s ({min(rates):,.0f} to {max(rates):,.0f}), {core_rate:,.0f} in "
+            f"a second of a core; a message has {size:,.0f} bytes"
+        )
+        print(
+            f"    a process on {usable_cores()} cores plays {one:.3g} games/s, {one_core:.3g} in a second of a core "
+            f"({settings.network}, {settings.simulations} simulations): a head serves {core_rate / one_core:,.0f} cores"
         )
 
 
-def speed_of_one(game: str, settings: Settings, seconds: float) -> float:
-    """Simulations a second of one process with the preset's network, on the CPU."""
+def speed_of_one(game: str, settings: Settings, seconds: float) -> tuple[float, float]:
+    """Simulations of one process with the preset's network on the CPU: a second, and a second of one core's time."""
     start = make_position(game)
     evaluator = OnnxEvaluator(to_onnx(Network.of(start, settings.network)), game=start, batch=settings.device_batch)
     with open_self_play(settings, start, [evaluator], 0, ENDLESS, resign_below=-1.0) as play:
         play.take_finished(1, seconds=seconds / 4)
-        begin, before = time.monotonic(), play.stats["simulations"]
+        begin, core, before = time.monotonic(), time.process_time(), play.stats["simulations"]
         time.sleep(seconds)
-        return (play.stats["simulations"] - before) / (time.monotonic() - begin)
+        done = play.stats["simulations"] - before
+        return done / (time.monotonic() - begin), done / (time.process_time() - core)
 
 
 def wire(given: argparse.Namespace) -> None:
