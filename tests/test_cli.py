@@ -23,7 +23,7 @@ from azpy.cli.train import _say_next, main, settings_from
 from azpy.errors import SettingsError, pip_install
 from azpy.matches.arena import MatchResult, Pair
 from azpy.settings.run import Settings, combine
-from azpy.training.events import Finished, Matched, Played, Saved
+from azpy.training.events import Finished, Matched, Noticed, Played, Saved
 from azpy.training.timing import STAGES
 from starts import Starts
 
@@ -80,6 +80,11 @@ def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> 
         "advice: do that",
     ]
     assert lines[0].endswith(", time: trees 25%, matches 50%")
+
+
+def test_a_notice_stands_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    Display().show(Noticed("Ray on this machine: 2 workers on 1 node, one for each CPU"))
+    assert capsys.readouterr().out == "  Ray on this machine: 2 workers on 1 node, one for each CPU\n"
 
 
 @pytest.mark.parametrize(

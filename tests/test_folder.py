@@ -1,6 +1,10 @@
 """Workers at a shared folder: the same games and weights as without them, and nothing in the folder is believed."""
 
+import contextlib
+import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +23,11 @@ from azpy.fleet.table import IdTable
 from azpy.fleet.wire import pack
 from azpy.games.names import make_position
 from azpy.runs import storage
-from azpy.training.events import Event
+from azpy.runs.folder import RunFolder
+from azpy.runs.reader import StoredRun
+from azpy.training.events import Event, Played
 from azpy.training.trainer import Trainer
+from starts import Starts, command
 from test_fleet import hashes, middle, settings, train
 
 KEY = "0123456789abcdef"
@@ -239,3 +246,73 @@ def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
     guests = Guests(tmp_path, 1)
     guests.join()
     assert guests.said == [f"{tmp_path}/stop is there"]
+
+
+# Processes
+
+
+@contextlib.contextmanager
+def az_workers(place: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """So many az-worker, each a process that plays few games at once."""
+    place.mkdir(exist_ok=True)
+    layout = ["--slots", "4", "--pipelines", "1", "--threads", "1"]
+    begin = [sys.executable, "-m", "azpy.cli.worker", str(place), *layout]
+    found = [subprocess.Popen(begin, stdout=subprocess.DEVNULL) for _ in range(count)]
+    try:
+        yield found
+    finally:
+        for process in found:
+            process.kill()
+            process.wait()
+
+
+def kill_one_that_plays(fleet: FolderFleet, place: Path, processes: list[subprocess.Popen[bytes]]) -> str:
+    """Kills a worker that has games in play; returns its name, or an empty text if there is none just now."""
+    for worker in fleet._workers.values():
+        if fleet._table.held(worker.name):
+            pid = json.loads((place / "workers" / worker.key).read_bytes())["pid"]
+            next(process for process in processes if process.pid == pid).kill()
+            return worker.name
+    return ""
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_worker_that_is_killed_in_the_middle_of_a_task(
+    deterministic: bool, straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A free run has each game once; a deterministic run has the same games and weights."""
+    take = FolderFleet.take
+    monkeypatch.setattr(FolderFleet, "take", lambda self, most: take(self, min(most, 3)))
+    monkeypatch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
+    monkeypatch.setattr(folder, "_SILENT_SECONDS", 5.0)
+    place, killed = tmp_path / "place", ""
+    chosen = settings(workers=f"folder:{place}", deterministic=deterministic, historical_share=0.3 * deterministic)
+    with az_workers(place, 2) as processes, Trainer(chosen, tmp_path / "run") as trainer:
+        fleet, events = trainer._fleet, list[Event]()
+        assert isinstance(fleet, FolderFleet)
+        for event in trainer.run():
+            events.append(event)
+            if not killed and isinstance(event, Played) and event.iteration >= 2:
+                killed = kill_one_that_plays(fleet, place, processes)
+    assert killed, "no worker had a game in play"
+    assert sum(process.wait(60) == -9 for process in processes) == 1  # the other one sees the end of the run
+    if deterministic:
+        assert hashes(events) == straight
+    run = StoredRun(tmp_path / "run")
+    games = [game.game_id for _, game in run.games(run.iterations())]
+    assert len(set(games)) == len(games) == 4 * 30
+
+
+def test_a_head_that_is_killed_is_followed_by_another(starts: Starts, tmp_path: Path) -> None:
+    arguments = [*command("tic_tac_toe", tmp_path / "run", 3), "--games-per-iteration", "60"]
+    with az_workers(tmp_path / "place", 2) as processes:
+        arguments += ["--workers", f"folder:{tmp_path / 'place'}"]
+        assert starts.run(*arguments, kill_when="iteration 1").code == -9
+        assert "going on after iteration " in starts.finish(*arguments).output
+        assert [process.wait(60) for process in processes] == [0, 0]
+    starts.finish(*command("tic_tac_toe", tmp_path / "alone", 3), "--games-per-iteration", "60")
+    found = []
+    for name in ("run", "alone"):
+        with RunFolder(tmp_path / name, {}) as run:
+            found.append((run.games_hash(), run.weights_hash(3)))
+    assert found[0] == found[1]

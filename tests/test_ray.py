@@ -6,15 +6,22 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import azpy
 from azpy.errors import MissingPackageError, RunError, SettingsError
-from azpy.fleet.ray import RayFleet, environment, places_of, settings_of_actor
+from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.ray import RayFleet, RayPlayer, environment, places_of, settings_of_actor
+from azpy.fleet.table import IdTable
+from azpy.games.names import make_position
+from azpy.runs.folder import RunFolder
 from azpy.training.events import Event, Noticed
 from azpy.training.trainer import Trainer
-from test_fleet import hashes, middle, settings, train
+from starts import Starts, command
+from test_fleet import hashes, middle, settings, train, wait_until
 
 here = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 
@@ -76,6 +83,83 @@ def test_rays_client_mode_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         Trainer(settings(workers="ray"), tmp_path)
 
 
+class DiedError(Exception):
+    """An actor's process ended."""
+
+
+class Cluster:
+    """What the head asks of Ray, for actors that answer so many calls and then die.
+
+    Attributes:
+        paths: in which actors find their code.
+    """
+
+    def __init__(self, nodes: int, answers: int) -> None:
+        self._nodes, self._answers, self.paths = [node(f"{number}", CPU=1) for number in range(nodes)], answers, None
+        names = ("ActorUnavailableError", "ObjectLostError", "NodeDiedError", "RayError")
+        errors = {name: type(name, (Exception,), {}) for name in names}
+        self.exceptions = SimpleNamespace(ActorDiedError=DiedError, **errors)
+        self.job_config = SimpleNamespace(JobConfig=lambda code_search_path: code_search_path)
+        self.util = SimpleNamespace(
+            scheduling_strategies=SimpleNamespace(NodeAffinitySchedulingStrategy=lambda *_, **__: 0)
+        )
+
+    def init(self, job_config: Any, **_: Any) -> None:
+        self.paths = job_config
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return self._nodes
+
+    def remote(self, kind: type) -> Any:
+        assert kind is RayPlayer
+        left = [b""] * self._answers
+
+        def answer() -> bytes:
+            if not left:
+                raise DiedError
+            return left.pop()
+
+        # Each call is another object, which `get` calls.
+        exchange = SimpleNamespace(remote=lambda *_: lambda: answer())
+        actor = SimpleNamespace(exchange=exchange)
+        return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda: actor))
+
+    def wait(self, calls: list[Any], **_: Any) -> tuple[list[Any], list[Any]]:
+        return calls, []
+
+    def get(self, call: Any, **_: Any) -> Any:
+        return call()
+
+    def shutdown(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("answers", "deaths"),
+    [(0, 3), (1, 12)],  # one that never answered is a death; of four that did, each is a quarter of one
+)
+def test_actors_that_answered_and_die_count_as_one_death_together(
+    answers: int, deaths: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray, now, run = Cluster(4, answers), [0.0], settings(workers="ray")
+    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    table = IdTable(deterministic=True)
+    table.ask(range(10))
+    fleet = RayFleet(run, make_position("tic_tac_toe"), table, clock=lambda: now[0])
+
+    def play() -> None:
+        fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        for _ in range(100):
+            fleet.take(1)
+            now[0] += 3.0  # it looks at the nodes again
+
+    with pytest.raises(RunError, match=f"^{deaths} workers ended and no game was finished; the last one: DiedError"):
+        play()
+    assert sum(" ended: DiedError" in text for text in fleet.notices) == deaths - 1
+    assert str(Path(azpy.__file__).parents[1]) in ray.paths
+    fleet.close()
+
+
 @here
 @pytest.mark.parametrize(("address", "text"), [("127.0.0.1:1", "nobody answers there"), ("nowhere", "expected HOST")])
 def test_a_cluster_that_is_not_there_is_an_error(
@@ -89,7 +173,15 @@ def test_a_cluster_that_is_not_there_is_an_error(
 def actors_here() -> list[int]:
     """The processes on this machine that are actors of az-train."""
     found = Path("/proc").glob("[0-9]*/cmdline")
-    return [int(path.parent.name) for path in found if path.read_bytes().startswith(b"ray::RayPlayer")]
+    return [int(path.parent.name) for path in found if read(path).startswith(b"ray::RayPlayer")]
+
+
+def read(path: Path) -> bytes:
+    """A file of /proc, empty once its process is gone."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 @here
@@ -98,6 +190,8 @@ def test_actors_play_the_same_games_also_if_one_is_killed(tmp_path: Path, monkey
     straight = hashes(train(tmp_path / "straight"))
     monkeypatch.setattr("azpy.fleet.ray.usable_cores", lambda: 2)
     monkeypatch.setattr("azpy.fleet.ray.CPUS_OF_ACTOR", 1)
+    # A node imports its own azpy: what the head's class does is not sent.
+    monkeypatch.setattr(RayPlayer, "exchange", lambda self, name, stream, seconds, *models: 1 / 0)
     killed, found = list[int](), list[Event]()
     with Trainer(settings(workers="ray"), tmp_path / "ray") as trainer:
         fleet = trainer._fleet
@@ -110,4 +204,92 @@ def test_actors_play_the_same_games_also_if_one_is_killed(tmp_path: Path, monkey
     assert hashes(found) == straight
     assert killed
     told = [event.text for event in found if isinstance(event, Noticed)]
-    assert "2 workers on 1 nodes, one for each CPU" in told[0]
+    assert "2 workers on 1 node, one for each CPU" in told[0]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A cluster of Ray on the loopback, whose head node has no CPUs for actors; RAY_ADDRESS names it."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    found = Cluster(initialize_head=True, head_node_args=NODE | {"num_cpus": 0, "include_dashboard": False})
+    monkeypatch.setenv("RAY_ADDRESS", found.address)
+    try:
+        yield found
+    finally:
+        found.shutdown()
+
+
+NODE = {"num_cpus": 1, "object_store_memory": 100 << 20, "node_ip_address": "127.0.0.1"}
+
+
+@here
+@pytest.mark.slow
+def test_nodes_are_lost_and_gained(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    straight = hashes(train(tmp_path / "straight"))
+    monkeypatch.setattr("azpy.fleet.ray._LOOK_SECONDS", 0.1)
+    first, second = (cluster.add_node(**NODE) for _ in range(2))
+    steps = [
+        lambda: cluster.remove_node(first, allow_graceful=False),  # the second one plays alone
+        lambda: cluster.add_node(**NODE),
+        lambda: cluster.remove_node(second, allow_graceful=False),  # the third one plays alone
+    ]
+    found = list[Event]()
+    with Trainer(settings(workers="ray"), tmp_path / "ray") as trainer:
+        for event in trainer.run():
+            found.append(event)
+            if steps and middle(event, 4 - len(steps)):
+                steps.pop(0)()
+    assert hashes(found) == straight
+    assert not steps
+    told = [event.text for event in found if isinstance(event, Noticed)]
+    assert f"RAY_ADDRESS={cluster.address}: 2 workers on 2 nodes, one for each 8 CPUs of a node" in told[0]
+    assert sum("begins on node 127.0.0.1" in text for text in told) == 1
+
+
+def rays_here() -> set[int]:
+    """The processes on this machine that are Ray's own, or actors."""
+    found = {int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if b"/ray/core/src/" in read(path)}
+    return found | set(actors_here())
+
+
+def with_environment(**changes: str) -> str:
+    """Code for a start of az-train: Ray's settings of this module, with changes."""
+    chosen = {name: value for name, value in os.environ.items() if name.startswith("RAY_")} | changes
+    return f"import os, sys; os.environ.update({chosen!r}); sys.path[:0] = {sys.path!r}"
+
+
+@here
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["this machine", "cluster"])
+def test_a_head_that_is_killed_goes_on_with_the_same_games(
+    where: str, starts: Starts, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if where == "cluster":
+        request.getfixturevalue("cluster").add_node(**NODE)
+    before = rays_here()
+    arguments = [*command("tic_tac_toe", tmp_path / "run", 4), "--games-per-iteration", "60"]
+    killed = starts.run(*arguments, "--workers", "ray", before=with_environment(), kill_when="iteration 2")
+    assert killed.code == -9, killed
+    wait_until(lambda: rays_here() <= before)  # Ray ends the actors, and itself if az-train started it
+    end = starts.run(*arguments, "--workers", "ray", before=with_environment())
+    assert "done: " in end.output, end
+    assert "going on after iteration " in end.output
+    starts.finish(*command("tic_tac_toe", tmp_path / "alone", 4), "--games-per-iteration", "60")
+    found = []
+    for name in ("run", "alone"):
+        with RunFolder(tmp_path / name, {}) as run:
+            found.append((run.games_hash(), run.weights_hash(4)))
+    assert found[0] == found[1]
+
+
+@here
+def test_az_train_ends_with_a_sentence_where_no_cluster_is(starts: Starts, tmp_path: Path) -> None:
+    arguments = [*command("tic_tac_toe", tmp_path / "run", 1), "--workers", "ray"]
+    end = starts.run(*arguments, before=with_environment(RAY_ADDRESS="127.0.0.1:1"))
+    assert end.code == 2
+    assert end.errors == (
+        "az-train: error: Ray at RAY_ADDRESS=127.0.0.1:1: nobody answers there ([Errno 111] Connection refused); "
+        "start it with `ray start --head`\n"
+    )

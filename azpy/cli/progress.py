@@ -84,7 +84,7 @@ class Display(Screen):
                 share, workers = event.games / self._games, worker_lines(event.workers)
                 self._status(f"iteration {event.iteration} self-play", text, share, workers)
             case events.Noticed():
-                self.line(f"  warning: {event.text}")
+                self.line(f"  {event.text}")
             case events.Fitted():
                 losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
                 text = f"{event.taken}/{event.steps} steps, {losses}"

@@ -137,9 +137,10 @@ def settings_of_actor(settings: Settings, place: Place, actors: int) -> Settings
 class _Worker(RemoteWorker):
     """An actor that plays; see `RemoteWorker`. An actor that Ray started anew is another worker."""
 
-    def __init__(self, name: str, settings: Settings, place: Place, fleet: "RayFleet") -> None:
+    def __init__(self, name: str, settings: Settings, place: Place, fleet: "RayFleet", is_new: bool) -> None:
         super().__init__(name, settings)
         self.place, self._fleet = place, fleet
+        self.is_new = is_new  # the user hears of it, once it answers: a dead node looks alive for some seconds
         self.calls: deque[Any] = deque()  # on their way, in order
         self.answered = False
         self._out, self._models = bytearray(), list[Any]()  # not sent yet
@@ -245,7 +246,8 @@ class RayFleet(RemoteFleet[_Worker]):
         self._look()
         each = "GPU" if self._gpus else f"{self._most_cpus} CPUs of a node" if self._most_cpus > 1 else "CPU"
         nodes = len({place.node for place in self._places})
-        self.notices.append(f"{where}: {len(self._places)} workers on {nodes} nodes, one for each {each}")
+        counted = f"{_count(len(self._places), 'worker')} on {_count(nodes, 'node')}"
+        self.notices.append(f"{where}: {counted}, one for each {each}")
 
     def _look(self) -> None:
         """Looks at the nodes: begins with actors that do not play, and lets go of those whose node is gone."""
@@ -258,20 +260,17 @@ class RayFleet(RemoteFleet[_Worker]):
         busy = {worker.place for worker in self._workers}
         for place in self._places:
             if place not in busy:
-                worker = self._start(place)
-                if not first:
-                    self.notices.append(f"{worker.name} begins on node {place.address}")
+                self._start(place, is_new=not first)
 
-    def _start(self, place: Place) -> _Worker:
+    def _start(self, place: Place, *, is_new: bool) -> None:
         if place not in self.actors:
             here = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(place.node, soft=False)
             options = {"num_cpus": place.cpus, "num_gpus": place.gpus, "max_restarts": -1, "max_task_retries": 0}
             self.actors[place] = self.ray.remote(RayPlayer).options(scheduling_strategy=here, **options).remote()
         settings = settings_of_actor(self._settings, place, len(self._places))
-        worker = _Worker(self._next_name(), settings, place, self)
+        worker = _Worker(self._next_name(), settings, place, self, is_new)
         self._begin(worker)
         worker.asked_since = math.inf  # an actor may wait for its node's CPUs
-        return worker
 
     def _replace(self, worker: _Worker) -> str:
         return ""  # `_look` begins anew with its place, if the node is there
@@ -305,6 +304,8 @@ class RayFleet(RemoteFleet[_Worker]):
             reply = self.ray.get(worker.calls.popleft(), timeout=_GET_SECONDS)
             if not worker.answered:
                 worker.answered, worker.asked_since = True, self._clock()
+                if worker.is_new:
+                    self.notices.append(f"{worker.name} begins on node {worker.place.address}")
             if reply.endswith(pack(_LOST)):
                 self._lose(worker, "Ray started its actor anew")
                 return
@@ -356,6 +357,10 @@ def environment() -> dict[str, str]:
         if "RAY_AUTH_TOKEN_PATH" not in os.environ:
             found["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     return found
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number:,} {name}" + "s" * (number != 1)
 
 
 def _import_ray() -> Any:
