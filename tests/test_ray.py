@@ -95,7 +95,8 @@ class Cluster:
     """
 
     def __init__(self, nodes: int, answers: int) -> None:
-        self._nodes, self._answers, self.paths = [node(f"{number}", CPU=1) for number in range(nodes)], answers, None
+        self._nodes, self._answers = [node(f"{number}", CPU=1) for number in range(nodes)], answers
+        self.paths: list[str] = []
         names = ("ActorUnavailableError", "ObjectLostError", "NodeDiedError", "RayError")
         errors = {name: type(name, (Exception,), {}) for name in names}
         self.exceptions = SimpleNamespace(ActorDiedError=DiedError, **errors)
