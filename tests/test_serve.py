@@ -18,11 +18,12 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
+from azpy.cli import serve
 from azpy.errors import AzpyError
 from azpy.serving.json_lines import JsonLines
-from azpy.serving.limits import Limits
+from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES, Limits
 from azpy.serving.models import open_model, open_player
-from azpy.web.app import LONGEST_MESSAGE, Bounds
+from azpy.web.app import LONGEST_MESSAGE, Bounds, Site
 from served import COMMAND, process, serving, site_of
 from talks import PATIENCE, Talk
 from test_onnx import make_model
@@ -442,6 +443,30 @@ def test_players_and_limits_come_from_a_file(tmp_path: Path) -> None:
         assert post(address, {"id": "1"}).json()["rootInfo"]["visits"] == 7
         assert post(address, {"id": "1", "model": "strong"}).json()["rootInfo"]["visits"] == 40
         assert "from 1 to 50" in post(address, {"id": "1", "simulations": 51}).json()["error"]
+
+
+def test_limits_and_help_come_from_one_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert serve.main(["--help"]) == 0
+    shown = dict(re.findall(r"--([a-z-]+) [A-Z_]+\s[^(-]*\(default ([^)]*)\)", capsys.readouterr().out))
+    taken = dict[str, Any]()
+
+    class Watched(Site):
+        def __init__(self, models: Any, **options: Any) -> None:
+            taken.update(options)
+            raise AzpyError("seen")
+
+    monkeypatch.setattr("azpy.web.app.Site", Watched)
+    assert serve.main(["uniform:2", "--game", "tic_tac_toe"]) == 2
+    client = taken["bounds"].client
+    assert client == Bounds().client == CLIENT_LIMITS
+    assert {name: shown[f"max-{name}"] for name in ("simulations", "seconds", "searches", "requests")} == {
+        "simulations": f"{client.simulations}",
+        "seconds": f"{client.seconds:g}",
+        "searches": f"{client.searches}",
+        "requests": f"{MOST_SEARCHES}",
+    }
 
 
 def test_requests_from_many_threads_are_all_answered() -> None:

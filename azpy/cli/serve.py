@@ -15,11 +15,13 @@ import re
 import signal
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from azpy.cli.common import GAME_OF_RUN, Parser, command, named_player, not_empty
 from azpy.errors import MissingPackageError, SettingsError, did_you_mean, pip_install
+from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
 from azpy.serving.models import Model, open_model
 from azpy.settings.run import checked
 
@@ -27,30 +29,7 @@ _SHORTEST_TOKEN = 16
 _LOOPBACK = re.compile(r"127\.[0-9.]+|::1|localhost")
 
 
-def _parser() -> Parser:
-    parser = Parser("az-serve", __doc__)
-    add = parser.add_argument
-    add("player", type=not_empty, metavar="PLAYER", nargs="?", help="who plays; or `player` in --config")
-    add("--config", type=Path, metavar="FILE", help="a TOML file with these settings")
-    add("--game", type=not_empty, help=f"for mcts, uniform and model files; {GAME_OF_RUN}")
-    add("--model", action="append", metavar="NAME=PLAYER", help="one more player, named NAME to be asked for")
-    add("--simulations", type=int, help="of a search, if the client gives no limit (default 800)")
-    add("--temperature", type=float, help="above 0 weaker moves are played too, by visits (default 0)")
-    add("--device", help="where the models run (default cpu)")
-    add("--address", type=not_empty, help="where to listen (default 127.0.0.1); any other address needs a token")
-    add("--port", type=int, help="where to listen (default 8000; 0 takes a free one)")
-    add("--host", action="append", metavar="NAME", help="a name of this server that clients use")
-    add("--origin", action="append", metavar="ORIGIN", help="pages that may ask, such as https://example.org")
-    add("--token-file", type=Path, metavar="FILE", help="a file that holds the token")
-    add("--max-simulations", type=int, help="of a search (default 10000000)")
-    add("--max-seconds", type=float, help="of a search (default 60)")
-    add("--max-searches", type=int, help="of one client at once (default 1100)")
-    add("--max-requests", type=int, help="of all clients at once, for each player (default 4096)")
-    add("--memory-mb", type=int, help="of all trees of a player (default 2048)")
-    add("--drain-seconds", type=float, help="for open searches when the process ends (default 30)")
-    return parser
-
-
+# What az-serve takes where neither the command line nor the file says it. The help is derived from this table.
 _DEFAULTS: dict[str, Any] = {
     "game": None,
     "simulations": 800,
@@ -61,10 +40,10 @@ _DEFAULTS: dict[str, Any] = {
     "host": [],
     "origin": [],
     "token_file": None,
-    "max_simulations": 10_000_000,
-    "max_seconds": 60.0,
-    "max_searches": 1_100,
-    "max_requests": 4_096,
+    "max_simulations": CLIENT_LIMITS.simulations,
+    "max_seconds": CLIENT_LIMITS.seconds,
+    "max_searches": CLIENT_LIMITS.searches,
+    "max_requests": MOST_SEARCHES,
     "memory_mb": 2_048,
     "drain_seconds": 30.0,
 }
@@ -77,6 +56,36 @@ _RANGES: dict[str, tuple[float, float]] = {
     "memory_mb": (1, 1 << 24),
     "drain_seconds": (0, 86_400),
 }
+
+
+def _parser() -> Parser:
+    parser = Parser("az-serve", __doc__)
+
+    def add(flag: str, about: str, **options: Any) -> None:
+        """Adds a flag. Its help names its default."""
+        default = _DEFAULTS.get(flag.removeprefix("--").replace("-", "_"))
+        shown = f"{default:.15g}" if isinstance(default, float) else str(default)
+        parser.add_argument(flag, help=f"{about} (default {shown})" if default not in (None, []) else about, **options)
+
+    add("player", "who plays; or `player` in --config", type=not_empty, metavar="PLAYER", nargs="?")
+    add("--config", "a TOML file with these settings", type=Path, metavar="FILE")
+    add("--game", f"for mcts, uniform and model files; {GAME_OF_RUN}", type=not_empty)
+    add("--model", "one more player, named NAME to be asked for", action="append", metavar="NAME=PLAYER")
+    add("--simulations", "of a search, if the client gives no limit", type=int)
+    add("--temperature", "above 0 weaker moves are played too, by visits", type=float)
+    add("--device", "where the models run")
+    add("--address", "where to listen; an address that others can reach needs a token", type=not_empty)
+    add("--port", "where to listen; 0 takes a free port", type=int)
+    add("--host", "a name of this server that clients use", action="append", metavar="NAME")
+    add("--origin", "pages that may ask, such as https://example.org", action="append", metavar="ORIGIN")
+    add("--token-file", "a file that holds the token", type=Path, metavar="FILE")
+    add("--max-simulations", "of a search", type=int)
+    add("--max-seconds", "of a search", type=float)
+    add("--max-searches", "of one client at once", type=int)
+    add("--max-requests", "of all clients at once, for each player", type=int)
+    add("--memory-mb", "of all trees of a player", type=int)
+    add("--drain-seconds", "for open searches when the process ends", type=float)
+    return parser
 
 
 def _settings(arguments: Sequence[str]) -> dict[str, Any]:
@@ -142,8 +151,6 @@ def _serve(arguments: Sequence[str]) -> int:
         from azpy.web.server import Server, listening, log_to
     except ImportError as error:
         raise MissingPackageError(f"{error.name} is not installed: {pip_install('serve')}") from error
-    from azpy.serving.limits import Limits
-
     token = _token(settings)
     simulations = checked("simulations", settings["simulations"])
     models: dict[str, Model] = {}
@@ -159,8 +166,11 @@ def _serve(arguments: Sequence[str]) -> int:
                 total_memory_mb=settings["memory_mb"],
             )
             stack.callback(models[name].engine.close, cancel=True)
-        limits = Limits(
-            settings["max_simulations"], settings["max_seconds"], searches=settings["max_searches"], games=16
+        limits = replace(
+            CLIENT_LIMITS,
+            simulations=settings["max_simulations"],
+            seconds=settings["max_seconds"],
+            searches=settings["max_searches"],
         )
         site = Site(
             models,

@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from azpy.errors import RequestError
+from azpy.serving.limits import MOST_SEARCHES
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Model, Served, open_engine
 from azpy.serving.objects import decoded
 from azpy.serving.queries import Analyst
 
 __all__ = ["JsonLines"]
-
-_MOST_SEARCHES = 4096  # at once
 
 
 class JsonLines:
@@ -27,7 +26,7 @@ class JsonLines:
         self._talk = talk
         memory = max(1, TREES_MB // len(models))
         self._models = {
-            name: Model(served, open_engine(served, max_requests=_MOST_SEARCHES, total_memory_mb=memory))
+            name: Model(served, open_engine(served, max_requests=MOST_SEARCHES, total_memory_mb=memory))
             for name, served in models.items()
         }
 

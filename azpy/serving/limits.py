@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-__all__ = ["NO_LIMITS", "Limits"]
+__all__ = ["CLIENT_LIMITS", "MOST_SEARCHES", "NO_LIMITS", "Limits"]
+
+MOST_SEARCHES = 4_096  # of all clients at once, for each player
 
 
 @dataclass(frozen=True)
@@ -28,3 +30,6 @@ class Limits:
 
 NO_LIMITS = Limits()
 """For a program that this process serves alone."""
+
+CLIENT_LIMITS = Limits(10_000_000, seconds=60.0, searches=1_100, games=16)
+"""For a client of a server that many share, where its owner says nothing else."""

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -26,7 +26,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 import azpy
 from azpy.errors import AzpyError, RequestError
 from azpy.runs.reader import StoredRun
-from azpy.serving.limits import Limits
+from azpy.serving.limits import CLIENT_LIMITS, Limits
 from azpy.serving.models import Model
 from azpy.serving.objects import decoded
 from azpy.serving.queries import Analyst
@@ -55,9 +55,7 @@ class Bounds:
     idle_seconds: float = 1800.0  # of a WebSocket without a message; its games end with it
     websockets: int = 2_000
     posts: int = 64  # of one address at once
-    client: Limits = field(
-        default_factory=lambda: Limits(10_000_000, seconds=60.0, moves=4_000, turns=1_000, searches=1_100, games=16)
-    )
+    client: Limits = CLIENT_LIMITS
 
 
 class Site:
