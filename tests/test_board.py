@@ -114,7 +114,10 @@ class Board:
 
     @property
     def moves(self) -> list[str]:
-        found = self.script("return [...document.querySelectorAll('#moves > li > button')].map((b) => b.textContent)")
+        """The moves of the main line, with what they lost."""
+        found = self.script(
+            "return [...document.querySelectorAll('#moves > li:not(.variation)')].map((move) => move.textContent)"
+        )
         return [text.split(" ", 1)[1].strip() for text in found]
 
     def settle(self, ply: int = 0) -> str:
@@ -451,6 +454,71 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     board.until(lambda: "Searching" in board.one("root").text)
     board.one("hints").click()
     board.until(lambda: board.all("#overlay .candidate") == [])
+
+
+def test_what_is_read_aloud_stays_the_same_element_over_the_reports_of_a_search(board: Board, address: str) -> None:
+    """Figures change around the element with the focus; it stays in the page, and so does its text."""
+    board.open(address, "noughts")
+    board.choose("player_1", "")
+    board.click("b2")
+    board.one("hints").click()
+    board.until(lambda: "Searched" in board.one("root").text)
+    board.enter("hint_simulations", "9000000")
+    board.until(lambda: "Searching" in board.one("root").text)
+    board.script("document.querySelectorAll('#candidates button')[2].click()")  # by no pointer; its line stays
+    for selector in ("#candidates tr:nth-child(3) button", "#moves button", "#variation button"):
+        board.script(
+            """
+            const held = document.querySelector(arguments[0]);
+            held.focus();
+            window.seen = { held, changes: 0, lost: 0, reports: new Set() };
+            const watched = { subtree: true, childList: true, characterData: true, attributes: true };
+            new MutationObserver((all) => (window.seen.changes += all.length)).observe(held, watched);
+            held.addEventListener("blur", () => (window.seen.lost += 1));
+            const root = document.getElementById("root");
+            const report = () => window.seen.reports.add(root.textContent);
+            new MutationObserver(report).observe(root, { childList: true });
+            """,
+            selector,
+        )
+        board.until(lambda: board.script("return window.seen.reports.size") >= 5)
+        seen = "const { held, changes, lost } = window.seen; return [held === document.activeElement, changes, lost]"
+        assert board.script(seen) == [True, 0, 0], selector
+
+
+def test_rows_move_around_the_one_with_the_focus(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.script("document.getElementById('hinted').hidden = false")
+    found = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        const table = document.getElementById("candidates");
+        const rows = () => [...table.rows].map((row) => row.dataset.move).join("");
+        const named = (name) => table.querySelector(`[data-move="${name}"] button`);
+        import("/board/candidates.js").then(({ Candidates }) => {
+          const candidates = new Candidates({ onLook: () => {}, picture: async () => "<svg/>" });
+          const show = (names, isNew) => {
+            const move = (name, order) => ({ move: name, order, visits: 90 - order, value: 0, prior: 0, pv: [name] });
+            candidates.show([...names].map(move), (name) => name, isNew);
+          };
+          show("abcdefghijk", true);
+          const held = named("c");
+          held.focus();
+          const lost = [];
+          held.addEventListener("blur", () => lost.push(rows()));
+          const seen = [];
+          for (const names of ["cabdefghijk", "kjihgfedbac", "bakc", "bc", "ebacd"]) {
+            show(names, false);
+            seen.push(rows());
+          }
+          const isHeld = document.activeElement === held && lost.length === 0;
+          show("xyz", true);
+          done([seen, isHeld, rows(), document.activeElement.textContent]);
+        }, (error) => done(String(error)));
+        """
+    )
+    # The row with the focus stays in the table behind the ten best ones; where its move goes, the next row has the focus.
+    assert found == [["cabdefghij", "kjihgfedbac", "bakc", "bc", "ebacd"], True, "xyz", "z"]
 
 
 def test_another_move_begins_a_variation_and_the_record_can_be_saved_and_loaded(

@@ -40,7 +40,7 @@ export function bindArchive({ start }) {
   const row = (game) => {
     const result = game.outcome === 0 ? "a draw" : `player ${game.outcome > 0 ? 0 : 1} wins`;
     const text = `Game ${game.game_id}: ${game.length} plies, ${result}${game.resigned ? " by resignation" : ""}`;
-    const button = make("button", { type: "button", "data-key": `${game.game_id}` }, text);
+    const button = make("button", { type: "button" }, text);
     button.addEventListener("click", () => open(game.game_id));
     return make("li", {}, button);
   };

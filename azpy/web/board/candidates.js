@@ -1,6 +1,6 @@
 // Which moves does the network consider, and how would the game go on? The table, and the line of one of its rows.
 
-import { byId, fill, make, pictureAddress, signed } from "./dom.js";
+import { byId, keep, make, mark, pictureAddress, signed, write } from "./dom.js";
 
 const MOST = 10; // rows
 
@@ -16,7 +16,7 @@ export class Candidates {
     this.watcher = watcher;
     this.rows = byId("candidates");
     this.line = byId("variation");
-    this.preview = byId("preview");
+    this.picture = byId("preview");
     /** @type {any[]} */
     this.moves = [];
     /** @type {(name: string) => string} */
@@ -25,8 +25,10 @@ export class Candidates {
     this.kept = null;
     /** @type {string | null} the move that the pointer or the focus is on */
     this.looked = null;
-    /** @type {string} the line that is in view now */
-    this.drawn = "";
+    /** @type {string[]} the line that is in view now */
+    this.pv = [];
+    /** @type {string[]} the moves before the position in the small picture; none if there is no picture */
+    this.previewed = [];
     const over = (/** @type {any} */ event) => this.look(event.target.closest("tr"));
     this.rows.addEventListener("pointerover", over);
     this.rows.addEventListener("focusin", over);
@@ -51,9 +53,15 @@ export class Candidates {
    * @param {boolean} isNew whether the position is another one
    */
   show(moves, label, isNew) {
-    if (isNew) this.kept = this.looked = null;
+    if (isNew) {
+      this.kept = this.looked = null;
+      this.previewed = [];
+      this.picture.hidden = true;
+    }
     [this.moves, this.label] = [moves, label];
     this.draw();
+    // A row that has the focus in this position, too, gets no event that says so.
+    if (isNew && this.rows.contains(document.activeElement)) this.look(document.activeElement.closest("tr"));
   }
 
   /** @param {HTMLElement | null} row */
@@ -67,70 +75,96 @@ export class Candidates {
 
   draw() {
     const total = this.moves.reduce((sum, move) => sum + move.visits, 0);
-    fill(this.rows, this.moves.slice(0, MOST).map((move) => this.row(move, move.visits / Math.max(1, total))));
+    keep(
+      this.rows,
+      this.listed,
+      ({ move }) => `${move} ${this.label(move)}`,
+      ({ move }) => this.row(move),
+      (row, move) => this.update(row, move, move.visits / Math.max(1, total)),
+    );
     byId("no_candidates").hidden = this.moves.length > 0;
     byId("analysis_table").hidden = this.moves.length === 0;
     this.drawLine();
     this.watcher.onLook(this.shown);
   }
 
-  /** @param {any} move @param {number} share of the visits */
-  row(move, share) {
-    const percent = (/** @type {number} */ part) => `${Math.round(100 * part)}%`;
-    const bar = (/** @type {string} */ kind, /** @type {number} */ part) => {
-      const inner = make("span", { className: kind });
-      inner.style.width = percent(part);
-      return make("span", { className: "bar" }, inner);
-    };
-    const name = make(
-      "button",
-      { type: "button", className: "move", "data-key": move.move, "aria-pressed": this.kept === move.move },
-      this.label(move.move),
-    );
-    const proof = move.proof === undefined ? null : `, proven in ${move.proof} plies`;
+  /** The moves of the table: the best ones, and the one whose row has the focus. */
+  get listed() {
+    const focused = this.rows.contains(document.activeElement) ? document.activeElement?.closest("tr") : null;
+    return this.moves.filter(({ move }, index) => index < MOST || move === focused?.dataset.move);
+  }
+
+  /** The row of a move, without the figures of its cells. @param {string} name */
+  row(name) {
+    const cell = () => make("td", { className: "number" });
+    const bar = (/** @type {string} */ kind) => make("span", { className: "bar" }, make("span", { className: kind }));
+    const button = make("button", { type: "button", className: "move" }, this.label(name));
     const row = make(
       "tr",
-      { title: `${move.move}: ${move.visits} visits, value ${signed(move.value, 3)}${proof ?? ""}` },
-      make("td", { className: "number" }, `${move.order + 1}`),
-      make("th", { scope: "row" }, name),
-      make("td", { className: "number" }, `${move.visits}`),
-      make("td", { className: "number" }, signed(move.value), proof && make("abbr", { title: "proven" }, " !")),
-      make("td", { className: "number" }, percent(move.prior)),
-      make("td", { className: "number" }, percent(share)),
-      make("td", { className: "bars", "aria-hidden": "true" }, bar("policy", move.prior), bar("search", share)),
+      {},
+      cell(),
+      make("th", { scope: "row" }, button),
+      ...[cell(), cell(), cell(), cell()],
+      make("td", { className: "bars", "aria-hidden": "true" }, bar("policy"), bar("search")),
     );
-    row.dataset.move = move.move;
+    row.dataset.move = name;
     return row;
+  }
+
+  /** @param {HTMLTableRowElement} row @param {any} move @param {number} share of the visits */
+  update(row, move, share) {
+    const percent = (/** @type {number} */ part) => `${Math.round(100 * part)}%`;
+    const [order, name, visits, value, prior, searched, bars] = row.cells;
+    const isProven = move.proof !== undefined;
+    const proof = isProven ? `, proven in ${move.proof} plies` : "";
+    mark(row, "title", `${move.move}: ${move.visits} visits, value ${signed(move.value, 3)}${proof}`);
+    mark(name.children[0], "aria-pressed", `${this.kept === move.move}`);
+    write(order, `${move.order + 1}`);
+    write(visits, `${move.visits}`);
+    if (value.textContent !== signed(move.value) + (isProven ? " !" : "")) {
+      value.replaceChildren(signed(move.value), ...(isProven ? [make("abbr", { title: "proven" }, " !")] : []));
+    }
+    write(prior, percent(move.prior));
+    write(searched, percent(share));
+    for (const [kind, part] of Object.entries({ policy: move.prior, search: share })) {
+      /** @type {HTMLElement | null} */ (bars.querySelector(`.${kind}`))?.style.setProperty("width", percent(part));
+    }
   }
 
   drawLine() {
     const move = this.shown ?? this.moves[0] ?? null;
-    const text = move === null ? "" : `${move.order} ${move.pv.join("\n")}`;
-    if (text === this.drawn) return;
-    this.drawn = text;
     const title = move === null ? "Line" : `Line of ${this.label(move.move)}, number ${move.order + 1}`;
-    byId("variation_title").textContent = title;
-    this.preview.hidden = true;
-    /** @type {(index: number) => Promise<void>} */
-    const look = async (index) => {
-      try {
-        const svg = await this.watcher.picture(move.pv.slice(0, index + 1));
-        if (this.drawn !== text) return;
-        this.preview.src = pictureAddress(svg);
-        this.preview.alt = `After ${move.pv.slice(0, index + 1).join(", ")}`;
-        this.preview.hidden = false;
-      } catch {
-        this.preview.hidden = true; // the variation cannot be shown now; its names are
-      }
-    };
-    fill(
+    write(byId("variation_title"), title);
+    this.pv = move?.pv ?? [];
+    keep(
       this.line,
-      (move?.pv ?? []).map((/** @type {string} */ name, /** @type {number} */ index) => {
-        const said = index === 0 ? this.label(name) : name;
-        const button = make("button", { type: "button", className: "move", "data-key": `${index}` }, said);
-        for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, () => look(index));
+      this.pv.map((name, index) => ({ said: index === 0 ? this.label(name) : name, index })),
+      ({ said, index }) => `${index} ${said}`,
+      ({ said, index }) => {
+        const button = make("button", { type: "button", className: "move" }, said);
+        for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, () => this.preview(index));
         return make("li", {}, button);
-      }),
+      },
     );
+    if (this.previewed.every((name, index) => this.pv[index] === name)) return;
+    this.picture.hidden = true;
+    const at = this.previewed.length - 1;
+    this.previewed = [];
+    if (this.line.contains(document.activeElement)) this.preview(Math.min(at, this.pv.length - 1));
+  }
+
+  /** Shows the position after a move of the line. @param {number} index */
+  async preview(index) {
+    const moves = this.pv.slice(0, index + 1);
+    this.previewed = moves;
+    try {
+      const svg = await this.watcher.picture(moves);
+      if (this.previewed !== moves) return;
+      this.picture.src = pictureAddress(svg);
+      this.picture.alt = `After ${moves.join(", ")}`;
+      this.picture.hidden = false;
+    } catch {
+      if (this.previewed === moves) this.picture.hidden = true; // it cannot be shown now; the names of the moves are
+    }
   }
 }

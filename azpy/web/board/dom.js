@@ -40,32 +40,86 @@ export function byId(id) {
   return element;
 }
 
-/** @type {Map<Element, (Node | string)[]>} children that wait for the end of a press */
+/** @type {Map<Element, () => void>} changes of children that wait for the end of a press */
 const waiting = new Map();
 for (const kind of ["pointerup", "pointercancel", "keyup"]) {
-  document.addEventListener(kind, () => setTimeout(() => waiting.forEach((children, parent) => fill(parent, children))));
+  document.addEventListener(kind, () => setTimeout(() => waiting.forEach((change) => change())));
 }
 
 /**
- * Puts new children into an element. What had the focus keeps it, if there is an element with the same `data-key`. While
- * something in the element is pressed its children stay: a button that goes between press and release is not clicked.
+ * Changes the children of an element. While something in the element is pressed its children stay: a button that goes
+ * between press and release is not clicked.
+ * @param {Element} parent
+ * @param {() => void} change
+ */
+function whenReleased(parent, change) {
+  waiting.delete(parent);
+  if (parent.matches(":active")) waiting.set(parent, () => whenReleased(parent, change));
+  else change();
+}
+
+/**
+ * Puts new children into an element.
  * @param {Element} parent
  * @param {(Node | string)[]} children
  */
 export function fill(parent, children) {
-  if (parent.matches(":active")) {
-    waiting.set(parent, children);
-    return;
-  }
-  waiting.delete(parent);
-  const focused = document.activeElement;
-  const key = focused !== null && parent.contains(focused) ? focused.getAttribute("data-key") : null;
-  parent.replaceChildren(...children);
-  if (key !== null) {
-    for (const element of parent.querySelectorAll("[data-key]")) {
-      if (element.getAttribute("data-key") === key) return element.focus({ preventScroll: true });
+  whenReleased(parent, () => parent.replaceChildren(...children));
+}
+
+/** @type {WeakMap<Element, Map<string, any>>} the children that `keep` made, by their keys */
+const kept = new WeakMap();
+
+/**
+ * Shows items as the children of an element. A child stays the same element as long as its key is there, and the one
+ * with the focus stays where it is: a program that reads the page aloud would say it again. If the child with the focus
+ * goes, the focus goes to the child in its place.
+ * @template Item
+ * @param {Element} parent
+ * @param {Item[]} items
+ * @param {(item: Item) => string} keyOf differs from item to item
+ * @param {(item: Item) => HTMLElement} create makes the child of an item
+ * @param {(child: any, item: Item) => void} [update] puts into a child what may change
+ */
+export function keep(parent, items, keyOf, create, update = () => {}) {
+  whenReleased(parent, () => {
+    const known = kept.get(parent) ?? new Map();
+    const made = new Map(items.map((item) => [keyOf(item), known.get(keyOf(item)) ?? create(item)]));
+    const wanted = [...made.values()];
+    const before = [...parent.children];
+    const focused = before.findIndex((child) => child.contains(document.activeElement));
+    const isGone = focused >= 0 && !wanted.includes(before[focused]);
+    kept.set(parent, made);
+    for (const child of before) if (!wanted.includes(child)) child.remove();
+    // The others move around the one with the focus, which an element that moves would lose.
+    const fixed = Math.max(0, wanted.indexOf(before[focused]));
+    if (wanted.length > 0 && wanted[fixed].parentNode !== parent) parent.prepend(wanted[fixed]);
+    for (let at = fixed; at > 0; at -= 1) {
+      if (wanted[at].previousSibling !== wanted[at - 1]) wanted[at].before(wanted[at - 1]);
     }
-  }
+    for (let at = fixed; at < wanted.length - 1; at += 1) {
+      if (wanted[at].nextSibling !== wanted[at + 1]) wanted[at].after(wanted[at + 1]);
+    }
+    items.forEach((item, index) => update(wanted[index], item));
+    if (isGone) wanted[Math.min(focused, wanted.length - 1)]?.querySelector("button")?.focus({ preventScroll: true });
+  });
+}
+
+/** Puts a text into an element, unless the text is there. @param {Element} element @param {string} text */
+export function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/**
+ * Gives an attribute of an element a value, unless it has this value.
+ * @param {Element} element
+ * @param {string} name
+ * @param {string | null} value null for no such attribute
+ */
+export function mark(element, name, value) {
+  if (value === element.getAttribute(name)) return;
+  if (value === null) element.removeAttribute(name);
+  else element.setAttribute(name, value);
 }
 
 /** A value or a loss with its sign; a dash for none. @param {number | null} value @param {number} [digits] */

@@ -8,10 +8,13 @@
  * @property {any} answer as the server sent it
  */
 
+let positions = 0; // that were made
+
 /** A position of the record. */
 export class Position {
   /** @param {Position | null} parent @param {string} move that led here; empty at the root */
   constructor(parent, move) {
+    this.id = ++positions;
     this.parent = parent;
     this.move = move;
     /** @type {number} */

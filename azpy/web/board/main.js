@@ -5,7 +5,7 @@ import { Candidates } from "./candidates.js";
 import { Clock } from "./clock.js";
 import { Connection, Lost } from "./connection.js";
 import { bindFiles } from "./dialogs.js";
-import { announce, byId, complain, fill, make, signed } from "./dom.js";
+import { announce, byId, complain, fill, keep, make, signed } from "./dom.js";
 import { Game } from "./game.js";
 import { showBar, showGraph } from "./graph.js";
 import { enter } from "./login.js";
@@ -163,15 +163,19 @@ function showChoices(position, canPlay) {
   const shown = position.shown;
   const untouched = canPlay ? (shown?.actions ?? []).filter((action) => action.touches.length === 0) : [];
   const rolls = canThrow(position) || position.outcome !== null ? [] : (shown?.rolls ?? []);
-  const button = (/** @type {string} */ name, /** @type {string} */ text) => {
-    const made = make("button", { type: "button", "data-key": name }, text);
-    made.addEventListener("click", () => play.play(name));
-    return made;
-  };
-  fill(byId("choices"), [
-    ...untouched.map((action) => button(action.name, action.short)),
-    ...rolls.map((roll) => button(roll.name, `${roll.name} (${(100 * roll.probability).toFixed(1)}%)`)),
-  ]);
+  keep(
+    byId("choices"),
+    [
+      ...untouched.map(({ name, short }) => ({ name, text: short })),
+      ...rolls.map(({ name, probability }) => ({ name, text: `${name} (${(100 * probability).toFixed(1)}%)` })),
+    ],
+    ({ name, text }) => `${name} ${text}`,
+    ({ name, text }) => {
+      const button = make("button", { type: "button" }, text);
+      button.addEventListener("click", () => play.play(name));
+      return button;
+    },
+  );
 }
 
 /** The touches of the last move; rolls have none. @param {import("./game.js").Position} position */
