@@ -358,6 +358,58 @@ def test_the_wall_game_with_walls_and_cats(board: Board, address: str) -> None:
     assert board.one("status").text.startswith("Red")
 
 
+def test_a_turned_board_is_clicked_dragged_and_walked_where_its_pieces_stand(board: Board, address: str) -> None:
+    board.open(address, "chess")
+    board.choose("player_1", "")
+    frame = board.one("board").rect
+    square, rim = frame["width"] / 9, frame["width"] / 18
+
+    def box(file: str, rank: int) -> dict[str, float]:
+        """A square as White sees it from the other side."""
+        x, y = rim + square * (7 - "abcdefgh".index(file)), rim + square * (rank - 1)
+        return {"x": frame["x"] + x, "y": frame["y"] + y, "width": square, "height": square}
+
+    board.one("turn").click()
+    assert board.one("turn").get_attribute("aria-pressed") == "true"
+    assert board.one("said").get_attribute("textContent") == "The board is turned."
+    board.press(box("e", 2))
+    assert set(board.places(".next")) == {"e3", "e4"}
+    board.press(box("e", 4))
+    board.settle(1)
+    up = 2 * board.places()["d7"].size["height"]
+    ActionChains(board.driver).drag_and_drop_by_offset(board.places()["d7"], 0, -up).perform()
+    board.settle(2)
+    assert board.moves == ["e4", "d5"]
+    focused = "return document.activeElement.dataset.place"
+    board.script("document.querySelector('[data-place=c2]').focus()")
+    board.keys(Keys.ARROW_RIGHT)
+    assert board.script(focused) == "b2"
+    board.keys("t")
+    assert board.script(focused) == "b2"
+    board.keys(Keys.ARROW_RIGHT)
+    assert board.script(focused) == "c2"
+    board.script("document.activeElement.blur()")
+    board.keys("t")  # not on the board
+    assert board.one("turn").get_attribute("aria-pressed") == "false"
+    board.one("turn").click()
+    board.driver.refresh()
+    board.until(lambda: board.moves == ["e2e4", "d7d5"])
+    assert board.one("turn").get_attribute("aria-pressed") == "true"
+    board.choose("model", "fours")
+    board.until(lambda: "column 1" in board.places())
+    assert not board.one("turn").is_displayed()
+    first, last = (board.places()[f"column {column}"].rect["x"] for column in (1, 7))
+    assert first < last
+    board.choose("model", "go")
+    board.until(lambda: "A1" in board.places())
+    board.choose("player_1", "")
+    board.press(board.places()["A1"].rect)
+    board.settle(1)
+    assert board.moves == ["A1"]
+    corner, other = (board.places()[place].rect for place in ("B1", "A2"))
+    assert (corner["y"] < other["y"], corner["x"] < other["x"]) == (True, True)  # A1 is above B1 and right of it
+
+
 def test_a_game_in_python_by_clicks(board: Board, address: str) -> None:
     board.open(address, "pawns")
     rng = random.Random(3)
@@ -441,10 +493,9 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     first = board.until(lambda: "Searching" in board.one("root").text and board.one("root").text)
 
     def hold() -> str:
-        """Presses a button of a table that changes meanwhile."""
-        button = board.all("#candidates button")[2]
-        ActionChains(board.driver).click_and_hold(button).perform()
-        return str(button.text)
+        """Presses a button of a table that changes meanwhile; returns the name of the one that was hit, if one was."""
+        ActionChains(board.driver).release().click_and_hold(board.all("#candidates button")[2]).perform()
+        return str(board.script("return document.querySelector('#candidates button:active')?.textContent ?? ''"))
 
     name = board.until(hold)
     board.until(lambda: "Searching" in board.one("root").text and board.one("root").text != first)
@@ -517,7 +568,7 @@ def test_rows_move_around_the_one_with_the_focus(board: Board, address: str) -> 
         }, (error) => done(String(error)));
         """
     )
-    # The row with the focus stays in the table behind the ten best ones; where its move goes, the next row has the focus.
+    # The row with the focus stays in the table, behind the ten best ones. Where its move goes, another row gets it.
     assert found == [["cabdefghij", "kjihgfedbac", "bakc", "bc", "ebacd"], True, "xyz", "z"]
 
 

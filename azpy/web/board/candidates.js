@@ -153,6 +153,11 @@ export class Candidates {
     if (this.line.contains(document.activeElement)) this.preview(Math.min(at, this.pv.length - 1));
   }
 
+  /** Has the small picture made again. */
+  lookAgain() {
+    if (this.previewed.length > 0) this.preview(this.previewed.length - 1);
+  }
+
   /** Shows the position after a move of the line. @param {number} index */
   async preview(index) {
     const moves = this.pv.slice(0, index + 1);

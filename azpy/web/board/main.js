@@ -14,11 +14,14 @@ import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
 import { messageOf, Play } from "./play.js";
 import { named, startingWith } from "./position.js";
-import { Settings, store, stored } from "./settings.js";
+import { keepForSession, sessionOf, Settings, store, stored } from "./settings.js";
 import { upper } from "./sides.js";
 import { showTree } from "./tree.js";
+import { canTurn, turned } from "./turning.js";
 
 const STORE = "azpy board game";
+const TURNED = "azpy board turned";
+let isTurned = sessionOf(TURNED) === true; // whether the board is seen from the other side
 /** What the server says of itself. @type {{version: string, run: string | null, renews: boolean, token: boolean}} */
 let about = { version: "", run: null, renews: false, token: false };
 const connection = new Connection(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`, async () => {
@@ -39,13 +42,38 @@ const overlay = new Overlay();
 const picture = new Picture({
   onPlay: (actions) => (actions.length === 1 ? play.play(actions[0].name) : choose(actions)),
   onChoose: drawOver,
+  onTurn: turn,
 });
 const candidates = new Candidates({ onLook: drawOver, picture: pictureAfter });
 const clock = new Clock((late) => play.end(late, "because time is up"));
 
 /** The picture after further moves. @param {string[]} moves */
 async function pictureAfter(moves) {
-  return (await play.show([...play.game.current.moves(), ...moves])).svg;
+  return seen(await play.show([...play.game.current.moves(), ...moves])).svg;
+}
+
+/** A position from the side that the board is seen from. @param {import("./position.js").Shown} shown */
+function seen(shown) {
+  return isTurned && canTurn(settings.model.game) ? turned(shown) : shown;
+}
+
+/** Shows the board from the other side. */
+function turn() {
+  const position = play.game.current;
+  if (!canTurn(settings.model.game) || position.shown === null) return;
+  isTurned = !isTurned;
+  keepForSession(TURNED, isTurned);
+  picture.turn();
+  showPicture(position);
+  candidates.lookAgain();
+  announce(isTurned ? "The board is turned." : "The board is turned back.");
+}
+
+/** @param {import("./game.js").Position} position */
+function showPicture(position) {
+  if (position.shown !== null) picture.show(seen(position.shown), isOpen(position), `The board. ${statusOf(position)}`);
+  byId("turn").setAttribute("aria-pressed", `${isTurned}`);
+  byId("turn").hidden = !canTurn(settings.model.game);
 }
 
 /** Begins with a game, from its first position or where the record stands. @param {Game} game */
@@ -76,7 +104,7 @@ function render(isNew) {
   const status = statusOf(position);
   const canPlay = isOpen(position);
   if (isNew) {
-    picture.show(shown, canPlay, `The board. ${status}`);
+    showPicture(position);
     showChoices(position, canPlay);
     fill(byId("names"), canPlay ? shown.actions.map((action) => make("option", { value: action.name })) : []);
     const { name: model, game: played } = settings.model;
@@ -182,14 +210,15 @@ function showChoices(position, canPlay) {
 function touchesOf(position) {
   let one = position;
   while (one.parent?.shown?.player === null && one.parent.parent !== null) one = one.parent;
-  return one.parent?.shown?.actions.find((action) => action.name === one.move)?.touches ?? [];
+  const before = one.parent?.shown ?? null;
+  return before === null ? [] : (seen(before).actions.find((action) => action.name === one.move)?.touches ?? []);
 }
 
 /** Draws over the picture. */
 function drawOver() {
   const position = play.game.current;
-  const shown = position.shown;
-  if (shown === null) return;
+  if (position.shown === null) return;
+  const shown = seen(position.shown);
   const last = touchesOf(position);
   const looked = candidates.looked !== null || candidates.kept !== null ? candidates.shown : null;
   const { hints } = settings.options;
@@ -237,6 +266,7 @@ function bind() {
   click("last", () => play.goTo(play.game.line().at(-1) ?? play.game.root));
   click("undo", () => play.undo());
   click("redo", () => play.redo());
+  click("turn", turn);
   click("pause", () => play.pause(!play.isPaused));
   click("resign", () => play.end(play.game.current.shown?.player ?? 0, "because the other side resigned"));
   click("logout", async () => {

@@ -9,12 +9,12 @@ const FINGER = 20; // pixels: smaller places are easier to touch than they look
 
 /**
  * The picture of a position. `onPlay` gets the actions that were touched: several differ by their names alone. `onChoose`
- * is called when other places are chosen.
+ * is called when other places are chosen, `onTurn` when the board shall be seen from the other side.
  */
 export class Picture {
-  /** @param {{onPlay: (actions: Action[]) => void, onChoose: () => void}} heard */
-  constructor({ onPlay, onChoose }) {
-    [this.onPlay, this.onChoose] = [onPlay, onChoose];
+  /** @param {{onPlay: (actions: Action[]) => void, onChoose: () => void, onTurn: () => void}} heard */
+  constructor({ onPlay, onChoose, onTurn }) {
+    [this.onPlay, this.onChoose, this.onTurn] = [onPlay, onChoose, onTurn];
     this.frame = byId("board");
     this.image = byId("picture");
     this.layer = byId("places");
@@ -52,6 +52,12 @@ export class Picture {
     this.frame.classList.toggle("drags", this.actions.some((action) => action.touches.length > 1));
     this.pressed = null;
     this.choose([]);
+  }
+
+  /** Before the board is shown from the other side: the focus stays on its place. */
+  turn() {
+    const { width, height } = this.frame.getBoundingClientRect();
+    this.lastFocus = [width - this.lastFocus[0], height - this.lastFocus[1]];
   }
 
   /** Takes no touches until the next position is shown. */
@@ -226,6 +232,7 @@ export class Picture {
       event.stopPropagation();
       return;
     }
+    if (event.key.toLowerCase() === "t") return this.onTurn();
     const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (way === undefined) return;
     event.preventDefault();

@@ -158,3 +158,21 @@ export function stored(key) {
     return null;
   }
 }
+
+/** Keeps an object for this tab, where the browser allows it. @param {string} key @param {unknown} value */
+export function keepForSession(key, value) {
+  try {
+    sessionStorage.setItem(key, JSON.stringify(value));
+  } catch {
+    // The page works without.
+  }
+}
+
+/** @param {string} key @returns {any} what was kept for this tab; null for nothing */
+export function sessionOf(key) {
+  try {
+    return JSON.parse(sessionStorage.getItem(key) ?? "null");
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,61 @@
+// How does the board look from the other side? The page alone turns it: the server sends one picture.
+
+import { boxOf } from "./position.js";
+import { kind } from "./sides.js";
+
+/** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Touch} Touch */
+
+const FIXED = new Set(["connect_four", "dice_nim", "pig"]); // pieces fall, or there is no board
+const DRAWN_ELSEWHERE = "defs, symbol, pattern, marker, clipPath, mask";
+
+/** Whether the board of a game can be turned. @param {string} game */
+export function canTurn(game) {
+  return !FIXED.has(kind(game));
+}
+
+/** @type {WeakMap<Shown, Shown>} */
+const known = new WeakMap();
+
+/**
+ * A position as the other side sees it, by half a turn of the picture and of all places on it. Letters and pieces stay
+ * upright. A picture that is no SVG stays as it is.
+ * @param {Shown} shown
+ * @returns {Shown}
+ */
+export function turned(shown) {
+  const found = known.get(shown) ?? turn(shown);
+  known.set(shown, found);
+  return found;
+}
+
+/** @param {Shown} shown @returns {Shown} */
+function turn(shown) {
+  const [left, top, wide, high] = boxOf(shown.svg);
+  const page = new DOMParser().parseFromString(shown.svg, "image/svg+xml");
+  if (page.querySelector("parsererror") !== null) return shown;
+  const root = page.documentElement;
+  const group = () => page.createElementNS("http://www.w3.org/2000/svg", "g");
+  for (const element of [...root.querySelectorAll("*")]) {
+    const isLeaf = element.hasAttribute("transform") && element.childElementCount === 0;
+    const isUpright = isLeaf || element.matches("text, image, use");
+    if (!isUpright || element.closest(DRAWN_ELSEWHERE) !== null) continue;
+    const upright = group();
+    upright.style.cssText = "transform-box: fill-box; transform-origin: center; transform: rotate(180deg)";
+    element.replaceWith(upright);
+    upright.append(element);
+  }
+  const all = group();
+  all.setAttribute("transform", `rotate(180 ${left + wide / 2} ${top + high / 2})`);
+  all.append(...root.childNodes);
+  root.append(all);
+  /** @type {(touch: Touch) => Touch} */
+  const mirrored = ([place, x, y, width, height]) => [
+    place,
+    2 * left + wide - x - width,
+    2 * top + high - y - height,
+    width,
+    height,
+  ];
+  const actions = shown.actions.map((action) => ({ ...action, touches: action.touches.map(mirrored) }));
+  return { ...shown, svg: new XMLSerializer().serializeToString(root), actions };
+}
