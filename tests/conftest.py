@@ -11,6 +11,9 @@ import pytest
 
 from starts import Starts
 
+# Tests import it themselves and have it as a plugin, for its fixtures.
+pytest.register_assert_rewrite("browser")
+
 # Threads of OpenMP that wait for work sleep. By default they spin, and take the cores from other tests.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # JAX compiles for longer than the compiled program runs.

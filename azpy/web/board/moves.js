@@ -29,7 +29,7 @@ export function showMoves(game, isValued, isNew, onChoose) {
     }
     const loss = isValued ? position.loss : null;
     const isSaid = loss !== null && loss >= WORTH_SAYING;
-    const told = isSaid ? [`loses ${loss.toFixed(2)}`, signed(-loss)] : ["", ""];
+    const told = isSaid ? [`loses ${loss.toFixed(2)}`, ` ${signed(-loss)}`] : ["", ""];
     const remark = child.querySelector(".loss");
     if ((remark?.textContent ?? "") === told[1]) return;
     remark?.remove();

@@ -1,0 +1,150 @@
+"""The analysis on the board in a browser: hints, lines, values, and what is read aloud."""
+
+import json
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+
+from browser import NARROW, WIDE, Board, needs_browser
+
+pytest_plugins = ["browser"]
+pytestmark = needs_browser
+
+
+def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, address: str) -> None:
+    board.open(address, "fours")
+    board.click("column 4")
+    assert board.all("#overlay .candidate") == []
+    assert not board.one("hinted").is_displayed()
+    board.one("hints").click()
+    board.until(lambda: "Searched" in board.one("root").text)
+    assert len(board.all("#candidates tr")) == 7
+    assert len(board.all("#overlay .candidate")) == 7
+    assert board.one("bar").get_attribute("aria-label").startswith("Value: ")
+    board.all("#candidates button")[1].click()
+    assert board.all("#candidates button")[1].get_attribute("aria-pressed") == "true"
+    assert "number 2" in board.one("variation_title").text
+    board.all("#variation button")[0].click()
+    board.until(lambda: board.one("preview").is_displayed())
+    board.one("analyse").click()
+    board.until(lambda: len(board.all("#graph .value")) == board.ply + 1)
+    board.one("tree_details").click()
+    assert len(board.all("#tree > li")) == 7
+    board.enter("hint_simulations", "3000")
+    board.until(lambda: board.one("root").text.startswith("Searched: 30"))
+    board.enter("hint_simulations", "5000000")
+    first = board.until(lambda: "Searching" in board.one("root").text and board.one("root").text)
+
+    def hold() -> str:
+        """Presses a button of a table that changes meanwhile; returns the name of the one that was hit, if one was."""
+        ActionChains(board.driver).release().click_and_hold(board.all("#candidates button")[2]).perform()
+        return str(board.script("return document.querySelector('#candidates button:active')?.textContent ?? ''"))
+
+    name = board.until(hold)
+    board.until(lambda: "Searching" in board.one("root").text and board.one("root").text != first)
+    ActionChains(board.driver).release().perform()
+    board.until(lambda: [one.text for one in board.all("#candidates [aria-pressed=true]")] == [name])
+    board.click("column 3")
+    board.until(lambda: "Searching" in board.one("root").text)
+    board.one("hints").click()
+    board.until(lambda: board.all("#overlay .candidate") == [])
+
+
+def test_what_is_read_aloud_stays_the_same_element_over_the_reports_of_a_search(board: Board, address: str) -> None:
+    """Figures change around the element with the focus; it stays in the page, and so does its text."""
+    board.open(address, "noughts")
+    board.choose("player_1", "")
+    board.click("b2")
+    board.one("hints").click()
+    board.until(lambda: "Searched" in board.one("root").text)
+    board.enter("hint_simulations", "9000000")
+    board.until(lambda: "Searching" in board.one("root").text)
+    board.script("document.querySelectorAll('#candidates button')[2].click()")  # by no pointer; its line stays
+    for selector in ("#candidates tr:nth-child(3) button", "#moves button", "#variation button"):
+        board.script(
+            """
+            const held = document.querySelector(arguments[0]);
+            held.focus();
+            window.seen = { held, changes: 0, lost: 0, reports: new Set() };
+            const watched = { subtree: true, childList: true, characterData: true, attributes: true };
+            new MutationObserver((all) => (window.seen.changes += all.length)).observe(held, watched);
+            held.addEventListener("blur", () => (window.seen.lost += 1));
+            const root = document.getElementById("root");
+            const report = () => window.seen.reports.add(root.textContent);
+            new MutationObserver(report).observe(root, { childList: true });
+            """,
+            selector,
+        )
+        board.until(lambda: board.script("return window.seen.reports.size") >= 5)
+        seen = "const { held, changes, lost } = window.seen; return [held === document.activeElement, changes, lost]"
+        assert board.script(seen) == [True, 0, 0], selector
+
+
+def test_rows_move_around_the_one_with_the_focus(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.script("document.getElementById('hinted').hidden = false")
+    found = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        const table = document.getElementById("candidates");
+        const rows = () => [...table.rows].map((row) => row.dataset.move).join("");
+        const named = (name) => table.querySelector(`[data-move="${name}"] button`);
+        import("/board/candidates.js").then(({ Candidates }) => {
+          const candidates = new Candidates({ onLook: () => {}, picture: async () => "<svg/>" });
+          const show = (names, isNew) => {
+            const move = (name, order) => ({ move: name, order, visits: 90 - order, value: 0, prior: 0, pv: [name] });
+            candidates.show([...names].map(move), (name) => name, isNew);
+          };
+          show("abcdefghijk", true);
+          const held = named("c");
+          held.focus();
+          const lost = [];
+          held.addEventListener("blur", () => lost.push(rows()));
+          const seen = [];
+          for (const names of ["cabdefghijk", "kjihgfedbac", "bakc", "bc", "ebacd"]) {
+            show(names, false);
+            seen.push(rows());
+          }
+          const isHeld = document.activeElement === held && lost.length === 0;
+          show("xyz", true);
+          done([seen, isHeld, rows(), document.activeElement.textContent]);
+        }, (error) => done(String(error)));
+        """
+    )
+    # The row with the focus stays in the table, behind the ten best ones. Where its move goes, another row gets it.
+    assert found == [["cabdefghij", "kjihgfedbac", "bakc", "bc", "ebacd"], True, "xyz", "z"]
+
+
+def test_every_move_is_analyzed_and_then_says_what_it_lost(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    # A record, whose positions were never shown.
+    assert board.load(json.dumps({"moves": ["a1", "a2", "b2", "b3", "c3"]})) == ""
+    board.one("hints").click()
+    board.one("analyse").click()
+    board.until(lambda: board.one("said").text == "Every move is analyzed.")
+    assert board.script("return document.querySelectorAll('#graph circle').length") >= 5
+    assert any("\u2212" in move for move in board.moves), board.moves
+    assert board.one("problem_text").text == ""
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_nothing_is_out_of_reach(board: Board, address: str, size: tuple[int, int]) -> None:
+    """axe-core finds nothing, and no width needs scrolling sideways."""
+    script = pytest.importorskip("axe_playwright_python")
+    axe = (Path(script.__file__).parent / "axe.min.js").read_text()
+    for name in ("chess", "walls"):
+        board.open(address, name, size)
+        board.one("hints").click()
+        board.until(lambda: "Searched" in board.one("root").text)
+        board.script(axe)
+        for dialog in (None, "open_load", "open_save"):
+            if dialog is not None:
+                board.one(dialog).click()
+            found = board.driver.execute_async_script(
+                "const done = arguments[0]; axe.run().then((found) => done(found.violations.map((one) => "
+                "[one.id, one.nodes.map((node) => node.html.slice(0, 200))])), (error) => done(String(error)))"
+            )
+            assert found == [], (name, dialog, found)
+            board.script("document.querySelector('dialog[open]')?.close()")
+        assert board.script("return document.documentElement.scrollWidth") <= size[0]

@@ -1,0 +1,268 @@
+"""The board in a browser: whole games by clicks, drags and keys, also on a turned board."""
+
+import random
+
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+from browser import Board, needs_browser
+
+pytest_plugins = ["browser"]
+pytestmark = needs_browser
+
+
+def test_connect_four_against_the_network_by_clicks(board: Board, address: str) -> None:
+    board.open(address, "fours")
+    rng = random.Random(1)
+    while board.settle() != "over":
+        board.click_any(rng)
+    assert "wins" in board.one("status").text or "draw" in board.one("status").text
+    assert len(board.moves) == board.ply >= 7
+    assert board.places() == {}
+
+
+def test_chess_with_a_drag_a_cancelled_touch_and_a_promotion(board: Board, address: str) -> None:
+    board.open(address, "chess")
+    board.places()["e2"].click()
+    assert set(board.places(".next")) == {"e3", "e4"}
+    board.places()["e2"].click()  # the same place again cancels
+    assert board.places(".next") == {}
+    ActionChains(board.driver).drag_and_drop(board.places()["e2"], board.one("status")).perform()
+    assert board.places(".next") == {}
+    assert board.ply == 0
+    other = board.places()["e2"].rect
+    board.places()["g1"].click()
+    assert set(board.places(".next")) == {"f3", "h3"}
+    board.press(other)  # another piece
+    assert set(board.places(".next")) == {"e3", "e4"}
+    board.places()["e2"].click()
+    up = -2 * board.places()["e2"].size["height"]
+    ActionChains(board.driver).drag_and_drop_by_offset(board.places()["e2"], 0, up).perform()
+    board.settle(2)
+    assert board.moves[0] == "e4"
+    assert board.ply == 2
+    for text in (
+        '[Event "a"]\n[Result "1-0"]\n\n1. e4 {a (comment)} e5 2. Bc4 (2. Nf3 Nc6 (2... d6)) Nc6 3. Qh5 Nf6?? $4 '
+        "4. Qxf7 1-0",
+        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1 moves e2e4 e7e5 f1c4 b8c6 d1h5 g8f6 h5f7",
+    ):
+        assert board.load(text) == ""
+        board.until(lambda: board.moves == ["e4", "e5", "Bc4", "Nc6", "Qh5", "Nf6", "Qxf7#"])
+        assert board.one("status").text == "White (player 0) wins."
+    assert "after 2 moves, e4 Nf6 is not legal" in board.load("e4 e6 e4 Nf6")
+    assert board.load("7k/4P1pp/8/8/8/8/8/6K1 w - - 0 1") == ""
+    board.settle()
+    for place in ("e7", "e8"):
+        board.places()[place].click()
+    names = [button.text for button in board.all("#chooser_names button")]
+    assert sorted(name.split("(")[1] for name in names) == ["e7e8b)", "e7e8n)", "e7e8q)", "e7e8r)"]
+    next(button for button in board.all("#chooser_names button") if "e7e8q" in button.text).click()
+    board.until(lambda: board.one("status").text == "White (player 0) wins.")
+
+
+def test_go_to_its_end_by_two_people_with_undo(board: Board, address: str) -> None:
+    board.open(address, "go")
+    board.click("C3")
+    assert board.ply == 2
+    board.one("undo").click()
+    board.until(lambda: board.ply == 0)
+    board.one("redo").click()
+    board.until(lambda: board.ply == 1)
+    board.one("on").click()
+    board.until(lambda: board.ply == 2)
+    board.choose("player_1", "")
+    for place in ("B2", "D4", "B4"):
+        board.click(place)
+    assert board.ply == 5
+    board.one("open_save").click()
+    sgf = board.one("save_position").get_attribute("value")
+    board.one("save_cancel").click()
+    moves = board.moves
+    board.one("new").click()
+    board.until(lambda: board.ply == 0)
+    assert board.load(sgf.replace("(;", "(;PB[a\\]b;W[aa\\]]")) == ""
+    board.until(lambda: board.moves == moves)
+    assert "komi 6.5" in board.load("(;SZ[5]KM[6.5];B[cc])")
+    assert board.load("(;SZ[5]AB[bb][dd]KM[7.5];W[cc];B[])") == ""
+    board.until(lambda: board.moves == ["C3", "pass"])
+    assert board.places().keys() == {f"{column}{row}" for column in "ABCDE" for row in "12345"} - {"B4", "D2", "C3"}
+    board.choose("player_1", "")
+    board.click("A1")
+    for _ in range(2):
+        ply = board.ply
+        board.all("#choices button")[0].click()
+        board.settle(ply + 1)
+    assert board.state == "over"
+    assert "wins" in board.one("status").text
+
+
+def test_backgammon_with_dice_thrown_and_entered(board: Board, address: str) -> None:
+    board.open(address, "dice")
+    rng = random.Random(2)
+    for _ in range(4):
+        board.click_any(rng)
+    assert board.ply > 4
+    board.choose("throws", "person")
+    assert board.load("x=1:2,off:13 o=5:2,off:13 turn=x plies=7") == ""
+    board.settle()
+    names = [button.text for button in board.all("#choices button")]
+    assert len(names) == 21
+    assert names[0] == "2-1 (5.6%)"
+    next(button for button in board.all("#choices button") if button.text.startswith("2-1")).click()
+    board.settle(1)
+    while board.state != "over":
+        board.click_any(rng)
+    assert board.one("status").text == "Red (player 0) wins."
+
+
+def test_the_wall_game_with_walls_and_cats(board: Board, address: str) -> None:
+    board.open(address, "walls")
+    board.click("wall right of a8")
+    assert board.moves[0] == ">a8"
+    board.click("wall above h1")
+    board.settle()
+    assert board.ply == 4  # two actions of each player
+    assert board.load("cats a8 h8 mice a1 c8 turn 2 red") == ""
+    board.settle()
+    for place in ("b8", "c8"):
+        (cat,) = [name for name in board.places() if name.startswith("cat on")]
+        board.click(cat, place)
+    assert board.state == "over"
+    assert board.one("status").text.startswith("Red")
+
+
+def test_a_turned_board_is_clicked_dragged_and_walked_where_its_pieces_stand(board: Board, address: str) -> None:
+    board.open(address, "chess")
+    board.choose("player_1", "")
+    frame = board.one("board").rect
+    square, rim = frame["width"] / 9, frame["width"] / 18
+
+    def box(file: str, rank: int) -> dict[str, float]:
+        """A square as White sees it from the other side."""
+        x, y = rim + square * (7 - "abcdefgh".index(file)), rim + square * (rank - 1)
+        return {"x": frame["x"] + x, "y": frame["y"] + y, "width": square, "height": square}
+
+    board.one("turn").click()
+    assert board.one("turn").get_attribute("aria-pressed") == "true"
+    assert board.one("said").get_attribute("textContent") == "The board is turned."
+    board.press(box("e", 2))
+    assert set(board.places(".next")) == {"e3", "e4"}
+    board.press(box("e", 4))
+    board.settle(1)
+    up = 2 * board.places()["d7"].size["height"]
+    ActionChains(board.driver).drag_and_drop_by_offset(board.places()["d7"], 0, -up).perform()
+    board.settle(2)
+    assert board.moves == ["e4", "d5"]
+    focused = "return document.activeElement.dataset.place"
+    board.script("document.querySelector('[data-place=c2]').focus()")
+    board.keys(Keys.ARROW_RIGHT)
+    assert board.script(focused) == "b2"
+    board.keys("t")
+    assert board.script(focused) == "b2"
+    board.keys(Keys.ARROW_RIGHT)
+    assert board.script(focused) == "c2"
+    board.script("document.activeElement.blur()")
+    board.keys("t")  # not on the board
+    assert board.one("turn").get_attribute("aria-pressed") == "false"
+    board.one("turn").click()
+    board.driver.refresh()
+    board.until(lambda: board.moves == ["e2e4", "d7d5"])
+    assert board.one("turn").get_attribute("aria-pressed") == "true"
+    board.choose("model", "fours")
+    board.until(lambda: "column 1" in board.places())
+    assert not board.one("turn").is_displayed()
+    first, last = (board.places()[f"column {column}"].rect["x"] for column in (1, 7))
+    assert first < last
+    board.choose("model", "go")
+    board.until(lambda: "A1" in board.places())
+    board.choose("player_1", "")
+    board.press(board.places()["A1"].rect)
+    board.settle(1)
+    assert board.moves == ["A1"]
+    corner, other = (board.places()[place].rect for place in ("B1", "A2"))
+    assert (corner["y"] < other["y"], corner["x"] < other["x"]) == (True, True)  # A1 is above B1 and right of it
+
+
+def test_a_game_in_python_by_clicks(board: Board, address: str) -> None:
+    board.open(address, "pawns")
+    rng = random.Random(3)
+    while board.settle() != "over":
+        board.click_any(rng)
+    assert "wins" in board.one("status").text
+
+
+def test_a_whole_game_by_keys_alone(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("player_1", "")
+    focused = "return document.activeElement.dataset.place"
+    board.script("document.activeElement.blur()")
+    for _ in range(10):
+        board.keys(Keys.TAB)
+        if board.script(focused):
+            break
+    assert board.script(focused) is not None
+    wanted = ["b2", "a1", "a2", "c2", "b1", "b3", "a3", "c1", "c3"]  # a draw
+    for ply, goal in enumerate(wanted):
+        for _ in range(6):
+            here = board.script(focused)
+            if here == goal:
+                break
+            column, row = ord(goal[0]) - ord(here[0]), int(goal[1]) - int(here[1])
+            sideways = Keys.ARROW_RIGHT if column > 0 else Keys.ARROW_LEFT
+            upwards = Keys.ARROW_UP if row > 0 else Keys.ARROW_DOWN
+            board.keys(sideways if column else upwards)
+            if board.script(focused) == here:  # the row holds no further place: go by rows
+                board.keys(upwards if row else Keys.ARROW_UP)
+        assert board.script(focused) == goal, (goal, board.script(focused))
+        board.keys(Keys.ENTER)
+        board.settle(ply + 1)
+        said = board.one("said").get_attribute("textContent")
+        assert goal in said or ply == 8, said
+    assert board.one("status").text == "The game is a draw."
+    assert board.one("said").get_attribute("textContent") == "The game is a draw."
+    board.script("document.activeElement.blur()")
+    board.keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+    board.until(lambda: board.ply == 7)
+    board.keys(Keys.HOME)
+    board.until(lambda: board.ply == 0)
+    board.keys(Keys.END)
+    board.until(lambda: board.ply == 9)
+
+
+def test_networks_play_each_other_until_paused(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("player_0", "noughts")
+    board.until(lambda: board.ply >= 2)
+    board.one("pause").click()
+    board.settle()
+    ply = board.ply
+    assert "paused" in board.one("status").text
+    board.one("pause").click()
+    board.until(lambda: board.ply > ply)
+
+
+def test_resigning_and_the_clock_end_a_game(board: Board, address: str) -> None:
+    board.open(address, "chess")
+    board.choose("clock", "5")
+    assert board.one("clock_0").text.startswith(("5:00", "4:59"))
+    board.one("resign").click()
+    board.until(lambda: board.one("status").text == "Black (player 1) wins because the other side resigned.")
+    board.driver.refresh()
+    board.until(lambda: board.one("status").text == "Black (player 1) wins because the other side resigned.")
+    board.one("new").click()
+    board.until(lambda: board.state == "open")
+
+
+def test_nothing_is_played_before_the_next_position_is_known(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.script(
+        """
+        const places = ["b2", "a1", "c3"].map((place) => document.querySelector(`[data-place="${place}"]`));
+        for (const place of places) place.click();
+        document.getElementById("resign").click();
+        """
+    )
+    board.settle(2)
+    assert board.moves[0] == "b2"
+    assert len(board.moves) == 2
+    assert board.state == "open"

@@ -1,0 +1,144 @@
+"""Records on the board in a browser: variations, typed moves, what is loaded and saved, and the games of a run."""
+
+import json
+from pathlib import Path
+
+from selenium.webdriver.common.keys import Keys
+
+from azpy.runs.exports import game_as_dict
+from azpy.serving.models import open_model
+from browser import Board, needs_browser
+from served import site_of
+from test_replay_command import collect
+
+pytest_plugins = ["browser"]
+pytestmark = needs_browser
+
+
+def test_another_move_begins_a_variation_and_the_record_can_be_saved_and_loaded(
+    board: Board, address: str, saved: Path
+) -> None:
+    board.open(address, "noughts")
+    board.choose("player_1", "")
+    for place in ("b2", "a1", "c3"):
+        board.click(place)
+    board.one("first").click()
+    board.until(lambda: board.ply == 0)
+    board.click("a3")
+    assert len(board.all("#moves .variation button")) == 1
+    board.one("open_save").click()
+    assert board.one("save_moves").get_attribute("value") == "a3"
+    assert board.one("save_position").get_attribute("value") == "x../.../... o"
+    board.one("save_record").click()
+    file = saved / "tic_tac_toe.json"
+    board.until(file.exists)
+    assert json.loads(file.read_text()) == {"game": "tic_tac_toe", "start": None, "moves": ["b2", ["a3"], "a1", "c3"]}
+    board.one("save_cancel").click()
+    assert board.load(file.read_text()) == ""
+    board.until(lambda: board.ply == 3)
+    assert board.moves == ["b2", "a1", "c3"]
+    assert len(board.all("#moves .variation button")) == 1
+    assert board.load("b2 a1 c1") == ""
+    board.until(lambda: board.moves == ["b2", "a1", "c1"])
+    assert "a1" in board.load("b2 a1 a1")
+    assert "cannot be loaded" in board.load("{")
+    assert "plays tic_tac_toe" in board.load('{"game": "chess", "start": null, "moves": []}')
+    assert board.load('{"start": null, "moves": ["b2", "b2"]}') != ""
+    board.one("typed").send_keys("zz", Keys.ENTER)
+    assert board.one("problem_text").text == "zz is no legal move here."
+    board.one("typed").clear()
+    board.one("typed").send_keys("a3", Keys.ENTER)
+    board.until(lambda: board.ply == 4)
+    assert board.one("problem").is_displayed() is False
+    board.driver.refresh()
+    board.until(lambda: board.moves == ["b2", "a1", "c1", "a3"])  # the browser kept it
+
+
+def test_who_types_moves_can_go_on_typing(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.one("typed").send_keys("b2", Keys.ENTER)
+    board.settle(2)
+    assert board.script("return document.activeElement.id") == "typed"
+
+
+def test_texts_of_a_game_stay_texts(board: Board, address: str) -> None:
+    board.open(address, "rude")
+    board.one("hints").click()
+    board.until(lambda: board.all("#candidates tr"))
+    board.all("#choices button")[0].click()
+    board.until(lambda: board.state == "over")
+    assert board.moves == ["<img/src=x/onerror=document.title='rude'>"]
+    assert board.driver.title == "azpy board"
+
+
+def test_the_parts_without_a_page(board: Board, address: str) -> None:
+    """Names within a text, rolls by probability, records with variations, and the clock."""
+    board.open(address, "noughts")
+    found = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        const parts = ["position", "game", "clock"].map((name) => import(`/board/${name}.js`));
+        Promise.all(parts).then(([position, game, { Clock }]) => {
+          const late = [];
+          const clock = new Clock((player) => late.push(player));
+          const now = performance.now.bind(performance);
+          clock.reset(1);
+          clock.run(0);
+          for (const [minutes, player] of [[0.5, 1], [2, 1]]) {
+            performance.now = () => now() + 60000 * minutes;
+            if (minutes < 1) clock.run(player);
+            else clock.tick();
+          }
+          performance.now = now;
+          const action = (name, short) => ({ name, short, touches: [] });
+          const names = [["take 1", "1"], ["take 12", "12"], ["e2e4", "e4"], ["d2c3", "Bxc3"], ["b2c3", "bxc3+"]];
+          const shown = { actions: names.map(([name, short]) => action(name, short)), rolls: [] };
+          const texts = ["take 12 x", "E4", "12 e4", "take", "e2e4e5", "bxc3", "Bxc3"];
+          const rolls = [{ name: "a", probability: 0.25 }, { name: "b", probability: 0.75 }];
+          const record = { start: null, moves: ["a", ["b", "c", ["d", "e"]], "f"] };
+          done({
+            names: texts.map((text) => position.named(shown, text)?.name),
+            rolls: [0, 0.2499, 0.25, 0.999].map((share) => position.rolled(rolls, share).name),
+            same: JSON.stringify(game.Game.fromObject(record).toObject()) === JSON.stringify(record),
+            late,
+            used: Math.round(clock.used[0] / 1000),
+            box: position.boxOf('<svg width="30" height="20"><g viewBox="0 0 1 1"/></svg>'),
+          });
+        }, (error) => done(String(error)));
+        """
+    )
+    assert found == {
+        "names": ["take 12", "e2e4", "take 12", None, None, "b2c3", "d2c3"],
+        "rolls": ["a", "a", "b", "b"],
+        "same": True,
+        "late": [1],
+        "used": 30,
+        "box": [0, 0, 30, 20],
+    }
+
+
+def test_a_game_of_the_run_is_opened_with_what_was_thought(board: Board, tmp_path: Path) -> None:
+    run = collect(tmp_path / "run", "tic_tac_toe", iterations=2)
+    iteration, record = next(iter(run.games([2])))
+    stored = game_as_dict(run.start, record)
+    with site_of({"main": open_model("uniform:20", "tic_tac_toe", 20)}, run=run, renews=True) as found:
+        board.open(found)
+        board.one("open_archive").click()
+        board.until(lambda: board.all("#archive_games button"))
+        assert board.one("archive_iteration").get_attribute("value") == f"{iteration}"
+        (button,) = [one for one in board.all("#archive_games button") if f"Game {record.game_id}:" in one.text]
+        assert f"{len(record)} plies" in button.text
+        button.click()
+        board.until(lambda: not board.one("archive").is_displayed() and len(board.moves) == len(record))
+        # What a move lost in value may stand behind its name.
+        assert [move.split(" ")[0] for move in board.moves] == [ply["name"] for ply in stored["plies"]]
+        ply = next(number for number, one in enumerate(stored["plies"]) if one["searched"])
+        for _ in range(ply):
+            board.one("on").click()
+        best = max(stored["plies"][ply]["search"], key=lambda one: one["visits"])
+        row = board.until(lambda: board.all("#candidates tr"))[0].text
+        assert f"{best['visits']}" in row.split()
+        assert "When the run played" in board.one("root").text
+        board.one("new").click()
+        board.until(lambda: board.moves == [])
+    assert board.one("problem").is_displayed() is False
