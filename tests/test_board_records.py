@@ -141,4 +141,5 @@ def test_a_game_of_the_run_is_opened_with_what_was_thought(board: Board, tmp_pat
         assert "When the run played" in board.one("root").text
         board.one("new").click()
         board.until(lambda: board.moves == [])
-    assert board.one("problem").is_displayed() is False
+        assert board.one("problem").is_displayed() is False
+        board.driver.get("about:blank")
