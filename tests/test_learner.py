@@ -353,7 +353,9 @@ def test_a_soft_policy_head_can_come_and_go_between_parts_of_a_run() -> None:
     fit(trainee, 5)
     with_head, without = soft_learner(), learner()
     with_head.load(trainee.model_arrays(), trainee.optimizer_arrays())
-    fit(with_head, 5)
+    again = soft_learner()  # a head that was saved before its first step learns as one that was not
+    again.load(with_head.model_arrays(), with_head.optimizer_arrays())
+    assert fit(with_head, 5) == fit(again, 5)
     without.load(with_head.model_arrays(), with_head.optimizer_arrays())
     assert without.optimizer_arrays().keys() == trainee.optimizer_arrays().keys()
     fit(without, 1)

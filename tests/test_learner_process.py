@@ -15,7 +15,7 @@ from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
 from azpy.training import learner_process
 from azpy.training.budget import Budget
-from azpy.training.events import Event, Finished, Fitted, Played
+from azpy.training.events import Event, Finished, Fitted, Noticed, Played
 from azpy.training.fitting import fit
 from azpy.training.trainer import Trainer
 from azpy.training.window import Window
@@ -159,6 +159,25 @@ def words(cmdline: Path) -> bytes:
         return b""
 
 
+@pytest.mark.slow
+def test_a_process_that_hangs_is_replaced(
+    straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner_process, "_SILENT_SECONDS", 20.0)  # torch is loaded in less
+    stopped = list[int]()
+
+    def stop(trainer: Trainer, event: Event) -> None:
+        if isinstance(event, Played) and event.iteration == 3 and not stopped:
+            os.kill(pid_of(trainer), signal.SIGSTOP)
+            stopped.append(1)
+
+    events = train(tmp_path, stop)
+    assert hashes(events) == straight
+    assert [event.text for event in events if isinstance(event, Noticed)] == [
+        "the learner's process ended (killed by SIGKILL): another one does its steps again"
+    ]
+
+
 def test_a_process_that_cannot_fit_ends_the_run_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train(tmp_path, iterations=1)
 
@@ -172,7 +191,7 @@ def test_a_process_that_cannot_fit_ends_the_run_with_its_error(tmp_path: Path, m
 
 def test_a_process_that_always_dies_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner_process, "_COMMAND", ("/bin/false",))
-    with pytest.raises(RunError, match="died 3 times in ten minutes, with exit code 1"):
+    with pytest.raises(RunError, match="died 3 times, the last one by exit code 1: memory"):
         train(tmp_path)
     rows = [row for row in RunFolder(tmp_path, {}).metrics() if row["kind"] == "iteration"]
     assert len(rows) == 1

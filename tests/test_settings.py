@@ -458,7 +458,7 @@ def test_the_file_in_the_docs_can_be_used(tmp_path: Path) -> None:
 
 
 def test_a_run_keeps_what_it_must() -> None:
-    assert tuple(FIXED_SETTINGS) == ("game", "network", "seed", "deterministic", "init")
+    assert tuple(FIXED_SETTINGS) == ("game", "network", "seed", "deterministic", "init", "learner_lag")
 
 
 def test_the_repeating_command_can_be_typed() -> None:

@@ -1,7 +1,6 @@
 """What the head does with workers, whichever way their messages come: what they play, what it accepts, who did what."""
 
 import hashlib
-import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +18,7 @@ from azpy.settings import Settings
 __all__ = ["Desk", "Tally"]
 
 _MOST_DEATHS, _DEATHS_SECONDS = 3.0, 600.0  # so many in so long without a finished game end the run
-_MOST_TOTALS = 64  # names in a worker's totals
+_MOST_TOTALS, _MOST_TOTAL = 64, 2**53  # names in a worker's totals, and how much each can be
 
 
 @dataclass
@@ -51,8 +50,8 @@ class Tally:
         Raises:
             RefusedError: they are no totals.
         """
-        self.stats |= _totals(message["stats"])
-        self.pipelines |= _totals(message["pipelines"])
+        self.stats = _totals(message["stats"], self.stats)
+        self.pipelines = _totals(message["pipelines"], self.pipelines)
 
 
 class Desk:
@@ -221,13 +220,13 @@ def _shape(record: GameRecord) -> dict[str, float]:
     return figures | {"games": 1.0, "draws": float(record.outcome == 0)}
 
 
-def _totals(given: Any) -> Counter[str]:
-    if not isinstance(given, dict) or len(given) > _MOST_TOTALS:
+def _totals(given: Any, before: Counter[str]) -> Counter[str]:
+    if not isinstance(given, dict) or len(given.keys() | before.keys()) > _MOST_TOTALS:
         raise RefusedError("its totals are no table of numbers")
     for value in given.values():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value < math.inf):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= _MOST_TOTAL):
             raise RefusedError(f"one of its totals is {str(value)[:80]}")
-    return Counter(given)
+    return before | Counter[str](given)
 
 
 def _distinct(networks: Iterable[PlayingNetwork]) -> list[PlayingNetwork]:

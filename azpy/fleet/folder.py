@@ -141,6 +141,8 @@ class FolderFleet:
         self._desk.play(lineup)
         self._lineup = digest_of_lineup(self._desk.message)
         self._since = self._clock()
+        for one in self._workers.values():  # nobody listened to them while the network was fitted
+            self._table.renew(one.name)
         if self._settings.deterministic:  # what is leased are copies of games that are done
             for worker in (_POOL, *(one.name for one in self._workers.values())):
                 self._table.release(worker)
@@ -444,7 +446,7 @@ class FolderFleet:
             data = unseal(self._there.read("results", name, MOST_OF_A_RESULT))
         except FileNotFoundError:
             return
-        except ValueError as error:  # a disk may have done it: the worker itself may be sound
+        except (ValueError, PermissionError) as error:  # a disk may have done it: the worker itself may be sound
             worker.damaged += 1
             self._table.release(worker.name)
             self.notices.append(f"a result of {worker.name} is damaged and was dropped: {error}")

@@ -101,7 +101,8 @@ class Guest:
             if self._player is not None:
                 self._player.pause()
                 with contextlib.suppress(OSError):
-                    self._finished += self._player.finished(0.0)
+                    while games := self._player.finished(0.0):
+                        self._finished += games
                     self._send()
                 self._player.close()
             self._sign.close(ended=why or "it was interrupted", failed=failed, in_hand=0)

@@ -226,11 +226,13 @@ class Learner:
         if "steps" not in optimizer or any(known - set(part) for part in moments.values()):
             raise ModelError("the saved optimizer is of another network")
         self.steps = int(optimizer["steps"])
-        for name in known:
-            parameter = self._parameters[name]
+        for name, parameter in self._parameters.items():
             state: dict[str, Tensor] = {"step": torch.tensor(float(self.steps), device=self.device)}
             for moment, arrays in moments.items():
-                state[moment] = torch.empty_like(parameter).copy_(torch.from_numpy(arrays[name].copy()))
+                saved = arrays.get(name)  # a new head has none
+                state[moment] = torch.zeros_like(parameter)
+                if saved is not None:
+                    state[moment].copy_(torch.from_numpy(saved.copy()))
             self._optimizer.state[parameter] = state
 
 

@@ -170,6 +170,7 @@ class Settings:
         0,
         1,
         unit="iterations",
+        fixed="the games of an iteration would be learned from twice, or never",
     )
     soft_policy_weight: float = _learning(
         "weight of a second policy head, which learns the policy targets to the power of 1/4 and only trains; 0: none",

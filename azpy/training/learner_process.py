@@ -20,13 +20,13 @@ The process says, `said`:
 import contextlib
 import os
 import queue
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
 import traceback
-from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from azpy.learning.learner import Learner, use_threads
 from azpy.runs.imports import is_held_out
 from azpy.runs.reader import StoredRun, safetensors
 from azpy.training.budget import Budget
-from azpy.training.events import Fitted
+from azpy.training.events import Event, Fitted, Noticed
 from azpy.training.fitting import fit, learner_of
 from azpy.training.window import Window
 
@@ -47,8 +47,8 @@ __all__ = ["LearnerProcess", "serve"]
 
 _COMMAND = (sys.executable, "-P", "-m", "azpy.cli.learner")
 _PIECE = 1 << 20  # bytes read at once
-_MOST_DEATHS, _DEATHS_SECONDS = 3, 600.0  # so many in so long end the run
-_MOST_REPORTS = 100  # of an iteration: nobody reads them while games are played, and a pipe holds some hundred
+_MOST_DEATHS = 3  # so many without a fit in between end the run
+_SILENT_SECONDS = 600.0  # in which the process neither reads nor says anything: it hangs
 
 
 class LearnerProcess:
@@ -68,7 +68,8 @@ class LearnerProcess:
         self.seconds = 0.0
         self._task: dict[str, Any] = {}
         self._process: _Process | None = None
-        self._deaths: deque[float] = deque(maxlen=_MOST_DEATHS)
+        self._budget: Budget | None = None
+        self._deaths = 0  # since the last fit
 
     def begin(
         self,
@@ -91,17 +92,18 @@ class LearnerProcess:
         """
         self._task = {"do": "fit", **self._run, "iteration": iteration, "iterations": iterations}
         self._task |= {"seen": window.seen, "positions": window.newest, "steps": self._learner.steps}
-        self._task |= {"budget": budget.state(), "opponents": opponents, "held_out": held_out}
+        self._task |= {"opponents": opponents, "held_out": held_out}
+        self._budget = budget
         self._ask()
 
-    def finish(self) -> Iterator[Fitted]:
+    def finish(self) -> Iterator[Event]:
         """Waits for the weights and takes them over.
 
         Yields:
-            As `fit`.
+            As `fit`, and a notice of each process that died.
 
         Raises:
-            RunError: the process failed, or died three times in ten minutes.
+            RunError: the process failed, or died three times.
         """
         while True:
             process = self._process or self._ask()
@@ -114,10 +116,10 @@ class LearnerProcess:
                     continue
                 self._learner.load(*_arrays(body))
                 self.seconds = message["seconds"]
-                self._deaths.clear()
+                self._deaths = 0
                 yield step
                 return
-            self._bury(process)
+            yield Noticed(f"the learner's process ended ({self._bury(process)}): another one does its steps again")
 
     def close(self) -> None:
         """Ends the process, whatever it is doing."""
@@ -130,15 +132,21 @@ class LearnerProcess:
         body = b""
         if self._process is None:
             self._process, body = _Process(), _bytes(self._learner)
-        self._process.send(pack(self._task, body))
+        state = {} if self._budget is None else self._budget.state()  # of now
+        self._process.send(pack(self._task | {"budget": state}, body))
         return self._process
 
-    def _bury(self, process: "_Process") -> None:
-        code, now = process.end(), time.monotonic()
-        self._process = None
-        self._deaths.append(now)
-        if len(self._deaths) == _MOST_DEATHS and now - self._deaths[0] < _DEATHS_SECONDS:
-            raise RunError(f"the learner's process died {_MOST_DEATHS} times in ten minutes, with exit code {code}")
+    def _bury(self, process: "_Process") -> str:
+        """Ends a process; returns how it ended."""
+        code = process.end()
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        self._process, self._deaths = None, self._deaths + 1
+        if self._deaths == _MOST_DEATHS:
+            raise RunError(
+                f"the learner's process died {_MOST_DEATHS} times, the last one by {how}: memory may be short; a "
+                "smaller --batch-size, or a run with --learner-lag 0 in another folder, needs less"
+            )
+        return how
 
 
 class _Process:
@@ -146,6 +154,7 @@ class _Process:
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
+        self._socket.settimeout(_SILENT_SECONDS)
         with theirs:
             modules = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
             self._process = subprocess.Popen(  # noqa: S603 - this Python, and a module from here
@@ -164,7 +173,7 @@ class _Process:
     def read(self) -> Iterator[tuple[dict[str, Any], bytes]]:
         """The messages, until the process ends."""
         unpacker = Unpacker(MOST_OF_A_HEAD)
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(OSError):  # it is gone, or hangs
             while data := self._socket.recv(_PIECE):
                 yield from unpacker.feed(data)
 
@@ -198,11 +207,12 @@ def serve(connection: socket.socket) -> bool:
 def _read(connection: socket.socket, inbox: "queue.SimpleQueue[tuple[dict[str, Any], bytes]]") -> None:
     """Moves messages to the inbox; ends the process where the trainer is gone."""
     unpacker = Unpacker(MOST_OF_A_HEAD)
-    with contextlib.suppress(OSError):
+    try:
         while data := connection.recv(_PIECE):
             for message in unpacker.feed(data):
                 inbox.put(message)
-    os._exit(0)  # steps may take long, and nobody waits for them
+    finally:
+        os._exit(0)  # steps may take long, and nobody waits for them
 
 
 class _Pupil:
@@ -238,10 +248,9 @@ class _Pupil:
         told: dict[str, Any] = {}
         imported = 0 in task["iterations"]
         steps = fit(learner, buffer, settings, budget, task["iteration"], task["positions"], imported)
-        for number, step in enumerate(steps):
+        for step in steps:
             told = vars(step)
-            if number < _MOST_REPORTS:
-                self.say({"said": "step"} | told)
+            self.say({"said": "step"} | told)
         self.say({"said": "fitted", "seconds": time.monotonic() - begin} | told, _bytes(learner))
 
     def _games(self, run: StoredRun, task: Mapping[str, Any]) -> Window:
@@ -263,7 +272,13 @@ class _Pupil:
 
 def _bytes(learner: Learner) -> bytes:
     parts = {"model": learner.model_arrays(), "optimizer": learner.optimizer_arrays()}
-    return bytes(safetensors().save({f"{part}/{name}": array for part in parts for name, array in parts[part].items()}))
+    body = bytes(safetensors().save({f"{part}/{name}": array for part in parts for name, array in parts[part].items()}))
+    if len(body) > MOST_OF_A_HEAD:
+        raise RunError(
+            f"the network and its optimizer have {len(body):,} bytes, and the learner's process takes "
+            f"{MOST_OF_A_HEAD:,} at most: use --learner-lag 0"
+        )
+    return body
 
 
 def _arrays(body: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:

@@ -105,6 +105,7 @@ class Trainer(Loop):
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
         self._beside: LearnerProcess | None = None
         if settings.learner_lag:
+            learner_of(settings, self._start)  # refuses a device and a precision that are not there
             self._beside = LearnerProcess(Path(path), settings.game, self._learner)
             self._last_first.callback(self._beside.close)
         flags = ["--supervised", *map(path_argument, supervised)] if supervised else []
@@ -179,7 +180,9 @@ class Trainer(Loop):
         metrics = dict[str, float]()
         with self._time.stage("fitting"):
             steps = max(1, round(buffer.num_positions * settings.supervised_passes / settings.batch_size))
-            losses = self._learner.fit(buffer, steps, **sampling_of(settings, imported=True))
+            # The learner's process has no part in it.
+            learner = self._learner if self._beside is None else learner_of(settings, self._start)
+            losses = learner.fit(buffer, steps, **sampling_of(settings, imported=True))
             taken, policy, value, reported = 0, 0.0, 0.0, 0.0
             with contextlib.closing(losses):
                 while taken < steps and (not taken or budget.may_fit()):
@@ -189,7 +192,7 @@ class Trainer(Loop):
                     if taken * _MEASUREMENTS // steps > (taken - 1) * _MEASUREMENTS // steps:
                         metrics = {"steps": taken, "policy_loss": policy, "value_loss": value}
                         if rows is not None:
-                            found = self._learner.measure(rows)
+                            found = learner.measure(rows)
                             metrics |= {f"held_out_{name}": found[name] for name in ("policy_loss", "value_loss")}
                             metrics["move_match"] = found["move_match"]
                         metrics["seconds"] = budget.elapsed()
@@ -198,6 +201,8 @@ class Trainer(Loop):
                     elif time.monotonic() - reported > EVENT_SECONDS:
                         reported = time.monotonic()
                         yield Supervised(taken, steps, policy, value)
+            if learner is not self._learner:
+                self._learner.load(learner.model_arrays(), learner.optimizer_arrays())
         fitted = taken * settings.batch_size / settings.passes
         budget.note_iteration(0.0, budget.elapsed() - begin, fitted, 0)
         self._window.add(known)
@@ -292,7 +297,8 @@ class Trainer(Loop):
         With `learner_lag`, the steps are those that the learner's process began to take before the games were played.
         The first iteration then has none.
         """
-        window, steps = self._window, iter(list[Fitted]())
+        window = self._window
+        steps: Iterator[Event] = iter(())
         if self._beside is None:
             window.add(games)
             self._refuse_nothing(metrics)
@@ -305,8 +311,9 @@ class Trainer(Loop):
         share = 1.0
         for event in steps:
             yield event
-            metrics |= {"steps": event.taken, "policy_loss": event.policy_loss, "value_loss": event.value_loss}
-            share = event.taken / event.steps
+            if isinstance(event, Fitted):
+                metrics |= {"steps": event.taken, "policy_loss": event.policy_loss, "value_loss": event.value_loss}
+                share = event.taken / event.steps
         if self._beside is not None:
             metrics["learner_seconds"] = self._beside.seconds
             window.add(games)
