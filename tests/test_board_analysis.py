@@ -53,9 +53,9 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
 
 def test_what_is_read_aloud_stays_the_same_element_over_the_reports_of_a_search(board: Board, address: str) -> None:
     """Figures change around the element with the focus; it stays in the page, and so does its text."""
-    board.open(address, "noughts")
+    board.open(address, "go")
     board.choose("player_1", "")
-    board.click("b2")
+    board.click("C3")
     board.one("hints").click()
     board.until(lambda: "Searched" in board.one("root").text)
     board.enter("hint_simulations", "9000000")
@@ -79,6 +79,7 @@ def test_what_is_read_aloud_stays_the_same_element_over_the_reports_of_a_search(
         board.until(lambda: board.script("return window.seen.reports.size") >= 5)
         seen = "const { held, changes, lost } = window.seen; return [held === document.activeElement, changes, lost]"
         assert board.script(seen) == [True, 0, 0], selector
+    board.one("hints").click()  # ends the search
 
 
 def test_rows_move_around_the_one_with_the_focus(board: Board, address: str) -> None:

@@ -304,6 +304,7 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_task(
     assert len(set(games)) == len(games) == 4 * 30
 
 
+@pytest.mark.slow
 def test_a_head_that_is_killed_is_followed_by_another(starts: Starts, tmp_path: Path) -> None:
     arguments = [*command("tic_tac_toe", tmp_path / "run", 3), "--games-per-iteration", "60"]
     with az_workers(tmp_path / "place", 2) as processes:

@@ -135,6 +135,7 @@ def test_a_run_that_is_left_in_every_iteration_goes_on_with_the_same_games(
     assert hashes(train(tmp_path)) == straight
 
 
+@pytest.mark.slow
 def test_a_trainer_that_is_killed_leaves_no_process_and_goes_on(starts: Starts, tmp_path: Path) -> None:
     arguments = [*command("tic_tac_toe", tmp_path / "run", 4), "--learner-lag", "1"]
     assert starts.run(*arguments, kill_when="iteration 3").code in (-9, 0)

@@ -360,6 +360,7 @@ def hashes(text: str) -> str:
     return next(line for line in text.splitlines() if "equal for equal runs" in line)
 
 
+@pytest.mark.slow
 def test_training_begins_with_the_games_and_goes_on_after_a_kill(tmp_path: Path, files: Path) -> None:
     whole = trained(files, tmp_path / "whole")
     assert "games in 13 files" in whole
