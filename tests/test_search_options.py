@@ -451,9 +451,8 @@ READERS = {
     "temperature_plies": "settings/presets",
     "temperature": "cli/engine cli/play cli/serve cli/terminal serving/gtp serving/models serving/queries serving/uci "
     "serving/wall_game_lines",
-    "resign_below": "fleet/desk fleet/fleet fleet/folder fleet/guest fleet/here fleet/inspection fleet/player fleet/remote "
-    "fleet/worker "
-    "playing/resignation playing/selfplay training/collector training/loop",
+    "resign_below": "fleet/desk fleet/fleet fleet/folder fleet/guest fleet/here fleet/inspection fleet/player "
+    "fleet/remote fleet/worker playing/resignation playing/selfplay training/collector training/loop",
 }
 COMMON = {"simulations", "evaluations", "max_plies"}
 
