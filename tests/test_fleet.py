@@ -16,7 +16,7 @@ import pytest
 
 import azpy
 from azpy.errors import RunError, SettingsError
-from azpy.fleet import desk, local
+from azpy.fleet import child, desk, local
 from azpy.fleet.examine import Examiner, RefusedError
 from azpy.fleet.fleet import Lineup, PlayingNetwork
 from azpy.fleet.local import LocalFleet, settings_of_worker
@@ -246,16 +246,16 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_error(
     for code, text in (
         ("import sys; sys.exit(3)", "the last one: exit code 3"),
         ("import os; os.kill(os.getpid(), 15)", "the last one: killed by SIGTERM"),
-        ("import os, sys; os.write(int(sys.argv[1]), b'12345678'); input()", "the last one: a message of 875770417"),
+        ("import os, sys; os.write(int(sys.argv[2]), b'12345678'); input()", "the last one: a message of 875770417"),
     ):
-        monkeypatch.setattr(local, "_COMMAND", (sys.executable, "-c", code))
+        monkeypatch.setattr(child, "_COMMAND", (sys.executable, "-c", code))
         with pytest.raises(RunError, match=f"3 workers ended and no game was finished; {text}"):
             train(tmp_path, workers=2)
 
 
 def test_a_worker_that_never_answers_is_replaced_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(local, "_COMMAND", (sys.executable, "-c", "import time; time.sleep(1000)"))
+    monkeypatch.setattr(child, "_COMMAND", (sys.executable, "-c", "import time; time.sleep(1000)"))
     run = settings(workers=1)
     table = IdTable(deterministic=True)
     table.ask(range(10))

@@ -318,3 +318,86 @@ def test_a_head_that_is_killed_is_followed_by_another(starts: Starts, tmp_path: 
         with RunFolder(tmp_path / name, {}) as run:
             found.append((run.games_hash(), run.weights_hash(3)))
     assert found[0] == found[1]
+
+
+class Alone:
+    """A head with one worker that claimed a task, on a clock of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.now, self._beat = 0.0, 0
+        chosen = settings(workers=f"folder:{path}", deterministic=False, historical_share=0.0)
+        self.table = IdTable(deterministic=False, clock=lambda: self.now)
+        self.table.ask(range(1000))
+        start = make_position("tic_tac_toe")
+        self.fleet = FolderFleet(chosen, start, self.table, str(path), lambda: self.now, lambda _: None)
+        self.play()
+        self.say()
+        self.take(2.0)
+        self.fleet._there.claim(self.fleet._there.names("open")[0], KEY)
+        self.take(0.0)
+        self.worker = self.fleet._workers[KEY]
+        assert self.table.held(self.worker.name)
+
+    def play(self) -> None:
+        self.fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+
+    def say(self, **facts: Any) -> None:
+        self._beat += 1
+        said = {"beat": self._beat, "epoch": self.fleet._epoch, "slots": 8, "lineup": 1, "in_hand": 3, "host": "h"}
+        text = json.dumps(said | {"stats": {}, "pipelines": {}} | facts)
+        self.fleet._there.write("workers", KEY, text.encode())
+
+    def take(self, seconds: float) -> None:
+        self.now += seconds
+        self.fleet.take(9)
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Alone]:
+    head = Alone(tmp_path)
+    yield head
+    head.fleet.close()
+
+
+def test_workers_keep_their_games_over_a_fit_that_is_longer_than_a_lease(alone: Alone) -> None:
+    held = alone.table.held(alone.worker.name)
+    alone.fleet.pause()
+    alone.now += alone.table.lease_seconds() + 1.0
+    alone.play()
+    alone.say()
+    alone.take(1.0)
+    assert alone.table.held(alone.worker.name) == held
+    assert not alone.fleet.notices
+
+
+@pytest.mark.parametrize("stats", [{"rows": 10**400}, {"rows": 1e308}, {str(number): 1 for number in range(65)}])
+def test_totals_that_no_worker_can_have_are_not_believed(stats: dict[str, float], alone: Alone) -> None:
+    alone.say(stats=stats)
+    alone.take(2.0)
+    assert alone.fleet.stats == {}
+
+
+def test_names_of_totals_do_not_add_up(alone: Alone) -> None:
+    for first in range(0, 640, 64):
+        alone.say(stats={str(first + number): 1 for number in range(64)})
+        alone.take(2.0)
+    assert len(alone.fleet.stats) == 64
+
+
+def test_a_result_that_may_not_be_read_is_dropped_and_the_others_are_read(
+    alone: Alone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Place.read
+
+    def refused(place: Place, part: str, name: str, most: int) -> bytes:
+        if part == "results":
+            raise PermissionError(13, "Permission denied")
+        return read(place, part, name, most)
+
+    alone.fleet._there.write("results", f"{KEY}-00000000", b"x")
+    monkeypatch.setattr(Place, "read", refused)
+    alone.take(2.0)
+    assert len(alone.fleet.notices) == 1
+    assert "is damaged and was dropped: [Errno 13] Permission denied" in alone.fleet.notices[0]
+    alone.take(0.0)
+    assert len(alone.fleet.notices) == 1

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from azpy.errors import RunError
+from azpy.fleet import child
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
@@ -81,8 +82,8 @@ def hashes(events: list[Event]) -> tuple[str | None, str | None]:
 
 def pid_of(trainer: Trainer) -> int:
     assert trainer._beside is not None
-    assert trainer._beside._process is not None
-    return trainer._beside._process._process.pid
+    assert trainer._beside._child is not None
+    return trainer._beside._child.process.pid
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +149,7 @@ def test_a_trainer_that_is_killed_leaves_no_process_and_goes_on(starts: Starts, 
             found.append((run.games_hash(), run.weights_hash(4)))
     assert found[0] == found[1]
     until = time.monotonic() + SOON
-    while left := [one for one in Path("/proc").glob("[0-9]*/cmdline") if b"azpy.cli.learner" in words(one)]:
+    while left := [one for one in Path("/proc").glob("[0-9]*/cmdline") if b"azpy.cli.child" in words(one)]:
         assert time.monotonic() < until, left
         time.sleep(0.05)
 
@@ -191,7 +192,7 @@ def test_a_process_that_cannot_fit_ends_the_run_with_its_error(tmp_path: Path, m
 
 
 def test_a_process_that_always_dies_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learner_process, "_COMMAND", ("/bin/false",))
+    monkeypatch.setattr(child, "_COMMAND", ("/bin/false",))
     with pytest.raises(RunError, match="died 3 times, the last one by exit code 1: memory"):
         train(tmp_path)
     rows = [row for row in RunFolder(tmp_path, {}).metrics() if row["kind"] == "iteration"]

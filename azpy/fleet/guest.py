@@ -14,9 +14,10 @@ from typing import Any
 from azpy import _core
 from azpy._core import GameRecord
 from azpy.errors import RunError
+from azpy.fleet.child import in_words
 from azpy.fleet.folder import digest_of_lineup, digest_of_run
 from azpy.fleet.place import MOST_SAID, PROTOCOL, Place, Pulse, Sign, as_object, new_name, seal
-from azpy.fleet.player import Player, in_words
+from azpy.fleet.player import Player
 from azpy.fleet.wire import MOST_OF_A_HEAD, pack
 from azpy.games.names import refuse_untyped
 from azpy.runs.storage import frame

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from azpy import _core
 from azpy.errors import AzpyError
+from azpy.fleet.child import in_words
 from azpy.fleet.folder import digest_of_run
 from azpy.fleet.guest import settings_of_guest
 from azpy.fleet.place import MOST_SAID, PROTOCOL, Place, as_object, new_name
-from azpy.fleet.player import Player, in_words
+from azpy.fleet.player import Player
 from azpy.fleet.wire import MOST_OF_A_HEAD
 from azpy.games.names import make_position, must_be_typed
 from azpy.runs.storage import TEMPORARY

@@ -4,18 +4,13 @@ The head reads and writes without waiting for any worker: a stopped one holds up
 """
 
 import contextlib
-import os
 import selectors
-import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from azpy.errors import RunError
+from azpy.fleet.child import PIECE, Child
 from azpy.fleet.remote import RemoteFleet, RemoteWorker
 from azpy.fleet.wire import pack
 from azpy.machine import usable_cores
@@ -24,8 +19,6 @@ from azpy.settings import Settings
 __all__ = ["LocalFleet", "settings_of_worker"]
 
 _CLOSED_SECONDS = 5.0  # for a process to end that has closed its socket
-_PIECE = 1 << 20  # bytes read at once
-_COMMAND = (sys.executable, "-P", "-m", "azpy.cli.local_worker")  # and the number of its socket
 
 
 def settings_of_worker(settings: Settings, devices: Sequence[str], number: int) -> Settings:
@@ -61,20 +54,9 @@ class _Worker(RemoteWorker):
         super().__init__(name, settings)
         self.place = place
         self.out = bytearray()  # not sent yet
-        ours, theirs = socket.socketpair()
-        with theirs:
-            # The head's own path of modules: a game's module is found in the same place.
-            modules = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
-            self.process = subprocess.Popen(  # noqa: S603 - this Python, and a module from here
-                [*_COMMAND, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env=os.environ | {"PYTHONPATH": modules},
-                stdin=subprocess.DEVNULL,
-                stdout=2,  # what a game prints is no output of the head
-                process_group=0,  # Ctrl-C in a terminal is for the head
-            )
-        ours.setblocking(False)
-        self.socket = ours
+        self._child = Child("worker")
+        self.socket, self.process = self._child.socket, self._child.process
+        self.socket.setblocking(False)
 
     def say(self, message: dict[str, Any], body: bytes = b"") -> None:
         """See `RemoteWorker`."""
@@ -84,16 +66,11 @@ class _Worker(RemoteWorker):
         """See `RemoteWorker`; a read notices that a worker is gone."""
         with contextlib.suppress(OSError):
             while self.out:
-                del self.out[: self.socket.send(self.out[:_PIECE])]
+                del self.out[: self.socket.send(self.out[:PIECE])]
 
     def end(self, seconds: float = 0.0) -> str:
         """See `RemoteWorker`."""
-        self.socket.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(seconds)
-        self.process.kill()  # nothing, if it has ended
-        code = self.process.wait()
-        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return self._child.end(seconds)
 
 
 class LocalFleet(RemoteFleet[_Worker]):
@@ -135,7 +112,7 @@ class LocalFleet(RemoteFleet[_Worker]):
 
     def _receive(self, worker: _Worker) -> None:
         try:
-            data = worker.socket.recv(_PIECE)
+            data = worker.socket.recv(PIECE)
         except BlockingIOError:
             return
         if not data:

@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from azpy import _core
-from azpy.errors import AzpyError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.fleet.fleet import answers_of
 from azpy.games.names import make_position
 from azpy.playing.selfplay import open_self_play
 from azpy.settings import Settings
 
-__all__ = ["MOST_GAMES", "Player", "in_words"]
+__all__ = ["MOST_GAMES", "Player"]
 
 MOST_GAMES = 64  # that are taken at once
 
@@ -122,12 +121,3 @@ class Player:
             self._past = tuple(self.totals().values())  # type: ignore[assignment]
             self._self_play.close()
             self._self_play, self.in_hand = None, 0
-
-
-def in_words(error: Exception) -> tuple[str, bool]:
-    """An error as a worker tells it, and whether a user can put it right.
-
-    An error that a user can put right is a sentence; of other errors the name says more than the text.
-    """
-    own = isinstance(error, AzpyError | _core.GameError | _core.EvaluatorError)
-    return (str(error) if own else f"{type(error).__name__}: {error}"), own

@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 
 from azpy import _core
 from azpy.errors import MissingPackageError, RunError, SettingsError, one_line, pip_install
+from azpy.fleet.child import Inbox
 from azpy.fleet.remote import ANSWER_SECONDS, RemoteFleet, RemoteWorker
 from azpy.fleet.table import IdTable
 from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_WORKER, Unpacker, pack
-from azpy.fleet.worker import Inbox, Worker
+from azpy.fleet.worker import Worker
 from azpy.games.names import must_be_typed
 from azpy.games.openspiel import PREFIX
 from azpy.machine import usable_cores

@@ -1,57 +1,25 @@
 """A worker: plays the ids that it is given, and sends the games back. It owns nothing and writes no file.
 
-Messages (`wire`) come by a queue and leave by a function, so that anything can carry them. At the other end of a
-connection (`work_at`) a worker's process ends when the head says so, or when the connection closes, as it does when the
-head dies, whatever the worker is doing.
+Messages (`wire`) come by a queue and leave by a function, so that anything can carry them.
 """
 
 import hashlib
-import os
 import queue
-import socket
-import threading
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from azpy import _core
 from azpy.errors import ModelError, RunError
-from azpy.fleet.player import Player, in_words
-from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker, pack
+from azpy.fleet.child import Inbox, in_words
+from azpy.fleet.player import Player
+from azpy.fleet.wire import pack
 from azpy.runs.storage import frame
 from azpy.settings import Settings
 
-__all__ = ["Inbox", "Worker", "work_at"]
+__all__ = ["Worker"]
 
 _WAIT = 0.05  # seconds for a finished game; then it looks for messages
-_PIECE = 1 << 20  # bytes read at once
-
-Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes]]  # messages of the head, each with its bytes
-
-
-def work_at(connection: socket.socket) -> bool:
-    """Plays for the head at the other end of a connection; False after an error, which the head was told."""
-    inbox: Inbox = queue.SimpleQueue()
-
-    def read() -> None:
-        """Moves messages to the inbox; ends the process where the head's end is closed."""
-        unpacker = Unpacker(MOST_OF_A_HEAD)
-        try:
-            while data := connection.recv(_PIECE):
-                for message in unpacker.feed(data):
-                    inbox.put(message)
-        except OSError:
-            pass
-        os._exit(0)  # a game may take long, and nobody waits for it
-
-    def send(data: bytes) -> None:
-        try:
-            connection.sendall(data)
-        except OSError:
-            os._exit(0)  # the head is gone
-
-    threading.Thread(target=read, daemon=True, name="azpy-inbox").start()
-    return Worker(inbox, send).run()
 
 
 class Worker:

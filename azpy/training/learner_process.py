@@ -18,22 +18,16 @@ The process says, `said`:
 """
 
 import contextlib
-import os
-import queue
-import signal
-import socket
-import subprocess
-import sys
-import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from azpy.errors import AzpyError, RunError
+from azpy.errors import RunError
+from azpy.fleet.child import PIECE, Child, Inbox, in_words
 from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker, pack
 from azpy.learning.learner import Learner, use_threads
 from azpy.runs.imports import is_held_out
@@ -45,8 +39,7 @@ from azpy.training.window import Window
 
 __all__ = ["LearnerProcess", "serve"]
 
-_COMMAND = (sys.executable, "-P", "-m", "azpy.cli.learner")
-_PIECE = 1 << 20  # bytes read at once
+_CLOSED_SECONDS = 5.0  # for a process to end that has closed its socket
 _MOST_DEATHS = 3  # so many without a fit in between end the run
 _SILENT_SECONDS = 600.0  # in which the process neither reads nor says anything: it hangs
 
@@ -67,7 +60,7 @@ class LearnerProcess:
         self._run, self._learner = {"folder": str(folder), "game": game}, learner
         self.seconds = 0.0
         self._task: dict[str, Any] = {}
-        self._process: _Process | None = None
+        self._child: Child | None = None
         self._budget: Budget | None = None
         self._deaths = 0  # since the last fit
 
@@ -106,8 +99,8 @@ class LearnerProcess:
             RunError: the process failed, or died three times.
         """
         while True:
-            process = self._process or self._ask()
-            for message, body in process.read():
+            child = self._child or self._ask()
+            for message, body in _messages(child):
                 if message["said"] == "failed":
                     raise RunError(f"the learner's process ended: {message['error']}")
                 step = Fitted(*(message[name] for name in Fitted.__match_args__))
@@ -119,28 +112,29 @@ class LearnerProcess:
                 self._deaths = 0
                 yield step
                 return
-            yield Noticed(f"the learner's process ended ({self._bury(process)}): another one does its steps again")
+            yield Noticed(f"the learner's process ended ({self._bury(child)}): another one does its steps again")
 
     def close(self) -> None:
         """Ends the process, whatever it is doing."""
-        if self._process is not None:
-            self._process.end()
-            self._process = None
+        if self._child is not None:
+            self._child.end()
+            self._child = None
 
-    def _ask(self) -> "_Process":
+    def _ask(self) -> Child:
         """Sends the task to the process, or to another one."""
         body = b""
-        if self._process is None:
-            self._process, body = _Process(), _bytes(self._learner)
+        if self._child is None:
+            self._child, body = Child("learner"), _bytes(self._learner)
+            self._child.socket.settimeout(_SILENT_SECONDS)
         state = {} if self._budget is None else self._budget.state()  # of now
-        self._process.send(pack(self._task | {"budget": state}, body))
-        return self._process
+        with contextlib.suppress(OSError):  # `_messages` notices that the process is gone
+            self._child.socket.sendall(pack(self._task | {"budget": state}, body))
+        return self._child
 
-    def _bury(self, process: "_Process") -> str:
+    def _bury(self, child: Child) -> str:
         """Ends a process; returns how it ended."""
-        code = process.end()
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        self._process, self._deaths = None, self._deaths + 1
+        how = child.end(_CLOSED_SECONDS)
+        self._child, self._deaths = None, self._deaths + 1
         if self._deaths == _MOST_DEATHS:
             raise RunError(
                 f"the learner's process died {_MOST_DEATHS} times, the last one by {how}: memory may be short; a "
@@ -149,86 +143,41 @@ class LearnerProcess:
         return how
 
 
-class _Process:
-    """A process with a connection to it."""
-
-    def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair()
-        self._socket.settimeout(_SILENT_SECONDS)
-        with theirs:
-            modules = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
-            self._process = subprocess.Popen(  # noqa: S603 - this Python, and a module from here
-                [*_COMMAND, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env=os.environ | {"PYTHONPATH": modules},
-                stdin=subprocess.DEVNULL,
-                stdout=2,  # what a game prints is no output of az-train
-                process_group=0,  # Ctrl-C in a terminal is for the trainer
-            )
-
-    def send(self, data: bytes) -> None:
-        with contextlib.suppress(OSError):  # `read` notices that the process is gone
-            self._socket.sendall(data)
-
-    def read(self) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """The messages, until the process ends."""
-        unpacker = Unpacker(MOST_OF_A_HEAD)
-        with contextlib.suppress(OSError):  # it is gone, or hangs
-            while data := self._socket.recv(_PIECE):
-                yield from unpacker.feed(data)
-
-    def end(self) -> int:
-        """Kills the process, and returns its exit code."""
-        self._socket.close()
-        self._process.kill()  # nothing, if it has ended
-        return self._process.wait()
+def _messages(child: Child) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """What the process says, until it ends."""
+    unpacker = Unpacker(MOST_OF_A_HEAD)
+    with contextlib.suppress(OSError):  # it is gone, or hangs
+        while data := child.socket.recv(PIECE):
+            yield from unpacker.feed(data)
 
 
-def serve(connection: socket.socket) -> bool:
+def serve(inbox: Inbox, send: Callable[[bytes], None]) -> bool:
     """The process's side: fits until the trainer is gone; False after an error, which the trainer was told.
 
     Args:
-        connection: to the trainer.
+        inbox: what the trainer says.
+        send: takes each packed message to the trainer.
     """
-    inbox: queue.SimpleQueue[tuple[dict[str, Any], bytes]] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(connection, inbox), daemon=True, name="azpy-inbox").start()
-    pupil = _Pupil(connection)
+    pupil = _Pupil(send)
     try:
         while True:
             pupil.fit(*inbox.get())
     except Exception as error:
-        own = isinstance(error, AzpyError)
+        text, own = in_words(error)
         if not own:
             traceback.print_exc()
-        pupil.say({"said": "failed", "error": str(error) if own else f"{type(error).__name__}: {error}"})
+        send(pack({"said": "failed", "error": text}))
         return False
-
-
-def _read(connection: socket.socket, inbox: "queue.SimpleQueue[tuple[dict[str, Any], bytes]]") -> None:
-    """Moves messages to the inbox; ends the process where the trainer is gone."""
-    unpacker = Unpacker(MOST_OF_A_HEAD)
-    try:
-        while data := connection.recv(_PIECE):
-            for message in unpacker.feed(data):
-                inbox.put(message)
-    finally:
-        os._exit(0)  # steps may take long, and nobody waits for them
 
 
 class _Pupil:
     """A learner and its window, kept from iteration to iteration."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self._send = send
         self._learner: Learner | None = None
         self._window: Window | None = None
         self._newest = 0  # the newest iteration in the window
-
-    def say(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        try:
-            self._connection.sendall(pack(message, body))
-        except OSError:
-            os._exit(0)  # the trainer is gone
 
     def fit(self, task: Mapping[str, Any], body: bytes) -> None:
         """Takes the steps of a `fit` message."""
@@ -250,8 +199,8 @@ class _Pupil:
         steps = fit(learner, buffer, settings, budget, task["iteration"], task["positions"], imported)
         for step in steps:
             told = vars(step)
-            self.say({"said": "step"} | told)
-        self.say({"said": "fitted", "seconds": time.monotonic() - begin} | told, _bytes(learner))
+            self._send(pack({"said": "step"} | told))
+        self._send(pack({"said": "fitted", "seconds": time.monotonic() - begin} | told, _bytes(learner)))
 
     def _games(self, run: StoredRun, task: Mapping[str, Any]) -> Window:
         """The window with the games of all sealed iterations of a task."""

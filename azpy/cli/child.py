@@ -1,0 +1,29 @@
+"""A process that az-train starts, a worker or the learner's process; nobody else has a use for it."""
+
+import os
+import signal
+import socket
+import sys
+
+from azpy.fleet.child import talk
+
+
+def main(kind: str, descriptor: int) -> None:
+    """Works at the other end of a socket that this process inherited."""
+    # Ctrl-C is for the parent, which ends its children.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with socket.socket(fileno=descriptor) as connection:
+        line = talk(connection)
+        if kind == "learner":
+            from azpy.training.learner_process import serve  # takes a second
+
+            done = serve(*line)
+        else:
+            from azpy.fleet.worker import Worker
+
+            done = Worker(*line).run()
+    os._exit(0 if done else 1)  # as all commands: taking ONNX Runtime or torch down takes a second
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
