@@ -361,6 +361,7 @@ def alone(tmp_path: Path) -> Iterator[Alone]:
 
 def test_workers_keep_their_games_over_a_fit_that_is_longer_than_a_lease(alone: Alone) -> None:
     held = alone.table.held(alone.worker.name)
+    alone.table._seconds.append(1.0)  # before a first game a lease is endless
     alone.fleet.pause()
     alone.now += alone.table.lease_seconds() + 1.0
     alone.play()
