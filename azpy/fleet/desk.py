@@ -15,7 +15,7 @@ from azpy.fleet.fleet import Lineup, PlayingNetwork, WorkerState, answers_of, di
 from azpy.fleet.table import IdTable
 from azpy.settings import Settings
 
-__all__ = ["Desk", "Tally"]
+__all__ = ["AtDesk", "Desk", "Tally"]
 
 _MOST_DEATHS, _DEATHS_SECONDS = 3.0, 600.0  # so many in so long without a finished game end the run
 _MOST_TOTALS, _MOST_TOTAL = 64, 2**53  # names in a worker's totals, and how much each can be
@@ -211,6 +211,22 @@ class Desk:
             )
             for tally in self._tallies.values()
         ]
+
+
+class AtDesk:
+    """A `Fleet` whose games arrive at a desk."""
+
+    _desk: Desk
+
+    @property
+    def stats(self) -> Counter[str]:
+        """See `Fleet`. They are as old as the last message of each worker."""
+        return self._desk.stats
+
+    @property
+    def pipeline_stats(self) -> list[Counter[str]]:
+        """See `Fleet`: one entry for all pipelines together."""
+        return self._desk.pipeline_stats
 
 
 def _shape(record: GameRecord) -> dict[str, float]:

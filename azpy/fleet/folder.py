@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import json
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from azpy import _core
 from azpy._core import GameRecord
 from azpy.errors import RunError
-from azpy.fleet.desk import Desk
+from azpy.fleet.desk import AtDesk, Desk
 from azpy.fleet.examine import RefusedError
 from azpy.fleet.fleet import Lineup, WorkerState
 from azpy.fleet.place import MOST_SAID, PROTOCOL, Place, Pulse, Sign, as_object, new_name, unseal
@@ -85,7 +85,7 @@ class _Worker:
     told: set[str] = field(default_factory=set)
 
 
-class FolderFleet:
+class FolderFleet(AtDesk):
     """The workers of a shared folder; see `Fleet`.
 
     Args:
@@ -206,16 +206,6 @@ class FolderFleet:
             self._sign.close(paused=True, ended=not self._rests)
             self._place.close()
             self._place = None
-
-    @property
-    def stats(self) -> Counter[str]:
-        """See `Fleet`. They are as old as the last message of each worker."""
-        return self._desk.stats
-
-    @property
-    def pipeline_stats(self) -> list[Counter[str]]:
-        """See `Fleet`: one entry for all pipelines together."""
-        return self._desk.pipeline_stats
 
     @property
     def workers(self) -> list[WorkerState]:

@@ -5,14 +5,13 @@ A worker that dies, says nonsense or lets its lease lapse is ended, and its ids 
 
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Generic, TypeVar
 
 from azpy import _core
 from azpy._core import GameRecord
-from azpy.fleet.desk import Desk
+from azpy.fleet.desk import AtDesk, Desk
 from azpy.fleet.fleet import Lineup, WorkerState
 from azpy.fleet.table import IdTable
 from azpy.fleet.wire import MOST_OF_A_WORKER, Unpacker
@@ -61,7 +60,7 @@ class RemoteWorker(ABC):
 _Worker = TypeVar("_Worker", bound=RemoteWorker)
 
 
-class RemoteFleet(ABC, Generic[_Worker]):
+class RemoteFleet(AtDesk, ABC, Generic[_Worker]):
     """A `Fleet` of workers elsewhere, without what carries the messages.
 
     Args:
@@ -248,16 +247,6 @@ class RemoteFleet(ABC, Generic[_Worker]):
         """See `Fleet`."""
         while self._workers:
             self._workers.pop().end()
-
-    @property
-    def stats(self) -> Counter[str]:
-        """See `Fleet`. They are as old as the last message of each worker."""
-        return self._desk.stats
-
-    @property
-    def pipeline_stats(self) -> list[Counter[str]]:
-        """See `Fleet`: one entry for all pipelines together."""
-        return self._desk.pipeline_stats
 
     @property
     def workers(self) -> list[WorkerState]:
