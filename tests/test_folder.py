@@ -276,6 +276,7 @@ def kill_one_that_plays(fleet: FolderFleet, place: Path, processes: list[subproc
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_a_worker_that_is_killed_in_the_middle_of_a_task(
     deterministic: bool, straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

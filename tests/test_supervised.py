@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import random
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -389,6 +390,20 @@ def test_training_begins_with_the_games_and_goes_on_after_a_kill(tmp_path: Path,
         assert ("move match" in again) is not kept
         assert len(rows_of(copy, "supervised")) == len(measured)
         assert len(rows_of(copy, "imported")) == 1
+
+
+@pytest.mark.slow
+def test_the_learner_s_process_learns_from_imported_games_whatever_dies(tmp_path: Path, files: Path) -> None:
+    more = ["--learner-lag", "1", "--iterations", "3"]
+    whole = trained(files, tmp_path / "whole", *more)
+    assert "move match" in whole
+    assert [row["steps"] > 0 for row in rows_of(tmp_path / "whole", "iteration")] == [False, True, True]
+    for kept in (0, 1, 2):  # as if it was killed after this checkpoint
+        copy = shutil.copytree(tmp_path / "whole", tmp_path / str(kept))
+        for lost in range(kept + 1, 4):
+            shutil.rmtree(copy / f"checkpoints/{lost:06d}")
+            (copy / f"games/{lost:06d}.npz").unlink()
+        assert hashes(trained(files, copy, *more)) == hashes(whole)
 
 
 def test_a_run_that_began_otherwise_is_refused(tmp_path: Path, files: Path, capsys: pytest.CaptureFixture[str]) -> None:

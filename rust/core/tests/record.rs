@@ -216,6 +216,7 @@ fn training_draws_the_targets_and_not_the_visits() {
             legal: &mut legal,
             policies: &mut policies,
             values: &mut values,
+            weights: &mut vec![0.0; rows],
         };
         buffer.sample(draw, samples, &Workers::Serial);
         // Player 0, who lost, was to move at ply 0.
@@ -241,6 +242,7 @@ fn surprising_plies_are_drawn_by_their_weight() {
             legal: &mut legal,
             policies: &mut policies,
             values: &mut values,
+            weights: &mut vec![0.0; rows],
         };
         let draw = Draw { seed: 3, symmetries: true, surprise_weight, ..Draw::default() };
         buffer.sample(draw, samples, &Workers::new(2).unwrap());

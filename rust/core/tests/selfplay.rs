@@ -460,8 +460,13 @@ fn the_replay_buffer_draws_what_the_records_say() {
     let (mut observations, mut legal) = (vec![f32::NAN; rows * 3], vec![true; rows * actions]);
     let (mut policies, mut values) = (vec![f32::NAN; rows * actions], vec![f32::NAN; rows]);
     let draw = Draw { seed: 1, root_value_weight: 0.5, symmetries: true, ..Draw::default() };
-    let samples =
-        Samples { observations: &mut observations, legal: &mut legal, policies: &mut policies, values: &mut values };
+    let samples = Samples {
+        observations: &mut observations,
+        legal: &mut legal,
+        policies: &mut policies,
+        values: &mut values,
+        weights: &mut vec![0.0; rows],
+    };
     buffer.sample(draw, samples, &Workers::new(2).unwrap());
     for policy in policies.chunks(actions) {
         assert!((policy.iter().sum::<f32>() - 1.0).abs() < 1e-5);

@@ -183,7 +183,6 @@ pub(crate) trait AnyReplay: Send {
     fn num_games(&self) -> usize;
     fn num_samples(&self) -> usize;
     fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()>;
-    fn value_weights(&self, draw: Draw, weights: &mut [f32]);
 }
 
 /// Settings of one network of an engine.

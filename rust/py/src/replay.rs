@@ -55,9 +55,6 @@ impl<G: Hosted> AnyReplay for Replay<G> {
         self.0.sample(draw, samples, self.workers(workers));
         self.check()
     }
-    fn value_weights(&self, draw: Draw, weights: &mut [f32]) {
-        self.0.value_weights(draw, weights);
-    }
 }
 
 /// The last games of a run, from which training batches are drawn.
@@ -217,14 +214,16 @@ impl ReplayBuffer {
         let legal = PyArray2::<bool>::zeros(py, [rows, actions], false);
         let policies = PyArray2::<f32>::zeros(py, [rows, actions], false);
         let values = PyArray1::<f32>::zeros(py, [rows], false);
-        let weights = imported_value_weight.map(|_| PyArray1::<f32>::zeros(py, [rows], false));
+        let weights = PyArray1::<f32>::zeros(py, [rows], false);
         {
             let mut arrays = (observations.readwrite(), legal.readwrite(), policies.readwrite(), values.readwrite());
+            let mut weights = weights.readwrite();
             let samples = Samples {
                 observations: arrays.0.as_slice_mut()?,
                 legal: arrays.1.as_slice_mut()?,
                 policies: arrays.2.as_slice_mut()?,
                 values: arrays.3.as_slice_mut()?,
+                weights: weights.as_slice_mut()?,
             };
             let draw = Draw {
                 seed,
@@ -234,25 +233,17 @@ impl ReplayBuffer {
                 surprise_weight,
                 imported_value_weight: imported_weight,
             };
-            let mut weights = weights.as_ref().map(|weights| weights.readwrite());
-            let weights = weights.as_mut().map(|weights| weights.as_slice_mut()).transpose()?;
             let workers = &self.workers;
             self.locked(py, |inner| {
                 if inner.num_samples() == 0 {
                     return Err(PyValueError::new_err("the replay buffer is empty: add games before drawing from it"));
                 }
-                caught(|| {
-                    if let Some(weights) = weights {
-                        inner.value_weights(draw, weights);
-                    }
-                    inner.sample(draw, samples, workers)
-                })
+                caught(|| inner.sample(draw, samples, workers))
             })??;
         }
-        let arrays = (observations, legal, policies, values);
-        match weights {
-            Some(weights) => (arrays.0, arrays.1, arrays.2, arrays.3, weights).into_pyobject(py),
-            None => arrays.into_pyobject(py),
+        match imported_value_weight {
+            Some(_) => (observations, legal, policies, values, weights).into_pyobject(py),
+            None => (observations, legal, policies, values).into_pyobject(py),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The replay buffer: games in memory as records, training batches by playing them again.
 //!
-//! A sample is one ply searched in full, or one played in an imported game. A draw takes a game in proportion to its samples, then one of them: each alike,
-//! or rather those that surprised the network. Draws are with replacement; row i of a batch depends on (seed, i) alone.
-//! The oldest games make room, whole games at a time. A batch depends on the games held and their order, and on nothing
-//! that was held before. A buffer that merges takes equal positions, of whatever games, as one sample: the mean of their
-//! targets.
+//! A sample is one ply searched in full, or one played in an imported game. A draw takes a game in proportion to its
+//! samples, then one of them: each alike, or rather those that surprised the network. Draws are with replacement; row i
+//! of a batch depends on (seed, i) alone. The oldest games make room, whole games at a time. A batch depends on the
+//! games held and their order, and on nothing that was held before. A buffer that merges takes equal positions, of
+//! whatever games, as one sample: the mean of their targets.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -25,6 +25,8 @@ pub struct Samples<'a> {
     pub policies: &'a mut [f32],
     /// `[B]` value targets for the player to move.
     pub values: &'a mut [f32],
+    /// `[B]` weights of the value targets, see [`Draw::imported_value_weight`].
+    pub weights: &'a mut [f32],
 }
 
 /// How samples are drawn.
@@ -42,8 +44,7 @@ pub struct Draw {
     /// others take each sample alike. KataGo's policy surprise weighting (its docs/KataGoMethods.md; 0.5 there), except
     /// that a row is drawn by the weight where KataGo writes one as often as the weight says.
     pub surprise_weight: f64,
-    /// Weight of the value target of an imported game's sample, where that of others is 1; see
-    /// [`ReplayBuffer::value_weights`].
+    /// Weight of the value target of an imported game's sample, where that of others is 1.
     pub imported_value_weight: f32,
 }
 
@@ -210,26 +211,14 @@ impl<G: Game> ReplayBuffer<G> {
             .chunks_exact_mut(row_len)
             .zip(samples.legal.chunks_exact_mut(actions))
             .zip(samples.policies.chunks_exact_mut(actions))
-            .zip(samples.values)
+            .zip(samples.values.iter_mut().zip(samples.weights))
             .enumerate()
             .collect();
-        workers.for_each(&mut rows, |(row, (((observation, legal), policy), value))| {
+        workers.for_each(&mut rows, |(row, (((observation, legal), policy), (value, weight)))| {
             let mut stream = Stream::keyed(&[draw.seed, *row as u64]);
             let places = self.places(draw, &mut stream);
-            self.fill(&places, draw, &mut stream, observation, legal, policy, value);
+            self.fill(&places, draw, &mut stream, observation, legal, policy, (value, weight));
         });
-    }
-
-    /// Writes the weights `[B]` of the value targets of the rows that [`ReplayBuffer::sample`] draws.
-    ///
-    /// # Panics
-    /// When the buffer is empty.
-    pub fn value_weights(&self, draw: Draw, weights: &mut [f32]) {
-        for (row, weight) in weights.iter_mut().enumerate() {
-            let places = self.places(draw, &mut Stream::keyed(&[draw.seed, row as u64]));
-            let sum: f64 = places.iter().map(|&(game, _)| self.weight(game, draw)).sum();
-            *weight = (sum / places.len() as f64) as f32;
-        }
     }
 
     /// The weight of a game's value targets.
@@ -272,7 +261,7 @@ impl<G: Game> ReplayBuffer<G> {
         observation: &mut [f32],
         legal: &mut [bool],
         policy: &mut [f32],
-        value: &mut f32,
+        (value, weight): (&mut f32, &mut f32),
     ) {
         let of = |&(game, ply): &Place| (&*self.games[game as usize].record, ply as usize);
         let (record, ply) = of(&places[0]);
@@ -296,13 +285,13 @@ impl<G: Game> ReplayBuffer<G> {
         }
         let (mut shares, mut worth, mut weights) = (vec![0.0; actions.len()], 0.0, 0.0);
         for place in places {
-            let ((record, ply), weight) = (of(place), self.weight(place.0, draw));
+            let ((record, ply), share) = (of(place), self.weight(place.0, draw));
             let entry = record.plies[ply];
             let target =
                 if entry.flags & PLAYED == 0 { record.target(ply) } else { played_target(entry.action, &actions) };
             shares.iter_mut().zip(target).for_each(|(sum, share)| *sum += f64::from(share));
-            worth += weight * f64::from(value_target(record, ply, draw));
-            weights += weight;
+            worth += share * f64::from(value_target(record, ply, draw));
+            weights += share;
         }
         // Of one place: its own numbers, to the last bit.
         for (&action, sum) in actions.iter().zip(shares) {
@@ -312,6 +301,7 @@ impl<G: Game> ReplayBuffer<G> {
         }
         // Without any weight the target counts for nothing.
         *value = if weights > 0.0 { (worth / weights) as f32 } else { 0.0 };
+        *weight = (weights / places.len() as f64) as f32;
     }
 }
 
