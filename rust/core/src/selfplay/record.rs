@@ -45,7 +45,7 @@ pub const PLAYED_SMOOTHING: f32 = 0.05;
 ///
 /// ```
 /// let target = azpy_core::record::played_target(7, &[2, 7]);
-/// assert_eq!(target, [0.025, 0.975]);
+/// assert!((target[0] - 0.025).abs() < 1e-6 && (target[1] - 0.975).abs() < 1e-6);
 /// ```
 #[must_use]
 pub fn played_target(action: Action, legal: &[Action]) -> Vec<f32> {
