@@ -9,7 +9,9 @@ latency   One client asks for so many simulations of random early positions: by 
           differ by the door alone.
 load      `az-serve` is a process of its own, the clients are another. `--idle` WebSockets say nothing. `--games` others
           play: each keeps a named game and asks for each move `--think` seconds after the last answer, at the mean. At
-          `--think 0` all games search all the time, and the delays show whether each gets its share.
+          `--think 0` all games search all the time, and the delays show whether each gets its share. A game's moves are
+          unequal work: it keeps its tree, wins are proved, and the cache knows early positions. With `--equal` each
+          client asks for fresh random positions in place of a game's, and answers cut short by a proof do not count.
           Memory of the server a minute, p50 and p99 of the answers, and what went wrong.
 """
 
@@ -48,17 +50,14 @@ def model_file(folder: str, game: str) -> Path:
     return path
 
 
-def openings(count: int, game: str) -> list[list[str]]:
-    """Moves of random early positions."""
-    rng, found = random.Random(1), list[list[str]]()
-    for _ in range(count):
-        state, moves = azpy.make_game(game), list[str]()
-        for _ in range(rng.randrange(6)):
-            action = rng.choice(state.legal_actions())
-            moves.append(state.action_name(action))
-            state.play(action)
-        found.append(moves)
-    return found
+def opening(rng: random.Random, game: str) -> list[str]:
+    """Moves to a random early position."""
+    state, moves = azpy.make_game(game), list[str]()
+    for _ in range(rng.randrange(6)):
+        action = rng.choice(state.legal_actions())
+        moves.append(state.action_name(action))
+        state.play(action)
+    return opening(rng, game) if state.is_terminal else moves  # two passes end a game of Go
 
 
 def latency(given: argparse.Namespace, path: Path) -> None:
@@ -84,7 +83,9 @@ def latency(given: argparse.Namespace, path: Path) -> None:
                 visits = json.loads(web.recv())["rootInfo"]["visits"]
             assert 0 < visits <= given.simulations  # fewer where the search proves a win
 
-        for turn, moves in enumerate(openings(given.rounds, given.game)):
+        rng = random.Random(1)
+        for turn in range(given.rounds):
+            moves = opening(rng, given.game)
             for way in random.Random(turn).sample(sorted(times), 3):
                 begin = time.perf_counter()
                 ask(way, moves)
@@ -135,12 +136,15 @@ class Crowd:
                 await asyncio.sleep(self.given.think * rng.random())
                 while not self.until.is_set():
                     query = {"id": "1", "game": "mine", "moves": moves, "simulations": self.given.simulations}
+                    if self.given.equal:
+                        query |= {"game": None, "moves": opening(rng, self.given.game)}
                     if self.given.move_seconds is not None:
                         query |= {"simulations": 1_000_000, "seconds": self.given.move_seconds}
                     begin = time.perf_counter()
                     await web.send(json.dumps(query))
                     answer = json.loads(await web.recv())
-                    if self.settled:
+                    whole = answer.get("rootInfo", {}).get("visits", 0) >= self.given.simulations
+                    if self.settled and (whole or not self.given.equal):
                         self.took.append(time.perf_counter() - begin)
                     if "error" in answer:
                         self.wrong.append(answer["error"])
@@ -212,6 +216,7 @@ def main() -> None:
     parser.add_argument("--idle", type=int, default=1000)
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--think", type=float, default=1.0, help="seconds that a player thinks, at the mean")
+    parser.add_argument("--equal", action="store_true", help="the load's requests are equal work")
     text = "of the load's moves, in place of --simulations: each ends when its time is up"
     parser.add_argument("--move-seconds", type=float, help=text)
     given = parser.parse_args()

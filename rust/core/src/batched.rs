@@ -241,12 +241,13 @@ impl<G: Game> Rounds<G> {
         {
             return Err(SearchError::Game { search, fault });
         }
-        self.answer(searches, evaluators)?;
+        self.evaluate(searches, evaluators)?;
+        self.take_up(searches);
         self.stats.searches.add(&total(searches).since(&before));
         Ok(searches.iter().any(|search| !search.is_done()))
     }
 
-    /// The first half of a round: every search without leaves gathers some. A search that meets a fault is left with
+    /// The first part of a round: every search without leaves gathers some. A search that meets a fault is left with
     /// none. `known` simulations are what a search that needs no evaluator may do.
     pub(crate) fn gather<S: AsMut<Search<G>> + Send>(
         &mut self,
@@ -266,9 +267,9 @@ impl<G: Game> Rounds<G> {
         });
     }
 
-    /// The second half, for searches that have gathered: their leaves are evaluated and taken up. On an error their
-    /// leaves are lost, and it is for the caller to abandon them.
-    pub(crate) fn answer<S: AsMut<Search<G>> + Send, E: Evaluator<G>>(
+    /// The second part, for searches that have gathered: their leaves are evaluated. On an error their leaves are lost,
+    /// and it is for the caller to abandon them.
+    pub(crate) fn evaluate<S: AsMut<Search<G>> + Send, E: Evaluator<G>>(
         &mut self,
         searches: &mut [S],
         evaluators: &mut [E],
@@ -286,17 +287,20 @@ impl<G: Game> Rounds<G> {
             if self.states.len() == first {
                 continue;
             }
-            self.evaluate(first, evaluator)?;
+            self.evaluate_rows(first, evaluator)?;
         }
+        Ok(())
+    }
 
-        let Self { cache, networks, .. } = &*self;
+    /// The third part, for searches whose leaves are evaluated, or that met none: they take the answers up.
+    pub(crate) fn take_up<S: AsMut<Search<G>> + Send>(&self, searches: &mut [S]) {
+        let Self { cache, networks, .. } = self;
         let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
         let replies = Replies { offsets: &self.offsets, logits: &self.logits, values: &self.values };
         self.workers.for_each(searches, |search| {
             let search = search.as_mut();
             search.apply(replies, cache_for(search.network));
         });
-        Ok(())
     }
 
     /// Gives searches whose batch was not evaluated their leaves back, as they were gathered.
@@ -353,7 +357,7 @@ impl<G: Game> Rounds<G> {
     }
 
     /// Has the rows from `first` on answered, and refuses answers that would poison a search.
-    fn evaluate<E: Evaluator<G>>(&mut self, first: usize, evaluator: &mut E) -> Result<(), SearchError<E::Error>> {
+    fn evaluate_rows<E: Evaluator<G>>(&mut self, first: usize, evaluator: &mut E) -> Result<(), SearchError<E::Error>> {
         let rows = self.states.len() - first;
         let packed = self.offsets[first] as usize;
         // A row that is left unanswered must not pass for an answer.

@@ -21,7 +21,8 @@ fn alternate(desk: &mut Desk<Asked, usize>, evaluator: &mut Recording, cache: Op
     while !desk.is_empty() {
         for (lane, busy) in lanes.iter_mut().zip(&mut busy) {
             if *busy {
-                lane.answer(evaluator).unwrap();
+                let outcome = lane.evaluate(evaluator);
+                lane.take_up(outcome).unwrap();
             }
             ended.append(&mut desk.take_back(lane, evaluator.now).ended);
             *busy = false;
@@ -76,7 +77,8 @@ fn lanes_share_what_does_not_fill_two_batches() {
         });
         assert_eq!((rows[0], rows[1]), sizes, "{requests} requests, split from {split_from}");
         for mut lane in lanes {
-            lane.answer(&mut evaluator).unwrap();
+            let outcome = lane.evaluate(&mut evaluator);
+            lane.take_up(outcome).unwrap();
             desk.take_back(&mut lane, evaluator.now);
         }
     }
@@ -166,7 +168,8 @@ fn reports_come_as_often_as_they_are_asked_for() {
     let mut seen = Vec::new();
     while !serving.desk.is_empty() {
         while serving.desk.give(&mut serving.lane, evaluator.now, true) && serving.lane.gather(evaluator.network()) {}
-        serving.lane.answer(&mut evaluator).unwrap();
+        let outcome = serving.lane.evaluate(&mut evaluator);
+        serving.lane.take_up(outcome).unwrap();
         serving.lane.report(evaluator.now, |open| seen.push(open.search.result().visits.iter().sum::<u32>()));
         serving.desk.take_back(&mut serving.lane, evaluator.now);
     }

@@ -150,20 +150,25 @@ impl<G: Hosted> Model<G> {
         }
     }
 
-    /// One half of a round after the other.
+    /// One part of a round after the other.
     fn work(&self, lane: &mut Lane<G, Token<G>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
         self.fill(lane, quiet);
         filled();
         if !lane.needs_evaluator() {
-            return lane.answer(&mut AnyEvaluator::Uniform).map_err(search_error);
+            let outcome = lane.evaluate(&mut AnyEvaluator::Uniform);
+            return lane.take_up(outcome).map_err(search_error);
         }
-        let _turn = self.device.try_lock().unwrap_or_else(|_| {
+        let turn = self.device.try_lock().unwrap_or_else(|_| {
             let turn = locked(&self.device);
             // Requests have come while the batch of the other lane was evaluated.
             self.fill(lane, quiet);
             turn
         });
-        lane.answer(&mut *locked(&self.evaluator)).map_err(search_error)
+        let mut evaluator = locked(&self.evaluator);
+        let outcome = lane.evaluate(&mut *evaluator);
+        // The device goes on with the other lane's batch while this one's answers are taken up.
+        drop((evaluator, turn));
+        lane.take_up(outcome).map_err(search_error)
     }
 }
 

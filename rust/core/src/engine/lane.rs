@@ -20,6 +20,8 @@ pub struct Lane<G, T> {
     pub(super) open: Vec<Open<G, T>>,
     pub(super) took: Took<G, T>,
     pub(super) began: Option<Instant>,
+    /// How many of its searches are in the batch.
+    batch: usize,
     max_batch: usize,
     eval_batch: usize,
     broken: fn(&G) -> bool,
@@ -48,7 +50,7 @@ impl<G: Game, T> Lane<G, T> {
         broken: fn(&G) -> bool,
     ) -> Self {
         let rounds = Rounds::new(workers, cache);
-        Self { rounds, open: Vec::new(), took: Took::default(), began: None, max_batch, eval_batch, broken }
+        Self { rounds, open: Vec::new(), took: Took::default(), began: None, batch: 0, max_batch, eval_batch, broken }
     }
 
     /// Rows that its searches have gathered, or probably will.
@@ -57,7 +59,7 @@ impl<G: Game, T> Lane<G, T> {
         self.open.iter().map(Open::rows).sum()
     }
 
-    /// The first half of a round: every search without leaves gathers some. `network` is that of the evaluator, for the
+    /// The first part of a round: every search without leaves gathers some. `network` is that of the evaluator, for the
     /// cache. Whether the batch has room for more.
     pub fn gather(&mut self, network: Option<u64>) -> bool
     where
@@ -77,12 +79,12 @@ impl<G: Game, T> Lane<G, T> {
         self.open.iter().any(|open| open.search.rows() > 0)
     }
 
-    /// The second half: one batch is evaluated and taken up. Searches that do not fit keep their leaves.
+    /// The second part: one batch is evaluated. Searches that do not fit keep their leaves. What it returns is for
+    /// [`Lane::take_up`].
     ///
     /// # Errors
-    /// The evaluator's. The searches of the batch have failed. Where a game failed as it was encoded, only its own search
-    /// ends, and the others keep their leaves.
-    pub fn answer<E: Evaluator<G>>(&mut self, evaluator: &mut E) -> Result<(), SearchError<E::Error>>
+    /// The evaluator's.
+    pub fn evaluate<E: Evaluator<G>>(&mut self, evaluator: &mut E) -> Result<(), SearchError<E::Error>>
     where
         T: Send,
     {
@@ -94,9 +96,25 @@ impl<G: Game, T> Lane<G, T> {
             rows += open.search.rows();
             rows <= self.max_batch
         };
-        let batch = self.open.iter().take_while(fits).count();
-        let outcome = self.rounds.answer(&mut self.open[..batch], slice::from_mut(evaluator));
+        self.batch = self.open.iter().take_while(fits).count();
+        self.rounds.evaluate(&mut self.open[..self.batch], slice::from_mut(evaluator))
+    }
+
+    /// The third part: the searches of the batch take its answers up, which needs no evaluator.
+    ///
+    /// # Errors
+    /// Those of [`Lane::evaluate`], whose outcome it takes: the searches of the batch have failed. Where a game failed as
+    /// it was encoded, only its own search ends, and the others keep their leaves.
+    pub fn take_up<E>(&mut self, outcome: Result<(), SearchError<E>>) -> Result<(), SearchError<E>>
+    where
+        T: Send,
+    {
+        let batch = std::mem::take(&mut self.batch);
         let outcome = match outcome {
+            Ok(()) => {
+                self.rounds.take_up(&mut self.open[..batch]);
+                Ok(())
+            }
             Err(_) if self.open.iter().any(|open| (self.broken)(open.search.root())) => {
                 self.rounds.restore(&mut self.open[..batch]);
                 Ok(())
@@ -106,7 +124,6 @@ impl<G: Game, T> Lane<G, T> {
                 self.took.failed.iter_mut().for_each(|open| open.search.abandon());
                 Err(error)
             }
-            Ok(()) => Ok(()),
         };
         self.take_ended();
         outcome

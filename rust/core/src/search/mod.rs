@@ -336,7 +336,8 @@ mod tests {
                 let mut rounds = Rounds::new(Workers::Serial, None);
                 while !search[0].is_done() {
                     rounds.gather(&mut search, [None].into_iter(), known);
-                    rounds.answer(&mut search, &mut [Uniform]).unwrap();
+                    rounds.evaluate(&mut search, &mut [Uniform]).unwrap();
+                    rounds.take_up(&mut search);
                 }
                 let bits = |node: &tree::Node| (node.visits, node.value_sum.to_bits());
                 let nodes: Vec<_> = search[0].tree.nodes().iter().map(bits).collect();

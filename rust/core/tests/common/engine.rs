@@ -172,7 +172,8 @@ impl Serving {
         evaluator: &mut Recording,
     ) -> (Result<(), SearchError<&'static str>>, Vec<Ended>, Vec<Ended>) {
         while self.desk.give(&mut self.lane, evaluator.now, true) && self.lane.gather(evaluator.network()) {}
-        let outcome = self.lane.answer(evaluator);
+        let outcome = self.lane.evaluate(evaluator);
+        let outcome = self.lane.take_up(outcome);
         let took = self.desk.take_back(&mut self.lane, evaluator.now);
         (outcome, took.ended, took.failed)
     }
