@@ -1,5 +1,7 @@
 """Analysis queries with an engine that does what a test says: races, errors, and what is asked of the engine."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -77,6 +79,19 @@ def test_a_client_that_leaves_while_a_query_is_taken_has_no_search() -> None:
     assert [pending.cancelled() for pending in engine.given] == [True], "the other turns are not begun"
     assert said == []
     assert not analyst.is_busy
+
+
+def test_an_answered_search_leaves_no_tree_behind() -> None:
+    engine = Engine()
+    analyst, _ = analyst_of(engine)
+    gc.disable()  # memory must not wait for a collection of garbage
+    try:
+        analyst.take({"id": "1", "moves": []})
+        pending = weakref.ref(engine.given[0])
+        engine.given.pop().set_result(engine.result)
+        assert pending() is None
+    finally:
+        gc.enable()
 
 
 def test_players_of_one_name_have_games_of_their_own() -> None:

@@ -103,8 +103,8 @@ class Analyst:
             still = list(self._open.values())
             self._games.clear()
         for one in still:
-            if one.pending is not None:
-                one.pending.cancel()
+            if (pending := one.pending) is not None:  # the answer may come in another thread
+                pending.cancel()
 
     # Actions ----------------------------------------------------------------------------------------------------------
 
@@ -251,6 +251,8 @@ class Analyst:
         with self._changed:
             self._open.pop(id(one), None)
             self._changed.notify_all()
+        # The pending's callback knows `one`: in a circle the result and its tree would stay until a collection of garbage.
+        one.pending = None
 
     def _tell(self, one: _Open, result: _core.SearchResult, during: bool) -> None:
         self._say({**_head(one.query, one.turn, during), **_found(one.query, one.served, one.state, result)})
