@@ -49,7 +49,7 @@ def test_chess_with_a_drag_a_cancelled_touch_and_a_promotion(board: Board, addre
         assert board.load(text) == ""
         board.until(lambda: board.moves == ["e4", "e5", "Bc4", "Nc6", "Qh5", "Nf6", "Qxf7#"])
         assert board.one("status").text == "White (player 0) wins."
-    assert "after 2 moves, e4 Nf6 is not legal" in board.load("e4 e6 e4 Nf6")
+    assert 'line 1: action 3 is "e4", which is not among the legal ones' in board.load("e4 e6 e4 Nf6")
     assert board.load("7k/4P1pp/8/8/8/8/8/6K1 w - - 0 1") == ""
     board.settle()
     for place in ("e7", "e8"):

@@ -98,6 +98,21 @@ export class Connection extends EventTarget {
   }
 }
 
+/**
+ * Asks by plain HTTP, where an answer needs no WebSocket or a query is too long for a message.
+ * @param {string} address
+ * @param {Record<string, unknown>} [query] for a POST; without one it is a GET
+ * @returns {Promise<any>} the answer; it fails with what the server said
+ */
+export async function fetched(address, query) {
+  const headers = { "Content-Type": "application/json" };
+  const post = { method: "POST", headers, body: JSON.stringify({ id: "1", ...query }) };
+  const response = await fetch(address, query === undefined ? {} : post);
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return answer;
+}
+
 /** The connection ended before the answer came. */
 export class Lost extends Error {
   constructor() {
