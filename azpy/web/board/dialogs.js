@@ -13,6 +13,8 @@ export function bindFiles({ play, settings, start }) {
   const [load, save] = [byId("load"), byId("save")];
   const said = byId("load_said");
   let serial = 0; // of the text that is read
+  /** @type {(query: Record<string, unknown>) => Promise<any>} */
+  const ask = (query) => play.connection.ask({ model: settings.model.name, ...query }).answer;
   const click = (/** @type {string} */ id, /** @type {() => unknown} */ act) => byId(id).addEventListener("click", act);
 
   click("open_load", () => {
@@ -29,9 +31,8 @@ export function bindFiles({ play, settings, start }) {
     said.textContent = "Reading …";
     const mine = ++serial;
     try {
-      const { name: model } = settings.model;
       const look = (/** @type {any} */ game, /** @type {string[]} */ moves) => play.show(moves, game);
-      const { game, name, leftOut } = await readGame(byId("load_text").value, model, look);
+      const { game, name, leftOut } = await readGame(byId("load_text").value, ask, look);
       if (!load.open || mine !== serial) return; // cancelled
       if (name !== null && name !== settings.model.game) {
         throw new Error(`this is a game of ${name}, and the network plays ${settings.model.game}`);
@@ -63,16 +64,15 @@ export function bindFiles({ play, settings, start }) {
     saveText(`${base()}.json`, `${JSON.stringify(record, null, 1)}\n`);
   });
   click("save_game", async () => {
-    const { name, format } = settings.model;
     try {
-      saveText(`${base()}.${format}`, await writeGame(play.game, name));
+      saveText(`${base()}.${settings.model.format}`, await writeGame(play.game, ask));
     } catch (error) {
       byId("save_said").textContent = `This cannot be saved: ${messageOf(error)}`;
     }
   });
   click("save_position_file", () => {
     const ending = kind(settings.model.game) === "go" ? "sgf" : "txt";
-    saveText(`${base()}.${ending}`, `${byId("save_position").value}\n`);
+    saveText(`${base()}_position.${ending}`, `${byId("save_position").value}\n`);
   });
   click("save_moves_file", () => saveText(`${base()}_moves.txt`, `${byId("save_moves").value}\n`));
 }

@@ -1,28 +1,30 @@
 // How does a game come in and go out? As a text that the server reads and writes, or as a record of this page.
 
-import { fetched } from "./connection.js";
 import { Game } from "./game.js";
 
 /**
  * Reads a text of any kind.
  * @param {string} text
- * @param {string} model that plays the game
+ * @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server
  * @param {(game: Game, moves: string[]) => Promise<unknown>} look asks the server for a position
  * @returns {Promise<{game: Game, name: string | null, leftOut: string[]}>} the game, the game's name if the text says it,
  *   and why lines end early, or are not there
  */
-export async function readGame(text, model, look) {
+export async function readGame(text, ask, look) {
   const whole = text.trim();
   if (whole.startsWith("{")) return { ...(await readRecord(whole, look)), leftOut: [] };
-  const read = await fetched("/query", { action: "read", model, text: whole });
+  const read = await ask({ action: "read", text: whole });
   return { game: Game.fromNodes(read), name: null, leftOut: read.leftOut };
 }
 
-/** A game with its variations in the game's notation. @param {Game} game @param {string} model @returns {Promise<string>} */
-export async function writeGame(game, model) {
-  const { start: position, about } = game;
-  const { text } = await fetched("/query", { ...about, action: "write", model, position, nodes: game.toNodes() });
-  return text;
+/**
+ * Writes a game with its variations in the game's notation.
+ * @param {Game} game
+ * @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server
+ * @returns {Promise<string>}
+ */
+export async function writeGame(game, ask) {
+  return (await ask({ action: "write", ...game.toNodes() })).text;
 }
 
 /** @param {string} text @param {(game: Game, moves: string[]) => Promise<unknown>} look */

@@ -150,24 +150,25 @@ export class Game {
     return { start: this.start, moves: written(this.root, []), ...about };
   }
 
-  /** All moves as the server writes them: each with the index of the one before it, or -1 at the start. */
+  /** The game as the server reads and writes games: each move with the index of the one before it, or -1 at the start,
+   * its name and its short name. */
   toNodes() {
-    /** @type {[number, string][]} */
+    /** @type {[number, string, string][]} */
     const nodes = [];
     const left = this.root.children.map((position) => ({ position, before: -1 })).reverse();
     for (let one = left.pop(); one !== undefined; one = left.pop()) {
-      const before = nodes.push([one.before, one.position.move]) - 1;
+      const before = nodes.push([one.before, one.position.move, one.position.label]) - 1;
       left.push(...one.position.children.map((position) => ({ position, before })).reverse());
     }
-    return nodes;
+    return { position: this.start, nodes, ...this.about };
   }
 
   /**
-   * @param {any} read a game as the server reads it
+   * @param {any} object as `toNodes` makes it
    * @returns {Game} with the board at the end of its main line
    */
-  static fromNodes({ position: start, nodes, players, result }) {
-    const game = new Game(start);
+  static fromNodes({ position, nodes, players = null, result = null }) {
+    const game = new Game(position);
     if (players !== null || result !== null) game.about = { players, result };
     /** @type {Position[]} */
     const made = [];

@@ -110,7 +110,7 @@ function render(isNew) {
     const { name: model, game: played } = settings.model;
     const { players } = settings.options;
     const { ended } = position;
-    const kept = { model, game: played, players, record: game.toObject(), at: position.moves(), ended };
+    const kept = { model, game: played, players, record: game.toNodes(), at: position.moves(), ended };
     store(STORE, { ...kept, isPaused: play.isPaused });
   }
   byId("status").textContent = status;
@@ -330,7 +330,7 @@ function kept() {
   const found = stored(STORE);
   try {
     if (!settings.take(found.model, found.game, found.players)) return new Game();
-    const game = Game.fromObject(found.record);
+    const game = Game.fromNodes(found.record);
     let here = game.root;
     for (const move of found.at) here = here.children.find((child) => child.move === move) ?? here;
     game.goTo(here);
