@@ -123,7 +123,8 @@ class Board:
             """
             const isVariation = (item) => item.className === "variation";
             const name = (item) => item.firstElementChild.lastChild.textContent.trim();
-            const read = (list) => [...list.children].map((item) => isVariation(item) ? read(item.firstElementChild) : name(item));
+            const told = (item) => isVariation(item) ? read(item.firstElementChild) : name(item);
+            const read = (list) => [...list.children].map(told);
             return read(document.getElementById("moves"));
             """
         )

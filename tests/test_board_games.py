@@ -64,6 +64,8 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
         "1-0",
         2,
     )
+    assert board.load(f"1. e4 {{{'x' * 70_000}}} e5 (1... c5)") == ""  # longer than a message
+    board.until(lambda: board.tree == ["e4", "e5", ["c5"]])
     for text in (
         (saved / "chess.pgn").read_text(),
         "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1 moves e2e4 e7e5 f1c4 b8c6 d1h5 g8f6 h5f7",

@@ -7,8 +7,8 @@ import { Game } from "./game.js";
  * @param {string} text
  * @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server
  * @param {(game: Game, moves: string[]) => Promise<unknown>} look asks the server for a position
- * @returns {Promise<{game: Game, name: string | null, leftOut: string[]}>} the game, the game's name if the text says it,
- *   and why lines end early, or are not there
+ * @returns {Promise<{game: Game, name: string | null, leftOut: string[]}>} the game, the game's name if the text says
+ *   it, and why lines end early, or are not there
  */
 export async function readGame(text, ask, look) {
   const whole = text.trim();

@@ -298,8 +298,11 @@ mod tests {
         Ok(moves)
     }
 
+    /// What is kept, and why moves were left out.
+    type Played = (Vec<(usize, u32)>, Vec<String>);
+
     /// Numbers are played by adding: 0 is no move, and the game is over at 100. What is kept is the sum.
-    fn play(all: &[(usize, u32)]) -> Result<(Vec<(usize, u32)>, Vec<String>), String> {
+    fn play(all: &[(usize, u32)]) -> Result<Played, String> {
         let (played, left_out) = moves(all, Bounds { moves: 1000, depth: 10 })?.play(0, |state, ply, &said| {
             if *state >= 100 {
                 return Err(Unfit::AfterEnd(format!("ply {ply} is late")));

@@ -48,8 +48,11 @@ pub(crate) fn random_tree<G: Notation>(start: &G, size: usize, random: &mut Rand
     let mut positions = vec![start.clone()];
     let mut known = Vec::new();
     for _ in 0..size {
-        let before =
-            if random.next() % 4 == 0 { random.next() as usize % positions.len() } else { positions.len() - 1 };
+        let before = if random.next().is_multiple_of(4) {
+            random.next() as usize % positions.len()
+        } else {
+            positions.len() - 1
+        };
         let mut state = positions[before].clone();
         let actions = moves(&state);
         let action = *random.choose(if actions.is_empty() { &[0] } else { &actions });
