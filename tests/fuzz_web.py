@@ -47,18 +47,8 @@ VALUES = [*NUMBERS, "true", "false", "null", '""', '"x"', "[]", "{}", '"\\ud800"
 VALUES += ["[" * 40 + "]" * 40, '{"a":' * 40 + "1" + "}" * 40, '"' + "x" * 60_000 + '"', '["4","4","4"]', '"4 4 4"']
 FIELDS = ["id", "moves", "position", "analyzeTurns", "simulations", "seconds", "model", "game", "priority", "action"]
 FIELDS += ["reportDuringSearchEvery", "allowMoves", "avoidMoves", "analysisPVLen", "includePolicy", "terminateId"]
-FIELDS += [
-    "text",
-    "nodes",
-    "format",
-    "players",
-    "result",
-    "turnNumbers",
-    "warnings",
-    "maxVisits",
-    "__proto__",
-    "\u00e9",
-]
+FIELDS += ["text", "nodes", "format", "players", "result"]
+FIELDS += ["turnNumbers", "warnings", "maxVisits", "__proto__", "\u00e9"]
 ACTIONS = ["show", "read", "query_version", "query_models", "terminate", "terminate_all", "write", "renew", "nothing"]
 METHODS = ["GET", "POST", "HEAD", "PUT", "OPTIONS", "CONNECT", "TRACE", "X" * 99, "g\x00t", "\u00e9"]
 PATHS = [

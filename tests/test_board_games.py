@@ -50,7 +50,7 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
     assert board.load(pgn) == ""
     tree = ["e4", "e5", "Bc4", ["Nf3", "Nc6", ["d6"]], "Nc6", "Qh5", "Nf6", "Qxf7#"]
     board.until(lambda: board.tree == tree)
-    assert 'Left out were 1 lines of play. The first: line 3: action 5 is "--"' in board.one("problem_text").text
+    assert 'Left out: line 3: action 5 is "--"' in board.one("problem_text").text
     assert len(board.all("#overlay .last")) == 2, "the last move is marked"
     board.one("open_save").click()
     assert board.one("save_game").text == "PGN with variations"

@@ -40,7 +40,8 @@ export function bindFiles({ play, settings, start }) {
       load.close();
       byId("load_text").value = byId("load_file").value = "";
       const started = start(game);
-      complain(leftOut.length === 0 ? "" : `Left out were ${leftOut.length} lines of play. The first: ${leftOut[0]}`);
+      const more = leftOut.length > 1 ? ` (and ${leftOut.length - 1} more)` : "";
+      complain(leftOut.length === 0 ? "" : `Left out: ${leftOut[0]}${more}`);
       await started;
     } catch (error) {
       if (mine === serial) said.textContent = `This cannot be loaded: ${messageOf(error)}`;
