@@ -192,7 +192,10 @@ export class Game {
     if (typeof object !== "object" || object === null || !Array.isArray(object.moves)) throw wrong();
     if (object.start !== null && object.start !== undefined && typeof object.start !== "string") throw wrong();
     const game = new Game(object.start ?? null);
-    if (typeof object.about === "object") game.about = object.about;
+    if (typeof object.about === "object" && object.about !== null) {
+      const { players = null, result = null } = object.about;
+      game.about = { players, result };
+    }
     /** @type {(from: Position, line: unknown[]) => Position} */
     const read = (from, line) => {
       let here = from;
