@@ -11,31 +11,25 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+from azpy import State
 from azpy.games.lines import replayed
 from azpy.games.names import make_position
+from azpy.games.notations import Notation, line_of, notation_of
 from azpy.matches.arena import play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.players import load_players, parse_player
 from azpy.matches.programs import Transcripts
 
 
-def sgf(game: str, actions: tuple[int, ...], outcome: float, names: tuple[str, str]) -> str:
-    """A game of Go; a game that the rules do not end was given up, or lost by a fault."""
-    *_, last = replayed(make_position(game), actions)
-    about = f"PB[{names[0]}]PW[{names[1]}]"
-    if not last.is_terminal:
-        about += f"RE[{'B' if outcome > 0 else 'W'}+R]"
-    return last.to_text().replace("SZ[", f"{about}SZ[", 1)
-
-
-def pgn(game: str, actions: tuple[int, ...], outcome: float, names: tuple[str, str]) -> str:
-    """A game of chess."""
-    words = [
-        state.short_name(action) for action, state in zip(actions, replayed(make_position(game), actions), strict=False)
-    ]
-    result = {1.0: "1-0", -1.0: "0-1"}.get(outcome, "1/2-1/2")
-    head = f'[White "{names[0]}"]\n[Black "{names[1]}"]\n[Result "{result}"]\n'
-    return f"{head}\n{' '.join([*words, result])}\n\n"
+def written(start: State, notation: Notation, actions: tuple[int, ...], outcome: float, names: tuple[str, str]) -> str:
+    """A game; one of Go that the rules do not end was given up, or lost by a fault."""
+    tags = dict(zip(notation.players, names, strict=True))
+    *_, last = replayed(start, actions)
+    if notation.name == "pgn":
+        tags["Result"] = {1.0: "1-0", -1.0: "0-1"}.get(outcome, "1/2-1/2")
+    elif not last.is_terminal:
+        tags["RE"] = "B+R" if outcome > 0 else "W+R"
+    return start.write_variations(line_of(start, actions), tags)
 
 
 def main() -> None:
@@ -49,10 +43,11 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    write, suffix = {"go": (sgf, "sgf"), "chess": (pgn, "pgn")}[given.game.partition("(")[0]]
-    start = make_position(given.game)
+    start, notation = make_position(given.game), notation_of(given.game)
+    if notation is None:
+        parser.error(f"there is no notation of whole games of {given.game}")
     a, b = load_players([parse_player(text) for text in given.players], start, 100, None, "cpu", Transcripts())
-    names = (str(a).replace("]", ")"), str(b).replace("]", ")"))
+    names = (str(a), str(b))
     given.folder.mkdir(parents=True, exist_ok=True)
     number = 0
     book = Book(lambda: make_position(given.game), given.opening_plies, given.seed)
@@ -61,8 +56,8 @@ def main() -> None:
             for seat, (outcome, actions) in enumerate(zip(pair.outcomes, pair.actions, strict=True)):
                 if not any(pair.faults):  # what a program got wrong is no game to learn from
                     first, seats = (outcome, names) if seat == 0 else (-outcome, names[::-1])
-                    text = write(given.game, actions, first, seats)
-                    (given.folder / f"{number:06}.{suffix}").write_text(text, encoding="utf-8")
+                    text = written(start, notation, actions, first, seats)
+                    (given.folder / f"{number:06}.{notation.name}").write_text(text, encoding="utf-8")
                 number += 1
             print(f"{number} games", end="\r", file=sys.stderr, flush=True)
 

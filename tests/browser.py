@@ -116,6 +116,20 @@ class Board:
         )
         return [text.split(" ", 1)[1].strip() for text in found]
 
+    @property
+    def tree(self) -> list[Any]:
+        """The moves, where a list is a variation that stands for the move before it."""
+        found: list[Any] = self.script(
+            """
+            const isVariation = (item) => item.className === "variation";
+            const name = (item) => item.firstElementChild.lastChild.textContent.trim();
+            const told = (item) => isVariation(item) ? read(item.firstElementChild) : name(item);
+            const read = (list) => [...list.children].map(told);
+            return read(document.getElementById("moves"));
+            """
+        )
+        return found
+
     def settle(self, ply: int = 0) -> str:
         """Waits until it is a person's turn after so many moves, or the game is over."""
         self.until(lambda: self.state != "busy" and self.ply >= ply)

@@ -361,7 +361,10 @@ class Json(Dialect):
         self.number += 1
         query: dict[str, Any] = {"id": str(self.number)}
         if rng.random() < 0.15:
-            query["action"] = pick(["query_version", "query_models", "show", "terminate", "terminate", "terminate_all"])
+            actions = "query_version query_models show terminate terminate terminate_all read write"
+            query["action"] = pick(actions.split())
+            query["text"] = " ".join(self.moves)
+            query["nodes"] = [[-1, pick(self.moves)], [pick([-1, 0]), pick(self.moves)]]
             if query["action"] == "terminate":
                 query["terminateId"] = str(self.number - rng.randrange(5))
             if rng.random() < 0.2:

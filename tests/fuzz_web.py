@@ -47,8 +47,9 @@ VALUES = [*NUMBERS, "true", "false", "null", '""', '"x"', "[]", "{}", '"\\ud800"
 VALUES += ["[" * 40 + "]" * 40, '{"a":' * 40 + "1" + "}" * 40, '"' + "x" * 60_000 + '"', '["4","4","4"]', '"4 4 4"']
 FIELDS = ["id", "moves", "position", "analyzeTurns", "simulations", "seconds", "model", "game", "priority", "action"]
 FIELDS += ["reportDuringSearchEvery", "allowMoves", "avoidMoves", "analysisPVLen", "includePolicy", "terminateId"]
+FIELDS += ["text", "nodes", "format", "players", "result"]
 FIELDS += ["turnNumbers", "warnings", "maxVisits", "__proto__", "\u00e9"]
-ACTIONS = ["show", "query_version", "query_models", "terminate", "terminate_all", "renew", "nothing"]
+ACTIONS = ["show", "read", "query_version", "query_models", "terminate", "terminate_all", "write", "renew", "nothing"]
 METHODS = ["GET", "POST", "HEAD", "PUT", "OPTIONS", "CONNECT", "TRACE", "X" * 99, "g\x00t", "\u00e9"]
 PATHS = [
     "/",
@@ -112,7 +113,7 @@ def correct(rng: random.Random) -> dict[str, Any]:
     found: dict[str, Any] = {"id": str(rng.randrange(50))}
     kind = rng.random()
     if kind < 0.3:
-        return found | {"action": rng.choice(ACTIONS[:5]), "terminateId": str(rng.randrange(50))}
+        return found | {"action": rng.choice(ACTIONS[:6]), "terminateId": str(rng.randrange(50)), "text": "4 4 1"}
     found |= {"moves": [str(rng.randrange(1, 8)) for _ in range(rng.randrange(4))], "simulations": rng.randrange(1, 6)}
     for field, value in (
         ("game", str(rng.randrange(30))),

@@ -1,7 +1,10 @@
 """The board in a browser: whole games by clicks, drags and keys, also on a turned board."""
 
+import io
 import random
+from pathlib import Path
 
+import chess.pgn
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
@@ -21,7 +24,7 @@ def test_connect_four_against_the_network_by_clicks(board: Board, address: str) 
     assert board.places() == {}
 
 
-def test_chess_with_a_drag_a_cancelled_touch_and_a_promotion(board: Board, address: str) -> None:
+def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board, address: str, saved: Path) -> None:
     board.open(address, "chess")
     board.places()["e2"].click()
     assert set(board.places(".next")) == {"e3", "e4"}
@@ -41,15 +44,38 @@ def test_chess_with_a_drag_a_cancelled_touch_and_a_promotion(board: Board, addre
     board.settle(2)
     assert board.moves[0] == "e4"
     assert board.ply == 2
+    pgn = (
+        '[White "Ann"]\n\n1. e4 {a (comment)} e5 2. Bc4 (2. Nf3 Nc6 (2... d6)) Nc6 3. Qh5 (3. --) Nf6?? $4 4. Qxf7 1-0'
+    )
+    assert board.load(pgn) == ""
+    tree = ["e4", "e5", "Bc4", ["Nf3", "Nc6", ["d6"]], "Nc6", "Qh5", "Nf6", "Qxf7#"]
+    board.until(lambda: board.tree == tree)
+    assert 'Left out: line 3: action 5 is "--"' in board.one("problem_text").text
+    assert len(board.all("#overlay .last")) == 2, "the last move is marked"
+    board.one("open_save").click()
+    assert board.one("save_game").text == "PGN with variations"
+    board.one("save_game").click()
+    board.until((saved / "chess.pgn").exists)
+    board.one("save_cancel").click()
+    game = chess.pgn.read_game(io.StringIO((saved / "chess.pgn").read_text()))
+    assert game is not None
+    assert (game.headers["White"], game.headers["Result"], len(game.variations[0].variations[0].variations)) == (
+        "Ann",
+        "1-0",
+        2,
+    )
+    assert board.load(f"1. e4 {{{'x' * 70_000}}} e5 (1... c5)") == ""  # longer than a message
+    board.until(lambda: board.tree == ["e4", "e5", ["c5"]])
     for text in (
-        '[Event "a"]\n[Result "1-0"]\n\n1. e4 {a (comment)} e5 2. Bc4 (2. Nf3 Nc6 (2... d6)) Nc6 3. Qh5 Nf6?? $4 '
-        "4. Qxf7 1-0",
+        (saved / "chess.pgn").read_text(),
         "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1 moves e2e4 e7e5 f1c4 b8c6 d1h5 g8f6 h5f7",
     ):
         assert board.load(text) == ""
         board.until(lambda: board.moves == ["e4", "e5", "Bc4", "Nc6", "Qh5", "Nf6", "Qxf7#"])
+        assert board.tree == (tree if "Ann" in text else board.moves)
+        assert board.one("problem").is_displayed() is False
         assert board.one("status").text == "White (player 0) wins."
-    assert "after 2 moves, e4 Nf6 is not legal" in board.load("e4 e6 e4 Nf6")
+    assert 'line 1: action 3 is "e4", which is not among the legal ones' in board.load("e4 e6 e4 Nf6")
     assert board.load("7k/4P1pp/8/8/8/8/8/6K1 w - - 0 1") == ""
     board.settle()
     for place in ("e7", "e8"):
@@ -60,9 +86,13 @@ def test_chess_with_a_drag_a_cancelled_touch_and_a_promotion(board: Board, addre
     board.until(lambda: board.one("status").text == "White (player 0) wins.")
 
 
-def test_go_to_its_end_by_two_people_with_undo(board: Board, address: str) -> None:
+def test_go_to_its_end_by_two_people_with_undo(board: Board, address: str, saved: Path) -> None:
     board.open(address, "go")
-    board.click("C3")
+    # What has the focus keeps it while a position is asked for, and while the network is to move.
+    board.script("document.querySelector('#choices button').focus(); document.querySelector('[data-place=C3]').click()")
+    board.settle(2)
+    focused = "return [document.activeElement.textContent, document.activeElement.ariaDisabled]"
+    assert board.script(focused) == ["pass", None]
     assert board.ply == 2
     board.one("undo").click()
     board.until(lambda: board.ply == 0)
@@ -83,15 +113,24 @@ def test_go_to_its_end_by_two_people_with_undo(board: Board, address: str) -> No
     assert board.load(sgf.replace("(;", "(;PB[a\\]b;W[aa\\]]")) == ""
     board.until(lambda: board.moves == moves)
     assert "komi 6.5" in board.load("(;SZ[5]KM[6.5];B[cc])")
-    assert board.load("(;SZ[5]AB[bb][dd]KM[7.5];W[cc];B[])") == ""
-    board.until(lambda: board.moves == ["C3", "pass"])
+    assert board.load("(;SZ[5]AB[bb][dd]KM[7.5](;W[cc];B[])(;W[aa]))") == ""
+    board.until(lambda: board.tree == ["C3", ["A5"], "pass"])
+    board.one("open_save").click()
+    board.one("save_game").click()
+    file = saved / "go_size_5_komi_7_5_superko_1.sgf"
+    board.until(file.exists)
+    assert file.read_text().endswith("AB[bb][dd]PL[W](\n;W[cc];B[])(;W[aa]))\n")
+    board.one("save_cancel").click()
     assert board.places().keys() == {f"{column}{row}" for column in "ABCDE" for row in "12345"} - {"B4", "D2", "C3"}
     board.choose("player_1", "")
     board.click("A1")
-    for _ in range(2):
+    board.script("document.querySelector('#choices button').focus()")
+    for expected in ("pass", ""):  # no button is left, and the focus is where the last one was
         ply = board.ply
-        board.all("#choices button")[0].click()
+        board.keys(Keys.ENTER)
         board.settle(ply + 1)
+        assert board.script(focused) == [expected, None]
+    assert board.script("return document.activeElement.id") == "choices"
     assert board.state == "over"
     assert "wins" in board.one("status").text
 
@@ -166,7 +205,7 @@ def test_a_turned_board_is_clicked_dragged_and_walked_where_its_pieces_stand(boa
     assert board.one("turn").get_attribute("aria-pressed") == "false"
     board.one("turn").click()
     board.driver.refresh()
-    board.until(lambda: board.moves == ["e2e4", "d7d5"])
+    board.until(lambda: board.moves == ["e4", "d5"])
     assert board.one("turn").get_attribute("aria-pressed") == "true"
     board.choose("model", "fours")
     board.until(lambda: "column 1" in board.places())

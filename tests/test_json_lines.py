@@ -302,7 +302,10 @@ def test_reports_come_before_the_answer_and_a_search_can_be_ended(go: Client) ->
         ({"avoidMoves": [{"player": "B"}]}, r"avoidMoves\[0\].moves: expected a list"),
         ({"overrideSettings": 3}, "overrideSettings: expected an object"),
         ({"overrideSettings": {"reportAnalysisWinratesAs": "ME"}}, "expected BLACK, WHITE or SIDETOMOVE"),
-        ({"action": "dance"}, "expected query_version, query_models, show, terminate or terminate_all, got 'dance'"),
+        (
+            {"action": "dance"},
+            "expected query_version, query_models, show, read, write, terminate or terminate_all, got 'dance'",
+        ),
         ({"action": "terminate"}, "terminateId: expected a text"),
     ],
 )

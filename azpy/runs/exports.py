@@ -7,8 +7,6 @@ written.
 
 import json
 import os
-import re
-import textwrap
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,13 +17,12 @@ from numpy.typing import NDArray
 
 from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, PLAYED, SEARCHED, GameRecord, State
 from azpy.games.lines import replayed
+from azpy.games.notations import line_of, notation_of
 from azpy.runs import storage
 
 __all__ = ["Games", "game_as_dict", "to_jsonl", "to_npz", "to_pgn", "to_sgf"]
 
 Games = Sequence[tuple[int, GameRecord]]  # (iteration, game)
-_PGN_WIDTH = 80
-_CHESS_START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
 
 def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
@@ -121,30 +118,12 @@ def to_pgn(path: str | os.PathLike[str], start: State, games: Games, event: str)
     """Writes games of chess as PGN, moves in SAN, with `event` as the tag Event; returns the number of games."""
     with storage.output(path) as file:
         for iteration, record in games:
-            file.write(_pgn(start, iteration, record, event).encode())
+            tags = {"Event": event, "Round": f"{iteration}.{record.game_id}", **_players(start, record)}
+            tags["Result"] = "1-0" if record.outcome > 0 else "0-1" if record.outcome < 0 else "1/2-1/2"
+            if record.capped:
+                tags["Termination"] = "unterminated"
+            file.write(f"{start.write_variations(line_of(start, record.actions), tags)}\n".encode())
     return len(games)
-
-
-def _pgn(start: State, iteration: int, record: GameRecord, event: str) -> str:
-    result = "1-0" if record.outcome > 0 else "0-1" if record.outcome < 0 else "1/2-1/2"
-    tags = {"Event": event, "Site": "?", "Date": "????.??.??", "Round": f"{iteration}.{record.game_id}"}
-    tags |= {seat: _network_name(record, player) for player, seat in enumerate(("White", "Black"))}
-    tags |= {"Result": result}
-    if re.search(r"chess960=\d", start.game):
-        tags["Variant"] = "Chess960"
-    if (fen := start.to_text()) != _CHESS_START or "Variant" in tags:
-        tags |= {"SetUp": "1", "FEN": fen}
-    if record.capped:
-        tags["Termination"] = "unterminated"
-    words, actions = list[str](), record.actions.tolist()
-    for ply, (action, position) in enumerate(zip(actions, replayed(start, actions), strict=False), start.turn):
-        if ply % 2 == 0 or not words:
-            words.append(f"{ply // 2 + 1}{'.' if ply % 2 == 0 else '...'}")
-        words.append(position.short_name(action))
-    texts = {tag: _escaped(value, '"') for tag, value in tags.items()}
-    lines = [f'[{tag} "{text}"]' for tag, text in texts.items()]
-    text = textwrap.wrap(" ".join([*words, result]), _PGN_WIDTH, break_long_words=False, break_on_hyphens=False)
-    return "\n".join([*lines, "", *text, "", ""])
 
 
 def to_sgf(folder: str | os.PathLike[str], start: State, games: Games, event: str) -> int:
@@ -156,24 +135,22 @@ def to_sgf(folder: str | os.PathLike[str], start: State, games: Games, event: st
     with storage.disk_errors(target):
         target.mkdir(parents=True, exist_ok=True)
     for iteration, record in games:
-        *_, last = replayed(start, record.actions.tolist())
-        about = {"EV": event, "RO": f"{iteration}.{record.game_id}"}
-        about |= {seat: _network_name(record, player) for player, seat in enumerate(("PB", "PW"))}
+        tags = {"EV": event, "RO": f"{iteration}.{record.game_id}", **_players(start, record)}
         if record.resigned:
-            about["RE"] = "B+R" if record.outcome > 0 else "W+R"
+            tags["RE"] = "B+R" if record.outcome > 0 else "W+R"
         elif record.capped:
-            about["RE"] = "Void"  # a game that was counted says its score itself
-        text = "".join(f"{name}[{_escaped(value, ']')}]" for name, value in about.items())
+            tags["RE"] = "Void"  # a game that was counted says its score itself
         with storage.output(target / f"{record.game_id:06}.sgf") as file:
-            file.write(last.to_text().replace("SZ[", f"{text}SZ[", 1).encode())
+            file.write(start.write_variations(line_of(start, record.actions), tags).encode())
     return len(games)
+
+
+def _players(start: State, record: GameRecord) -> dict[str, str]:
+    notation = notation_of(start.game)
+    return {seat: _network_name(record, player) for player, seat in enumerate(notation.players if notation else ())}
 
 
 def _network_name(record: GameRecord, player: int) -> str:
     searched = record.flags & (SEARCHED | FAST_SEARCH | OPPONENT) != 0
     networks = set(record.networks[(record.players == player) & searched].tolist())
     return " ".join(f"network {network:#018x}" for network in sorted(networks)) or "?"
-
-
-def _escaped(text: str, closing: str) -> str:
-    return text.replace("\\", "\\\\").replace(closing, f"\\{closing}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from azpy import _core
 from azpy._core import GameRecord, State
 from azpy.errors import RunError
+from azpy.games.notations import notation_of
 from azpy.runs import storage
 
 __all__ = ["REASONS", "Filters", "Imported", "import_games", "is_held_out"]
@@ -32,7 +33,6 @@ REASONS = {  # why a game is left out, in the order in which a game is asked; th
     "time": "too little time to think",
     "duplicate": "the same moves as an earlier game",
 }
-_NOTATIONS = {"chess": ("PGN", ".pgn"), "go": ("SGF", ".sgf")}
 _SUFFIXES = (".pgn", ".sgf", ".npz")
 _MOST_BYTES = 1 << 31  # of a file, which is read whole
 _LEAST_PLIES = 10  # of a game that the rules do not end
@@ -140,7 +140,9 @@ def _games_of(path: Path, start: State, filters: Filters) -> Iterator[GameRecord
         rules = _core.ReplayBuffer(start, max_positions=1)  # it checks each game
         yield from (_sealed(record, rules) for record in _records_in(path, start))
         return
-    notation, suffix = _NOTATIONS.get(start.game.partition("(")[0], ("sealed games of azpy (.npz)", ".npz"))
+    written = notation_of(start.game)
+    notation = written.name.upper() if written else "sealed games of azpy (.npz)"
+    suffix = f".{written.name}" if written else ".npz"
     if suffix == ".npz" or (path.suffix.lower() in _SUFFIXES and path.suffix.lower() != suffix):
         raise RunError(f"{path} holds no games of {start.game}, which are read from {notation}: leave it out")
     if b"\0" in data:

@@ -18,6 +18,9 @@ class Limits:
         turns: of a query, to be analyzed.
         searches: of one client at once.
         games: of one client, with a kept tree. The game not asked for longest loses its tree.
+        nodes: moves of a game with variations that is read or written.
+        depth: variations in each other of such a game; 1 is a variation of the main line.
+        text_bytes: of such a game's text.
     """
 
     simulations: int = 2**32 - 1
@@ -26,6 +29,9 @@ class Limits:
     turns: int = 1_000
     searches: int = 1 << 20
     games: int = 256
+    nodes: int = 10_000
+    depth: int = 64
+    text_bytes: int = 1 << 19
 
 
 NO_LIMITS = Limits()

@@ -18,12 +18,13 @@ import numpy as np
 import azpy
 from azpy import _core
 from azpy.errors import RequestError, one_line
-from azpy.serving import katago
+from azpy.games.notations import notation_of
+from azpy.serving import katago, variations
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, Served, chosen, lower_bound
 from azpy.serving.objects import list_of, one_of, text, whole
 from azpy.serving.pending import Pending
-from azpy.serving.query import LONGEST_NAME, Query, actions_of, ignored, read_position, read_query
+from azpy.serving.query import LONGEST_NAME, Query, actions_of, ignored, read_position, read_query, start_of
 from azpy.serving.showing import shown
 from azpy.serving.track import Track
 
@@ -113,6 +114,8 @@ class Analyst:
             "query_version": self._version,
             "query_models": self._tell_models,
             "show": self._show,
+            "read": self._read,
+            "write": self._write,
             "terminate": self._terminate,
             "terminate_all": self._terminate,
         }
@@ -130,6 +133,12 @@ class Analyst:
         turn, state = read_position(fields, self._model(fields), self._limits)
         return {"turnNumber": turn, **shown(state)}
 
+    def _read(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return variations.read(fields, start_of(fields, self._model(fields)), self._limits)
+
+    def _write(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return variations.write(fields, start_of(fields, self._model(fields)), self._limits)
+
     @staticmethod
     def _version(_: Mapping[str, Any]) -> dict[str, Any]:
         return {"version": azpy.__version__, "git_hash": ""}
@@ -141,6 +150,7 @@ class Analyst:
                     "name": name,
                     "internalName": model.served.name,
                     "game": model.served.start.game,
+                    "format": None if (notation := notation_of(model.served.start.game)) is None else notation.name,
                     "network": model.served.network,
                     "simulations": min(model.served.simulations, self._limits.simulations),
                 }

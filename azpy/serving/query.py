@@ -12,7 +12,7 @@ from azpy.serving.models import Model
 from azpy.serving.objects import flag, list_of, number, one_of, text, whole
 from azpy.serving.positions import Line, is_go
 
-__all__ = ["LONGEST_NAME", "Query", "actions_of", "ignored", "read_position", "read_query"]
+__all__ = ["LONGEST_NAME", "Query", "actions_of", "ignored", "read_position", "read_query", "start_of"]
 
 LONGEST_NAME = 200  # characters of an id or a game's name
 _LEAST_REPORT = 0.05  # seconds between reports
@@ -66,7 +66,7 @@ def read_query(fields: Mapping[str, Any], model: Model, limits: Limits) -> Query
         ValueError: a position that cannot be read.
     """
     go = is_go(model.served.start)
-    start, moves = _start(fields, model), _moves(fields.get("moves", []), go, limits.moves)
+    start, moves = start_of(fields, model), _moves(fields.get("moves", []), go, limits.moves)
     turns = [len(moves)]
     if "analyzeTurns" in fields:
         given = list_of(fields["analyzeTurns"], "analyzeTurns")
@@ -108,13 +108,14 @@ def read_position(fields: Mapping[str, Any], model: Model, limits: Limits) -> tu
         ValueError: a position that cannot be read.
     """
     go = is_go(model.served.start)
-    line, moves = Line(_start(fields, model)), _moves(fields.get("moves", []), go, limits.moves)
+    line, moves = Line(start_of(fields, model)), _moves(fields.get("moves", []), go, limits.moves)
     for count, move in enumerate(moves):
         _play(line, count, move)
     return len(moves), line.state
 
 
-def _start(fields: Mapping[str, Any], model: Model) -> _core.State:
+def start_of(fields: Mapping[str, Any], model: Model) -> _core.State:
+    """Where an object says that its moves begin, or where the model's games do."""
     start = usual = model.served.start
     if fields.get("position") is not None:
         start = _core.parse_state(usual, text(fields["position"], "position"))

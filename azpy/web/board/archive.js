@@ -1,5 +1,6 @@
 // Which games did the run play, and what was thought at the time? A dialog lists them, and opens one.
 
+import { fetched } from "./connection.js";
 import { byId, fill, make } from "./dom.js";
 import { Game } from "./game.js";
 import { messageOf } from "./play.js";
@@ -12,14 +13,6 @@ export function bindArchive({ start }) {
   const dialog = byId("archive");
   const said = byId("archive_said");
   const iterations = byId("archive_iteration");
-
-  /** @param {string} address @returns {Promise<any>} */
-  const fetched = async (address) => {
-    const response = await fetch(address);
-    const answer = await response.json();
-    if (!response.ok) throw new Error(answer.error);
-    return answer;
-  };
 
   /** Lists the games of an iteration; of the newest one if none is named. @param {string} iteration */
   const list = async (iteration) => {

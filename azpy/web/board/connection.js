@@ -1,6 +1,7 @@
 // How does the page talk with the server? One WebSocket; each answer finds the query with its id.
 
 const LONGEST_WAIT = 8000; // milliseconds between two tries to connect
+const LONGEST_MESSAGE = 60_000; // bytes: the server takes 64 KiB, and more by POST
 
 /**
  * @typedef {Object} Asked a query that was sent
@@ -58,7 +59,7 @@ export class Connection extends EventTarget {
   }
 
   /**
-   * Sends a query or an action.
+   * Sends a query or an action. One that is longer than a message goes by POST, and has one answer and no reports.
    * @param {Record<string, unknown>} query without `id`
    * @param {(answer: any) => void} [each] gets each report, and each answer of a query with several
    * @param {number} [answers] how many answers, or errors, end the query
@@ -66,10 +67,12 @@ export class Connection extends EventTarget {
    */
   ask(query, each = () => {}, answers = 1) {
     const id = `${++this.count}`;
+    const text = JSON.stringify({ id, ...query });
     const answer = new Promise((resolve, reject) => {
       if (!this.isOpen || this.socket === null) return reject(new Lost());
+      if (new Blob([text]).size > LONGEST_MESSAGE) return fetched("/query", text).then(resolve, reject);
       this.waiting.set(id, { each, answers, left: answers, resolve, reject });
-      this.socket.send(JSON.stringify({ id, ...query }));
+      this.socket.send(text);
     });
     answer.catch(() => {}); // whoever waits for the answer hears of the error
     return {
@@ -96,6 +99,20 @@ export class Connection extends EventTarget {
     one.each(answer);
     if (one.left === 0) one.resolve(answer);
   }
+}
+
+/**
+ * Asks by plain HTTP.
+ * @param {string} address
+ * @param {string} [body] of a POST; without one it is a GET
+ * @returns {Promise<any>} the answer; it fails with what the server said
+ */
+export async function fetched(address, body) {
+  const post = { method: "POST", headers: { "Content-Type": "application/json" }, body };
+  const response = await fetch(address, body === undefined ? {} : post);
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return answer;
 }
 
 /** The connection ended before the answer came. */

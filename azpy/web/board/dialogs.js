@@ -1,7 +1,7 @@
 // Where does a person load and save? The two dialogs around texts and files.
 
 import { byId, complain } from "./dom.js";
-import { readGame, saveText } from "./files.js";
+import { readGame, saveText, writeGame } from "./files.js";
 import { messageOf } from "./play.js";
 import { kind } from "./sides.js";
 
@@ -13,6 +13,8 @@ export function bindFiles({ play, settings, start }) {
   const [load, save] = [byId("load"), byId("save")];
   const said = byId("load_said");
   let serial = 0; // of the text that is read
+  /** @type {(query: Record<string, unknown>) => Promise<any>} */
+  const ask = (query) => play.connection.ask({ model: settings.model.name, ...query }).answer;
   const click = (/** @type {string} */ id, /** @type {() => unknown} */ act) => byId(id).addEventListener("click", act);
 
   click("open_load", () => {
@@ -29,15 +31,18 @@ export function bindFiles({ play, settings, start }) {
     said.textContent = "Reading …";
     const mine = ++serial;
     try {
-      const { game, name } = await readGame(byId("load_text").value, settings.model.game, (game, moves) => play.show(moves, game));
+      const look = (/** @type {any} */ game, /** @type {string[]} */ moves) => play.show(moves, game);
+      const { game, name, leftOut } = await readGame(byId("load_text").value, ask, look);
       if (!load.open || mine !== serial) return; // cancelled
       if (name !== null && name !== settings.model.game) {
         throw new Error(`this is a game of ${name}, and the network plays ${settings.model.game}`);
       }
       load.close();
-      complain("");
       byId("load_text").value = byId("load_file").value = "";
-      await start(game);
+      const started = start(game);
+      const more = leftOut.length > 1 ? ` (and ${leftOut.length - 1} more)` : "";
+      complain(leftOut.length === 0 ? "" : `Left out: ${leftOut[0]}${more}`);
+      await started;
     } catch (error) {
       if (mine === serial) said.textContent = `This cannot be loaded: ${messageOf(error)}`;
     }
@@ -49,6 +54,9 @@ export function bindFiles({ play, settings, start }) {
     byId("save_position").value = current.shown?.text ?? "This game has no text of positions: save the moves.";
     byId("save_position_file").disabled = current.shown?.text == null;
     byId("save_moves").value = current.moves().join(" ");
+    byId("save_said").textContent = "";
+    byId("save_game").hidden = settings.model.format === null;
+    byId("save_game").textContent = `${settings.model.format?.toUpperCase()} with variations`;
     save.showModal();
   });
   click("save_cancel", () => save.close());
@@ -56,9 +64,16 @@ export function bindFiles({ play, settings, start }) {
     const record = { game: settings.model.game, ...play.game.toObject() };
     saveText(`${base()}.json`, `${JSON.stringify(record, null, 1)}\n`);
   });
+  click("save_game", async () => {
+    try {
+      saveText(`${base()}.${settings.model.format}`, await writeGame(play.game, ask));
+    } catch (error) {
+      byId("save_said").textContent = `This cannot be saved: ${messageOf(error)}`;
+    }
+  });
   click("save_position_file", () => {
     const ending = kind(settings.model.game) === "go" ? "sgf" : "txt";
-    saveText(`${base()}.${ending}`, `${byId("save_position").value}\n`);
+    saveText(`${base()}_position.${ending}`, `${byId("save_position").value}\n`);
   });
   click("save_moves_file", () => saveText(`${base()}_moves.txt`, `${byId("save_moves").value}\n`));
 }

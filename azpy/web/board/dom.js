@@ -73,7 +73,7 @@ const kept = new WeakMap();
 /**
  * Shows items as the children of an element. A child stays the same element as long as its key is there, and the one
  * with the focus stays where it is: a program that reads the page aloud would say it again. If the child with the focus
- * goes, the focus goes to the child in its place.
+ * goes, the focus goes to the child in its place, or to the element if no child is left.
  * @template Item
  * @param {Element} parent
  * @param {Item[]} items
@@ -101,7 +101,10 @@ export function keep(parent, items, keyOf, create, update = () => {}) {
       if (wanted[at].nextSibling !== wanted[at + 1]) wanted[at].after(wanted[at + 1]);
     }
     items.forEach((item, index) => update(wanted[index], item));
-    if (isGone) wanted[Math.min(focused, wanted.length - 1)]?.querySelector("button")?.focus({ preventScroll: true });
+    if (!isGone) return;
+    const instead = wanted[Math.min(focused, wanted.length - 1)] ?? parent;
+    const button = instead.matches("button") ? instead : instead.querySelector("button");
+    (button ?? instead).focus({ preventScroll: true });
   });
 }
 

@@ -12,11 +12,16 @@ let positions = 0; // that were made
 
 /** A position of the record. */
 export class Position {
-  /** @param {Position | null} parent @param {string} move that led here; empty at the root */
-  constructor(parent, move) {
+  /**
+   * @param {Position | null} parent
+   * @param {string} move that led here; empty at the root
+   * @param {string | null} short the move as people write it in short, if it is known
+   */
+  constructor(parent, move, short = null) {
     this.id = ++positions;
     this.parent = parent;
     this.move = move;
+    this.short = short;
     /** @type {number} */
     this.ply = parent === null ? 0 : parent.ply + 1;
     /** @type {Position[]} */
@@ -51,7 +56,7 @@ export class Position {
   /** The short name of the move that led here. @returns {string} */
   get label() {
     const action = this.parent?.shown?.actions.find((one) => one.name === this.move);
-    return action?.short ?? this.move;
+    return action?.short ?? this.short ?? this.move;
   }
 
   /** What the move that led here lost, in value for the player who played it; null if it is not known. */
@@ -74,6 +79,8 @@ export class Game {
   /** @param {string | null} start the text of the position where the game begins; null for the game's own start */
   constructor(start = null) {
     this.start = start;
+    /** @type {{players?: unknown, result?: unknown} | null} what the file says that the game came from */
+    this.about = null;
     this.root = new Position(null, "");
     this.current = this.root;
   }
@@ -83,6 +90,8 @@ export class Game {
     const here = this.current;
     let child = here.children.find((one) => one.move === move);
     if (child === undefined) {
+      // A result was that of the end before.
+      if (here.children.length === 0 && this.about !== null) this.about = { ...this.about, result: null };
       child = new Position(here, move);
       here.children.push(child);
     }
@@ -137,7 +146,41 @@ export class Game {
       }
       return line;
     };
-    return { start: this.start, moves: written(this.root, []) };
+    const about = this.about === null ? {} : { about: this.about };
+    return { start: this.start, moves: written(this.root, []), ...about };
+  }
+
+  /** The game as the server reads and writes games: each move with the index of the one before it, or -1 at the start,
+   * its name and its short name. */
+  toNodes() {
+    /** @type {[number, string, string][]} */
+    const nodes = [];
+    const left = this.root.children.map((position) => ({ position, before: -1 })).reverse();
+    for (let one = left.pop(); one !== undefined; one = left.pop()) {
+      const before = nodes.push([one.before, one.position.move, one.position.label]) - 1;
+      left.push(...one.position.children.map((position) => ({ position, before })).reverse());
+    }
+    return { position: this.start, nodes, ...this.about };
+  }
+
+  /**
+   * @param {any} object as `toNodes` makes it
+   * @returns {Game} with the board at the end of its main line
+   */
+  static fromNodes({ position, nodes, players = null, result = null }) {
+    const game = new Game(position);
+    if (players !== null || result !== null) game.about = { players, result };
+    /** @type {Position[]} */
+    const made = [];
+    for (const [before, name, short] of nodes) {
+      const parent = before < 0 ? game.root : made[before];
+      const child = new Position(parent, name, short);
+      parent.children.push(child);
+      parent.next ??= child;
+      made.push(child);
+    }
+    game.goTo(game.line().at(-1) ?? game.root);
+    return game;
   }
 
   /**
@@ -149,6 +192,10 @@ export class Game {
     if (typeof object !== "object" || object === null || !Array.isArray(object.moves)) throw wrong();
     if (object.start !== null && object.start !== undefined && typeof object.start !== "string") throw wrong();
     const game = new Game(object.start ?? null);
+    if (typeof object.about === "object" && object.about !== null) {
+      const { players = null, result = null } = object.about;
+      game.about = { players, result };
+    }
     /** @type {(from: Position, line: unknown[]) => Position} */
     const read = (from, line) => {
       let here = from;

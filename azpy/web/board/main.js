@@ -5,7 +5,7 @@ import { Candidates } from "./candidates.js";
 import { Clock } from "./clock.js";
 import { Connection, Lost } from "./connection.js";
 import { bindFiles } from "./dialogs.js";
-import { announce, byId, complain, fill, keep, make, signed } from "./dom.js";
+import { announce, byId, complain, fill, keep, make, mark, signed } from "./dom.js";
 import { Game } from "./game.js";
 import { showBar, showGraph } from "./graph.js";
 import { enter } from "./login.js";
@@ -93,7 +93,7 @@ function render(isNew) {
     // Nothing of the position before can be played any more.
     byId("board").dataset.state = "busy";
     byId("resign").disabled = true;
-    fill(byId("choices"), []);
+    for (const button of byId("choices").children) mark(button, "aria-disabled", "true");
     picture.close();
     clock.run(null);
     return;
@@ -110,7 +110,7 @@ function render(isNew) {
     const { name: model, game: played } = settings.model;
     const { players } = settings.options;
     const { ended } = position;
-    const kept = { model, game: played, players, record: game.toObject(), at: position.moves(), ended };
+    const kept = { model, game: played, players, record: game.toNodes(), at: position.moves(), ended };
     store(STORE, { ...kept, isPaused: play.isPaused });
   }
   byId("status").textContent = status;
@@ -183,26 +183,32 @@ function rootText({ rootInfo, isDuringSearch, isStored }) {
 }
 
 /**
- * What has no place on the picture: passes, rolls.
+ * What has no place on the picture: passes, rolls. A button that cannot be pressed now stays, and so does its focus.
  * @param {import("./game.js").Position} position
  * @param {boolean} canPlay
  */
 function showChoices(position, canPlay) {
   const shown = position.shown;
-  const untouched = canPlay ? (shown?.actions ?? []).filter((action) => action.touches.length === 0) : [];
+  const actions = position.outcome === null ? (shown?.actions ?? []) : [];
+  const untouched = actions.filter((action) => action.touches.length === 0);
   const rolls = canThrow(position) || position.outcome !== null ? [] : (shown?.rolls ?? []);
   keep(
     byId("choices"),
     [
-      ...untouched.map(({ name, short }) => ({ name, text: short })),
-      ...rolls.map(({ name, probability }) => ({ name, text: `${name} (${(100 * probability).toFixed(1)}%)` })),
+      ...untouched.map(({ name, short }) => ({ name, text: short, isOpen: canPlay })),
+      ...rolls.map(({ name, probability }) => {
+        return { name, text: `${name} (${(100 * probability).toFixed(1)}%)`, isOpen: true };
+      }),
     ],
     ({ name, text }) => `${name} ${text}`,
     ({ name, text }) => {
       const button = make("button", { type: "button" }, text);
-      button.addEventListener("click", () => play.play(name));
+      button.addEventListener("click", () => {
+        if (button.getAttribute("aria-disabled") === null) play.play(name);
+      });
       return button;
     },
+    (button, { isOpen }) => mark(button, "aria-disabled", isOpen ? null : "true"),
   );
 }
 
@@ -324,7 +330,7 @@ function kept() {
   const found = stored(STORE);
   try {
     if (!settings.take(found.model, found.game, found.players)) return new Game();
-    const game = Game.fromObject(found.record);
+    const game = Game.fromNodes(found.record);
     let here = game.root;
     for (const move of found.at) here = here.children.find((child) => child.move === move) ?? here;
     game.goTo(here);

@@ -129,7 +129,13 @@ export class Play {
     try {
       if (position.shown === null) {
         this.onChange(false);
-        position.shown = await this.show(position.moves());
+        // The position before says where the last move is on the board.
+        const needed = [position, position.parent].filter((one) => one !== null && one.shown === null);
+        await Promise.all(
+          needed.map(async (one) => {
+            if (one !== null) one.shown = await this.show(one.moves());
+          }),
+        );
       }
     } catch (error) {
       if (serial !== this.serial) return;

@@ -6,7 +6,8 @@ import { sides, upper } from "./sides.js";
 const KEPT = ["simulations", "seconds", "clock", "throws", "hint_simulations"];
 const STORE = "azpy board settings";
 
-/** @typedef {{name: string, game: string, internalName: string, simulations: number}} Model */
+/** @typedef {{name: string, game: string, internalName: string, simulations: number,
+ *   format: string | null}} Model */
 
 export class Settings {
   /** @param {{onModel: () => void, onPlay: () => void, onClock: () => void}} heard what changed */

@@ -9,9 +9,9 @@
 //! 5. [`selfplay`] is the room of games that a network plays against itself: [`record`], [`resign`], [`replay`],
 //!    [`timing`].
 //!
-//! [`conformance`] checks the rules that every game must keep. [`text`] is how people write a game, [`picture`] how they
-//! see and touch it, [`bytes`] has planes as bytes, [`process`] detects forks. The crate knows no Python, no concrete
-//! game and no file.
+//! [`conformance`] checks the rules that every game must keep. [`text`] is how people write a game, [`written`] a whole
+//! game with its variations, [`picture`] how they see and touch it, [`bytes`] has planes as bytes, [`process`] detects
+//! forks. The crate knows no Python, no concrete game and no file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
@@ -31,6 +31,7 @@ pub mod selfplay;
 
 pub mod text;
 pub mod toy;
+pub mod written;
 
 pub use search::{look, tree};
 pub use selfplay::{record, replay, resign, timing};

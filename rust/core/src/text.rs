@@ -5,54 +5,13 @@
 
 use crate::game::{Action, Game, GameFault, Player, Turn};
 use crate::picture::{Touch, text_svg};
+use crate::written::{Bounds, Moves, Named, Unfit, Variations, WrittenGame};
 
 /// How much of a text an error repeats, how many names it lists, and how much of each, in characters.
 const MOST_SHOWN: usize = 60;
 const MOST_NAMES: usize = 40;
 const LONGEST_NAME: usize = 30;
-
-/// A game as a text has it, read by [`Notation::read_game`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct WrittenGame {
-    /// What the text says of the game as a whole: names and values, blanks around these taken off.
-    pub tags: Vec<(String, String)>,
-    /// The result that stands behind the moves, if the notation has one there.
-    pub result: Option<String>,
-    /// The actions; or why it is no game of these rules from this start.
-    pub actions: Result<Vec<Action>, Unfit>,
-}
-
-/// Why a written game is none of the rules that read it, and a sentence on what came.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Unfit {
-    /// Another variant of the game.
-    Variant(String),
-    /// It begins at another position.
-    Start(String),
-    /// Another size of board.
-    Size(String),
-    /// Another komi.
-    Komi(String),
-    /// An action that is not legal, or cannot be read.
-    Action(String),
-    /// Actions after the rules end the game.
-    AfterEnd(String),
-}
-
-impl Unfit {
-    /// The sentence.
-    #[must_use]
-    pub fn into_text(self) -> String {
-        match self {
-            Self::Variant(text)
-            | Self::Start(text)
-            | Self::Size(text)
-            | Self::Komi(text)
-            | Self::Action(text)
-            | Self::AfterEnd(text) => text,
-        }
-    }
-}
+const NO_GAMES: &str = "there is no notation of whole games of this game";
 
 /// How people write a game: names of actions, notations of positions, pictures. Every method has a default, so a game with
 /// none of these has an empty `impl`.
@@ -131,7 +90,31 @@ pub trait Notation: Game {
     /// A sentence on a text that is not in this notation, or ends within a game.
     fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
         let _ = text;
-        Err("there is no notation of whole games of this game".to_owned())
+        Err(NO_GAMES.to_owned())
+    }
+
+    /// Reads a game with its variations from a text in the game's notation of whole games; or what
+    /// [`Notation::parse`] reads, as one line of play. A game that does not say where it begins begins here.
+    ///
+    /// # Errors
+    /// A sentence that says what came, where, and what was expected.
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
+        read_one_line(self, text, bounds)
+    }
+
+    /// Writes a game with its variations that begins here, in the game's notation of whole games.
+    ///
+    /// # Arguments
+    /// - `moves`: of those behind one move, the first is that of the main line.
+    /// - `tags`: what the text says of the game as a whole, by the names of the notation. A result that is not among
+    ///   them is that of the rules at the end of the main line.
+    ///
+    /// # Errors
+    /// A sentence that names the move or the tag; for a start with a past, which such a text does not hold; and for a game
+    /// without such a notation.
+    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String> {
+        let _ = (moves, tags, bounds);
+        Err(NO_GAMES.to_owned())
     }
 
     /// The position in the notation that `parse` reads, if it has one that says everything: what comes of it then has
@@ -168,6 +151,67 @@ pub fn play_line<G: Notation>(start: &G, text: &str) -> Result<G, String> {
         state.try_play(action).map_err(|error| error.to_string())?;
     }
     Ok(state)
+}
+
+/// What [`Notation::read_variations`] is for a text without variations: a line of play that begins at `start`, or a
+/// position.
+///
+/// # Errors
+/// See [`Notation::parse`].
+pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Result<Variations<G>, String> {
+    let (start, actions) = match start.parse_actions(text) {
+        Ok(actions) => (start.clone(), actions),
+        Err(_) => (start.parse(text)?, Vec::new()),
+    };
+    let mut moves = Moves::new(bounds);
+    for (before, action) in actions.into_iter().enumerate() {
+        moves.push(before, action)?;
+    }
+    let (moves, left_out) = moves.play(start.clone(), |state, _, &action| Ok((action, play_named(state, action))))?;
+    Ok(Variations { start, moves, tags: Vec::new(), left_out })
+}
+
+/// Plays a legal action, and gives its name and its short name.
+pub fn play_named<G: Notation>(state: &mut G, action: Action) -> (String, String) {
+    let names = (state.action_name(action), state.short_name(action));
+    state.play(action);
+    names
+}
+
+/// The tree of moves that names of actions mean from `start` on; see [`Notation::write_variations`].
+///
+/// # Arguments
+/// - `describe`: what is kept of an action; gets the positions before and after it.
+///
+/// # Errors
+/// A sentence that names the move by its index.
+pub fn moves_of<G: Notation, T>(
+    start: &G,
+    named: &[Named],
+    bounds: Bounds,
+    mut describe: impl FnMut(&G, Action, &G) -> T,
+) -> Result<Moves<T>, String> {
+    let mut moves = Moves::new(bounds);
+    for (index, (before, name)) in named.iter().enumerate() {
+        if let Some(before) = before.filter(|&before| before >= index) {
+            return Err(format!("move {index} stands behind move {before}, which does not come before it"));
+        }
+        moves.push(before.map_or(0, |before| before + 1), (index, name))?;
+    }
+    let (moves, left_out) = moves.play(start.clone(), |state, _, &(index, name)| {
+        let came = format!("move {index} is {}", shown(name));
+        let Some(offered) = on_offer(state) else {
+            return Err(Unfit::AfterEnd(format!("{came}, but the game is over before it")));
+        };
+        let Some(&action) = offered.iter().find(|&&action| state.action_name(action) == *name) else {
+            let names = listed(state, &offered);
+            return Err(Unfit::Action(format!("{came}, which is not among the legal ones: {names}")));
+        };
+        let before = state.clone();
+        state.play(action);
+        Ok((action, describe(&before, action, state)))
+    })?;
+    left_out.into_iter().next().map_or(Ok(moves), Err)
 }
 
 /// Reads a line of play by the names of actions; see [`Notation::parse_actions`].

@@ -2,10 +2,13 @@
 #![no_main]
 
 use azpy_core::game::Game;
+use azpy_core::text::Notation;
+use azpy_core::written::Bounds;
 use azpy_games::Go9;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let start = Go9::new(5, 7.5, true).unwrap();
+    let _ = start.read_variations(text, Bounds { moves: 1_000, depth: 64 });
     if let Ok(state) = start.parse(text) {
         assert_eq!(start.parse(&state.to_text().unwrap()).map(|read| read.key()), Ok(state.key()));
     }

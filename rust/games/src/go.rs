@@ -29,7 +29,8 @@ use std::sync::Arc;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, WrittenGame, play_line};
+use azpy_core::text::{Notation, play_line, read_one_line};
+use azpy_core::written::{Bounds, Named, Variations, WrittenGame};
 
 use crate::cells::Cells;
 use crate::grid;
@@ -557,6 +558,11 @@ impl<const WORDS: usize> Game for Go<WORDS> {
     }
 }
 
+/// Whether a text is meant as SGF, and not as names of actions.
+fn is_sgf(text: &str) -> bool {
+    text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with('(')
+}
+
 impl<const WORDS: usize> Notation for Go<WORDS> {
     /// Column letter without I and row number from the bottom, as in the Go Text Protocol, or "pass".
     fn action_name(&self, action: Action) -> String {
@@ -582,15 +588,22 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
 
     /// An SGF game (its main line; size and komi must be those of `self`), or the names of the actions that lead there.
     fn parse(&self, text: &str) -> Result<Self, String> {
-        if text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with('(') {
-            return sgf::read(self, text);
-        }
-        play_line(self, text)
+        if is_sgf(text) { sgf::read(self, text) } else { play_line(self, text) }
     }
 
     /// A game of SGF: its main line.
     fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
         sgf::read_written(self, text)
+    }
+
+    /// An SGF game with its variations; or the names of the actions of a line.
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
+        if is_sgf(text) { sgf::read_tree(self, text, bounds) } else { read_one_line(self, text, bounds) }
+    }
+
+    /// As SGF.
+    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String> {
+        sgf::write_tree(self, moves, tags, bounds)
     }
 
     /// The whole game as SGF: its setup and every action, as boards that have been bar what may follow.

@@ -5,12 +5,13 @@ use std::collections::HashSet;
 
 use azpy_core::game::{Action, Game, Turn};
 use azpy_core::text::Notation;
+use azpy_core::written::{Bounds, Variations};
 use azpy_games::Chess;
 use azpy_games::chess::{Encoding, Ending};
 use proptest::prelude::*;
 
 mod common;
-use common::{Random, after, encode, legal};
+use common::{BOUNDS, Random, after, check_written, encode, legal, random_tree, tree_text};
 
 fn chess(encoding: Encoding) -> Chess {
     Chess::new(encoding, None, 512).unwrap()
@@ -185,6 +186,118 @@ fn text_that_is_no_game_is_refused_with_the_place() {
     }
 }
 
+fn read(text: &str) -> Result<Variations<Chess>, String> {
+    az119().read_variations(text, BOUNDS)
+}
+
+#[test]
+fn variations_are_read_where_they_stand() {
+    let game = read(GAME).unwrap();
+    let expected = "e4 e5 Nf3 ( f4 exf4 ( d5 exd5 ) Nf3 ) Nc6 Bb5 a6 Ba4 Nf6 O-O Nxe4";
+    assert_eq!(tree_text(&game.moves), expected);
+    assert_eq!(game.start.key(), az119().key());
+    let tag = |name: &str| game.tags.iter().find(|(tag, _)| tag == name).map(|(_, value)| &value[..]);
+    assert_eq!((tag("Event"), tag("Result")), (Some("a \"game\" of \\ its own"), Some("1/2-1/2")));
+    // Two variations of one move, one of the last move, and one that repeats the move.
+    assert_eq!(
+        tree_text(&read("1. e4 (1. d4) (1. c4 e5) e5 (1... c5) 1-0").unwrap().moves),
+        "e4 ( d4 ) ( c4 e5 ) e5 ( c5 )"
+    );
+    assert_eq!(tree_text(&read("e4 (e4 e5) c5 (d5)").unwrap().moves), "e4 e5 ( c5 ) ( d5 )");
+    let text = "[SetUp \"1\"]\n[FEN \"4k3/P7/8/8/8/8/8/4K3 w - - 3 20\"]\n\n20. a8=Q+ (20. Kd2 Kd7) Kd7 1-0";
+    let game = read(text).unwrap();
+    assert_eq!(
+        (tree_text(&game.moves), game.start.fen()),
+        ("a8=Q+ ( Kd2 Kd7 ) Kd7".into(), at("4k3/P7/8/8/8/8/8/4K3 w - - 3 20").fen())
+    );
+    // What is no PGN.
+    let game = read("4k3/8/8/8/8/8/8/4K2R w K - 0 1 moves e1g1").unwrap();
+    assert_eq!((tree_text(&game.moves), game.start.ply()), ("O-O+".replace('+', ""), 0));
+    assert!(read("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1").unwrap().moves.is_empty());
+}
+
+#[test]
+fn what_cannot_be_played_in_variations_is_left_out_with_its_line() {
+    let game = read("1. e4 (1. d4 d5\n2. Ke3 (2. c4) e5) (1. -- e5) 1... e5").unwrap();
+    assert_eq!(tree_text(&game.moves), "e4 ( d4 d5 c4 ) e5");
+    assert_eq!(game.left_out.len(), 2);
+    assert!(game.left_out[0].starts_with("line 2: action 3 is \"Ke3\""), "{}", game.left_out[0]);
+    let game = read("1. f3 e5 2. g4 Qh4# 3. a3 (3. a4) Nc6 0-1").unwrap();
+    assert_eq!(tree_text(&game.moves), "f3 e5 g4 Qh4#");
+    assert_eq!(game.left_out.len(), 2);
+}
+
+#[test]
+fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
+    for (text, why) in [
+        ("1. e4 e5\n2. Ke3", "line 2: action 3 is \"Ke3\", which is not among the legal ones"),
+        ("1. e4 e5\n2. Nf3 {never closed", "line 2: a comment that begins with { has no end"),
+        ("1. e4\n(1. d4\n(1. c4)\n", "line 2: a variation that begins with ( has no end"),
+        ("1. e4\n(\n(1. d4))", "line 3: a variation that begins with ( stands for no move"),
+        ("(1. e4)", "line 1: a variation that begins with ( stands for no move"),
+        ("1. e4\n)", "line 2: a ) without its ("),
+        ("1. e4 1-0\n\n[Event \"?\"]\n1. d4", "line 1: more than one game"),
+        ("[Event \"?\"]\n[Event]\n1. e4", "line 2: a tag is [Name \"value\"]"),
+        ("[Variant \"Atomic\"]\n1. e4", "the variant is \"Atomic\""),
+        ("[Variant \"Chess960\"]\n1. e4", "a game of Chess960 without its start, FEN"),
+        ("[FEN \"nonsense\"]\n1. e4", "a FEN has 6 words"),
+    ] {
+        let error = read(text).err().unwrap_or_else(|| panic!("{text} was accepted"));
+        assert!(error.starts_with(why), "{text}: {error}");
+    }
+    let few = |text, moves| az119().read_variations(text, Bounds { moves, depth: 1 }).err();
+    assert_eq!(few("e4 (d4) e5 (c5)", 4), None);
+    assert_eq!(few("e4 (d4) e5 (c5)", 3).unwrap(), "line 1: the game has more than 3 moves with its variations");
+    let deep = few("e4 (d4 d5 (e5)) e5", 9).unwrap();
+    assert_eq!(deep, "line 1: variations stand in each other more than 1 deep");
+}
+
+#[test]
+fn games_with_variations_are_read_as_they_were_written() {
+    for (seed, start) in starts().iter().enumerate() {
+        for size in [0, 1, 9, 80, 400] {
+            let tree = random_tree(start, size, &mut Random((seed * 1000 + size) as u64));
+            let text = check_written(start, &tree);
+            assert!(text.lines().all(|line| line.starts_with('[') || line.len() <= 80), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_game_is_written_with_numbers_where_they_are_needed() {
+    let write = |start: &Chess, moves: &[(Option<usize>, &str)], tags: &[(&str, &str)]| {
+        let moves: Vec<_> = moves.iter().map(|(before, name)| (*before, (*name).to_owned())).collect();
+        let tags: Vec<_> = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        start.write_variations(&moves, &tags, BOUNDS)
+    };
+    let moves =
+        [(None, "e2e4"), (None, "d2d4"), (Some(1), "d7d5"), (Some(0), "e7e5"), (Some(3), "g1f3"), (Some(0), "c7c5")];
+    let text = write(&az119(), &moves, &[("Result", "1-0"), ("White", "a\n\"b\" \\"), ("Opening", "x")]).unwrap();
+    let expected = "[Event \"?\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"?\"]\n[White \"a \\\"b\\\" \\\\\"]\n\
+        [Black \"?\"]\n[Result \"1-0\"]\n[Opening \"x\"]\n\n1. e4 (1. d4 d5) 1... e5 (1... c5) 2. Nf3 1-0\n";
+    assert_eq!(text, expected);
+    let black = at("4k3/8/8/8/8/8/4P3/4K3 b - - 0 40");
+    let text = write(&black, &[(None, "e8d8"), (Some(0), "e2e4")], &[]).unwrap();
+    assert!(
+        text.ends_with("[SetUp \"1\"]\n[FEN \"4k3/8/8/8/8/8/4P3/4K3 b - - 0 40\"]\n\n40... Kd8 41. e4 *\n"),
+        "{text}"
+    );
+    let mate = [(None, "f2f3"), (Some(0), "e7e5"), (Some(1), "g2g4"), (Some(2), "d8h4")];
+    assert!(write(&az119(), &mate, &[]).unwrap().ends_with("1. f3 e5 2. g4 Qh4# 0-1\n"));
+    for (moves, tags, why) in [
+        (&[(None, "e2e5")][..], &[][..], "move 0 is \"e2e5\", which is not among the legal ones"),
+        (&[(Some(0), "e2e4")], &[], "move 0 stands behind move 0"),
+        (&[], &[("Result", "2-0")], "tag Result: expected one of 1-0, 0-1, 1/2-1/2, *, got \"2-0\""),
+        (&[], &[("FEN", "x")], "\"FEN\" is no tag to choose"),
+        (&[], &[("a b", "x")], "\"a b\" is no tag to choose"),
+    ] {
+        let error = write(&az119(), moves, tags).unwrap_err();
+        assert!(error.starts_with(why), "{error}");
+    }
+    let error = write(&at("e4 e5"), &[], &[]).unwrap_err();
+    assert_eq!(error, "a PGN begins at a position without a past: give the moves before it too");
+}
+
 /// Games at random, now and then drawn to shuffling men so that positions come again.
 fn random_positions(start: &Chess, seed: u64, visit: &mut impl FnMut(&Chess)) {
     let (mut state, mut random) = (start.clone(), Random(seed));
@@ -347,6 +460,10 @@ fn survives(text: &str, starts: &[Chess]) -> usize {
             }
             accepted += 1;
         }
+        if let Ok(read) = start.read_variations(text, BOUNDS) {
+            check_written(start, &read);
+            accepted += 1;
+        }
         if let Ok(actions) = start.parse_actions(text) {
             let mut state = start.clone();
             actions.iter().for_each(|&action| state.try_play(action).unwrap());
@@ -384,6 +501,7 @@ fn long_and_deep_texts_are_read_in_time() {
     let start = az119();
     for text in ["(".repeat(1_000_000), "[".repeat(1_000_000), "{".repeat(1_000_000), "1.".repeat(1_000_000)] {
         assert!(start.parse(&text).is_err() || text.starts_with('1'));
+        assert!(start.read_variations(&text, BOUNDS).is_err() || text.starts_with('1'));
     }
     let text = format!("e4 {} e5", "(".repeat(500_000) + &")".repeat(500_000));
     assert_eq!(start.parse_actions(&text).unwrap().len(), 2);

@@ -3,11 +3,12 @@
 
 use azpy_core::game::{Game, Player, Turn};
 use azpy_core::text::Notation;
+use azpy_core::written::{Bounds, Variations};
 use azpy_games::{Go, Go9, Go19};
 use proptest::prelude::*;
 
 mod common;
-use common::{Random, legal};
+use common::{BOUNDS, Random, check_written, legal, random_tree, tree_text};
 
 fn go(size: usize) -> Go9 {
     Go9::new(size, 7.5, true).unwrap()
@@ -140,6 +141,111 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
     assert!(go(9).parse("D4 I5").unwrap_err().contains("\"I5\""), "there is no column I");
 }
 
+fn read(text: &str) -> Result<Variations<Go9>, String> {
+    go(9).read_variations(text, BOUNDS)
+}
+
+#[test]
+fn variations_are_read_where_they_stand() {
+    let tree = |text: &str| tree_text(&read(text).unwrap().moves);
+    assert_eq!(tree("(;SZ[9];B[aa](;W[bb](;B[cc])(;B[dd];W[ee]))(;W[ff]))"), "A9 B8 ( F4 ) C7 ( D6 E5 )");
+    assert_eq!(tree("(;SZ[9](;B[aa])(;B[bb];W[]))"), "A9 ( B8 pass )");
+    // Nodes without moves, moves of one node, and a move that stands there twice.
+    assert_eq!(tree("(;SZ[9];C[a];B[aa]W[bb];C[b](;B[cc])(;C[c];B[dd])(;B[cc];W[ee]))"), "A9 B8 C7 ( D6 ) E5");
+    assert_eq!(tree("C3 D4 pass"), "C3 D4 pass");
+    let game = read("(;SZ[9]PB[a\\]b]RE[B+R]AB[aa][bb]PL[W](;W[cc])(;W[dd]C[;(]))").unwrap();
+    assert_eq!(tree_text(&game.moves), "C7 ( D6 )");
+    assert_eq!(game.start.key(), go(9).with_stones([&[0, 10], &[]], Player::One).unwrap().key());
+    assert!(game.tags.contains(&("PB".to_owned(), "a]b".to_owned())) && game.tags.len() == 5);
+}
+
+#[test]
+fn what_cannot_be_played_in_variations_is_left_out_with_its_line() {
+    let game = read("(;SZ[9];B[aa](;W[bb])\n(;W[cc]\n;B[cc];W[dd])(;AB[ee];W[ff])(;W[gg]))").unwrap();
+    assert_eq!(tree_text(&game.moves), "A9 B8 ( C7 ) ( G3 )");
+    assert_eq!(
+        game.left_out,
+        [
+            "line 3: move 3, B[cc], at C7, is illegal: there is a stone already",
+            "line 3: AB after move 1: a position is set up before the moves"
+        ]
+    );
+    let game = read("(;SZ[9];B[];W[]\n;B[aa])").unwrap();
+    assert_eq!(tree_text(&game.moves), "pass pass");
+    assert_eq!(game.left_out, ["line 2: move 3, B[aa], comes after the end of the game"]);
+}
+
+#[test]
+fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
+    for (text, expected) in [
+        ("(;SZ[9]\n;B[aa]\n;W[aa])", "line 3: move 2, W[aa], at A9, is illegal: there is a stone already"),
+        ("(;SZ[9];B[aa]\n(;W[bb]\n(;B[cc", "line 3: a value of B has no ]: \"[cc\""),
+        ("\n(;SZ[9];B[aa]\n", "line 2: the game ends before its last )"),
+        ("(;SZ[9])\n(;SZ[9])", "line 1: the text has a second game; give one"),
+        ("((;SZ[9])\n(;SZ[9]))", "line 2: the game has a second root; give one game"),
+        ("(;SZ[9]\n) x", "line 2: \"x\" is no SGF: expected ( ; ) or a property"),
+        ("()", "line 1: the game ends before its last )"),
+        ("(;SZ[13])", "the game is of size 13, expected 9"),
+        ("D4 I5", "action 2 is \"I5\", which is not among the legal ones"),
+    ] {
+        let error = read(text).err().unwrap();
+        assert!(error.starts_with(expected), "{text}: {error}");
+    }
+    let few = |text| go(9).read_variations(text, Bounds { moves: 3, depth: 1 }).err();
+    assert_eq!(few("(;SZ[9];B[aa](;W[bb])(;W[cc]))"), None);
+    let error = few("(;SZ[9];B[aa](;W[bb])(;W[cc])(;W[dd]))").unwrap();
+    assert_eq!(error, "the game has more than 3 moves with its variations");
+    let error = few("(;SZ[9](;B[aa])(;B[bb](;W[cc])(;W[dd])))").unwrap();
+    assert!(error.contains("more than"), "{error}");
+    assert_eq!(
+        few("(;SZ[9](;B[aa])(;B[bb](;W[])(;W[cc])))").unwrap(),
+        "the game has more than 3 moves with its variations"
+    );
+    let deep = go(9).read_variations("(;SZ[9](;B[aa])(;B[bb](;W[])(;W[cc])))", Bounds { moves: 9, depth: 1 }).err();
+    assert_eq!(deep.unwrap(), "variations stand in each other more than 1 deep");
+    for text in ["(".repeat(1_000_000), "(;".repeat(500_000), "(;SZ[9]".repeat(100_000) + &")".repeat(100_000)] {
+        let _ = read(&text); // in time, and without a stack that overflows
+    }
+}
+
+#[test]
+fn games_with_variations_are_read_as_they_were_written() {
+    let start = go(5);
+    let setup = start.with_stones([&[6, 7], &[1]], Player::One).unwrap();
+    for seed in 0..40 {
+        let start = if seed % 2 == 0 { &start } else { &setup };
+        let tree = random_tree(start, [0, 1, 9, 60, 300][seed as usize % 5], &mut Random(seed));
+        check_written(&go(5), &tree);
+    }
+}
+
+#[test]
+fn what_is_no_game_is_not_written() {
+    let write = |game: &Go9, moves: &[(Option<usize>, &str)], tags: &[(&str, &str)]| {
+        let moves: Vec<_> = moves.iter().map(|(before, name)| (*before, (*name).to_owned())).collect();
+        let tags: Vec<_> = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        game.write_variations(&moves, &tags, Bounds { moves: 4, depth: 1 })
+    };
+    let text = write(&go(5), &[(None, "C3"), (Some(0), "pass"), (Some(1), "pass"), (None, "A1")], &[("PB", "a]\\")]);
+    let expected = "(;FF[4]GM[1]CA[UTF-8]AP[azpy]PB[a\\]\\\\]SZ[5]KM[7.5]RE[B+17.5](\n;B[cc];W[];B[])(;B[ae]))\n";
+    assert_eq!(text.unwrap(), expected);
+    assert!(write(&go(5), &[], &[("RE", "B+R")]).unwrap().contains("RE[B+R]"));
+    for (moves, tags, why) in [
+        (&[(None, "C3"), (Some(0), "C3")][..], &[][..], "move 1 is \"C3\", which is not among the legal ones"),
+        (&[(None, "c3")], &[], "move 0 is \"c3\""),
+        (&[(Some(0), "C3")], &[], "move 0 stands behind move 0, which does not come before it"),
+        (&[(None, "pass"), (Some(0), "pass"), (Some(1), "C3")], &[], "but the game is over before it"),
+        (&[(None, "A1"); 5], &[], "the game has more than 4 moves"),
+        (&[], &[("SZ", "9")], "\"SZ\" is no property to choose"),
+        (&[], &[("P]", "9")], "\"P]\" is no property to choose"),
+    ] {
+        let error = write(&go(5), moves, tags).unwrap_err();
+        assert!(error.contains(why), "{error}");
+    }
+    let error = write(&go(5).parse("C3").unwrap(), &[], &[]).unwrap_err();
+    assert_eq!(error, "an SGF begins at a position without a past: give the moves before it too");
+}
+
 /// A valid text with some characters changed, left out or put in.
 fn mutated(text: &str, random: &mut Random) -> String {
     let alphabet: Vec<char> = "()[];:\\ \n\u{feff}\u{e9}ABCEFGHKLMPSWZabcdeijst0123456789.-".chars().collect();
@@ -173,6 +279,9 @@ fn read_mutants(count: usize) -> usize {
     let (start, mut random, mut read) = (go(5), Random(9), 0);
     for number in 0..count {
         let text = mutated(texts[number % texts.len()], &mut random);
+        if let Ok(read) = start.read_variations(&text, BOUNDS) {
+            check_written(&start, &read);
+        }
         if let Ok(game) = start.parse(&text) {
             let again = start.parse(&game.to_text().unwrap()).unwrap_or_else(|error| panic!("{error}: {text:?}"));
             assert_eq!(again.key(), game.key(), "{text:?}");
@@ -201,6 +310,7 @@ proptest! {
     fn any_text_is_read_or_refused(text in any::<String>(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for text in [text.clone(), format!("(;SZ[5]{text}"), format!("(;SZ[5];B[{text}])")] {
             let _ = go(5).parse(&text);
+            let _ = go(5).read_variations(&text, BOUNDS);
         }
         let _ = go(5).parse(&String::from_utf8_lossy(&bytes));
     }

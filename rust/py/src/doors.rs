@@ -19,9 +19,9 @@ use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, Samples};
 use azpy_core::search::{SearchResult, SearchStats, Stop as Reason};
 use azpy_core::selfplay::{Layout, SelfPlayConfig, SelfPlayStats};
-use azpy_core::text::WrittenGame;
 use azpy_core::timing::PipelineStats;
 use azpy_core::tree::Tree;
+use azpy_core::written::{Bounds, Named, Variations, WrittenGame};
 use pyo3::prelude::*;
 
 use crate::evaluators::AnyEvaluator;
@@ -62,6 +62,8 @@ pub(crate) trait AnyState: Send + Sync {
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String>;
     /// The first written game of a text, how the rules end it (nothing where they do not), and where the text goes on.
     fn read_game(&self, text: &str) -> Result<Option<(WrittenGame, Option<f32>, usize)>, String>;
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn AnyState>>, String>;
+    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String>;
     /// See `GameRecord::of_actions` of the core.
     fn record_of(&self, actions: &[Action], outcome: f32) -> Result<CoreRecord, String>;
     fn to_text(&self) -> Option<String>;

@@ -10,7 +10,7 @@ use azpy_core::game::{Action, PlayError, Player, Turn};
 use azpy_core::picture::Touch;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::rng::Stream;
-use azpy_core::text::WrittenGame;
+use azpy_core::written::{Bounds, Named, Variations, WrittenGame};
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
@@ -129,6 +129,13 @@ impl<G: Hosted> AnyState for Typed<G> {
         game.actions.iter().flatten().for_each(|&action| end.play(action));
         let outcome = (end.turn() == Turn::Terminal).then(|| end.outcome().0);
         Ok(Some((game, outcome, text.len() - rest.len())))
+    }
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn AnyState>>, String> {
+        let Variations { start, moves, tags, left_out } = self.0.read_variations(text, bounds)?;
+        Ok(Variations { start: Box::new(Typed(start)), moves, tags, left_out })
+    }
+    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String> {
+        self.0.write_variations(moves, tags, bounds)
     }
     fn record_of(&self, actions: &[Action], outcome: f32) -> Result<CoreRecord, String> {
         CoreRecord::of_actions(&self.0, actions, outcome)

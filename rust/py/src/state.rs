@@ -1,8 +1,10 @@
 //! `azpy.State`: a position of any game, written in Rust or in Python.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use azpy_core::game::{Player, Turn};
+use azpy_core::written::{Bounds, Named, Variations as CoreVariations};
 use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -15,10 +17,30 @@ use crate::errors::caught;
 use crate::hosted::turn_number;
 use crate::pygame::PyGame;
 use crate::registry::make;
-use crate::settings::{U64, Whole, whole, within};
+use crate::settings::{SIZE, U64, Whole, whole, within};
 
 /// x, y, width and height.
 type Rect = (f64, f64, f64, f64);
+
+/// A game with its variations, as `State.read_variations` gives it.
+#[pyclass(module = "azpy", frozen, get_all)]
+pub(crate) struct Variations {
+    /// Where the moves begin.
+    start: Py<State>,
+    /// Each move as (before, name, short name): `before` is the index of the move before it, and -1 at the start. A move
+    /// stands behind the one before it. Of the moves behind one move, the first is that of the main line.
+    moves: Vec<(i64, String, String)>,
+    /// What the text says of the game, by name (PGN's tags, or the properties of SGF's first node); the first value of a
+    /// name counts.
+    tags: HashMap<String, String>,
+    /// Why lines end early, or are not there.
+    left_out: Vec<String>,
+}
+
+/// The bounds of a game with variations, as Python gives them.
+fn bounds(max_moves: i128, max_depth: i128) -> PyResult<Bounds> {
+    Ok(Bounds { moves: within("max_moves", max_moves, 0, SIZE)?, depth: within("max_depth", max_depth, 0, SIZE)? })
+}
 
 /// A position of any game. `azpy.make_game` gives the start of one that has a name.
 ///
@@ -288,6 +310,88 @@ impl State {
     fn format_actions(&self, actions: Vec<Whole>) -> PyResult<String> {
         let actions = actions.iter().map(|action| u32::try_from(action.0).unwrap_or(u32::MAX)).collect::<Vec<_>>();
         self.ask(|state| state.format_actions(&actions))?.map_err(PyValueError::new_err)
+    }
+
+    /// Reads a game with its variations: PGN for chess, SGF for Go, of this game's size and options. Comments and the like
+    /// are passed over. Of any other text that `parse_state` reads there is one line, or a start without moves.
+    ///
+    /// A variation that cannot be played is left out from the wrong move on, as are moves after the rules end the game. Equal
+    /// moves of one position become one.
+    ///
+    /// Args:
+    ///     text: one game. A game that does not say where it begins begins here.
+    ///     max_moves: the most moves, those of variations too.
+    ///     max_depth: how deep variations may stand in each other; 1 is a variation of the main line.
+    ///
+    /// Raises:
+    ///     ValueError: text that cannot be read, a bound, or a main line that cannot be played; says where.
+    ///
+    ///     >>> import azpy
+    ///     >>> azpy.make_game("chess").read_variations("1. e4 (1. d4 d5) e5").moves
+    ///     [(-1, 'e2e4', 'e4'), (-1, 'd2d4', 'd4'), (1, 'd7d5', 'd5'), (0, 'e7e5', 'e5')]
+    #[pyo3(signature = (text, *, max_moves = 100_000, max_depth = 1_000))]
+    fn read_variations(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        #[pyo3(from_py_with = whole)] max_moves: i128,
+        #[pyo3(from_py_with = whole)] max_depth: i128,
+    ) -> PyResult<Variations> {
+        let bounds = bounds(max_moves, max_depth)?;
+        let read = caught(|| Ok(py.detach(|| self.inner.read_variations(text, bounds))));
+        self.inner.take_error()?;
+        let CoreVariations { start, moves, tags, left_out } = read?.map_err(PyValueError::new_err)?;
+        let start = Py::new(py, Self { spec: self.spec.clone(), inner: start })?;
+        let moves = moves.all().iter();
+        let moves = moves.map(|(before, (name, short))| (*before as i64 - 1, name.clone(), short.clone())).collect();
+        // The first value of a name counts: a later one would replace it.
+        Ok(Variations { start, moves, tags: tags.into_iter().rev().collect(), left_out })
+    }
+
+    /// Writes a game with variations that begins here: PGN for chess, SGF for Go.
+    ///
+    /// Args:
+    ///     moves: each as (before, name): the index of the move before it, or -1 at the start, and the name of its action. A
+    ///         move stands behind the one before it. Of the moves behind one move, the first is that of the main line.
+    ///     tags: what the text says of the game as a whole: PGN's tags, or properties of SGF's first node, but those that
+    ///         follow from the game. Without a result (`Result`, `RE`) it has that of the rules at the end of the main line.
+    ///     max_moves: the most moves.
+    ///     max_depth: how deep variations may stand in each other.
+    ///
+    /// Raises:
+    ///     ValueError: a move that is not legal or a bound; a tag that cannot be written; a position with a past, which such
+    ///         a text does not hold; or another game than chess and Go.
+    ///
+    ///     >>> import azpy
+    ///     >>> text = azpy.make_game("go", size=9).write_variations([(-1, "C3"), (0, "D4"), (0, "E5")], {"PB": "Ann"})
+    ///     >>> print(text.strip())
+    ///     (;FF[4]GM[1]CA[UTF-8]AP[azpy]PB[Ann]SZ[9]KM[7.5]
+    ///     ;B[cg](;W[df])(;W[ee]))
+    #[pyo3(signature = (moves, tags = None, *, max_moves = 100_000, max_depth = 1_000))]
+    fn write_variations(
+        &self,
+        py: Python<'_>,
+        moves: Vec<(Whole, String)>,
+        tags: Option<&Bound<'_, PyDict>>,
+        #[pyo3(from_py_with = whole)] max_moves: i128,
+        #[pyo3(from_py_with = whole)] max_depth: i128,
+    ) -> PyResult<String> {
+        let bounds = bounds(max_moves, max_depth)?;
+        let mut named = Vec::<Named>::with_capacity(moves.len());
+        for (index, (before, name)) in moves.into_iter().enumerate() {
+            let before = match before.0 {
+                -1 => None,
+                before => Some(within(&format!("before of move {index}"), before, -1, SIZE)?),
+            };
+            named.push((before, name));
+        }
+        let mut told = Vec::new();
+        for (name, value) in tags.into_iter().flatten() {
+            told.push((name.extract::<String>()?, value.extract::<String>()?));
+        }
+        let text = caught(|| Ok(py.detach(|| self.inner.write_variations(&named, &told, bounds))));
+        self.inner.take_error()?;
+        text?.map_err(PyValueError::new_err)
     }
 
     /// The action that corresponds to `action` after a symmetry.

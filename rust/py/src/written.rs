@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use azpy_core::text::{Unfit, WrittenGame as CoreGame};
+use azpy_core::written::{Unfit, WrittenGame as CoreGame};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -29,7 +29,8 @@ use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, WrittenGame, shown};
+use azpy_core::text::{Notation, shown};
+use azpy_core::written::{Bounds, Named, Variations, WrittenGame};
 use cozy_chess::{BitBoard, Board, Color, File, Piece, Rank, Square, get_pawn_attacks};
 
 use crate::key::{Tag, digest};
@@ -403,6 +404,16 @@ impl Notation for Chess {
     /// A game of PGN.
     fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
         self.read_written(text)
+    }
+
+    /// A PGN with its variations, with or without a FEN of its own; or what [`Chess::parse`](Notation::parse) reads.
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
+        self.read_tree(text, bounds)
+    }
+
+    /// As PGN.
+    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String> {
+        self.write_tree(moves, tags, bounds)
     }
 
     /// A FEN, and where the past matters the one from which it does, with the moves since: "FEN moves e2e4 ...".

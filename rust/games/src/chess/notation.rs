@@ -1,7 +1,10 @@
 //! Moves as SAN and UCI, and positions as text: "FEN moves ...".
 
-use azpy_core::game::{Action, Game, Turn};
-use azpy_core::text::{Notation, Unfit, WrittenGame, shown};
+use std::borrow::Cow;
+
+use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::text::{Notation, moves_of, play_named, shown};
+use azpy_core::written::{Bounds, Named, Unfit, Variations, WrittenGame};
 use cozy_chess::util::display_san_move;
 use cozy_chess::{File, Move, Piece, Rank, Square};
 
@@ -90,6 +93,11 @@ fn looks_like_fen(word: &str) -> bool {
     word.contains('/') && !word.contains(['{', '(', '[', ';', '$', '%', '-', '.'])
 }
 
+/// The tags of a game, blanks around the values taken off.
+fn tags_of(game: &pgn::Pgn<'_>) -> Vec<(String, String)> {
+    game.tags.iter().map(|(name, value)| ((*name).to_owned(), value.trim().to_owned())).collect()
+}
+
 impl Chess {
     /// A legal action as SAN writes it.
     pub(super) fn san(&self, action: Action) -> Option<String> {
@@ -143,15 +151,20 @@ impl Chess {
         }
     }
 
-    /// Plays the moves that words mean, and returns their actions.
-    fn play_words<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) -> Result<Vec<Action>, Unfit> {
+    /// The legal action that a word means, which is action `number` of a line.
+    fn read_action(&self, number: usize, word: &str) -> Result<Action, Unfit> {
+        let at = format!("action {number} is {}, ", shown(word));
+        if self.turn() == Turn::Terminal {
+            return Err(Unfit::AfterEnd(at + "but the game is over before it"));
+        }
+        self.read_move(word).map_err(|why| Unfit::Action(at + &why))
+    }
+
+    /// Plays the main line of a PGN, and returns its actions.
+    fn play_main_line(&mut self, game: &pgn::Pgn<'_>) -> Result<Vec<Action>, Unfit> {
         let mut actions = Vec::new();
-        for word in words {
-            let at = format!("action {} is {}, ", actions.len() + 1, shown(word));
-            if self.turn() == Turn::Terminal {
-                return Err(Unfit::AfterEnd(at + "but the game is over before it"));
-            }
-            let action = self.read_move(word).map_err(|why| Unfit::Action(at + &why))?;
+        for word in game.moves.main_line() {
+            let action = self.read_action(actions.len() + 1, word)?;
             self.play(action);
             actions.push(action);
         }
@@ -160,7 +173,7 @@ impl Chess {
 
     /// A line of play that begins here, as PGN or less. A PGN's FEN must be that of this position.
     pub(super) fn read_actions(&self, text: &str) -> Result<Vec<Action>, String> {
-        let game = pgn::read(text)?;
+        let game = pgn::read(text, None).map_err(|wrong| wrong.why)?;
         if let Some(fen) = game.tag("FEN") {
             let words: Vec<_> = fen.split_whitespace().collect();
             let start = Self::from_fen(&words, self.rules)?;
@@ -168,12 +181,12 @@ impl Chess {
                 return Err(format!("the line of play begins at {}, and not here, at {}", shown(fen), self.fen()));
             }
         }
-        self.clone().play_words(game.moves).map_err(Unfit::into_text)
+        self.clone().play_main_line(&game).map_err(Unfit::into_text)
     }
 
     /// See [`Notation::read_game`].
     pub(super) fn read_written<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
-        let (game, rest) = pgn::read_first(text)?;
+        let (game, rest) = pgn::read_first(text, None).map_err(|wrong| wrong.why)?;
         if game.is_empty() {
             return Ok(None);
         }
@@ -182,25 +195,28 @@ impl Chess {
                 "the last game has no result (1-0, 0-1, 1/2-1/2 or *) behind its moves: the text was cut".into()
             );
         }
-        let start = self.check_start(&game);
-        let tags = game.tags.iter().map(|(name, value)| ((*name).to_owned(), value.trim().to_owned())).collect();
-        let actions = start.and_then(|()| self.clone().play_words(game.moves));
-        Ok(Some((WrittenGame { tags, result: game.result.map(str::to_owned), actions }, rest)))
+        let actions = self.check_start(&game).and_then(|()| self.clone().play_main_line(&game));
+        Ok(Some((WrittenGame { tags: tags_of(&game), result: game.result.map(str::to_owned), actions }, rest)))
+    }
+
+    /// Where a written game says that it begins, if it does; it is played by these rules.
+    fn start_of(&self, game: &pgn::Pgn<'_>) -> Result<Option<Self>, Unfit> {
+        let variant = game.tag("Variant").unwrap_or_default();
+        let known = VARIANTS.iter().find(|(name, _)| variant.trim().eq_ignore_ascii_case(name));
+        let &(_, needs_start) = known.ok_or_else(|| Unfit::Variant(format!("the variant is {}", shown(variant))))?;
+        match game.tag("FEN") {
+            Some(fen) => {
+                let words: Vec<_> = fen.split_whitespace().collect();
+                Self::from_fen(&words, self.rules).map(Some).map_err(Unfit::Start)
+            }
+            None if needs_start => Err(Unfit::Start("a game of Chess960 without its start, FEN".to_owned())),
+            None => Ok(None),
+        }
     }
 
     /// Whether a written game begins here, and is played by these rules.
     fn check_start(&self, game: &pgn::Pgn<'_>) -> Result<(), Unfit> {
-        let variant = game.tag("Variant").unwrap_or_default();
-        let known = VARIANTS.iter().find(|(name, _)| variant.trim().eq_ignore_ascii_case(name));
-        let &(_, needs_start) = known.ok_or_else(|| Unfit::Variant(format!("the variant is {}", shown(variant))))?;
-        let start = match game.tag("FEN") {
-            Some(fen) => {
-                let words: Vec<_> = fen.split_whitespace().collect();
-                Self::from_fen(&words, self.rules).map_err(Unfit::Start)?.board
-            }
-            None if needs_start => return Err(Unfit::Start("a game of Chess960 without its start, FEN".to_owned())),
-            None => cozy_chess::Board::default(),
-        };
+        let start = self.start_of(game)?.map_or_else(cozy_chess::Board::default, |start| start.board);
         if start == self.board {
             return Ok(());
         }
@@ -209,31 +225,89 @@ impl Chess {
 
     /// A position as FEN, "FEN moves ...", "startpos moves ...", PGN, or the moves that lead there from here.
     pub(super) fn read_position(&self, text: &str) -> Result<Self, String> {
+        let (start, moves) = self.read_start(text)?;
+        let game = pgn::read(&moves, None).map_err(|wrong| wrong.why)?;
+        let mut state = self.begin(start, &game)?;
+        state.play_main_line(&game).map_err(Unfit::into_text)?;
+        Ok(state)
+    }
+
+    /// See [`Notation::read_variations`].
+    pub(super) fn read_tree(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
+        let (start, text) = self.read_start(text)?;
+        let game = pgn::read(&text, Some(bounds)).map_err(|wrong| wrong.in_line_of(&text))?;
+        let start = self.begin(start, &game)?;
+        let (moves, left_out) = game.moves.play(start.clone(), |state, number, word| {
+            // A word is a part of the text.
+            let at = word.as_ptr() as usize - text.as_ptr() as usize;
+            let action = state.read_action(number, word).map_err(|unfit| unfit.in_line_of(&text, at))?;
+            Ok((action, play_named(state, action)))
+        })?;
+        let mut tags = tags_of(&game);
+        if let Some(result) = game.result.filter(|_| game.tag("Result").is_none()) {
+            tags.push(("Result".to_owned(), result.to_owned()));
+        }
+        Ok(Variations { start, moves, tags, left_out })
+    }
+
+    /// See [`Notation::write_variations`].
+    pub(super) fn write_tree(
+        &self,
+        moves: &[Named],
+        tags: &[(String, String)],
+        bounds: Bounds,
+    ) -> Result<String, String> {
+        if self.history.plies() > 0 {
+            return Err("a PGN begins at a position without a past: give the moves before it too".to_owned());
+        }
+        let moves = moves_of(self, moves, bounds, |before, action, after| pgn::Ply {
+            number: before.board.fullmove_number(),
+            is_white: before.turn() == Turn::Player(Player::Zero),
+            san: before.short_name(action),
+            result: (after.turn() == Turn::Terminal).then(|| match after.outcome().0 {
+                0.0 => "1/2-1/2",
+                outcome => {
+                    if outcome > 0.0 {
+                        "1-0"
+                    } else {
+                        "0-1"
+                    }
+                }
+            }),
+        })?;
+        let mut own = Vec::new();
+        if self.rules.chess960 {
+            own.push(("Variant", "Chess960".to_owned()));
+        }
+        if self.rules.chess960 || self.board != cozy_chess::Board::default() {
+            own.extend([("SetUp", "1".to_owned()), ("FEN", self.fen())]);
+        }
+        pgn::write(tags, &own, &moves)
+    }
+
+    /// Where a game begins: at the position before its moves, at its own, or here.
+    fn begin(&self, before: Option<Self>, game: &pgn::Pgn<'_>) -> Result<Self, String> {
+        match before {
+            Some(start) => Ok(start),
+            None => Ok(self.start_of(game).map_err(Unfit::into_text)?.unwrap_or_else(|| self.clone())),
+        }
+    }
+
+    /// The position with which a text begins, if it begins with one; and the moves behind.
+    fn read_start<'a>(&self, text: &'a str) -> Result<(Option<Self>, Cow<'a, str>), String> {
         let words: Vec<_> = text.split_whitespace().collect();
         let words = words.strip_prefix(&["position"]).unwrap_or(&words);
-        let (mut game, rest) = match words {
+        let (start, rest) = match words {
             ["startpos", rest @ ..] => (self.start(), rest),
             ["fen", rest @ ..] => self.read_fen(rest)?,
             [first, ..] if looks_like_fen(first) => self.read_fen(words)?,
-            _ => {
-                let game = pgn::read(text)?;
-                let mut state = match game.tag("FEN") {
-                    Some(fen) => Self::from_fen(&fen.split_whitespace().collect::<Vec<_>>(), self.rules)?,
-                    None => self.clone(),
-                };
-                state.play_words(game.moves).map_err(Unfit::into_text)?;
-                return Ok(state);
-            }
+            _ => return Ok((None, Cow::Borrowed(text))),
         };
         match rest {
-            [] => {}
-            ["moves", moves @ ..] => {
-                let moves = moves.join(" ");
-                game.play_words(pgn::read(&moves)?.moves).map_err(Unfit::into_text)?;
-            }
-            [word, ..] => return Err(format!("expected \"moves\" or nothing after the position, got {}", shown(word))),
+            [] => Ok((Some(start), Cow::Borrowed(""))),
+            ["moves", moves @ ..] => Ok((Some(start), Cow::Owned(moves.join(" ")))),
+            [word, ..] => Err(format!("expected \"moves\" or nothing after the position, got {}", shown(word))),
         }
-        Ok(game)
     }
 
     /// The position of a FEN at the beginning of the words, and the words after it.

@@ -1,20 +1,22 @@
-//! Games of Go as SGF, FF[4] (<https://www.red-bean.com/sgf/>): reading the main line, and writing it.
+//! Games of Go as SGF, FF[4] (<https://www.red-bean.com/sgf/>), read and written: the main line, or all variations.
 //!
 //! What is read: SZ, KM, HA and GM, which must fit the game; AB, AW, AE and PL before the first move; B and W. All other
 //! properties are passed over.
 
 use std::fmt::Write as _;
 
-use azpy_core::game::{Game, Player, Turn};
-use azpy_core::text::{Unfit, WrittenGame, shown};
+use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::text::{moves_of, play_named, shown};
+use azpy_core::written::{Bounds, Moves, Named, Order, Part, Unfit, Variations, WrittenGame, Wrong};
 
 use super::Go;
 
 /// Moves in a line of text.
 const LINE: usize = 10;
 
-/// A property of a node: its name and its values, escapes resolved.
+/// A property of a node: where it stands in the text, its name, and its values, escapes resolved.
 struct Property {
+    at: usize,
     name: String,
     values: Vec<String>,
 }
@@ -33,58 +35,108 @@ impl Property {
     }
 }
 
-/// The nodes of the main line of the one game in `text`.
-fn main_line(text: &str) -> Result<Vec<Vec<Property>>, String> {
-    let (nodes, rest) = first_line(text)?;
-    match first_line(rest)? {
-        (more, _) if !more.is_empty() => Err("the text has a second game; give one".to_owned()),
-        _ if nodes.is_empty() => Err("the game ends before its last )".to_owned()),
+/// A node of a game.
+struct Node {
+    /// The number of the node before it, from 1 on; 0 for the root.
+    before: usize,
+    /// Whether it is of the main line. The nodes of the main line come first.
+    is_main: bool,
+    properties: Vec<Property>,
+}
+
+/// Which nodes are read.
+#[derive(Clone, Copy, PartialEq)]
+enum Read {
+    MainLine,
+    Variations,
+}
+
+/// The nodes of the one game in `text`.
+fn one_game(text: &str, read: Read) -> Result<Vec<Node>, Wrong> {
+    let (nodes, rest) = first_game(text, read)?;
+    let at = text.len() - rest.len();
+    match first_game(rest, Read::MainLine).map_err(|Wrong { at: more, why }| Wrong { at: at + more, why })? {
+        (more, _) if !more.is_empty() => Err(Wrong { at, why: "the text has a second game; give one".to_owned() }),
+        _ if nodes.is_empty() => Err(Wrong { at, why: "the game ends before its last )".to_owned() }),
         _ => Ok(nodes),
     }
 }
 
-/// The nodes of the main line of the first game in `text`, none where there is no game, and the text after it. The
-/// variations are looked at only as far as brackets go.
-fn first_line(text: &str) -> Result<(Vec<Vec<Property>>, &str), String> {
+/// The nodes of the first game in `text`, none where there is no game, and the text after it. If the main line alone is
+/// read, the variations are looked at only as far as brackets go.
+fn first_game(text: &str, read: Read) -> Result<(Vec<Node>, &str), Wrong> {
+    let mut at = 0;
+    scan(text, &mut at, read).map(|nodes| (nodes, &text[at..])).map_err(|why| Wrong { at, why })
+}
+
+/// Takes a game from the beginning of a text, and says where the text goes on, or what is wrong.
+fn scan(text: &str, at: &mut usize, read: Read) -> Result<Vec<Node>, String> {
     let bytes = text.as_bytes();
-    let (mut nodes, mut at, mut depth, mut ended) = (Vec::new(), 0, 0_usize, false);
-    while at < bytes.len() {
-        match bytes[at] {
-            b'(' => depth += 1,
-            // The first end is that of the main line: what follows are variations of its nodes.
+    // A count and a list, not a recursion: variations may stand in each other as deep as someone likes. The list has the
+    // node before each (.
+    let (mut nodes, mut depth, mut open, mut here, mut begin) = (Vec::<Node>::new(), 0_usize, Vec::new(), 0, 0);
+    // Whether the main line has ended, and whether a variation of this node has.
+    let (mut ended, mut closed) = (false, false);
+    let wants = |ended: bool| !ended || read == Read::Variations;
+    while *at < bytes.len() {
+        match bytes[*at] {
+            b'(' => {
+                if depth == 0 {
+                    begin = *at;
+                }
+                depth += 1;
+                if read == Read::Variations {
+                    open.push(here);
+                }
+            }
             b')' if depth == 1 && nodes.is_empty() => return Err("the game ends before its last )".to_owned()),
-            b')' if depth == 1 => return Ok((nodes, &text[at + 1..])),
-            b')' if depth > 1 => (depth, ended) = (depth - 1, true),
+            b')' if depth == 1 => {
+                *at += 1;
+                return Ok(nodes);
+            }
+            b')' if depth > 1 => {
+                // The first end is that of the main line: what follows are variations of its nodes.
+                (depth, ended, closed) = (depth - 1, true, true);
+                here = open.pop().unwrap_or(here);
+            }
             b';' if depth > 0 => {
-                if !ended {
-                    nodes.push(Vec::new());
+                closed = false;
+                if wants(ended) {
+                    if here == 0 && !nodes.is_empty() {
+                        return Err("the game has a second root; give one game".to_owned());
+                    }
+                    nodes.push(Node { before: here, is_main: !ended, properties: Vec::new() });
+                    here = nodes.len();
                 }
             }
             byte if byte.is_ascii_whitespace() => {}
             byte if byte.is_ascii_alphabetic() && depth > 0 => {
-                let property;
-                (property, at) = read_property(text, at)?;
-                match nodes.last_mut() {
-                    None => return Err(format!("property {} stands before the first ;", property.name)),
-                    Some(_) if ended => {}
-                    Some(node) => node.push(property),
+                let (property, next) = read_property(text, *at)?;
+                if nodes.is_empty() {
+                    return Err(format!("property {} stands before the first ;", property.name));
                 }
+                // Behind a variation there is no node that it could be of.
+                if wants(ended) && !closed && here > 0 {
+                    nodes[here - 1].properties.push(property);
+                }
+                *at = next;
                 continue;
             }
-            _ if text[at..].starts_with('\u{feff}') => at += '\u{feff}'.len_utf8() - 1,
-            _ => return Err(format!("{} is no SGF: expected ( ; ) or a property", shown(&text[at..]))),
+            _ if text[*at..].starts_with('\u{feff}') => *at += '\u{feff}'.len_utf8() - 1,
+            _ => return Err(format!("{} is no SGF: expected ( ; ) or a property", shown(&text[*at..]))),
         }
-        at += 1;
+        *at += 1;
     }
     if depth > 0 {
+        *at = begin;
         return Err("the game ends before its last )".to_owned());
     }
-    Ok((nodes, ""))
+    Ok(nodes)
 }
 
 /// The property that begins at byte `at`, and where the text goes on.
 fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), String> {
-    let bytes = text.as_bytes();
+    let (bytes, begin) = (text.as_bytes(), at);
     let end = |from: usize, is_in: fn(&u8) -> bool| from + bytes[from..].iter().take_while(|&byte| is_in(byte)).count();
     let name_end = end(at, u8::is_ascii_alphabetic);
     // Older files spell names out: only capitals count.
@@ -114,14 +166,14 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), String>
     if values.is_empty() {
         return Err(format!("property {name} has no value: {}", shown(&text[name_end..])));
     }
-    Ok((Property { name, values }, at))
+    Ok((Property { at: begin, name, values }, at))
 }
 
 /// The game in `text`, of the size, komi and ko rule of `rules`.
 pub(super) fn read<const WORDS: usize>(rules: &Go<WORDS>, text: &str) -> Result<Go<WORDS>, String> {
-    let nodes = main_line(text)?;
+    let nodes = one_game(text, Read::MainLine).map_err(|wrong| wrong.why)?;
     check_game(&nodes)?;
-    play_line(rules, &nodes).map_err(Unfit::into_text)
+    play_main_line(rules, &nodes).map_err(Unfit::into_text)
 }
 
 /// See [`azpy_core::text::Notation::read_game`]. The tags are the properties of the first node.
@@ -129,21 +181,42 @@ pub(super) fn read_written<'a, const WORDS: usize>(
     rules: &Go<WORDS>,
     text: &'a str,
 ) -> Result<Option<(WrittenGame, &'a str)>, String> {
-    let (nodes, rest) = first_line(text)?;
-    let Some(root) = nodes.first() else { return Ok(None) };
+    let (nodes, rest) = first_game(text, Read::MainLine).map_err(|wrong| wrong.why)?;
+    if nodes.is_empty() {
+        return Ok(None);
+    }
     check_game(&nodes)?;
-    let tags = root.iter().map(|property| (property.name.clone(), property.values.join(" ").trim().to_owned()));
-    let tags = tags.collect();
-    let actions = play_line(rules, &nodes).and_then(|state| match &state.setup {
+    let actions = play_main_line(rules, &nodes).and_then(|state| match &state.setup {
         Some(_) => Err(Unfit::Start("stones are set up, or White is to move".to_owned())),
         None => Ok(state.actions()),
     });
-    Ok(Some((WrittenGame { tags, result: None, actions }, rest)))
+    Ok(Some((WrittenGame { tags: tags_of(&nodes), result: None, actions }, rest)))
+}
+
+/// See [`azpy_core::text::Notation::read_variations`].
+pub(super) fn read_tree<const WORDS: usize>(
+    rules: &Go<WORDS>,
+    text: &str,
+    bounds: Bounds,
+) -> Result<Variations<Go<WORDS>>, String> {
+    let nodes = one_game(text, Read::Variations).map_err(|wrong| wrong.in_line_of(text))?;
+    check_game(&nodes)?;
+    let (start, moves) = read_moves(rules, &nodes, bounds).map_err(Unfit::into_text)?;
+    let (moves, left_out) = moves.play(start.clone(), |state, number, said| {
+        let action = action_of(state, number, said).map_err(|unfit| unfit.in_line_of(text, said.at))?;
+        Ok((action, play_named(state, action)))
+    })?;
+    Ok(Variations { start, moves, tags: tags_of(&nodes), left_out })
+}
+
+fn tags_of(nodes: &[Node]) -> Vec<(String, String)> {
+    let tag = |property: &Property| (property.name.clone(), property.values.join(" ").trim().to_owned());
+    nodes.iter().take(1).flat_map(|root| &root.properties).map(tag).collect()
 }
 
 /// Refuses games other than Go.
-fn check_game(nodes: &[Vec<Property>]) -> Result<(), String> {
-    for property in nodes.iter().flatten().filter(|property| property.name == "GM") {
+fn check_game(nodes: &[Node]) -> Result<(), String> {
+    for property in nodes.iter().flat_map(|node| &node.properties).filter(|property| property.name == "GM") {
         let game = property.value()?;
         if game != "1" {
             return Err(format!("GM[{game}] is another game, expected GM[1], Go"));
@@ -152,55 +225,74 @@ fn check_game(nodes: &[Vec<Property>]) -> Result<(), String> {
     Ok(())
 }
 
-/// The position that a line leads to, by `rules`.
-fn play_line<const WORDS: usize>(rules: &Go<WORDS>, nodes: &[Vec<Property>]) -> Result<Go<WORDS>, Unfit> {
+/// The position that the main line leads to, by `rules`.
+fn play_main_line<const WORDS: usize>(rules: &Go<WORDS>, nodes: &[Node]) -> Result<Go<WORDS>, Unfit> {
+    let bounds = Bounds { moves: usize::MAX, depth: 0 };
+    let (mut state, moves) = read_moves(rules, nodes, bounds)?;
+    for (index, said) in moves.main_line().enumerate() {
+        let action = action_of(&state, index + 1, said)?;
+        state.play(action);
+    }
+    Ok(state)
+}
+
+/// Where the nodes begin by `rules`, and the moves behind, with what is set up between them.
+fn read_moves<'a, const WORDS: usize>(
+    rules: &Go<WORDS>,
+    nodes: &'a [Node],
+    bounds: Bounds,
+) -> Result<(Go<WORDS>, Moves<&'a Property>), Unfit> {
     let mut root = Root { rules, stones: vec![None; rules.num_cells()], mover: None, handicap: 0 };
-    if !nodes.iter().flatten().any(|property| property.name == "SZ") {
+    if !nodes.iter().flat_map(|node| &node.properties).any(|property| property.name == "SZ") {
         check_size("19", rules.size()).map_err(|error| Unfit::Size(format!("{error} (a game without SZ is of 19)")))?;
     }
-    let mut state: Option<Go<WORDS>> = None;
-    let mut moves = 0;
-    for property in nodes.iter().flatten() {
-        let player = match &property.name[..] {
-            "B" => Player::Zero,
-            "W" => Player::One,
-            "SZ" => {
-                property.value().and_then(|size| check_size(size, rules.size())).map_err(Unfit::Size)?;
-                continue;
-            }
-            "KM" => {
-                property.value().and_then(|komi| check_komi(komi, rules.komi())).map_err(Unfit::Komi)?;
-                continue;
-            }
-            "AB" | "AW" | "AE" | "PL" | "HA" => {
-                if state.is_some() {
-                    let text = format!("{} after move {moves}: a position is set up before the moves", property.name);
-                    return Err(Unfit::Start(text));
+    let (mut moves, mut last) = (Moves::new(bounds), vec![0]);
+    for node in nodes {
+        // The number of the move before what comes next.
+        let mut before = last[node.before];
+        for property in &node.properties {
+            match &property.name[..] {
+                "SZ" => property.value().and_then(|size| check_size(size, rules.size())).map_err(Unfit::Size)?,
+                "KM" => property.value().and_then(|komi| check_komi(komi, rules.komi())).map_err(Unfit::Komi)?,
+                "AB" | "AW" | "AE" | "PL" | "HA" if before == 0 && node.is_main => {
+                    root.apply(property).map_err(Unfit::Start)?;
                 }
-                root.apply(property).map_err(Unfit::Start)?;
-                continue;
+                "B" | "W" | "AB" | "AW" | "AE" | "PL" | "HA" => {
+                    before = moves.push(before, property).map_err(Unfit::Action)?;
+                }
+                _ => {}
             }
-            _ => continue,
-        };
-        moves += 1;
-        let point = property.value().map_err(Unfit::Action)?;
-        let state = match &mut state {
-            Some(state) => state,
-            none => none.insert(root.start(player).map_err(Unfit::Start)?),
-        };
-        let text = format!("move {moves}, {}[{point}],", property.name);
-        if state.turn() == Turn::Terminal {
-            return Err(Unfit::AfterEnd(format!("{text} comes after the end of the game")));
         }
-        play(state, player, point).map_err(|error| Unfit::Action(format!("{text} {error}")))?;
+        last.push(before);
     }
-    match state {
-        Some(state) => Ok(state),
-        None => root.start(root.first()).map_err(Unfit::Start),
+    let first = moves.all().first().and_then(|(_, property)| colour_of(property));
+    Ok((root.start(first.unwrap_or_else(|| root.first())).map_err(Unfit::Start)?, moves))
+}
+
+/// Who plays a move; nobody what is set up.
+fn colour_of(property: &Property) -> Option<Player> {
+    match &property.name[..] {
+        "B" => Some(Player::Zero),
+        "W" => Some(Player::One),
+        _ => None,
     }
 }
 
-fn play<const WORDS: usize>(state: &mut Go<WORDS>, player: Player, point: &str) -> Result<(), String> {
+/// The legal action that a property means, as move `number` of a line.
+fn action_of<const WORDS: usize>(state: &Go<WORDS>, number: usize, property: &Property) -> Result<Action, Unfit> {
+    let Some(player) = colour_of(property) else {
+        let (name, moves) = (&property.name, number - 1);
+        return Err(Unfit::Start(format!("{name} after move {moves}: a position is set up before the moves")));
+    };
+    let point = property.value().map_err(Unfit::Action)?;
+    let text = format!("move {number}, {}[{point}],", property.name);
+    if state.turn() == Turn::Terminal {
+        return Err(Unfit::AfterEnd(format!("{text} comes after the end of the game")));
+    }
+    legal_action(state, player, point).map_err(|error| Unfit::Action(format!("{text} {error}")))
+}
+
+fn legal_action<const WORDS: usize>(state: &Go<WORDS>, player: Player, point: &str) -> Result<Action, String> {
     if state.turn() != Turn::Player(player) {
         return Err(format!("is out of turn: {} is to move", colour(player.opponent())));
     }
@@ -210,8 +302,7 @@ fn play<const WORDS: usize>(state: &mut Go<WORDS>, player: Player, point: &str) 
     {
         return Err(format!("at {}, is illegal: {objection}", state.cell_name(action)));
     }
-    state.play(action as u32);
-    Ok(())
+    Ok(action as Action)
 }
 
 /// What stands before the first move.
@@ -319,40 +410,100 @@ fn colour(player: Player) -> &'static str {
     ["Black", "White"][player.index()]
 }
 
+/// A move as it is written.
+struct Ply {
+    mover: Player,
+    action: Action,
+    /// Black's points less White's, if the move ends the game.
+    score: Option<f32>,
+}
+
 /// The game so far, with its result if it is over.
 pub(super) fn write<const WORDS: usize>(state: &Go<WORDS>) -> String {
-    let (size, komi) = (state.size(), state.komi());
-    let mut text = format!("(;FF[4]GM[1]CA[UTF-8]AP[azpy]SZ[{size}]KM[{komi}]");
-    let mut mover = Player::Zero;
+    let mut mover = state.setup.as_ref().map_or(Player::Zero, |setup| setup.mover);
+    let mut moves = Moves::new(Bounds { moves: usize::MAX, depth: 0 });
+    for (ply, action) in state.actions().into_iter().enumerate() {
+        // Without a bound that it could pass.
+        let _ = moves.push(ply, Ply { mover, action, score: None });
+        mover = mover.opponent();
+    }
+    text_of(state, "", (state.turn() == Turn::Terminal).then(|| state.score()), &moves)
+}
+
+/// See [`azpy_core::text::Notation::write_variations`].
+pub(super) fn write_tree<const WORDS: usize>(
+    start: &Go<WORDS>,
+    moves: &[Named],
+    tags: &[(String, String)],
+    bounds: Bounds,
+) -> Result<String, String> {
+    if start.plies > 0 {
+        return Err("an SGF begins at a position without a past: give the moves before it too".to_owned());
+    }
+    let moves = moves_of(start, moves, bounds, |before, action, after| Ply {
+        mover: before.mover,
+        action,
+        score: (after.turn() == Turn::Terminal).then(|| after.score()),
+    })?;
+    let mut text = String::new();
+    for (name, value) in tags {
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_uppercase()) || OWN.contains(&&name[..]) {
+            return Err(format!("{} is no property to choose", shown(name)));
+        }
+        text += &format!("{name}[{}]", value.replace('\\', "\\\\").replace(']', "\\]"));
+    }
+    let score = moves.main_line().last().and_then(|ply| ply.score);
+    Ok(text_of(start, &text, score.filter(|_| tags.iter().all(|(name, _)| name != "RE")), &moves))
+}
+
+/// The properties that say what is played.
+const OWN: [&str; 13] = ["FF", "GM", "CA", "AP", "SZ", "KM", "HA", "AB", "AW", "AE", "PL", "B", "W"];
+
+/// A game of the size, komi and setup of `rules`, with further properties of its root, and with its score if it is over.
+fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>, moves: &Moves<Ply>) -> String {
+    let (size, komi) = (rules.size(), rules.komi());
+    let mut text = format!("(;FF[4]GM[1]CA[UTF-8]AP[azpy]{tags}SZ[{size}]KM[{komi}]");
     // Cannot fail: a string takes all that is written to it.
     let mut put = |part: std::fmt::Arguments<'_>| {
         let _ = text.write_fmt(part);
     };
-    if state.turn() == Turn::Terminal {
-        let score = state.score();
+    if let Some(score) = score {
         match score {
             0.0 => put(format_args!("RE[0]")),
             score => put(format_args!("RE[{}+{}]", if score > 0.0 { "B" } else { "W" }, score.abs())),
         }
     }
-    if let Some(setup) = &state.setup {
+    let letter = |player| if player == Player::Zero { "B" } else { "W" };
+    if let Some(setup) = &rules.setup {
         for (name, stones) in ["AB", "AW"].into_iter().zip(setup.stones) {
             if !stones.is_empty() {
                 put(format_args!("{name}"));
                 stones.for_each(|cell| put(format_args!("[{}]", point(cell, size))));
             }
         }
-        mover = setup.mover;
-        put(format_args!("PL[{}]", if mover == Player::Zero { "B" } else { "W" }));
+        put(format_args!("PL[{}]", letter(setup.mover)));
     }
-    for (ply, action) in state.actions().into_iter().enumerate() {
-        if ply % LINE == 0 {
+    let mut written = 0;
+    for part in moves.parts(Order::Beside) {
+        let number = match part {
+            Part::Open => {
+                put(format_args!("("));
+                continue;
+            }
+            Part::Close => {
+                put(format_args!(")"));
+                continue;
+            }
+            Part::Move(number) => number,
+        };
+        if written % LINE == 0 {
             put(format_args!("\n"));
         }
+        written += 1;
+        let Ply { mover, action, .. } = moves.all()[number - 1].1;
         let cell = action as usize;
-        let point = if cell == state.num_cells() { String::new() } else { point(cell, size) };
-        put(format_args!(";{}[{point}]", if mover == Player::Zero { "B" } else { "W" }));
-        mover = mover.opponent();
+        let point = if cell == rules.num_cells() { String::new() } else { point(cell, size) };
+        put(format_args!(";{}[{point}]", letter(mover)));
     }
     text + ")\n"
 }

@@ -8,6 +8,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::Notation;
+use azpy_core::written::{Bounds, Moves, Named, Order, Part, Variations};
 
 /// SplitMix64 (Steele, Lea and Flood 2014): the same numbers on every machine and in every release.
 pub(crate) struct Random(pub(crate) u64);
@@ -25,6 +26,56 @@ impl Random {
     pub(crate) fn choose<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[(self.next() % items.len() as u64) as usize]
     }
+}
+
+/// More than any text of the tests has.
+pub(crate) const BOUNDS: Bounds = Bounds { moves: 10_000, depth: 1_000 };
+
+/// A tree of moves by their short names: 1 (2 3) 4.
+pub(crate) fn tree_text(moves: &Moves<(String, String)>) -> String {
+    let told = |part| match part {
+        Part::Open => "(".to_owned(),
+        Part::Move(number) => moves.all()[number - 1].1.1.clone(),
+        Part::Close => ")".to_owned(),
+    };
+    moves.parts(Order::Behind).into_iter().map(told).collect::<Vec<_>>().join(" ")
+}
+
+/// A game with random variations, played by the rules.
+pub(crate) fn random_tree<G: Notation>(start: &G, size: usize, random: &mut Random) -> Variations<G> {
+    let mut tree =
+        Variations { start: start.clone(), moves: Moves::new(BOUNDS), tags: Vec::new(), left_out: Vec::new() };
+    let mut positions = vec![start.clone()];
+    let mut known = Vec::new();
+    for _ in 0..size {
+        let before = if random.next().is_multiple_of(4) {
+            random.next() as usize % positions.len()
+        } else {
+            positions.len() - 1
+        };
+        let mut state = positions[before].clone();
+        let actions = moves(&state);
+        let action = *random.choose(if actions.is_empty() { &[0] } else { &actions });
+        if actions.is_empty() || known.contains(&(before, action)) {
+            continue;
+        }
+        known.push((before, action));
+        tree.moves.push(before, (state.action_name(action), state.short_name(action))).unwrap();
+        state.play(action);
+        positions.push(state);
+    }
+    tree
+}
+
+/// What was read can be written, and read again by the rules of `rules` as the same game. Returns the text.
+pub(crate) fn check_written<G: Notation>(rules: &G, read: &Variations<G>) -> String {
+    let named = |(before, (name, _)): &(usize, (String, String))| -> Named { (before.checked_sub(1), name.clone()) };
+    let named: Vec<_> = read.moves.all().iter().map(named).collect();
+    let text = read.start.write_variations(&named, &[], BOUNDS).unwrap();
+    let again = rules.read_variations(&text, BOUNDS).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert_eq!(tree_text(&again.moves), tree_text(&read.moves), "{text}");
+    assert_eq!((again.start.key(), again.left_out), (read.start.key(), Vec::new()), "{text}");
+    text
 }
 
 /// The legal actions of a player's turn, the outcomes of a chance turn, nothing at the end.

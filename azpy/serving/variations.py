@@ -1,0 +1,99 @@
+"""Games with variations as texts of other programs: what the actions `read` and `write` answer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from azpy._core import State
+from azpy.errors import RequestError
+from azpy.games.notations import Notation, notation_of
+from azpy.serving.limits import Limits
+from azpy.serving.objects import field, list_of, one_of, text, whole
+
+__all__ = ["read", "write"]
+
+_TEXT = "text"  # the format of a position, or of moves with blanks between
+_UNKNOWN = ("", "?", "*")  # what tags say where nothing is known
+_LONGEST_TAG = 200  # characters of a player's name or a result
+
+
+def read(fields: Mapping[str, Any], start: State, limits: Limits) -> dict[str, Any]:
+    """A game in its notation (PGN, SGF), or a position, or moves, as a list of moves.
+
+    Args:
+        fields: `text`, and perhaps its `format`.
+        start: where a game begins that does not say where it begins.
+        limits: of the client.
+
+    Returns:
+        `position` where the game begins (None: at `start`); `nodes`, each [the index of the node before it or -1, the
+        action's name, its short name], where of the nodes behind one node the first is that of the main line; `players`
+        and `result` as the text has them (None: it does not say); `leftOut`: why lines end early, or are not there.
+
+    Raises:
+        RequestError: a field that is wrong or beyond a limit, or a text that cannot be read; says where.
+    """
+    given, notation = text(field(fields, "text"), "text"), notation_of(start.game)
+    if (size := len(given.encode())) > limits.text_bytes:
+        raise RequestError(f"text: expected at most {limits.text_bytes} bytes, got {size}")
+    if not given.strip():
+        raise RequestError("text: it is empty")
+    formats = (_TEXT,) if notation is None else (notation.name, _TEXT)
+    one_of(fields.get("format", _TEXT), "format", formats)
+    try:
+        found = start.read_variations(given, max_moves=limits.nodes, max_depth=limits.depth)
+    except ValueError as error:
+        raise RequestError(f"text: {error}") from error
+    tags = {name: value for name, value in found.tags.items() if value not in _UNKNOWN}
+    players = None if notation is None else [tags.get(name) for name in notation.players]
+    return {
+        "position": None if found.start.key() == start.key() else found.start.to_text(),
+        "nodes": [list(move) for move in found.moves],
+        "players": players if players and any(players) else None,
+        "result": None if notation is None else tags.get(notation.result),
+        "leftOut": found.left_out,
+    }
+
+
+def write(fields: Mapping[str, Any], start: State, limits: Limits) -> dict[str, Any]:
+    """The `text` of a game in its notation.
+
+    Args:
+        fields: `nodes` as `read` has them, the short names left out or not; perhaps `format`, `players` and `result`.
+        start: where the game begins.
+        limits: of the client.
+
+    Raises:
+        RequestError: a field that is wrong or beyond a limit, or a game without a notation.
+    """
+    notation = notation_of(start.game)
+    if notation is None:
+        raise RequestError(f"write: there is no notation of whole games of {start.game}, but of chess and go")
+    one_of(fields.get("format", notation.name), "format", (notation.name,))
+    given = list_of(field(fields, "nodes"), "nodes")
+    if len(given) > limits.nodes:
+        raise RequestError(f"nodes: expected at most {limits.nodes}, got {len(given)}")
+    nodes = list[tuple[int, str]]()
+    for index, one in enumerate(given):
+        node = list_of(one, path := f"nodes[{index}]")
+        if len(node) not in (2, 3):
+            raise RequestError(f"{path}: expected the index of the node before it, a name and perhaps a short name")
+        nodes.append((whole(node[0], path, range(-1, index)), text(node[1], path)))
+    try:
+        return {"text": start.write_variations(nodes, _tags(fields, notation), max_depth=limits.depth)}
+    except ValueError as error:
+        raise RequestError(f"nodes: {error}") from error
+
+
+def _tags(fields: Mapping[str, Any], notation: Notation) -> dict[str, str]:
+    """The players and the result that an object names, as tags."""
+    players = list_of(fields.get("players") or [None, None], "players")
+    if len(players) != len(notation.players):
+        raise RequestError(f"players: expected a list of two names, got {len(players)}")
+    given = [*zip(notation.players, players, strict=True), (notation.result, fields.get("result"))]
+    tags = {
+        tag: text(value, "result" if tag == notation.result else "players") for tag, value in given if value is not None
+    }
+    for tag, value in tags.items():
+        if len(value) > _LONGEST_TAG:
+            raise RequestError(f"{tag}: expected at most {_LONGEST_TAG} characters, got {len(value)}")
+    return tags

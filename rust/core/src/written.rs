@@ -1,0 +1,371 @@
+//! Games as texts have them: a line of play, or a tree of moves with variations.
+//!
+//! Knows no notation. A reader says how each move is played, a writer how each one is written.
+
+use std::collections::HashMap;
+
+use crate::game::Action;
+
+/// A game as a text has it, read by [`Notation::read_game`](crate::text::Notation::read_game).
+#[derive(Clone, Debug, PartialEq)]
+pub struct WrittenGame {
+    /// What the text says of the game as a whole: names and values, blanks around these taken off.
+    pub tags: Vec<(String, String)>,
+    /// The result that stands behind the moves, if the notation has one there.
+    pub result: Option<String>,
+    /// The actions; or why it is no game of these rules from this start.
+    pub actions: Result<Vec<Action>, Unfit>,
+}
+
+/// Why a written game is none of the rules that read it, and a sentence on what came.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unfit {
+    /// Another variant of the game.
+    Variant(String),
+    /// It begins at another position.
+    Start(String),
+    /// Another size of board.
+    Size(String),
+    /// Another komi.
+    Komi(String),
+    /// An action that is not legal, or cannot be read.
+    Action(String),
+    /// Actions after the rules end the game.
+    AfterEnd(String),
+}
+
+impl Unfit {
+    /// The sentence.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Variant(text)
+            | Self::Start(text)
+            | Self::Size(text)
+            | Self::Komi(text)
+            | Self::Action(text)
+            | Self::AfterEnd(text) => text,
+        }
+    }
+
+    /// The same with the line of `text` in which byte `at` stands.
+    #[must_use]
+    pub fn in_line_of(self, text: &str, at: usize) -> Self {
+        let is_over = matches!(self, Self::AfterEnd(_));
+        let why = Wrong { at, why: self.into_text() }.in_line_of(text);
+        if is_over { Self::AfterEnd(why) } else { Self::Action(why) }
+    }
+}
+
+/// What is wrong in a text, and from which byte on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wrong {
+    /// The byte.
+    pub at: usize,
+    /// A sentence.
+    pub why: String,
+}
+
+impl Wrong {
+    /// The sentence with the line of `text`, from 1 on.
+    #[must_use]
+    pub fn in_line_of(self, text: &str) -> String {
+        let line = 1 + text.bytes().take(self.at).filter(|&byte| byte == b'\n').count();
+        format!("line {line}: {}", self.why)
+    }
+}
+
+/// The most that is read of a game with variations.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Moves, those of the variations too.
+    pub moves: usize,
+    /// Variations in each other. A variation of the main line is 1 deep.
+    pub depth: usize,
+}
+
+/// A move as [`Notation::write_variations`](crate::text::Notation::write_variations) takes it: the index of the move
+/// before it, which stands earlier (none at the start), and the action's name.
+pub type Named = (Option<usize>, String);
+
+/// A game with its variations.
+#[derive(Debug)]
+pub struct Variations<G> {
+    /// Where the moves begin.
+    pub start: G,
+    /// The action's name and its short name of each move.
+    pub moves: Moves<(String, String)>,
+    /// What the text says of the game as a whole.
+    pub tags: Vec<(String, String)>,
+    /// Why a line ends early, or is not there.
+    pub left_out: Vec<String>,
+}
+
+/// Variations of one text that cannot be played. A text with more of them is not what it says.
+const MOST_LEFT_OUT: usize = 100;
+
+/// A part of a written tree of moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A variation begins.
+    Open,
+    /// The move of a number.
+    Move(usize),
+    /// A variation ends.
+    Close,
+}
+
+/// Where the variations of a move stand in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Behind the move of the main line that they replace, before the next one, as in PGN: 1 (2 3) 4.
+    Behind,
+    /// Side by side with the rest of the main line, as in SGF: (1 4)(2 3).
+    Beside,
+}
+
+/// Where a move stands in a tree.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// The moves behind it.
+    behind: usize,
+    /// The variations in each other in which it stands.
+    depth: usize,
+}
+
+/// A tree of moves. The moves have numbers from 1 on, and 0 is the start. A move stands behind the one before it. Of the
+/// moves behind one move, the first is that of the main line.
+#[derive(Clone, Debug)]
+pub struct Moves<M> {
+    bounds: Bounds,
+    /// Each with the number of the move before it.
+    moves: Vec<(usize, M)>,
+    /// Of the start and of each move.
+    places: Vec<Place>,
+}
+
+impl<M> Moves<M> {
+    /// No moves.
+    #[must_use]
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, moves: Vec::new(), places: vec![Place::default()] }
+    }
+
+    /// Adds a move behind the move of number `before`, and gives its number.
+    ///
+    /// # Errors
+    /// A sentence that names the bound.
+    pub fn push(&mut self, before: usize, said: M) -> Result<usize, String> {
+        let Bounds { moves, depth: deepest } = self.bounds;
+        if self.moves.len() == moves {
+            return Err(format!("the game has more than {moves} moves with its variations"));
+        }
+        let place = &mut self.places[before];
+        let depth = place.depth + usize::from(place.behind > 0);
+        if depth > deepest {
+            return Err(format!("variations stand in each other more than {deepest} deep"));
+        }
+        place.behind += 1;
+        self.places.push(Place { behind: 0, depth });
+        self.moves.push((before, said));
+        Ok(self.moves.len())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.moves.is_empty()
+    }
+
+    /// The moves by their numbers from 1 on, each with the number of the move before it.
+    #[must_use]
+    pub fn all(&self) -> &[(usize, M)] {
+        &self.moves
+    }
+
+    /// The moves of the main line.
+    pub fn main_line(&self) -> impl Iterator<Item = &M> {
+        self.moves.iter().zip(&self.places[1..]).filter(|(_, place)| place.depth == 0).map(|((_, said), _)| said)
+    }
+
+    /// The tree as a text has it, from the first move to the last.
+    #[must_use]
+    pub fn parts(&self, order: Order) -> Vec<Part> {
+        /// What is still to be written: a part, or all that stands behind a move.
+        enum Left {
+            Part(Part),
+            Behind(usize),
+        }
+        let mut behind = vec![Vec::new(); self.places.len()];
+        for (index, (before, _)) in self.moves.iter().enumerate() {
+            behind[*before].push(index + 1);
+        }
+        // A list, not a recursion: a line may be as long as someone likes.
+        let (mut parts, mut left) = (Vec::new(), vec![Left::Behind(0)]);
+        while let Some(next) = left.pop() {
+            let number = match next {
+                Left::Behind(number) => number,
+                Left::Part(part) => {
+                    parts.push(part);
+                    continue;
+                }
+            };
+            let mut variations = &behind[number][..];
+            if let Some((&first, others)) = variations.split_first()
+                && (order == Order::Behind || others.is_empty())
+            {
+                parts.push(Part::Move(first));
+                left.push(Left::Behind(first));
+                variations = others;
+            }
+            for &first in variations.iter().rev() {
+                let [close, begin, open] = [Part::Close, Part::Move(first), Part::Open].map(Left::Part);
+                left.extend([close, Left::Behind(first), begin, open]);
+            }
+        }
+        parts
+    }
+
+    /// Plays the tree.
+    ///
+    /// A variation that cannot be played is left out from the wrong move on: files have moves in variations that no game
+    /// has, such as the null move of chess. Moves after the end of the game are left out too. Equal moves of one position
+    /// become one.
+    ///
+    /// # Arguments
+    /// - `play`: plays a move, and gives its action and what is kept of it; gets the number of the ply, from 1.
+    ///
+    /// # Returns
+    /// The tree of what is kept, and why moves were left out.
+    ///
+    /// # Errors
+    /// A sentence: a move of the main line that cannot be played, or too many variations that cannot.
+    pub fn play<G: Clone, T>(
+        &self,
+        start: G,
+        mut play: impl FnMut(&mut G, usize, &M) -> Result<(Action, T), Unfit>,
+    ) -> Result<(Moves<T>, Vec<String>), String> {
+        let (mut played, mut left_out, mut numbers) = (Moves::new(self.bounds), Vec::new(), HashMap::new());
+        let mut behind: Vec<_> = self.places.iter().map(|place| place.behind).collect();
+        // The positions that are still needed, each with its number of plies and its number in `played`.
+        let mut positions = HashMap::from([(0, (start, 0, 0))]);
+        for (index, (before, said)) in self.moves.iter().enumerate() {
+            behind[*before] -= 1;
+            let from = if behind[*before] == 0 { positions.remove(before) } else { positions.get(before).cloned() };
+            let Some((mut state, plies, parent)) = from else { continue }; // behind a move that was left out
+            let (action, kept) = match play(&mut state, plies + 1, said) {
+                Ok(found) => found,
+                Err(unfit) => {
+                    let is_needed = self.places[index + 1].depth == 0 && !matches!(unfit, Unfit::AfterEnd(_));
+                    let why = unfit.into_text();
+                    if is_needed {
+                        return Err(why);
+                    }
+                    left_out.push(why);
+                    if left_out.len() > MOST_LEFT_OUT {
+                        let first = &left_out[0];
+                        return Err(format!(
+                            "more than {MOST_LEFT_OUT} variations cannot be played; the first: {first}"
+                        ));
+                    }
+                    continue;
+                }
+            };
+            let number = match numbers.get(&(parent, action)) {
+                Some(&number) => number,
+                None => played.push(parent, kept)?,
+            };
+            numbers.insert((parent, action), number);
+            if behind[index + 1] > 0 {
+                positions.insert(index + 1, (state, plies + 1, number));
+            }
+        }
+        Ok((played, left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDE: Bounds = Bounds { moves: 100, depth: 10 };
+
+    fn moves<M: Clone>(all: &[(usize, M)], bounds: Bounds) -> Result<Moves<M>, String> {
+        let mut moves = Moves::new(bounds);
+        for (before, said) in all {
+            moves.push(*before, said.clone())?;
+        }
+        Ok(moves)
+    }
+
+    /// What is kept, and why moves were left out.
+    type Played = (Vec<(usize, u32)>, Vec<String>);
+
+    /// Numbers are played by adding: 0 is no move, and the game is over at 100. What is kept is the sum.
+    fn play(all: &[(usize, u32)]) -> Result<Played, String> {
+        let (played, left_out) = moves(all, Bounds { moves: 1000, depth: 10 })?.play(0, |state, ply, &said| {
+            if *state >= 100 {
+                return Err(Unfit::AfterEnd(format!("ply {ply} is late")));
+            }
+            if said == 0 {
+                return Err(Unfit::Action(format!("ply {ply} is none")));
+            }
+            *state += said;
+            Ok((said, *state))
+        })?;
+        Ok((played.all().to_vec(), left_out))
+    }
+
+    #[test]
+    fn each_move_is_played_where_its_variation_stands() {
+        // 1 (5 6) 2 (7) 3
+        let (played, left_out) = play(&[(0, 1), (0, 5), (2, 6), (1, 2), (1, 7), (4, 3)]).unwrap();
+        assert_eq!(played, [(0, 1), (0, 5), (2, 11), (1, 3), (1, 8), (4, 6)]);
+        assert!(left_out.is_empty());
+    }
+
+    #[test]
+    fn equal_moves_of_one_position_become_one() {
+        let (played, _) = play(&[(0, 1), (1, 2), (0, 1), (3, 4)]).unwrap();
+        assert_eq!(played, [(0, 1), (1, 3), (1, 5)]);
+    }
+
+    #[test]
+    fn a_variation_is_left_out_from_its_wrong_move_on_and_a_wrong_main_line_is_an_error() {
+        let (played, left_out) = play(&[(0, 1), (0, 5), (2, 0), (3, 7), (1, 2)]).unwrap();
+        assert_eq!(played, [(0, 1), (0, 5), (1, 3)]);
+        assert_eq!(left_out, ["ply 2 is none"]);
+        assert_eq!(play(&[(0, 1), (1, 0)]).unwrap_err(), "ply 2 is none");
+        let (played, left_out) = play(&[(0, 100), (1, 2), (2, 3), (0, 4)]).unwrap();
+        assert_eq!((played, left_out), (vec![(0, 100), (0, 4)], vec!["ply 2 is late".to_owned()]));
+        let wrong: Vec<_> = [(0, 1)].into_iter().chain((0..101).map(|_| (0, 0))).collect();
+        assert!(play(&wrong[..101]).is_ok());
+        assert_eq!(play(&wrong).unwrap_err(), "more than 100 variations cannot be played; the first: ply 1 is none");
+    }
+
+    #[test]
+    fn too_many_moves_and_too_deep_variations_are_refused() {
+        let line: Vec<_> = (0..101).map(|before| (before, ())).collect();
+        assert_eq!(moves(&line[..100], WIDE).unwrap().main_line().count(), 100);
+        assert_eq!(moves(&line, WIDE).err().unwrap(), "the game has more than 100 moves with its variations");
+        // Behind each first move a second one, behind which the next two stand.
+        let deep = |count: usize| -> Vec<_> { (0..count).flat_map(|at| [(2 * at, ()), (2 * at, ())]).collect() };
+        assert!(moves(&deep(10), WIDE).is_ok());
+        assert_eq!(moves(&deep(11), WIDE).err().unwrap(), "variations stand in each other more than 10 deep");
+    }
+
+    #[test]
+    fn a_tree_is_written_in_both_orders() {
+        let tree = moves(&[(0, 1), (1, 2), (0, 3), (3, 4), (2, 5), (2, 6), (6, 7)], WIDE).unwrap();
+        let text = |order| -> String {
+            let told = |part| match part {
+                Part::Open => "(".to_owned(),
+                Part::Move(number) => number.to_string(),
+                Part::Close => ")".to_owned(),
+            };
+            tree.parts(order).into_iter().map(told).collect()
+        };
+        assert_eq!(text(Order::Behind), "1(34)25(67)");
+        assert_eq!(text(Order::Beside), "(12(5)(67))(34)");
+    }
+}

@@ -1,0 +1,303 @@
+"""Games with variations, read and written: python-chess and sgfmill agree, and any text is read or refused."""
+
+import io
+import json
+import random
+from typing import Any
+
+import chess
+import chess.pgn
+import httpx
+import pytest
+from sgfmill import sgf
+
+import azpy
+from azpy.errors import RequestError
+from azpy.serving.limits import CLIENT_LIMITS, NO_LIMITS, Limits
+from azpy.serving.variations import read, write
+from served import serving
+from talks import PATIENCE
+from test_queries import Engine, analyst_of
+
+CHESS, GO = azpy.make_game("chess"), azpy.make_game("go(size=5)")
+STARTS = [
+    CHESS,
+    azpy.make_game("chess", chess960=356),
+    azpy.parse_state("chess(max_plies=120)", "r3k2r/8/8/3pP3/8/8/8/R3K2R b KQkq - 40 31"),
+    GO,
+    azpy.parse_state("go(size=5)", "(;SZ[5]AB[aa][bb]AW[cc]PL[W])"),
+]
+WIDE = Limits(nodes=10_000, depth=1_000, text_bytes=1 << 20)
+
+Node = list[Any]  # before, name, short name
+
+
+def random_tree(start: azpy.State, size: int, rng: random.Random) -> list[Node]:
+    """Moves of a game with variations."""
+    nodes, positions, known = list[Node](), {-1: start}, set[tuple[int, int]]()
+    for _ in range(size):
+        before = rng.randrange(-1, len(nodes)) if rng.random() < 0.2 else len(nodes) - 1
+        state = positions[before].clone()
+        if state.is_terminal or (before, action := rng.choice(state.legal_actions())) in known:
+            continue
+        known.add((before, action))
+        nodes.append([before, state.action_name(action), state.short_name(action)])
+        state.play(action)
+        positions[len(nodes) - 1] = state
+    return nodes
+
+
+def nested(nodes: list[Any], index: int = -1) -> list[Any]:
+    """What stands behind a move, in whatever order the list has it."""
+    behind = [at for at, (before, *_) in enumerate(nodes) if before == index]
+    return [(tuple(nodes[at][1:]), nested(nodes, at)) for at in behind]
+
+
+def names(tree: list[Any]) -> list[Any]:
+    return [(name[0], names(inner)) for name, inner in tree]
+
+
+@pytest.mark.parametrize("start", STARTS, ids=["chess", "chess960", "a FEN", "go", "stones"])
+def test_what_is_written_is_read_as_the_same_tree(start: azpy.State) -> None:
+    usual = azpy.make_game(start.game)
+    for seed in range(25):
+        rng = random.Random(seed)
+        nodes = random_tree(start, (0, 1, 5, 40, 150)[seed % 5], rng)
+        about: dict[str, Any] = {"players": ['Ann "]\\', "Bea"], "result": "1-0"} if seed % 2 else {}
+        said = write({"nodes": nodes, **about}, start, WIDE)
+        found = read({"text": said["text"]}, usual, WIDE)
+        assert nested(found["nodes"]) == nested(nodes), said
+        assert (found["leftOut"], found["players"]) == ([], about.get("players"))
+        assert found["result"] == about["result"] if about else True
+        begun = usual if found["position"] is None else azpy.parse_state(usual, found["position"])
+        assert begun.key() == start.key()
+
+
+def tree_of_chess(node: chess.pgn.GameNode) -> list[Any]:
+    return [(child.move.uci(), tree_of_chess(child)) for child in node.variations]
+
+
+def chess_node(node: chess.pgn.GameNode, tree: list[Any], rng: random.Random) -> None:
+    for name, inner in tree:
+        comment = rng.choice(["", "", "aside (1. e4) ;", "[%clk 0:01:00]"])
+        child = node.add_variation(chess.Move.from_uci(name), comment=comment, nags=rng.sample(range(1, 9), 1))
+        chess_node(child, inner, rng)
+
+
+@pytest.mark.parametrize("start", STARTS[:3], ids=["chess", "chess960", "a FEN"])
+def test_python_chess_reads_what_is_written_and_what_it_writes_is_read(start: azpy.State) -> None:
+    usual = azpy.make_game(start.game)
+    for seed in range(20):
+        rng = random.Random(seed)
+        tree = names(nested(random_tree(start, 60, rng)))
+        written = write({"nodes": random_tree(start, 60, random.Random(seed))}, start, WIDE)["text"]
+        other = chess.pgn.read_game(io.StringIO(written))
+        assert other is not None
+        assert not other.errors
+        assert tree_of_chess(other) == tree, written
+        board = chess.Board(start.to_text(), chess960="chess960" in start.game)
+        game = chess.pgn.Game()
+        game.setup(board)
+        chess_node(game, tree, rng)
+        found = read({"text": str(game), "format": "pgn"}, usual, WIDE)
+        assert names(nested(found["nodes"])) == tree, str(game)
+        assert found["leftOut"] == []
+
+
+def tree_of_go(node: sgf.Tree_node, size: int) -> list[Any]:
+    found = []
+    for child in node:
+        _, point = child.get_move()
+        name = "pass" if point is None else f"{'ABCDEFGHJKLMNOPQRST'[point[1]]}{point[0] + 1}"
+        found.append((name, tree_of_go(child, size)))
+    return found
+
+
+def go_node(node: sgf.Tree_node, tree: list[Any], colour: str) -> None:
+    for name, inner in tree:
+        child = node.new_child()
+        point = None if name == "pass" else (int(name[1:]) - 1, "ABCDEFGHJKLMNOPQRST".index(name[0]))
+        child.set_move(colour, point)
+        child.set("C", "some ] text \\ and (;more)")
+        go_node(child, inner, "w" if colour == "b" else "b")
+
+
+@pytest.mark.parametrize("start", STARTS[3:], ids=["go", "stones"])
+def test_sgfmill_reads_what_is_written_and_what_it_writes_is_read(start: azpy.State) -> None:
+    for seed in range(20):
+        nodes = random_tree(start, 60, random.Random(seed))
+        tree = names(nested(nodes))
+        written = write({"nodes": nodes, "players": ["Ann", None]}, start, WIDE)["text"]
+        other = sgf.Sgf_game.from_string(written)
+        assert (tree_of_go(other.get_root(), 5), other.get_player_name("b")) == (tree, "Ann")
+        game = sgf.Sgf_game.from_string(start.to_text())
+        go_node(game.get_root(), tree, "bw"[start.turn])
+        found = read({"text": game.serialise().decode(), "format": "sgf"}, GO, WIDE)
+        assert names(nested(found["nodes"])) == tree
+        assert found["leftOut"] == []
+
+
+TEXTS = {
+    "chess": [
+        '[White "a \\"b\\""]\n[Result "1-0"]\n\n1. e4 {a (b)} e5 (1... c5 2. c3 (2. a3 d5)) (1... e6) 2. Nf3 $1 1-0',
+        '[SetUp "1"]\n[FEN "4k3/P7/8/8/8/8/8/4K3 w - - 3 20"]\n\n20. a8=Q+ (20. Kd2) Kd7 *',
+        "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1 moves e1g1 e8c8",
+    ],
+    "go(size=5)": [
+        "(;FF[4]GM[1]SZ[5]KM[7.5]PB[a\\]b];B[cc](;W[bb];B[dd](;W[ab]C[;(])(;W[]))(;W[aa]))",
+        "(;SZ[5]AB[aa:bb][dd]AW[ee]PL[W]HA[2](;W[cc];B[])(;W[tt]))",
+        "C3 B2 pass D4 pass",
+    ],
+    "tic_tac_toe": ["b2 a1 c3", "x../.o./..x o"],
+}
+
+
+def mutated(text: str, rng: random.Random) -> str:
+    for _ in range(rng.randrange(5)):
+        at, to = sorted(rng.randrange(len(text) + 1) for _ in range(2))
+        with_ = rng.choice(
+            ["(", ")", "(" * 50, ";", "[", "]", "{", "}", "\\", "\n", "\0", "\u00e9", "B[", "1.", text[at:to], ""]
+        )
+        text = text[:at] + with_ + text[rng.choice([at, at, at + 1, to]) :]
+    return text
+
+
+@pytest.mark.parametrize("game", TEXTS)
+def test_a_text_with_mistakes_is_read_or_refused_and_what_is_read_can_be_written(game: str) -> None:
+    start, rng, counts = azpy.make_game(game), random.Random(5), [0, 0]
+    limits = Limits(nodes=30, depth=5, text_bytes=2_000)
+    for number in range(3_000):
+        text = mutated(rng.choice(TEXTS[game]), rng)
+        found, refused = None, ""
+        try:
+            found = read({"text": text}, start, limits)
+        except RequestError as error:
+            refused = str(error)
+        counts[found is not None] += 1
+        assert "\n" not in refused
+        assert len(refused) < 1_000
+        if found is None:
+            continue
+        assert len(found["nodes"]) <= 30
+        if number % 5 == 0 and "tic" not in game:
+            begun = start if found["position"] is None else azpy.parse_state(start, found["position"])
+            again = read({"text": write({"nodes": found["nodes"]}, begun, limits)["text"]}, start, limits)
+            assert nested(again["nodes"]) == nested(found["nodes"])
+    assert min(counts) > 300, counts
+
+
+def test_very_deep_and_very_long_texts_are_refused_or_read() -> None:
+    for text in (
+        "(" * 400_000,
+        "(;" * 200_000,
+        "(;SZ[5]" + "(;B[]" * 50_000,
+        "e4 " + "(" * 400_000,
+        "e4 (d4 " * 60_000,
+    ):
+        for start in (CHESS, GO):
+            with pytest.raises(RequestError, match="text: "):
+                read({"text": text}, start, CLIENT_LIMITS)
+    with pytest.raises(RequestError, match="text: line 1: variations stand in each other more than 64 deep"):
+        read({"text": "a3 a6 (" * 65 + "a3" + ")" * 65}, CHESS, NO_LIMITS)
+    assert read({"text": "a3 a6 (" * 64 + "a3" + ")" * 64}, CHESS, NO_LIMITS)["leftOut"]
+
+
+FEW = Limits(nodes=4, depth=1, text_bytes=60)
+TREE = [[-1, "e2e4", "e4"], [-1, "d2d4"], [1, "d7d5"]]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"action": "read"}, "text is missing"),
+        ({"action": "read", "text": 3}, "text: expected a text, got 3"),
+        ({"action": "read", "text": " \n"}, "text: it is empty"),
+        ({"action": "read", "text": "e4 " * 21}, "text: expected at most 60 bytes, got 63"),
+        ({"action": "read", "text": "e4", "format": "sgf"}, "format: expected pgn or text, got 'sgf'"),
+        ({"action": "read", "text": "e4\nKe3"}, "text: line 2: action 2 is"),
+        ({"action": "read", "text": "e4\n(Nf3) (c4) (d4) (b4)"}, "text: line 2: the game has more than 4 moves"),
+        ({"action": "read", "text": "e4\n(d4 d5 (e5))"}, "text: line 2: variations stand in each other more than 1"),
+        ({"action": "write"}, "nodes is missing"),
+        ({"action": "write", "nodes": "e4"}, "nodes: expected a list, got 'e4'"),
+        ({"action": "write", "nodes": [[-1, "e2e4"]] * 5}, "nodes: expected at most 4, got 5"),
+        ({"action": "write", "nodes": [[-1, "e2e4"], "e5"]}, "nodes[1]: expected a list, got 'e5'"),
+        ({"action": "write", "nodes": [[-1]]}, "nodes[0]: expected the index of the node before it"),
+        ({"action": "write", "nodes": [[0, "e2e4"]]}, "nodes[0]: expected a whole number from -1 to -1, got 0"),
+        ({"action": "write", "nodes": [[True, "e2e4"]]}, "nodes[0]: expected a whole number from -1 to -1, got True"),
+        ({"action": "write", "nodes": [[-1, 7]]}, "nodes[0]: expected a text, got 7"),
+        ({"action": "write", "nodes": [[-1, "e4"]]}, 'move 0 is "e4", which is not among the legal ones'),
+        ({"action": "write", "nodes": [*TREE[1:2], [-1, "e2e4"], [1, "e7e5"]]}, None),
+        ({"action": "write", "nodes": [*TREE, [1, "c7c5"]]}, "variations stand in each other more than 1 deep"),
+        ({"action": "write", "nodes": TREE, "format": "text"}, "format: expected pgn, got 'text'"),
+        ({"action": "write", "nodes": TREE, "players": ["a"]}, "players: expected a list of two names, got 1"),
+        ({"action": "write", "nodes": TREE, "players": ["a", 3]}, "players: expected a text, got 3"),
+        ({"action": "write", "nodes": TREE, "players": ["a" * 201, ""]}, "White: expected at most 200 characters"),
+        ({"action": "write", "nodes": TREE, "result": "B+R"}, "tag Result: expected one of 1-0, 0-1, 1/2-1/2, *"),
+        ({"action": "write", "nodes": TREE, "position": "e4"}, "a PGN begins at a position without a past"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_place(fields: dict[str, Any], said: str | None) -> None:
+    analyst, heard = analyst_of(Engine(), "chess", FEW)
+    analyst.take({"id": "1", **fields})
+    (answer,) = heard
+    assert set(answer) == {"id", "error"} if said else {"id", "action", "text"}
+    assert said is None or said in answer["error"]
+
+
+def test_a_client_reads_and_writes_by_the_actions() -> None:
+    analyst, heard = analyst_of(Engine(), "chess")
+
+    def ask(**fields: Any) -> dict[str, Any]:
+        analyst.take({"id": "1", **fields})
+        found: dict[str, Any] = json.loads(json.dumps(heard.pop()))
+        return found
+
+    text = '[White "Ann"]\n[Result "1-0"]\n\n1. e4 (1. d4 d5) (1. d4 -- 2. e4) e5 1-0'
+    found = ask(action="read", text=text, format="pgn")
+    nodes = [[-1, "e2e4", "e4"], [-1, "d2d4", "d4"], [1, "d7d5", "d5"], [0, "e7e5", "e5"]]
+    assert (found["id"], found["action"], found["nodes"]) == ("1", "read", nodes)
+    assert (found["position"], found["players"], found["result"]) == (None, ["Ann", None], "1-0")
+    (left_out,) = found["leftOut"]
+    assert left_out.startswith('line 4: action 2 is "--", which is not among the legal ones')
+    written = ask(**{**found, "action": "write"})
+    assert written["text"].endswith('[Result "1-0"]\n\n1. e4 (1. d4 d5) 1... e5 1-0\n')
+    assert '[White "Ann"]\n[Black "?"]' in written["text"]
+    fen = "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"
+    assert ask(action="read", text=fen, format="text")["position"] == fen
+    assert ask(action="read", text="e4", position=fen)["nodes"] == [[-1, "e2e4", "e4"]]
+    assert ask(action="query_models")["models"][0]["format"] == "pgn"
+
+
+def test_games_without_a_notation_are_read_as_lines_and_not_written() -> None:
+    analyst, heard = analyst_of(Engine(), "backgammon")
+    start = azpy.make_game("backgammon")
+    roll = start.action_name(start.chance_outcomes()[3][0])
+    analyst.take({"id": "1", "action": "read", "text": roll})
+    analyst.take({"id": "1", "action": "read", "text": "x=1:2,off:13 o=5:2,off:13 turn=x plies=7"})
+    analyst.take({"id": "1", "action": "write", "nodes": []})
+    analyst.take({"id": "1", "action": "query_models"})
+    line, position, refused, models = heard
+    assert (line["position"], [node[:2] for node in line["nodes"]]) == (None, [[-1, roll]])
+    assert (position["nodes"], position["players"]) == ([], None)
+    assert position["position"].startswith("x=1:2,off:13")
+    assert "there is no notation of whole games of backgammon" in refused["error"]
+    assert models["models"][0]["format"] is None
+
+
+def long_game(moves: int) -> str:
+    """PGN of a game with a comment at each of so many variations."""
+    words = (f"({name} {{{'x' * 90}}})" for name in ("d4", "c4", "Nf3", "a3") * (moves // 4))
+    return f"1. e4 {' '.join(words)} *"
+
+
+def test_a_text_longer_than_a_message_is_read_by_a_post() -> None:
+    with serving("chess") as address:
+
+        def ask(text: str) -> httpx.Response:
+            query = {"id": "1", "action": "read", "text": text}
+            return httpx.post(f"http://{address}/query", json=query, timeout=PATIENCE)
+
+        answer = ask(long_game(1_000))
+        assert (answer.status_code, len(answer.json()["nodes"])) == (200, 5)
+        answer = ask(long_game(6_000))
+        assert (answer.status_code, answer.json()["error"]) == (400, "text: expected at most 524288 bytes, got 589507")
