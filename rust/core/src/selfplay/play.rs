@@ -82,7 +82,7 @@ impl SelfPlayConfig {
         let full = own.unwrap_or(self.simulations);
         match self.fast_simulations {
             _ if !fast => full,
-            Some(few) => if own.is_some() { few.min(full) } else { few },
+            Some(few) => few.min(own.unwrap_or(few)),
             None => (full / 4).max(1),
         }
     }
