@@ -13,8 +13,14 @@ what is there.
 
 Judge a technique by both. With equal evaluations fitting differs: a run with fewer simulations a move learns from more
 positions. With equal time the machine must do nothing else. The table has the rows that both runs were fitted to, the
-evaluations of their self-play, and their minutes. The interval is that of the match between two models. What seeds do
-is not in it: compare the rows of several seeds, and mind that with one seed a difference can be the seed's.
+evaluations of their self-play, and their minutes. The interval of a seed is that of the match between two models. What
+seeds do is not in it: with several seeds, the row `all` has the mean score and its interval over the seeds (Student's
+t). With one seed a difference can be the seed's.
+
+    python benches/ablation.py --only "soft policy" "global pooling" --seeds 5                # equal evaluations
+    python benches/ablation.py --only "soft policy" "global pooling" --seeds 5 --minutes 20   # equal time
+
+share a folder. `benches/solved.py` then counts the errors of its runs in solved positions of Connect Four.
 """
 
 import argparse
@@ -23,7 +29,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from azpy.matches.ratings import elo
+from azpy.matches.ratings import elo, mean_interval
+from azpy.settings.presets import preset_of
+from azpy.settings.run import Settings
 from azpy.training.comparison import Comparison
 from azpy.training.events import Event, Saved
 
@@ -35,7 +43,7 @@ WITH_PUCT: dict[str, Any] = {
     "games_per_iteration": 128,
     "temperature_plies": 12,
 }
-# The run that each is set against, and what differs from the preset.
+# The run that each is set against, and what differs from the preset. A network of "+pool" is the common one that pools.
 TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
     PUCT: (GUMBEL, WITH_PUCT),
     "32 simulations": (GUMBEL, WITH_GUMBEL | {"simulations": 32}),
@@ -58,6 +66,11 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
     "int8": (GUMBEL, WITH_GUMBEL | {"precision": "int8"}),
     "solver": (GUMBEL, WITH_GUMBEL | {"solver": True}),
     "earlier networks": (GUMBEL, WITH_GUMBEL | {"historical_share": 0.2}),
+    "hardest earlier networks": (GUMBEL, WITH_GUMBEL | {"historical_share": 0.2, "historical_choice": "hardest"}),
+    "simulations from 2 to 64": (GUMBEL, WITH_GUMBEL | {"simulations_start": 2, "simulations": 64}),
+    "soft policy": (GUMBEL, WITH_GUMBEL | {"soft_policy_weight": 8.0}),
+    "global pooling": (GUMBEL, WITH_GUMBEL | {"network": "+pool"}),
+    "learning beside play": (GUMBEL, WITH_GUMBEL | {"learner_lag": 1}),
     "no root noise": (PUCT, WITH_PUCT | {"root_noise": 0.0}),
     "no temperature": (PUCT, WITH_PUCT | {"temperature_plies": 0}),
     "eight leaves a tree": (PUCT, WITH_PUCT | {"eval_batch": 8}),
@@ -70,6 +83,23 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+def changes(name: str, game: str, network: str | None) -> dict[str, Any]:
+    """What a technique changes in a run of a game with a network, None for the preset's."""
+    changed = TECHNIQUES[name][1]
+    if changed.get("network") == "+pool":
+        plain = network or preset_of(game).get("network", Settings.network)
+        return changed | {"network": f"{plain}+pool"}
+    return changed
+
+
+def over_seeds(name: str, scores: list[float]) -> str:
+    """The line of all seeds of a technique."""
+    low, high = mean_interval(scores) or (0.0, 1.0)
+    mean = sum(scores) / len(scores)
+    text = f"{mean:.3f} [{low:.3f}, {high:.3f}] | {elo(mean):+.0f} [{elo(low):+.0f}, {elo(high):+.0f}]"
+    return f"| {name} | {TECHNIQUES[name][0]} | all {len(scores)} | {text} | | | |"
+
+
 def table(rows: list[tuple[str, dict[str, Any]]]) -> str:
     lines = ["| technique | against | seed | score | Elo | of both: rows fitted | evaluations | minutes |"]
     lines.append("|---" * 8 + "|")
@@ -80,6 +110,9 @@ def table(rows: list[tuple[str, dict[str, Any]]]) -> str:
         minutes = [f"{seconds / 60:.0f}" for seconds in row.get("seconds", ())]
         work = " | ".join(map(" and ".join, [*counts, minutes]))
         lines.append(f"| {name} | {TECHNIQUES[name][0]} | {row['seed']} | {text} | {work} |")
+    for name in dict.fromkeys(name for name, _ in rows):
+        scores = [row["score"] for other, row in rows if other == name]
+        lines += [over_seeds(name, scores)] if len(scores) > 1 else []
     return "\n".join(lines)
 
 
@@ -107,7 +140,7 @@ def main() -> None:
     comparison = Comparison(out, given.game, work, common, given.games)
     rows = []
     for name in [name for name in TECHNIQUES if name in (given.only or TECHNIQUES)]:
-        against, changed = TECHNIQUES[name]
+        against, changed = TECHNIQUES[name][0], changes(name, given.game, given.network)
         base = WITH_GUMBEL if against == GUMBEL else WITH_PUCT
         for seed in range(given.seeds):
             get = comparison.stored if given.table else partial(comparison.run, show=show)

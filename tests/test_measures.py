@@ -213,3 +213,20 @@ def test_fits_on_frozen_records_differ_by_the_settings_and_go_on(
     assert own[0] == other[0] == "2"
     assert own[2] == "±0.0000"
     assert float(other[1]) == pytest.approx(np.mean(found[1::2]), abs=1e-3)
+
+
+def test_every_technique_of_the_ablation_can_be_trained_and_is_summed_up_over_its_seeds(tmp_path: Path) -> None:
+    ablation = bench("ablation")
+    compared = ablation.Comparison(tmp_path, "connect_four", {"minutes": 1.0}, {})
+    for name, (against, _) in ablation.TECHNIQUES.items():
+        base = ablation.WITH_GUMBEL if against == ablation.GUMBEL else ablation.WITH_PUCT
+        changed = ablation.changes(name, "connect_four", None)
+        mine, theirs = (vars(compared.settings(arm, 3)) for arm in (changed, base))
+        assert any(mine[setting] != theirs[setting] for setting in mine), name
+    assert ablation.changes("global pooling", "connect_four", None)["network"] == "4x32+pool"
+    assert ablation.changes("global pooling", "connect_four", "2x16")["network"] == "2x16+pool"
+    row = {"low": 0.4, "high": 0.8, "rows_fitted": [1, 2], "evaluations": [3, 4], "seconds": [60, 60]}
+    rows = [("solver", row | {"seed": seed, "score": score}) for seed, score in enumerate((0.5, 0.6, 0.55))]
+    lines = ablation.table([*rows, ("int8", row | {"seed": 0, "score": 0.5})]).splitlines()
+    assert len(lines) == 2 + 4 + 1
+    assert lines[-1].startswith("| solver | Gumbel, 16 simulations | all 3 | 0.550 [0.426, 0.674] | +35 [-52, +126] |")

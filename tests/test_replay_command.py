@@ -113,7 +113,7 @@ def test_games_of_every_kind_repeat_to_the_same_bytes(
     run = StoredRun(run.path, game)
     for record in games(run.path):
         assert repeat_game(run, record).difference is None
-        again = repeat(run.settings, run.start, azpy.UniformEvaluator(), record.game_id)
+        again = repeat(run.settings, run.start, azpy.UniformEvaluator(), record)
         assert again.to_bytes() == record.to_bytes()
 
 

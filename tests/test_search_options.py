@@ -251,6 +251,7 @@ MAKERS: dict[str, Any] = {
     "GameRecord.as_imported": lambda **given: played().as_imported(**{"game_id": 0, "seed": 0, **given}),
     "SelfPlay": lambda **given: azpy.SelfPlay("pig", UNIFORM, **given),
     "SelfPlay.admit": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).admit(**{"first": 0, "n": 0, **given}),
+    "SelfPlay.set_simulations": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).set_simulations(**given),
     "SelfPlay.take_finished": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).take_finished(**given),
     "State.play": lambda **given: connect_four().play(**given),
     "State.action_name": lambda **given: connect_four().action_name(**given),
@@ -453,8 +454,8 @@ READERS = {
     "temperature_plies": "settings/presets",
     "temperature": "cli/engine cli/play cli/serve cli/terminal serving/gtp serving/models serving/queries serving/uci "
     "serving/wall_game_lines",
-    "resign_below": "fleet/desk fleet/fleet fleet/folder fleet/guest fleet/here fleet/inspection fleet/player "
-    "fleet/remote fleet/worker playing/resignation playing/selfplay training/collector training/loop",
+    "resign_below": "fleet/desk fleet/fleet fleet/folder fleet/here fleet/player playing/resignation playing/selfplay "
+    "training/collector training/loop",
 }
 COMMON = {"simulations", "evaluations", "max_plies"}
 

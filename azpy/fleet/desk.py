@@ -104,7 +104,8 @@ class Desk:
         if self.lineup is None:
             raise RuntimeError("nothing was told to play yet")
         network, *opponents = map(_named, (self.lineup.network, *self.lineup.opponents))
-        return {"network": network, "opponents": opponents, "resign_below": self.lineup.resign_below}
+        search = {"resign_below": self.lineup.resign_below, "simulations": self.lineup.simulations}
+        return {"network": network, "opponents": opponents, **search}
 
     def tally(self, name: str) -> Tally:
         """What is known of a worker; a new tally for a new name."""

@@ -27,10 +27,14 @@ class Examiner:
         self._settings, self._game = settings, start.game
         self._rules = _core.ReplayBuffer(start, max_positions=1)
         self._networks: set[int] = set()
+        self._simulations: set[int | None] = set()
 
     def play(self, lineup: Lineup) -> None:
-        """From now on plies may name these networks; in a deterministic run no others."""
-        self._networks = lineup.ids if self._settings.deterministic else self._networks | lineup.ids
+        """From now on games may name these networks and simulations; in a deterministic run no others."""
+        if self._settings.deterministic:
+            self._networks, self._simulations = set(), set()
+        self._networks |= lineup.ids
+        self._simulations.add(lineup.simulations)
 
     def games_in(self, frame: bytes) -> list[GameRecord]:
         """The games of a frame, of which nothing else is known.
@@ -62,6 +66,8 @@ class Examiner:
             raise RefusedError(f"game {record.game_id} is said to be imported: a worker plays its games itself")
         if foreign := set(record.networks.tolist()) - self._networks:
             raise RefusedError(f"game {record.game_id} names the network {foreign.pop():#018x}, which does not play")
+        if record.simulations not in self._simulations:
+            raise RefusedError(f"game {record.game_id} has {record.simulations} simulations a move, which no game has")
         try:
             self._rules.add(record)
         except ValueError as error:

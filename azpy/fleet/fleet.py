@@ -30,6 +30,7 @@ class Lineup:
     network: PlayingNetwork
     opponents: Sequence[PlayingNetwork] = ()
     resign_below: float = -1.0  # see `Resignation`
+    simulations: int | None = None  # of the games to come, see `Budget.simulations`
 
     @property
     def ids(self) -> set[int]:

@@ -50,8 +50,8 @@ def digest_of_run(settings: Settings) -> str:
 
 
 def digest_of_lineup(message: Mapping[str, Any]) -> str:
-    """Tells lineups apart by who plays, and when players resign."""
-    return _digest({name: message[name] for name in ("network", "opponents", "resign_below")})
+    """Tells lineups apart by who plays, when players resign, and how long they search."""
+    return _digest({name: message[name] for name in ("network", "opponents", "resign_below", "simulations")})
 
 
 def _digest(facts: Mapping[str, Any]) -> str:

@@ -209,7 +209,7 @@ class Guest:
         if self._finished:  # of the lineup before
             self._try_to_send()
         try:
-            self._checked = player.play(lineup["network"], lineup["opponents"], lineup["resign_below"])
+            self._checked = player.play(lineup)
         except (FileNotFoundError, _DamagedError) as error:  # a newer lineup is near, or the file will be
             self._sign.note(trouble=f"a network cannot be read: {error}")
             return

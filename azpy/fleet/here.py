@@ -51,12 +51,14 @@ class Here:
             self._self_play = open_self_play(
                 self._settings, self._start, evaluators, 0, 0, resign_below=below, opponents=opponents
             )
-            return
+            before = lineup
         if lineup.network.evaluators is not before.network.evaluators:
             self._self_play.swap(lineup.network.evaluators)
         if opponents != [network.evaluators for network in before.opponents]:
             self._self_play.set_opponents(opponents)
         self._self_play.set_resign_below(lineup.resign_below)
+        if lineup.simulations is not None:
+            self._self_play.set_simulations(lineup.simulations)
         self._self_play.resume()
 
     def take(self, most: int) -> list[_core.GameRecord]:

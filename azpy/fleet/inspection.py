@@ -195,7 +195,7 @@ def _compare_bits(place: Place, head: Mapping[str, Any], settings: Settings) -> 
     try:
         player = Player(settings_of_guest(settings, {}), model_of)
         try:
-            found = player.play(lineup["network"], lineup["opponents"], lineup["resign_below"])
+            found = player.play(lineup)
         finally:
             player.close()
     except FileNotFoundError:

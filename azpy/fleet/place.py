@@ -32,7 +32,7 @@ from azpy.runs.storage import TEMPORARY, disk_errors
 
 __all__ = ["MOST_SAID", "PROTOCOL", "Place", "Pulse", "Sign", "as_object", "new_name", "seal", "taken_name", "unseal"]
 
-PROTOCOL = 1  # of the folder; the head and a worker have the same one
+PROTOCOL = 2  # of the folder; the head and a worker have the same one
 BEAT = 1.0  # seconds between two counts
 MOST_SAID = 1 << 20  # bytes of what a head or a worker says
 _MOST_NAMES = 1 << 16  # of a part that are looked at

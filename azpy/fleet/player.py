@@ -41,13 +41,17 @@ class Player:
         self._self_play: _core.SelfPlay | None = None
         self._past = Counter[str](), Counter[str]()  # totals of the self-play of lineups before
 
-    def play(self, network: Network, opponents: Sequence[Network], resign_below: float) -> dict[str, Any]:
+    def play(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Begins with a lineup; in a deterministic run the games of the lineup before are let go.
+
+        Args:
+            message: of the head, see `Desk.message`.
 
         Returns:
             What the head checks: `row_exact`, and `answers`: a digest of each network's, see `answers_of`.
         """
-        lineup = [network, *opponents]
+        lineup: list[Network] = [message["network"], *message["opponents"]]
+        resign_below, simulations = message["resign_below"], message["simulations"]
         self._evaluators = {(one["sha256"], one["precision"]): self._evaluator(one) for one in lineup}
         first, *others = ([self._evaluators[one["sha256"], one["precision"]]] for one in lineup)
         if self._self_play is not None and self._settings.deterministic:
@@ -61,6 +65,8 @@ class Player:
             self._self_play.set_opponents(others)
             self._self_play.set_resign_below(resign_below)
             self._self_play.resume()
+        if simulations is not None:
+            self._self_play.set_simulations(simulations)
         self.paused = False
         exact = all(getattr(evaluator, "row_exact", True) for evaluator in self._evaluators.values())
         return {"row_exact": exact, "answers": [answers_of(evaluator) for evaluator in self._evaluators.values()]}

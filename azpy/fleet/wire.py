@@ -6,7 +6,8 @@ The head says (key `do`):
 
     begin   settings, version: of the worker's part of the run; the first message
     model   sha256; the bytes are the file of a network
-    play    lineup (a number), network, opponents (each sha256 or null, and precision), resign_below
+    play    lineup (a number), network, opponents (each sha256 or null, and precision), resign_below, simulations (a
+            number or null)
     games   ids: [[first, count], ...]
     pause
     stop    send what is finished, and end

@@ -80,9 +80,8 @@ class Worker:
         return self._models[sha256]
 
     def _play(self, message: Mapping[str, Any], _: bytes) -> None:
-        network, opponents = message["network"], message["opponents"]
-        checked = self._player.play(network, opponents, message["resign_below"])
-        kept = {one["sha256"] for one in (network, *opponents)}
+        checked = self._player.play(message)
+        kept = {one["sha256"] for one in (message["network"], *message["opponents"])}
         self._models = {key: data for key, data in self._models.items() if key in kept}
         self._send({"said": "playing", "lineup": message["lineup"], **checked})
 

@@ -75,7 +75,7 @@ def repeat_game(run: StoredRun, record: GameRecord, *models: str | os.PathLike[s
     evaluators = [evaluator for evaluator, _ in found]
     if not all(getattr(evaluator, "row_exact", True) for evaluator in evaluators):  # as on a GPU
         name += ", whose answers here depend on what else is in a batch"
-    again = repeat(run.settings, run.start, evaluators[0], record.game_id, evaluators[1:])
+    again = repeat(run.settings, run.start, evaluators[0], record, evaluators[1:])
     difference = _first_difference(record, again, plies)
     if difference is None and not exchanged:
         *_, last = replayed(run.start, record.actions.tolist())

@@ -66,7 +66,7 @@ def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:
 
 
 def repeat(
-    settings: Settings, start: _core.State, evaluator: Any, game_id: int, opponents: Sequence[Any] = ()
+    settings: Settings, start: _core.State, evaluator: Any, record: _core.GameRecord, opponents: Sequence[Any] = ()
 ) -> _core.GameRecord:
     """One game of a run again, by itself. No player resigns, so the game is at least as long as it was.
 
@@ -75,8 +75,11 @@ def repeat(
     Raises:
         SettingsError: settings that self-play refuses.
     """
-    layout = {"first_game": game_id, "games": 1, "slots": 1, "pipelines": 1, "resign_below": -1.0}
+    layout = {"games": 0, "slots": 1, "pipelines": 1, "resign_below": -1.0}
     with _open(settings, start, evaluator, opponents=opponents, opponent_share=1.0, **layout) as play:
+        if record.simulations is not None:
+            play.set_simulations(record.simulations)
+        play.admit(record.game_id, 1)
         return next(play)
 
 

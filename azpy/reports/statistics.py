@@ -78,6 +78,7 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
         * ``draws``: share of games drawn; ``first_seat_score``: mean score of seat 0, in [0, 1].
         * ``mean_plies``: length of a game, dice and opening plies included; ``capped``: share cut by the ply cap.
         * ``duplicates``: share of games that repeat an earlier one; ``openings``: different first 8 plies over games.
+        * ``simulations``: mean of a full search; absent where the games are those of one number.
         * ``policy_entropy``, ``search_entropy``, ``search_gain``: means of those of `Searched` over the positions with
           a choice; absent where there is none.
         * ``value_spread``: standard deviation of the root values; ``value_error``: mean squared difference between
@@ -93,6 +94,9 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
         "duplicates": 1.0 - len({record.actions.tobytes() for record in records}) / len(records),
         "openings": len({record.actions[:_OPENING_PLIES].tobytes() for record in records}) / len(records),
     }
+    simulations = [record.simulations for record in records if record.simulations is not None]
+    if simulations:
+        statistics["simulations"] = float(np.mean(simulations))
     if len(positions.value):
         statistics["value_spread"] = float(positions.value.std())
         statistics["value_error"] = float(np.square(positions.value - positions.result).mean())

@@ -84,7 +84,8 @@ def to_jsonl(path: str | os.PathLike[str], start: State, games: Games) -> int:
 def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     """A game as plain values: all of its record, with the names of actions.
 
-    `outcome` is for player 0; if `resigned`, the player to move after the last ply gave up. Each ply has `player` (-1:
+    `outcome` is for player 0; if `resigned`, the player to move after the last ply gave up. `simulations` are those of
+    full searches in a run where their number grows, else None. Each ply has `player` (-1:
     dice), `action` and its `name`, `searched` (a sample, searched in full), `fast` (searched fast), `opponent`
     (searched by an earlier network) and `elsewhere` (a move of an imported game that nobody searched). A searched ply
     also has `network` (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to
@@ -110,7 +111,7 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
         plies.append(row)
     about = {"game": record.game, "game_id": record.game_id, "seed": record.seed}
     about |= {"outcome": record.outcome, "capped": record.capped, "resigned": record.resigned, "length": len(record)}
-    about |= {"imported": record.imported}
+    about |= {"imported": record.imported, "simulations": record.simulations}
     return about | {"plies": plies}
 
 

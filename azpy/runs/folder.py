@@ -27,7 +27,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy._core import OPTIONS, GameRecord
+from azpy._core import GameRecord
 from azpy.errors import RunError
 from azpy.runs import storage
 from azpy.runs.reader import CHECKPOINT_FILES, Checkpoint, read_checkpoint, safetensors
@@ -37,9 +37,11 @@ from azpy.settings.toml import parse_file, run_id_of, to_toml
 __all__ = ["RunFolder", "read_checkpoint"]
 
 _STOPPED = ("stopped", "stopped_collecting")
+_ALWAYS_SAID = ("game", "network", "seed", "deterministic")  # settings that the config.toml of every version has
 _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "iteration": ("games", "positions", "seconds"),
     "match": ("score", "low", "high", "seconds"),
+    "earlier": ("games", "score"),
     "supervised": ("policy_loss", "value_loss", "seconds"),
     **dict.fromkeys(("settings", "imported", "collected", *_STOPPED), ("seconds",)),
     "worker": (
@@ -342,7 +344,7 @@ def _wrong_in(row: Any) -> str:
         return "it is no row with a kind"
     if not isinstance(row.get("iteration"), int):
         return "it has no iteration"
-    for kind, name in (("match", "opponent"), ("worker", "worker")):
+    for kind, name in (("match", "opponent"), ("earlier", "opponent"), ("worker", "worker")):
         if row["kind"] == kind and not isinstance(row.get(name), str):
             return f"it has no {name}"
     for name in (*_FIGURES.get(row["kind"], ()), "evaluations"):
@@ -355,9 +357,8 @@ def _wrong_in(row: Any) -> str:
 def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[str, tuple[Any, Any]]:
     """Settings that differ, by name: (old, new). Tables in a config.toml are no settings."""
     old = {name: None if value == "none" else value for name, value in old.items() if not isinstance(value, dict)}
-    # A file of an earlier version lacks options that were no settings then, and can hold options without effect.
-    later = (*OPTIONS, *SAME_GAMES_SETTINGS, *(name for name in new if name.startswith("supervised_")))
-    as_before = [*(name for name in later if name not in old), *unused(old)]
+    # A file of an earlier version lacks settings that there were not then, and can hold options without effect.
+    as_before = [*(name for name in new if name not in old and name not in _ALWAYS_SAID), *unused(old)]
     same = {name for name in as_before if name in new and new[name] == default_of(name)}
     names = [name for name in dict.fromkeys([*new, *old]) if name not in same]
     return {name: (old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)}

@@ -145,8 +145,23 @@ class Settings:
     )
     cache_positions: int = _layout("answers of the network to keep; 0 for none", 200_000, 0, 2**28, unit="positions")
     games_per_iteration: int = _play("self-play games between two generations", 256, 1, unit="games")
+    simulations_start: int | None = _play(
+        "simulations a move in the first games; the number grows to simulations in step with the share of the run that "
+        "is done, each time by the same factor; none: always simulations",
+        None,
+        1,
+        2**32 - 1,
+        unit="simulations",
+        source="progressive simulation of MiniZero, Wu et al. 2023; the curve is our choice",
+    )
     historical_share: float = _play(
         "share of games in which an earlier network has one side, and teaches nothing", 0.0, **_SHARE
+    )
+    historical_choice: str = _play(
+        "which earlier networks play; turn: each in its turn; hardest: more often those that score against the newest",
+        "turn",
+        words=("turn", "hardest"),
+        source="AlphaStar's prioritized fictitious self-play, Vinyals et al. 2019",
     )
 
     learning_rate: float = _learning("AdamW's, at its peak", 2e-3, **_ABOVE_0)
@@ -267,6 +282,16 @@ class Settings:
         if self.deterministic and self.training_precision != "fp32":
             got = f"got training_precision {self.training_precision!r}"
             raise SettingsError(f"deterministic runs train in fp32, which rounds alike on more machines: {got}")
+        if self.historical_choice != "turn" and not self.historical_share:
+            raise SettingsError(f"historical_choice {self.historical_choice} needs historical_share above 0")
+        if self.simulations_start is not None:
+            if self.simulations_start > self.simulations:
+                few = f"simulations must be at least simulations_start, {self.simulations_start}"
+                raise SettingsError(f"{few}, got {self.simulations}")
+            if self.iterations is None and self.minutes is None and self.total_evaluations is None:
+                raise SettingsError(
+                    "simulations_start needs the run's length: give iterations, minutes or total_evaluations"
+                )
         if self.precision == "int8" and self.device != "cpu":
             raise SettingsError(f"precision int8 is for the CPU, got device {self.device!r}")
         for device in (device for name in self.device_names for device in parse_devices(name)):

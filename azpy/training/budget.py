@@ -23,6 +23,7 @@ _MEASURED = (
     "iteration_seconds",
     "play_seconds_per_game",
     "export_seconds",
+    "simulations",
 )
 
 
@@ -76,19 +77,31 @@ class Budget:
         Args:
             iterations_done: with the part of the iteration at hand.
         """
-        settings = self._settings
-        progress = iterations_done / settings.iterations if settings.iterations else 0.0
-        if not settings.deterministic:
-            progress = max(progress, self.elapsed() / max(self._end(), 1e-9))
-            progress = max(progress, self.evaluations / (settings.total_evaluations or math.inf))
-        progress = min(progress, 1.0)
-        match settings.schedule:
+        progress = self._progress(iterations_done)
+        match self._settings.schedule:
             case "constant":
                 return 1.0
             case "cosine":
                 return _LEAST_RATE + (1.0 - _LEAST_RATE) * 0.5 * (1.0 + math.cos(math.pi * progress))
             case _:
                 return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - progress)))
+
+    def simulations(self, iteration: int) -> int | None:
+        """Simulations of a full search in the games that an iteration begins; None: always the setting `simulations`.
+
+        In a deterministic run they depend on the iteration alone.
+        """
+        first, last = self._settings.simulations_start, self._settings.simulations
+        return None if first is None else round(first * (last / first) ** self._progress(iteration - 1))
+
+    def _progress(self, iterations_done: float) -> float:
+        """The share of the run that is done, from 0 to 1, by the length that ends it first; 0 without an end."""
+        settings = self._settings
+        progress = iterations_done / settings.iterations if settings.iterations else 0.0
+        if not settings.deterministic:
+            progress = max(progress, self.elapsed() / max(self._end(), 1e-9))
+            progress = max(progress, self.evaluations / (settings.total_evaluations or math.inf))
+        return min(progress, 1.0)
 
     def is_over(self, iteration: int) -> bool:
         """True when another iteration would not fit."""
@@ -142,7 +155,13 @@ class Budget:
         return until - self.elapsed()
 
     def note_iteration(
-        self, seconds: float, fit_seconds: float, positions: float, games: int, export_seconds: float = 0.0
+        self,
+        seconds: float,
+        fit_seconds: float,
+        positions: float,
+        games: int,
+        export_seconds: float = 0.0,
+        simulations: float = 0.0,
     ) -> None:
         """Notes the time of an iteration.
 
@@ -152,7 +171,9 @@ class Budget:
             positions: that were fitted in them.
             games: that were played, without those from before an interruption.
             export_seconds: to export the model, check it and have it play.
+            simulations: mean of a full search; 0: those of the settings.
         """
+        self._measured["simulations"] = simulations
         self._measured["iteration_seconds"] = seconds
         self._measured["fit_seconds_per_position"] = fit_seconds / max(positions, 1)
         self._measured["export_seconds"] = export_seconds
@@ -173,7 +194,8 @@ class Budget:
     def _seconds_of_match(self, games: int) -> float:
         """As measured; before the first match, a guess."""
         settings = self._settings
-        full, fast = settings.simulations, settings.fast_simulations or settings.simulations // 4
+        full = self._measured["simulations"] or settings.simulations
+        fast = settings.fast_simulations or full // 4
         mean = settings.full_search_share * full + (1 - settings.full_search_share) * fast
         more = settings.simulations_in_matches / mean
         # As if opponents took as long as the network, and the network as long as in self-play.

@@ -87,7 +87,8 @@ class Collector(Loop):
         while not budget.is_over(self._iteration):
             self._take_model()
             iteration, metrics = self._iteration + 1, dict[str, float]()
-            lineup = Lineup(PlayingNetwork(self._evaluators, self._data), resign_below=self._resignation.below)
+            network, below = PlayingNetwork(self._evaluators, self._data), self._resignation.below
+            lineup = Lineup(network, resign_below=below, simulations=budget.simulations(iteration))
             self._games += len((yield from self._play(iteration, metrics, lineup)))
             self._iteration = iteration
             metrics["seconds"] = budget.elapsed()

@@ -37,16 +37,15 @@ from azpy.training.advice import advise
 from azpy.training.events import BeingBuilt, Built, Event, Fitted, Imported, Matched, Saved, Supervised
 from azpy.training.fitting import IMPORTED_VALUE_WEIGHT, fit, learner_of, sampling_of
 from azpy.training.generations import Generations, Ready
+from azpy.training.league import League, is_kept
 from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
 from azpy.training.timing import TimeShares
 from azpy.training.window import Window
 
-__all__ = ["Trainer", "opponents_of"]
+__all__ = ["Trainer"]
 
-_KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
-_AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
 _MOST_MEASURED = 4096  # rows of held-out games
 _MEASUREMENTS = 10  # of the fit to the imported games
 _UNTRAINED = "untrained"  # the run's own network as it was before its first gradient step
@@ -90,6 +89,7 @@ class Trainer(Loop):
         self._cores = use_threads(single=settings.deterministic)
         self._learner = learner_of(settings, self._start, here=not settings.learner_lag)
         self._window = Window(settings, self._start)
+        self._league = League(settings)
         self._begun_with = ""
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             checkpoint = read_checkpoint(checkpoint_at(Path(settings.init)))
@@ -150,7 +150,7 @@ class Trainer(Loop):
             yield from self._supervise()
         over = False
         while not over:
-            self._run.prune_checkpoints(lambda iteration: _is_kept(iteration, self._iteration))
+            self._run.prune_checkpoints(lambda iteration: is_kept(iteration, self._iteration))
             if generations.on_tensorrt:
                 generations.prune_engines()
             over = self._budget.is_over(self._iteration)
@@ -240,14 +240,18 @@ class Trainer(Loop):
     def _iterate(self, iteration: int) -> Iterator[Event]:
         settings, budget, generations = self._settings, self._budget, self._generations
         begin, metrics, there = budget.elapsed(), dict[str, float](), len(self._run.journal)
-        if settings.historical_share and iteration not in self._run.sealed.iterations():
-            generations.choose_opponents(opponents_of(iteration))
+        if settings.historical_share:
+            generations.choose_opponents(self._league.choose(iteration))
         if self._beside is not None and self._window.newest:
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
             self._beside.begin(iteration, self._window, sealed, budget, len(_OPPONENTS), self._held_out)
         games = yield from self._play(iteration, metrics, self._lineup())
         played = len(games) - there if "play_seconds" in metrics else 0
         metrics |= game_statistics(games)
+        if settings.historical_share:
+            for checkpoint, (count, score) in self._league.note(games, generations.earlier_by_id).items():
+                opponent = {"opponent": f"checkpoint {checkpoint}", "games": count, "score": score}
+                self._note({"kind": "earlier", "iteration": iteration} | opponent)
         with self._time.stage("fitting"):
             share = yield from self._learn(iteration, metrics, games)
         with self._time.stage("exporting"):
@@ -258,7 +262,8 @@ class Trainer(Loop):
             yield BeingBuilt(iteration, 0.0, waited_for=False)
         now = budget.elapsed()
         fitting, exporting = (self._time.seconds[stage] for stage in ("fitting", "exporting"))
-        budget.note_iteration(now - begin, fitting, share * metrics["positions"], played, export_seconds=exporting)
+        fitted, simulations = share * metrics["positions"], metrics.get("simulations", 0.0)
+        budget.note_iteration(now - begin, fitting, fitted, played, exporting, simulations)
         self._iteration = iteration
         metrics |= {"fit_seconds": fitting + exporting, "seconds": now} | self._time.shares()
         self._recent.append(metrics)
@@ -280,14 +285,15 @@ class Trainer(Loop):
             model=self._learner.model_arrays(),
             optimizer=self._learner.optimizer_arrays(),
             state={"iteration": iteration, "next_game": self._next_game, "positions": self._window.seen}
-            | {"budget": self._budget.state(), "resignation": self._resignation.state()},
+            | {"budget": self._budget.state(), "resignation": self._resignation.state()}
+            | {"league": self._league.state()},
             onnx=self._generations.model,
             int8=self._generations.ready.int8,
         )
 
     def _lineup(self) -> Lineup:
-        generations = self._generations
-        return Lineup(generations.playing, tuple(generations.earlier.values()), self._resignation.below)
+        generations, simulations = self._generations, self._budget.simulations(self._iteration + 1)
+        return Lineup(generations.playing, tuple(generations.earlier.values()), self._resignation.below, simulations)
 
     def _learn(
         self, iteration: int, metrics: dict[str, float], games: Sequence[_core.GameRecord]
@@ -416,6 +422,7 @@ class Trainer(Loop):
             self._generations.model, self._generations.ready = checkpoint.onnx, Ready([], {}, int8=checkpoint.int8)
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
+            self._league.load(checkpoint.state.get("league", {}))
             self._next_game = int(checkpoint.state["next_game"])
             seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
             self._window.refill(seen, held, self._games_of)
@@ -452,20 +459,3 @@ class Trainer(Loop):
         """The games of a sealed iteration that are learned from."""
         games = self._run.sealed.read(iteration)
         return games if iteration else self._known(games)
-
-
-def opponents_of(iteration: int) -> list[int]:
-    """Checkpoints whose networks play one side of some of an iteration's games: two of the kept ones, in turn.
-
-    They depend on the iteration alone, so a run that goes on plays the same games.
-    """
-    newest = iteration - 1  # plays the other side
-    kept = [checkpoint for checkpoint in range(1, newest) if _is_kept(checkpoint, newest)]
-    if not kept:
-        return []
-    return sorted({kept[(iteration + turn * len(kept) // _AT_ONCE) % len(kept)] for turn in range(_AT_ONCE)})
-
-
-def _is_kept(checkpoint: int, newest: int) -> bool:
-    """Whether a checkpoint is kept once the checkpoint of iteration `newest` is written."""
-    return checkpoint > newest - _KEEP_NEWEST or checkpoint % _KEEP_EVERY == 0

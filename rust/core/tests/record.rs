@@ -97,6 +97,19 @@ fn imported_games_have_a_format_of_their_own() {
 }
 
 #[test]
+fn games_with_simulations_of_their_own_have_a_format_of_their_own() {
+    let own = GameRecord { simulations: Some(300), ..with_targets() };
+    own.check(&toy()).unwrap();
+    assert_eq!(own.to_bytes(), stored(5, 8 | 32, &[NO_PLY, &[44, 1, 0, 0]].concat(), TARGETS));
+    assert_eq!(GameRecord::from_bytes(&own.to_bytes()), Ok(own.clone()));
+    assert_eq!(own.as_imported().simulations, None);
+    own.as_imported().check(&toy()).unwrap();
+    for wrong in [GameRecord { simulations: Some(0), ..game() }, GameRecord { simulations: Some(1), ..imported() }] {
+        assert!(wrong.check(&toy()).unwrap_err().contains("simulations that no game of self-play has"));
+    }
+}
+
+#[test]
 fn what_no_imported_game_can_be_is_refused() {
     let said = |record: GameRecord| record.check(&toy()).unwrap_err();
     assert!(said(GameRecord { imported: false, ..imported() }).contains("but the game is not imported"));
@@ -125,7 +138,8 @@ fn what_a_format_does_not_have_is_refused() {
     assert!(refused(1, 2, &[], &[]).contains("flags 0x02, which format 1 does not have"));
     assert!(refused(2, 8, NO_PLY, TARGETS).contains("flags 0x08, which format 2 does not have"));
     assert!(refused(3, 16, NO_PLY, &[]).contains("flags 0x10, which format 3 does not have"));
-    assert!(refused(5, 0, NO_PLY, &[]).contains("format 5, expected 1 to 4"));
+    assert!(refused(4, 32, NO_PLY, &[]).contains("flags 0x20, which format 4 does not have"));
+    assert!(refused(6, 0, NO_PLY, &[]).contains("format 6, expected 1 to 5"));
     assert!(refused(3, 8, NO_PLY, &[]).contains("bytes of plies, expected"));
     assert!(refused(3, 0, NO_PLY, TARGETS).contains("bytes of plies, expected"));
 }

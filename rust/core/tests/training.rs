@@ -36,7 +36,7 @@ fn search_of(
         search_config.root_noise = None;
     }
     let mut search = Search::new(state, search_config, 0);
-    let simulations = if is_fast { config.fast_simulations() } else { config.simulations };
+    let simulations = config.simulations_of(None, is_fast);
     search.begin(simulations, stream_for(config.seed, game.game_id, ply as u64)).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
     let network = networks.iter().find(|network| network.id == game.plies[ply].network).unwrap();

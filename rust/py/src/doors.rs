@@ -173,6 +173,7 @@ pub(crate) trait AnySelfPlay: Stop {
     fn is_swapped(&self, patience: Duration) -> bool;
     fn set_opponents(&self, opponents: Vec<Vec<AnyEvaluator>>) -> PyResult<()>;
     fn set_resign_below(&self, below: f64);
+    fn set_simulations(&self, simulations: u32);
     fn stats(&self) -> SelfPlayStats;
     fn pipeline_stats(&self) -> Vec<PipelineStats>;
     fn is_stopped(&self) -> bool;

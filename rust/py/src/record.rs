@@ -84,6 +84,12 @@ impl GameRecord {
         self.0.imported
     }
 
+    /// Simulations of its full searches, where `SelfPlay.set_simulations` set them; None: those of self-play's options.
+    #[getter]
+    fn simulations(&self) -> Option<u32> {
+        self.0.simulations
+    }
+
     /// int32 [T]: actions and chance outcomes.
     #[getter]
     fn actions<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {

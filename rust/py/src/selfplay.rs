@@ -88,6 +88,9 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     fn set_resign_below(&self, below: f64) {
         self.core.set_resign_below(below);
     }
+    fn set_simulations(&self, simulations: u32) {
+        self.core.set_simulations(simulations);
+    }
     fn stats(&self) -> SelfPlayStats {
         self.core.stats()
     }
@@ -340,6 +343,15 @@ impl SelfPlay {
         check_resign_below(below)?;
         let playing = self.open()?;
         py.detach(|| playing.set_resign_below(below));
+        Ok(())
+    }
+
+    /// Has the games that begin from now on search `n` simulations a move in place of the option `simulations`; a fast
+    /// search has a quarter of it, or `fast_simulations` if that is less. Their records name the number.
+    fn set_simulations(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] n: i128) -> PyResult<()> {
+        let playing = self.open()?;
+        let n: u32 = within("n", n, 1, i128::from(u32::MAX))?;
+        py.detach(|| playing.set_simulations(n));
         Ok(())
     }
 

@@ -209,6 +209,12 @@ where
         self.shared.lock().resign_below = below;
     }
 
+    /// Has the games that begin from now on search so many simulations a move, in place of those of the options. Their
+    /// records name the number.
+    pub fn set_simulations(&self, simulations: u32) {
+        self.shared.lock().simulations = Some(simulations);
+    }
+
     /// Waits at most `patience` for something that the pipelines do; true at once when none is left to do it.
     fn wait_until(&self, patience: Duration, done: impl Fn(&State<E::Error, E>) -> bool) -> bool {
         let until = Instant::now() + patience;

@@ -140,17 +140,17 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     /// Begins games until every slot has one or none is there to begin.
     fn refill(&mut self, shared: &Shared<E, G>, slots: usize) {
         while self.searches.len() < slots {
-            let game_id = {
+            let next = {
                 let mut state = shared.lock();
                 if state.stop {
                     return;
                 }
                 state.begin_game()
             };
-            let Some(game_id) = game_id else {
+            let Some((game_id, simulations)) = next else {
                 return;
             };
-            let mut game = GameInPlay::new(&self.config, game_id, self.opponents);
+            let mut game = GameInPlay::new(&self.config, game_id, self.opponents, simulations);
             let mut search = Search::new(self.start.clone(), self.config.search, 0);
             begin_move(&mut search, &mut game, &self.config, &self.networks());
             // A game without a single search (over at once, or all opening) still counts.

@@ -75,10 +75,16 @@ impl SelfPlayConfig {
         Resign { below: self.resign_below, plies: self.resign_plies, control: self.resign_control }
     }
 
-    /// Simulations of a fast search, on top of those of a reused tree.
+    /// Simulations of a search, on top of those of a reused tree. A game with a number of its own (see
+    /// [`GameRecord::simulations`]) has it in place of `simulations`, and no fast search of it has more.
     #[must_use]
-    pub fn fast_simulations(&self) -> u32 {
-        self.fast_simulations.unwrap_or((self.simulations / 4).max(1))
+    pub fn simulations_of(&self, own: Option<u32>, fast: bool) -> u32 {
+        let full = own.unwrap_or(self.simulations);
+        match self.fast_simulations {
+            _ if !fast => full,
+            Some(few) => few.min(own.unwrap_or(few)),
+            None => (full / 4).max(1),
+        }
     }
 
     /// Refuses what games cannot be played with; see [`SearchConfig::check`].
@@ -152,8 +158,8 @@ pub(crate) struct GameInPlay {
 }
 
 impl GameInPlay {
-    /// A game that has not begun; `opponents` are those it may have.
-    pub(crate) fn new(config: &SelfPlayConfig, game_id: u64, opponents: usize) -> Self {
+    /// A game that has not begun; `opponents` are those it may have, `simulations` its own number if it has one.
+    pub(crate) fn new(config: &SelfPlayConfig, game_id: u64, opponents: usize, simulations: Option<u32>) -> Self {
         let mut stream = stream_for(config.seed, game_id, OPENINGS);
         let mut up_to = |plies: usize| if plies == 0 { 0 } else { stream.below(plies.saturating_add(1)) };
         let opening = up_to(config.opening_plies);
@@ -164,6 +170,7 @@ impl GameInPlay {
                 game_id,
                 seed: config.seed,
                 control: config.resign().is_control(config.seed, game_id),
+                simulations,
                 offsets: vec![0],
                 ..GameRecord::default()
             },
@@ -294,10 +301,8 @@ pub(crate) fn begin_move<G: Game>(
                 game.fast = !drawn_from_policy && config.is_fast(record.game_id, ply);
                 let simulations = if drawn_from_policy {
                     0 // the root's own evaluation is all that such a draw needs
-                } else if game.fast {
-                    config.fast_simulations()
                 } else {
-                    config.simulations
+                    config.simulations_of(record.simulations, game.fast)
                 };
                 // Noise is for what is learned from.
                 search.set_exploring(!game.fast && mover == 0);

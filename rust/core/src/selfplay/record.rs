@@ -9,16 +9,19 @@
 use crate::game::{Action, Game, Player, PovValue, Turn, Value};
 
 /// The record format's own number, first in its bytes. Format 1 knew no resignation, format 2 no policy targets apart
-/// from the visits, format 3 no imported games; all are still read.
-const FORMAT: u32 = 4;
-/// The format of games that are not imported: their bytes are those of before format 4.
+/// from the visits, format 3 no imported games, format 4 no simulations of a game's own; all are still read.
+const FORMAT: u32 = 5;
+/// The formats of games that need no later one: their bytes are those of before it.
 const FORMAT_OF_SELFPLAY: u32 = 3;
-/// Bits of the byte of flags of a game; format 1 had the first alone, format 2 the first three, format 3 the first four.
+const FORMAT_OF_IMPORTED: u32 = 4;
+/// Bits of the byte of flags of a game; format 1 had the first alone, format 2 the first three, format 3 the first four,
+/// format 4 the first five.
 const CAPPED: u8 = 1;
 const RESIGNED: u8 = 2;
 const CONTROL: u8 = 4;
 const TARGETS: u8 = 8;
 const IMPORTED: u8 = 16;
+const SIMULATIONS: u8 = 32;
 /// `resign_ply` of a game in which nobody resigned.
 const NO_PLY: u32 = u32::MAX;
 /// What the entries of a policy target may miss 1 by, together: they come as rounded numbers.
@@ -104,6 +107,8 @@ pub struct GameRecord {
     pub resign_ply: Option<u32>,
     /// It comes from a file: this run's self-play has no part in it. Its outcome is the file's, unless the rules end it.
     pub imported: bool,
+    /// Simulations of its full searches, in a run where their number changes; `None`: those of the run's options.
+    pub simulations: Option<u32>,
     /// `[T]`
     pub plies: Vec<Ply>,
     /// `[T + 1]` where the entries of a ply begin and end in the four below; empty for a ply that is not [`SEARCHED`].
@@ -185,8 +190,8 @@ impl GameRecord {
     /// The same game as an imported one: its searches and its outcome are kept, how it came to its end is not.
     #[must_use]
     pub fn as_imported(&self) -> Self {
-        let (capped, resigned, control, resign_ply) = (false, false, false, None);
-        Self { imported: true, capped, resigned, control, resign_ply, ..self.clone() }
+        let (capped, resigned, control, resign_ply, simulations) = (false, false, false, None, None);
+        Self { imported: true, capped, resigned, control, resign_ply, simulations, ..self.clone() }
     }
 
     /// Whether every array is as long as the others say.
@@ -251,6 +256,9 @@ impl GameRecord {
             _ => return Err("it stops before the end of the game".into()),
         };
         self.check_resignation()?;
+        if self.simulations.is_some_and(|simulations| simulations == 0 || self.imported) {
+            return Err("it is said to have simulations that no game of self-play has".into());
+        }
         if outcome.0 == self.outcome {
             Ok(())
         } else {
@@ -303,7 +311,11 @@ impl GameRecord {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + self.plies.len() * 22 + self.legal.len() * 16);
-        let format = if self.imported { FORMAT } else { FORMAT_OF_SELFPLAY };
+        let format = match (self.simulations, self.imported) {
+            (Some(_), _) => FORMAT,
+            (None, true) => FORMAT_OF_IMPORTED,
+            (None, false) => FORMAT_OF_SELFPLAY,
+        };
         out.extend(format.to_le_bytes());
         out.extend((self.game.len() as u32).to_le_bytes());
         out.extend(self.game.as_bytes());
@@ -313,8 +325,10 @@ impl GameRecord {
         let flag = |is: bool, bit: u8| if is { bit } else { 0 };
         let resignation = flag(self.resigned, RESIGNED) | flag(self.control, CONTROL);
         let more = flag(!self.targets.is_empty(), TARGETS) | flag(self.imported, IMPORTED);
-        out.push(flag(self.capped, CAPPED) | resignation | more);
+        let own = flag(self.simulations.is_some(), SIMULATIONS);
+        out.push(flag(self.capped, CAPPED) | resignation | more | own);
         out.extend(self.resign_ply.unwrap_or(NO_PLY).to_le_bytes());
+        out.extend(self.simulations.iter().flat_map(|simulations| simulations.to_le_bytes()));
         out.extend((self.plies.len() as u32).to_le_bytes());
         out.extend((self.legal.len() as u32).to_le_bytes());
         for ply in &self.plies {
@@ -353,12 +367,14 @@ impl GameRecord {
             1 => CAPPED,
             2 => CAPPED | RESIGNED | CONTROL,
             3 => CAPPED | RESIGNED | CONTROL | TARGETS,
-            _ => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED,
+            4 => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED,
+            _ => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | SIMULATIONS,
         };
         if flags & !known != 0 {
             return Err(format!("a game record with flags {flags:#04x}, which format {format} does not have"));
         }
         let resign_ply = if format == 1 { None } else { Some(reader.u32()?).filter(|&ply| ply != NO_PLY) };
+        let simulations = if flags & SIMULATIONS == 0 { None } else { Some(reader.u32()?) };
         let (num_plies, num_legal) = (reader.u32()? as usize, reader.u32()? as usize);
         let num_targets = if flags & TARGETS == 0 { 0 } else { num_legal };
         let needed = num_plies as u64 * 22 + 4 + num_legal as u64 * 12 + num_targets as u64 * 4;
@@ -399,6 +415,7 @@ impl GameRecord {
             control: flags & CONTROL != 0,
             resign_ply,
             imported: flags & IMPORTED != 0,
+            simulations,
             plies,
             offsets: words(num_plies + 1)?,
             legal: words(num_legal)?,

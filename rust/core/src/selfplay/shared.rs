@@ -92,6 +92,8 @@ pub(crate) struct State<Error, E> {
     pub(crate) ended: Vec<bool>,
     /// `Resign::below` from each pipeline's next round on.
     pub(crate) resign_below: f64,
+    /// The own number of simulations of the games to come.
+    pub(crate) simulations: Option<u32>,
     pub(crate) stats: SelfPlayStats,
     /// One a pipeline.
     pub(crate) pipelines: Vec<PipelineStats>,
@@ -111,8 +113,8 @@ pub(crate) enum Standing {
 }
 
 impl<Error, E> State<Error, E> {
-    /// The id of the next game to begin, if there is one.
-    pub(crate) fn begin_game(&mut self) -> Option<u64> {
+    /// The id of the next game to begin, and its own number of simulations; if there is one.
+    pub(crate) fn begin_game(&mut self) -> Option<(u64, Option<u32>)> {
         let range = self.queue.front_mut()?;
         let game_id = range.start;
         range.start += 1;
@@ -120,7 +122,7 @@ impl<Error, E> State<Error, E> {
             self.queue.pop_front();
         }
         self.in_play += 1;
-        Some(game_id)
+        Some((game_id, self.simulations))
     }
 
     /// Whether no game is in play or waits for a slot, or nobody is left to play it.
@@ -161,6 +163,7 @@ impl<E: Evaluator<G>, G: Game> Shared<E, G> {
                 next_opponents: (0..pipelines).map(|_| None).collect(),
                 ended: vec![false; pipelines],
                 resign_below,
+                simulations: None,
                 stats: SelfPlayStats::default(),
                 pipelines: vec![PipelineStats::default(); pipelines],
                 standing: vec![None; pipelines],
