@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,14 +93,17 @@ class Cluster:
 
     Attributes:
         paths: in which actors find their code.
+        head_node: its address; nobody looks whether auto is there.
     """
 
     def __init__(self, nodes: int, answers: int) -> None:
         self._nodes, self._answers = [node(f"{number}", CPU=1) for number in range(nodes)], answers
         self.paths: list[str] = []
+        self.head_node = "auto"
         names = ("ActorUnavailableError", "ObjectLostError", "NodeDiedError", "RayError")
         errors = {name: type(name, (Exception,), {}) for name in names}
         self.exceptions = SimpleNamespace(ActorDiedError=DiedError, **errors)
+        self._private = SimpleNamespace(worker=SimpleNamespace())
         self.job_config = SimpleNamespace(JobConfig=lambda code_search_path: code_search_path)
         self.util = SimpleNamespace(
             scheduling_strategies=SimpleNamespace(NodeAffinitySchedulingStrategy=lambda *_, **__: 0)
@@ -107,6 +111,9 @@ class Cluster:
 
     def init(self, job_config: Any, **_: Any) -> None:
         self.paths = job_config
+
+    def get_runtime_context(self) -> Any:
+        return SimpleNamespace(gcs_address=self.head_node)
 
     def nodes(self) -> list[dict[str, Any]]:
         return self._nodes
@@ -154,9 +161,9 @@ def test_actors_that_answered_and_die_count_as_one_death_together(
             fleet.take(1)
             now[0] += 3.0  # it looks at the nodes again
 
-    with pytest.raises(RunError, match=f"^{deaths} workers ended and no game was finished; the last one: DiedError"):
+    with pytest.raises(RunError, match=f"^{deaths} workers ended and no game was finished; the last one: its process"):
         play()
-    assert sum(" ended: DiedError" in text for text in fleet.notices) == deaths - 1
+    assert sum(" ended: its process died" in text for text in fleet.notices) == deaths - 1
     assert str(Path(azpy.__file__).parents[1]) in ray.paths
     fleet.close()
 
@@ -185,9 +192,80 @@ def read(path: Path) -> bytes:
         return b""
 
 
+def test_a_head_node_that_is_gone_ends_the_run_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray, now, run = Cluster(1, 10**6), [0.0], settings(workers="ray")
+    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    fleet = RayFleet(run, make_position("tic_tac_toe"), IdTable(deterministic=True), clock=lambda: now[0])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ray.head_node = "127.0.0.1:{}".format(server.getsockname()[1])
+        fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        fleet.take(1)
+
+    def play() -> None:
+        for _ in range(100):
+            now[0] += 3.0  # it looks at the nodes again
+            fleet.take(1)
+
+    with pytest.raises(RunError, match="^Ray at RAY_ADDRESS=auto: its head node is gone; start Ray again, and give"):
+        play()
+    assert 20 < now[0] < 60
+    fleet.close()
+
+
+VERSIONS = (
+    "The cluster was started with:\n    Ray: 2.54.0\n    Python: 3.12.1\nThis process on node 10.0.0.1 was started "
+)
+VERSIONS += "with:\n    Ray: 2.60.0\n    Python: 3.11.7\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            RuntimeError(f"Version mismatch: {VERSIONS}"),
+            "the cluster has Ray 2.54.0 and Python 3.12.1, here are Ray 2.60",
+        ),
+        (ConnectionError("Could not find any running Ray instance. Please specify"), "no cluster runs on this machine"),
+        (ConnectionError("Found multiple active Ray instances: {}"), "several clusters run on this machine"),
+        (type("AuthenticationError", (Exception,), {})("x"), "the cluster lets in only who has its token"),
+        (ValueError("word " * 1000), "word: see `ray status`"),
+    ],
+)
+def test_where_ray_does_not_begin_an_error_is_short(
+    error: Exception, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(**_: Any) -> None:
+        raise error
+
+    ray = Cluster(1, 1)
+    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    with pytest.raises(RunError) as caught:
+        train(tmp_path, workers="ray")
+    assert text in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_an_actor_that_sends_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.fleet.ray._MOST_OF_A_REPLY", 10)
+    ray, table = Cluster(1, 1), IdTable(deterministic=True)
+    monkeypatch.setattr(ray, "get", lambda call, **_: bytes(11))
+    monkeypatch.setattr(ray, "kill", lambda actor, no_restart: None, raising=False)
+    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    fleet = RayFleet(settings(workers="ray"), make_position("tic_tac_toe"), table)
+    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    fleet.take(1)
+    assert "worker 1 ended: it sent 11 bytes at once, expected 10 at most" in fleet.notices
+    fleet.close()
+
+
 @here
 @pytest.mark.slow
-def test_actors_play_the_same_games_also_if_one_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_actors_play_the_same_games_also_if_one_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     straight = hashes(train(tmp_path / "straight"))
     monkeypatch.setattr("azpy.fleet.ray.usable_cores", lambda: 2)
     monkeypatch.setattr("azpy.fleet.ray.CPUS_OF_ACTOR", 1)
@@ -204,6 +282,7 @@ def test_actors_play_the_same_games_also_if_one_is_killed(tmp_path: Path, monkey
                 os.kill(killed[0], signal.SIGKILL)
     assert hashes(found) == straight
     assert killed
+    assert "Worker exit detail" not in capfd.readouterr().out  # of Ray, a page
     told = [event.text for event in found if isinstance(event, Noticed)]
     assert "2 workers on 1 node, one for each CPU" in told[0]
 

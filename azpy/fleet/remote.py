@@ -204,6 +204,7 @@ class RemoteFleet(AtDesk, ABC, Generic[_Worker]):
         """Opens the ids of a worker that has ended."""
         self._workers.remove(worker)
         self._table.release(worker.name)
+        self._desk.forget(worker.name)
 
     def _bury(self, worker: _Worker, why: str, patience: float = 0.0, weight: float = 1.0) -> None:
         """Ends a worker, opens its ids, and has another take its place.

@@ -12,7 +12,7 @@ from typing import Any
 from azpy import _core
 from azpy.errors import ModelError, RunError
 from azpy.fleet.child import Inbox, in_words
-from azpy.fleet.player import Player
+from azpy.fleet.player import Player, in_parts
 from azpy.fleet.wire import pack
 from azpy.runs.storage import frame
 from azpy.settings import Settings
@@ -94,5 +94,6 @@ class Worker:
     def _send_games(self, seconds: float) -> None:
         """Sends the finished games, after waiting so long for the first one at most."""
         while games := self._player.finished(seconds):
-            self._send({"said": "games", **self._player.totals()}, frame(*games))
+            for part in in_parts(games):
+                self._send({"said": "games", **self._player.totals()}, frame(*part))
             seconds = 0.0
