@@ -198,7 +198,7 @@ def test_a_head_node_that_is_gone_ends_the_run_with_a_sentence(monkeypatch: pyte
     monkeypatch.setenv("RAY_ADDRESS", "auto")
     fleet = RayFleet(run, make_position("tic_tac_toe"), IdTable(deterministic=True), clock=lambda: now[0])
     with socket.create_server(("127.0.0.1", 0)) as server:
-        ray.head_node = "127.0.0.1:{}".format(server.getsockname()[1])
+        ray.head_node = f"127.0.0.1:{server.getsockname()[1]}"
         fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
         fleet.take(1)
 
@@ -207,7 +207,7 @@ def test_a_head_node_that_is_gone_ends_the_run_with_a_sentence(monkeypatch: pyte
             now[0] += 3.0  # it looks at the nodes again
             fleet.take(1)
 
-    with pytest.raises(RunError, match="^Ray at RAY_ADDRESS=auto: its head node is gone; start Ray again, and give"):
+    with pytest.raises(RunError, match=r"^Ray at RAY_ADDRESS=auto: its head node is gone; start Ray again, and give"):
         play()
     assert 20 < now[0] < 60
     fleet.close()
@@ -362,6 +362,33 @@ def test_a_head_that_is_killed_goes_on_with_the_same_games(
         with RunFolder(tmp_path / name, {}) as run:
             found.append((run.games_hash(), run.weights_hash(4)))
     assert found[0] == found[1]
+
+
+@here
+@pytest.mark.slow
+def test_a_cluster_lets_in_only_who_has_its_token(cluster: Any, starts: Starts, tmp_path: Path) -> None:
+    cluster.add_node(**NODE)
+    arguments, token = [*command("tic_tac_toe", tmp_path / "run", 1), "--workers", "ray"], tmp_path / "token"
+    for changes in ({"RAY_AUTH_TOKEN": "0" * 64}, {"RAY_AUTH_MODE": "disabled"}):
+        end = starts.run(*arguments, before=with_environment(**changes))
+        assert end.code == 2
+        assert "the cluster lets in only who has its token: set RAY_AUTH_MODE=token" in end.errors.splitlines()[-1]
+    token.write_text(os.environ["RAY_AUTH_TOKEN"])
+    end = starts.run(*arguments, before=with_environment(RAY_AUTH_TOKEN="", RAY_AUTH_TOKEN_PATH=str(token)))
+    assert "done: " in end.output, end
+
+
+@here
+def test_the_examples_for_clusters_are_of_rays_form() -> None:
+    """Ray checks the one of its launcher; KubeRay has no check in Python."""
+    yaml = pytest.importorskip("yaml")
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    text = (Path(__file__).parents[1] / "docs" / "cluster.md").read_text()
+    launcher, kubernetes = (yaml.safe_load(part.partition("```")[0]) for part in text.split("```yaml\n")[1:])
+    validate_config(prepare_config(launcher))
+    assert kubernetes["kind"] == "RayCluster"
+    assert kubernetes["spec"]["authOptions"] == {"mode": "token"}
 
 
 @here
