@@ -17,9 +17,9 @@ import socket
 import struct
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ from azpy.training.trainer import Trainer
 from starts import Starts, command
 from test_fleet import settings
 from test_folder import Head, az_workers, kill_one_that_plays
-from test_ray import NODE, actors_here, cluster, here, ray_environment  # noqa: F401 - two of them are fixtures
+from test_ray import NODE, a_cluster, actors_here, ray_environment  # noqa: F401 - one of them is a fixture
 
 pytestmark = pytest.mark.slow
 
@@ -51,20 +51,24 @@ ITERATIONS, GAMES = 2, 24  # of a run
 SMALL = {"iterations": ITERATIONS, "games_per_iteration": GAMES}
 
 
+DEATHS = "death", "trials", "killed", "equal", "lost", "twice", "seconds"  # equal: both hashes; the games lost, twice
+BAD = "bad worker", "trials", "refused", "counted", "lost", "twice"  # refused or dropped; its games that counted
+
+Tables = dict[tuple[str, ...], defaultdict[str, Counter[str]]]
+
+
 @pytest.fixture(scope="module")
-def tables() -> Iterator[dict[str, list[tuple[object, ...]]]]:
-    """Rows of the tables by their first row, printed at the end."""
-    found: dict[str, list[tuple[object, ...]]] = {}
+def tables() -> Iterator[Tables]:
+    """Rows of the two tables, printed at the end."""
+    found: Tables = {DEATHS: defaultdict(Counter), BAD: defaultdict(Counter)}
     yield found
-    for head, rows in found.items():
-        print(f"\n\n{head}")
-        for row in rows:
-            print(" | ".join(map(str, row)))
+    for columns, rows in found.items():
+        print("\n\n" + " | ".join(columns))
+        for kind, sums in rows.items():
+            print(" | ".join([kind, *(str(sums[name]) for name in columns[1:])]))
 
 
 # Deaths
-
-DEATHS = "death | trials | killed | equal hashes | games lost | games twice | seconds a trial"
 
 Facts = tuple[str, str, list[int]]  # the hashes of games and weights, and the ids
 
@@ -94,7 +98,7 @@ class Trial:
     number: int
     patch: pytest.MonkeyPatch
     starts: Starts
-    cluster: Any = None
+    cluster: Any
     killed: int = 0
 
     def seen(self, kind: type, kill: Callable[[Any], object]) -> None:
@@ -232,8 +236,9 @@ KINDS: dict[str, Callable[[Trial], Facts]] = {
     "head, at a change of network": head_changes,
     "worker at a folder": folder_worker,
     "head of a folder": folder_head,
+    "Ray's actor": ray_actor,
+    "Ray's node": ray_node,
 }
-KINDS_OF_RAY: dict[str, Callable[[Trial], Facts]] = {"Ray's actor": ray_actor, "Ray's node": ray_node}
 
 
 @pytest.fixture(scope="module")
@@ -244,56 +249,43 @@ def undisturbed(starts: Starts, tmp_path_factory: pytest.TempPathFactory) -> tup
     return trained(path / "here"), facts_of(path / "started")
 
 
-def die(kind: str, make: Callable[[Trial], Facts], trial: Trial, right: Facts, tables: Any) -> None:
-    """All trials of one kind, and their row."""
-    begin, sums = time.monotonic(), Counter[str]()
-    for number in range(TRIALS):
-        with pytest.MonkeyPatch.context() as patch:
-            one = replace(trial, path=trial.path / str(number), number=number, patch=patch, killed=0)
-            one.path.mkdir()
-            patch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
-            games, weights, ids = make(one)
-        sums["killed"] += one.killed
-        sums["equal"] += (games, weights) == right[:2]
-        sums["lost"] += len(set(right[2]) - set(ids))
-        sums["twice"] += len(ids) - len(set(ids))
-        shutil.rmtree(one.path)
-    seconds = (time.monotonic() - begin) / TRIALS
-    names = ("killed", "equal", "lost", "twice")
-    tables.setdefault(DEATHS, []).append((kind, TRIALS, *(sums[name] for name in names), f"{seconds:.1f}"))
-    assert sums == Counter({"killed": TRIALS, "equal": TRIALS, "lost": 0, "twice": 0})
+@pytest.fixture(scope="module")
+def nodes(ray_environment: None) -> Iterator[Any]:  # noqa: F811
+    """A cluster of Ray with two nodes that play."""
+    pytest.importorskip("ray")
+    with a_cluster() as found:
+        for _ in range(2):
+            found.add_node(**NODE)
+        yield found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "number"), list(itertools.product(KINDS, range(TRIALS))))
 def test_a_death_changes_no_game(
-    kind: str, starts: Starts, undisturbed: tuple[Facts, Facts], tmp_path: Path, tables: Any
+    kind: str, number: int, starts: Starts, tmp_path: Path, tables: Tables, request: pytest.FixtureRequest
 ) -> None:
+    right = request.getfixturevalue("undisturbed")["head" in kind]
+    cluster = request.getfixturevalue("nodes") if "Ray" in kind else None
+    sums, begin = tables[DEATHS][kind], time.monotonic()
     with pytest.MonkeyPatch.context() as patch:
-        trial = Trial(tmp_path, 0, patch, starts)
-        die(kind, KINDS[kind], trial, undisturbed["head" in kind], tables)
-
-
-@here
-@pytest.mark.parametrize("kind", KINDS_OF_RAY)
-def test_a_death_on_ray_changes_no_game(
-    kind: str,
-    cluster: Any,  # noqa: F811
-    starts: Starts,
-    undisturbed: tuple[Facts, Facts],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    tables: Any,
-) -> None:
-    monkeypatch.setattr("azpy.fleet.ray._LOOK_SECONDS", 0.1)
-    for _ in range(2):
-        cluster.add_node(**NODE)
-    trial = Trial(tmp_path, 0, monkeypatch, starts, cluster)
-    die(kind, KINDS_OF_RAY[kind], trial, undisturbed[0], tables)
+        patch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
+        patch.setattr("azpy.fleet.ray._LOOK_SECONDS", 0.1)
+        trial = Trial(tmp_path, number, patch, starts, cluster)
+        games, weights, ids = KINDS[kind](trial)
+    found = Counter(
+        trials=1,
+        killed=trial.killed,
+        equal=(games, weights) == right[:2],
+        lost=len(set(right[2]) - set(ids)),
+        twice=len(ids) - len(set(ids)),
+    )
+    sums.update(found)
+    sums["seconds"] += round(time.monotonic() - begin)
+    assert found == Counter(trials=1, killed=1, equal=1, lost=0, twice=0)
+    shutil.rmtree(tmp_path)
 
 
 # Bad workers
 
-BAD = "bad worker | way | trials | refused or dropped | bad games counted | games lost | games twice"
 MANY = 10 * TRIALS
 IDS = 10
 
@@ -468,8 +460,8 @@ KINDS_OF_BAD = ("wrong version", "wrong bits", "corrupt", "illegal", "foreign", 
 
 
 @pytest.mark.parametrize(("way", "kind"), list(itertools.product(("wire", "folder"), KINDS_OF_BAD)))
-def test_nothing_of_a_bad_worker_counts(way: str, kind: str, stock: Stock, tmp_path: Path, tables: Any) -> None:
-    sums, trials = Counter[str](), TRIALS if (way, kind) == ("folder", "oversized") else MANY
+def test_nothing_of_a_bad_worker_counts(way: str, kind: str, stock: Stock, tmp_path: Path, tables: Tables) -> None:
+    sums, trials = tables[BAD][f"{kind}, {way}"], TRIALS if (way, kind) == ("folder", "oversized") else MANY
     for number in range(trials):
         rng = random.Random(f"{way} {kind} {number}")
         late = kind == "late"
@@ -477,8 +469,8 @@ def test_nothing_of_a_bad_worker_counts(way: str, kind: str, stock: Stock, tmp_p
             with pytest.MonkeyPatch.context() as patch:
                 at = AtWire(patch)
                 bad_at_wire(kind, at, stock, rng)
-                sums["bad"] += len(at.accepted) - late
-                sums["out"] += at.refused if not late else at.table.dropped.total()
+                sums["counted"] += len(at.accepted) - late
+                sums["refused"] += at.refused if not late else at.table.dropped.total()
                 at.finish(stock.right, first=0 if late else 1)
             accepted = at.accepted
         else:
@@ -491,8 +483,8 @@ def test_nothing_of_a_bad_worker_counts(way: str, kind: str, stock: Stock, tmp_p
             head.fleet.take(1)
             assert head.table.held("worker 1")
             accepted = bad_at_folder(kind, head, stock, rng)
-            sums["bad"] += len(accepted) - late
-            sums["out"] += len(head.fleet.notices) if not late else head.table.dropped.total()
+            sums["counted"] += len(accepted) - late
+            sums["refused"] += len(head.fleet.notices) if not late else head.table.dropped.total()
             if not late:  # others get its games
                 assert head.table.held("worker 1") == 0
             accepted += head.send(0, stock.right, key="c" * 16)
@@ -500,6 +492,5 @@ def test_nothing_of_a_bad_worker_counts(way: str, kind: str, stock: Stock, tmp_p
             shutil.rmtree(tmp_path / f"{number}")
         sums["lost"] += len(set(range(IDS)) - set(accepted))
         sums["twice"] += len(accepted) - len(set(accepted))
-    names = ("out", "bad", "lost", "twice")
-    tables.setdefault(BAD, []).append((kind, way, trials, *(sums[name] for name in names)))
-    assert sums == Counter({"out": trials, "bad": 0, "lost": 0, "twice": 0})
+        sums["trials"] += 1
+    assert sums == Counter(trials=trials, refused=trials, counted=0, lost=0, twice=0)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from azpy.fleet import child, desk, local, player
 from azpy.fleet.examine import Examiner, RefusedError
 from azpy.fleet.fleet import Lineup, PlayingNetwork
 from azpy.fleet.local import LocalFleet, settings_of_worker
+from azpy.fleet.remote import RemoteFleet, RemoteWorker
 from azpy.fleet.table import IdTable
 from azpy.fleet.wire import Unpacker, pack
 from azpy.fleet.worker import Worker
@@ -456,6 +458,65 @@ def test_a_worker_sends_no_message_that_the_head_refuses(monkeypatch: pytest.Mon
     messages = [message for data in said for message in Unpacker(1 << 20).feed(data)]
     frames = [body for message, body in messages if message["said"] == "games" and body]
     assert [len(storage.unframe(frame)) for frame in frames] == [1] * 20
+
+
+def test_finished_games_wait_for_others_while_all_slots_play() -> None:
+    worker = Worker(queue.SimpleQueue(), lambda _: None)
+    for busy, in_hand, pace, expected in (
+        (True, 9, 1.0, 0.1),  # seconds between two games
+        (True, 9, 0.001, 0.008),
+        (True, 8, 1.0, 0.0),
+        (False, 9, 1.0, 0.0),
+    ):
+        worker._player = SimpleNamespace(busy=busy, in_hand=in_hand)  # type: ignore[assignment]
+        worker._slots, worker._pace = 8, pace
+        assert worker._gather_seconds() == pytest.approx(expected)
+
+
+class Told(RemoteWorker):
+    """A worker that hears messages and does nothing."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        super().__init__(name, settings)
+        self.messages = list[dict[str, Any]]()
+
+    def say(self, message: dict[str, Any], body: bytes = b"") -> None:
+        self.messages.append(message)
+
+    def flush(self) -> None:
+        pass
+
+    def end(self, seconds: float = 0.0) -> str:
+        return "it is gone"
+
+
+class Telling(RemoteFleet[Told]):
+    """A head with one such worker."""
+
+    def _fill(self) -> None:
+        self._begin(Told("worker 1", self._settings))
+
+    def _exchange(self, seconds: float) -> None:
+        pass
+
+    def _replace(self, worker: Told) -> str:
+        return ""
+
+
+def test_a_worker_gets_many_ids_in_one_message_and_is_never_short_of_them() -> None:
+    table, slots = IdTable(deterministic=True), 128
+    table.ask(range(1000))
+    fleet = Telling(settings(slots=slots, historical_share=0.0), make_position("tic_tac_toe"), table)
+    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    (worker,) = fleet._workers
+    worker.lineup = 1
+    worker.messages.clear()
+    for game in range(640):
+        fleet.take(1)
+        assert table.held(worker.name) > slots
+        table.accept(worker.name, game, b"")
+    assert all(message["do"] == "games" for message in worker.messages)
+    assert len(worker.messages) <= 640 / 32 + 1
 
 
 def test_totals_of_dead_workers_stay_right_and_few_of_them_are_kept() -> None:

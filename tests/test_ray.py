@@ -1,5 +1,6 @@
 """Workers that are actors of Ray: the same games and weights as without them, whatever dies."""
 
+import contextlib
 import importlib.util
 import os
 import signal
@@ -179,9 +180,12 @@ def test_a_cluster_that_is_not_there_is_an_error(
 
 
 def actors_here() -> list[int]:
-    """The processes on this machine that are actors of az-train."""
-    found = Path("/proc").glob("[0-9]*/cmdline")
-    return [int(path.parent.name) for path in found if read(path).startswith(b"ray::RayPlayer")]
+    """The processes on this machine that are actors of az-train, with the token of this module."""
+    token, found = os.environ["RAY_AUTH_TOKEN"].encode(), list[int]()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        if read(path).startswith(b"ray::RayPlayer") and token in read(path.with_name("environ")):
+            found.append(int(path.parent.name))
+    return found
 
 
 def read(path: Path) -> bytes:
@@ -287,18 +291,25 @@ def test_actors_play_the_same_games_also_if_one_is_killed(
     assert "2 workers on 1 node, one for each CPU" in told[0]
 
 
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+@contextlib.contextmanager
+def a_cluster() -> Iterator[Any]:
     """A cluster of Ray on the loopback, whose head node has no CPUs for actors; RAY_ADDRESS names it."""
-    pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
     found = Cluster(initialize_head=True, head_node_args=NODE | {"num_cpus": 0, "include_dashboard": False})
-    monkeypatch.setenv("RAY_ADDRESS", found.address)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ADDRESS", found.address)
+        try:
+            yield found
+        finally:
+            found.shutdown()
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    pytest.importorskip("ray")
+    with a_cluster() as found:
         yield found
-    finally:
-        found.shutdown()
 
 
 NODE = {"num_cpus": 1, "object_store_memory": 100 << 20, "node_ip_address": "127.0.0.1"}
