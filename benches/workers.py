@@ -64,7 +64,8 @@ def measure(workers: int, model: bytes, given: argparse.Namespace) -> tuple[floa
             def play(until: float, games: int) -> int:
                 """Takes games until then, and so many at least; returns their positions."""
                 positions = done = 0
-                while time.monotonic() < until or done < games:
+                found = list[azpy.GameRecord]()
+                while time.monotonic() < until or done < games or not found:  # the totals are those of the last games
                     if found := fleet.take(1 << 20):
                         journal.append(*found)
                         done += len(found)

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import queue
 import signal
 import struct
 import subprocess
@@ -10,18 +11,21 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import azpy
 from azpy.errors import RunError, SettingsError
-from azpy.fleet import child, desk, local
+from azpy.fleet import child, desk, local, player
 from azpy.fleet.examine import Examiner, RefusedError
 from azpy.fleet.fleet import Lineup, PlayingNetwork
 from azpy.fleet.local import LocalFleet, settings_of_worker
+from azpy.fleet.remote import RemoteFleet, RemoteWorker
 from azpy.fleet.table import IdTable
 from azpy.fleet.wire import Unpacker, pack
+from azpy.fleet.worker import Worker
 from azpy.games.names import make_position
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
@@ -422,6 +426,112 @@ def test_a_game_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("azpy.fleet.examine.MOST_BYTES", 100)
     with pytest.raises(RefusedError, match=r"one has [0-9]+ bytes, expected 100 at most"):
         Examiner(settings(), make_position("tic_tac_toe")).games_in(storage.frame(*frames_of("tic_tac_toe")))
+
+
+def test_finished_games_are_sent_in_parts_that_the_head_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    games = frames_of("tic_tac_toe") * 5
+    sizes = [len(game.to_bytes()) for game in games]
+    monkeypatch.setattr(player, "MOST_OF_A_PART", 2 * max(sizes))
+    parts = list(player.in_parts(games))
+    assert [game for part in parts for game in part] == games
+    assert all(sum(len(game.to_bytes()) for game in part) <= 2 * max(sizes) for part in parts)
+    assert len(parts) < len(games)
+    monkeypatch.setattr(player, "MOST_BYTES", max(sizes) - 1)
+    with pytest.raises(RunError, match=r"has [0-9]+ bytes, expected [0-9]+ at most: no worker can send it"):
+        list(player.in_parts(games))
+
+
+def test_a_worker_sends_no_message_that_the_head_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(player, "MOST_OF_A_PART", 1)
+    inbox, said = queue.SimpleQueue[tuple[dict[str, Any], bytes]](), list[bytes]()
+    alone = {"sha256": None, "precision": "fp32"}
+    inbox.put(({"do": "begin", "settings": asdict(settings(historical_share=0.0))}, b""))
+    inbox.put(({"do": "play", "lineup": 1, "network": alone, "opponents": [], "resign_below": -1.0}, b""))
+    inbox.put(({"do": "games", "ids": [[0, 20]]}, b""))
+
+    def send(data: bytes) -> None:
+        said.append(data)
+        if sum(b'"said": "games"' in each for each in said) == 20:
+            inbox.put(({"do": "stop"}, b""))
+
+    assert Worker(inbox, send).run()
+    messages = [message for data in said for message in Unpacker(1 << 20).feed(data)]
+    frames = [body for message, body in messages if message["said"] == "games" and body]
+    assert [len(storage.unframe(frame)) for frame in frames] == [1] * 20
+
+
+def test_finished_games_wait_for_others_while_all_slots_play() -> None:
+    worker = Worker(queue.SimpleQueue(), lambda _: None)
+    for busy, in_hand, pace, expected in (
+        (True, 9, 1.0, 0.1),  # seconds between two games
+        (True, 9, 0.001, 0.008),
+        (True, 8, 1.0, 0.0),
+        (False, 9, 1.0, 0.0),
+    ):
+        worker._player = SimpleNamespace(busy=busy, in_hand=in_hand)  # type: ignore[assignment]
+        worker._slots, worker._pace = 8, pace
+        assert worker._gather_seconds() == pytest.approx(expected)
+
+
+class Told(RemoteWorker):
+    """A worker that hears messages and does nothing."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        super().__init__(name, settings)
+        self.messages = list[dict[str, Any]]()
+
+    def say(self, message: dict[str, Any], body: bytes = b"") -> None:
+        self.messages.append(message)
+
+    def flush(self) -> None:
+        pass
+
+    def end(self, seconds: float = 0.0) -> str:
+        return "it is gone"
+
+
+class Telling(RemoteFleet[Told]):
+    """A head with one such worker."""
+
+    def _fill(self) -> None:
+        self._begin(Told("worker 1", self._settings))
+
+    def _exchange(self, seconds: float) -> None:
+        pass
+
+    def _replace(self, worker: Told) -> str:
+        return ""
+
+
+def test_a_worker_gets_many_ids_in_one_message_and_is_never_short_of_them() -> None:
+    table, slots = IdTable(deterministic=True), 128
+    table.ask(range(1000))
+    fleet = Telling(settings(slots=slots, historical_share=0.0), make_position("tic_tac_toe"), table)
+    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    (worker,) = fleet._workers
+    worker.lineup = 1
+    worker.messages.clear()
+    for game in range(640):
+        fleet.take(1)
+        assert table.held(worker.name) > slots
+        table.accept(worker.name, game, b"")
+    assert all(message["do"] == "games" for message in worker.messages)
+    assert len(worker.messages) <= 640 / 32 + 1
+
+
+def test_totals_of_dead_workers_stay_right_and_few_of_them_are_kept() -> None:
+    run = settings()
+    found = desk.Desk(run, make_position("tic_tac_toe"), IdTable(deterministic=True))
+    for number in range(1000):
+        name = f"worker {number}"
+        found.tally(name).note({"stats": {"rows": number, "games": 1}, "pipelines": {"rounds": 2}})
+        if number != 500:
+            found.forget(name)
+    assert found.stats == {"rows": sum(range(1000)), "games": 1000}
+    assert found.pipeline_stats == [{"rounds": 2000}]
+    names = [worker.name for worker in found.states([])]
+    assert len(names) < 300
+    assert {"worker 500", "worker 999"} <= set(names)
 
 
 def test_messages_come_whole_in_pieces_of_any_size() -> None:

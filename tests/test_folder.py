@@ -18,14 +18,14 @@ from azpy.fleet import folder, guest
 from azpy.fleet.fleet import Lineup, PlayingNetwork
 from azpy.fleet.folder import FolderFleet, _Worker, digest_of_lineup
 from azpy.fleet.guest import Guest
-from azpy.fleet.place import MOST_SAID, Place, Pulse, as_object, seal
+from azpy.fleet.place import MOST_SAID, Place, Pulse, as_object, seal, unseal
 from azpy.fleet.table import IdTable
-from azpy.fleet.wire import pack
+from azpy.fleet.wire import pack, unpack
 from azpy.games.names import make_position
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
-from azpy.training.events import Event, Played
+from azpy.training.events import Event
 from azpy.training.trainer import Trainer
 from starts import Starts, command
 from test_fleet import hashes, middle, settings, train
@@ -96,7 +96,8 @@ def rubbish(path: Path) -> Iterator[tuple[str, Path]]:
     (path / "pipe").parent.mkdir(exist_ok=True)
     os.mkfifo(path / "pipe")
     (path / "link").symlink_to("/dev/zero")
-    (path / "folder").mkdir()
+    (path / "folder" / "in it").mkdir(parents=True)
+    (path / "folder" / "file").touch()
     (path / "empty").touch()
     (path / "text").write_text("no result")
     with (path / "sparse").open("wb") as file:
@@ -207,6 +208,75 @@ def test_the_ids_of_a_silent_worker_are_open_again(tmp_path: Path) -> None:
     head.fleet.close()
 
 
+def test_a_task_that_is_offered_to_a_worker_that_ends_is_free_for_others(tmp_path: Path) -> None:
+    head = Head(tmp_path)
+    fleet, keys = head.fleet, [letter * 16 for letter in "abc"]
+    busy, idle, late = (
+        _Worker(key, f"worker {key}", Pulse(), is_here=True, slots=8, idle=key != keys[0]) for key in keys
+    )
+    fleet._workers = {keys[0]: busy}
+    fleet.take(1)
+    while names := fleet._there.names("open"):
+        for name in names:
+            assert fleet._there.claim(name, keys[0])
+        fleet.take(1)
+    assert head.table.held(busy.name) == 10
+    head.table._seconds.append(0.0)  # a game takes no time
+    for worker, end in ((idle, fleet._forget), (late, fleet._refuse)):
+        fleet._workers[worker.key] = worker
+        fleet.take(1)
+        (name,) = fleet._there.names("open")
+        assert name.endswith(worker.key)
+        assert head.table.held(worker.name) > 0
+        end(worker, "it is bad")
+        assert fleet._there.names("open") == []
+        assert fleet._tasks == {}
+        assert head.table.held(worker.name) == 0
+    fleet.close()
+
+
+def test_a_result_is_no_longer_than_the_head_takes(
+    straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("azpy.fleet.player.MOST_OF_A_PART", 1)  # one game in each result
+    write, sizes = Place.write, list[int]()
+
+    def noted(place: Place, part: str, name: str, data: bytes, **options: Any) -> None:
+        if part == "results":
+            _, frame = unpack(unseal(data), 1 << 20)
+            sizes.append(len(storage.unframe(frame)))
+        write(place, part, name, data, **options)
+
+    monkeypatch.setattr(Place, "write", noted)
+    with Guests(tmp_path / "place", 1):
+        assert hashes(with_folder(tmp_path)) == straight
+    assert set(sizes) == {1}
+
+
+def test_a_worker_that_cannot_write_waits_and_goes_on(
+    straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, claim, full = Place.write, Guest._claim, ["results", "workers", "results"]
+
+    def filled(place: Place, part: str, name: str, data: bytes, **options: Any) -> None:
+        if full and part == full[-1]:
+            full.pop()
+            raise OSError(28, "No space left on device")
+        write(place, part, name, data, **options)
+
+    def claimed(self: Guest, player: Any) -> None:
+        assert not self._stuck  # it takes no more games while it holds some that it cannot send
+        claim(self, player)
+
+    monkeypatch.setattr(Place, "write", filled)
+    monkeypatch.setattr(Guest, "_claim", claimed)
+    with Guests(tmp_path / "place", 1) as guests:
+        assert hashes(with_folder(tmp_path)) == straight
+        guests.join()
+    assert guests.said == ["the run has ended"]
+    assert not full
+
+
 def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
     first = Head(tmp_path)
     second = Head(tmp_path)
@@ -282,20 +352,21 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_task(
     deterministic: bool, straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A free run has each game once; a deterministic run has the same games and weights."""
-    take = FolderFleet.take
-    monkeypatch.setattr(FolderFleet, "take", lambda self, most: take(self, min(most, 3)))
-    monkeypatch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
+    see_claims, place, killed = FolderFleet._see_claims, tmp_path / "place", ""
+
+    def seen(fleet: FolderFleet) -> None:
+        """Kills a worker when the head sees its claim: where workers are faster than the head, it rarely has games."""
+        nonlocal killed
+        see_claims(fleet)
+        if not killed and fleet._desk.number >= 2:
+            killed = kill_one_that_plays(fleet, place, processes)
+
+    monkeypatch.setattr(FolderFleet, "_see_claims", seen)
     monkeypatch.setattr(folder, "_SILENT_SECONDS", 5.0)
-    place, killed = tmp_path / "place", ""
     chosen = settings(workers=f"folder:{place}", deterministic=deterministic, historical_share=0.3 * deterministic)
     with az_workers(place, 2) as processes:
         with Trainer(chosen, tmp_path / "run") as trainer:
-            fleet, events = trainer._fleet, list[Event]()
-            assert isinstance(fleet, FolderFleet)
-            for event in trainer.run():
-                events.append(event)
-                if not killed and isinstance(event, Played) and event.iteration >= 2:
-                    killed = kill_one_that_plays(fleet, place, processes)
+            events = list(trainer.run())
         assert killed, "no worker had a game in play"
         assert sorted(process.wait(60) for process in processes) == [-9, 0]  # the other one sees the run's end
     if deterministic:
@@ -370,6 +441,31 @@ def test_workers_keep_their_games_over_a_fit_that_is_longer_than_a_lease(alone: 
     alone.take(1.0)
     assert alone.table.held(alone.worker.name) == held
     assert not alone.fleet.notices
+
+
+def test_what_a_worker_claimed_before_it_ended_is_free_at_once(alone: Alone) -> None:
+    there = alone.fleet._there
+    for name in there.names("open"):
+        assert there.claim(name, KEY)
+    alone.say(ended="it was told to end")
+    alone.take(2.0)
+    assert alone.fleet._workers == {}
+    assert alone.table.num_open == 1000
+    assert alone.fleet.notices == ["worker 1 on h ended: it was told to end; its games are open again"]
+
+
+def test_games_that_are_done_before_the_head_sees_the_claim_hold_up_nothing(alone: Alone) -> None:
+    """Their ids counted as held for ever; so many of them, and the head gave out no task any more."""
+    done = 0
+    for _ in range(80):
+        alone.say()
+        alone.take(2.0)
+        for name in alone.fleet._there.names("open"):
+            ids = [game for part in alone.fleet._tasks[int(name.split("-")[1])].ids for game in part]
+            done += sum(alone.table.accept(alone.worker.name, game, b"") for game in ids)
+            assert alone.fleet._there.claim(name, KEY)
+        alone.take(0.0)
+    assert done > 200
 
 
 @pytest.mark.parametrize("stats", [{"rows": 10**400}, {"rows": 1e308}, {str(number): 1 for number in range(65)}])

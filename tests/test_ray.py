@@ -1,8 +1,10 @@
 """Workers that are actors of Ray: the same games and weights as without them, whatever dies."""
 
+import contextlib
 import importlib.util
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,14 +94,17 @@ class Cluster:
 
     Attributes:
         paths: in which actors find their code.
+        head_node: its address; nobody looks whether auto is there.
     """
 
     def __init__(self, nodes: int, answers: int) -> None:
         self._nodes, self._answers = [node(f"{number}", CPU=1) for number in range(nodes)], answers
         self.paths: list[str] = []
+        self.head_node = "auto"
         names = ("ActorUnavailableError", "ObjectLostError", "NodeDiedError", "RayError")
         errors = {name: type(name, (Exception,), {}) for name in names}
         self.exceptions = SimpleNamespace(ActorDiedError=DiedError, **errors)
+        self._private = SimpleNamespace(worker=SimpleNamespace())
         self.job_config = SimpleNamespace(JobConfig=lambda code_search_path: code_search_path)
         self.util = SimpleNamespace(
             scheduling_strategies=SimpleNamespace(NodeAffinitySchedulingStrategy=lambda *_, **__: 0)
@@ -107,6 +112,9 @@ class Cluster:
 
     def init(self, job_config: Any, **_: Any) -> None:
         self.paths = job_config
+
+    def get_runtime_context(self) -> Any:
+        return SimpleNamespace(gcs_address=self.head_node)
 
     def nodes(self) -> list[dict[str, Any]]:
         return self._nodes
@@ -154,9 +162,9 @@ def test_actors_that_answered_and_die_count_as_one_death_together(
             fleet.take(1)
             now[0] += 3.0  # it looks at the nodes again
 
-    with pytest.raises(RunError, match=f"^{deaths} workers ended and no game was finished; the last one: DiedError"):
+    with pytest.raises(RunError, match=f"^{deaths} workers ended and no game was finished; the last one: its process"):
         play()
-    assert sum(" ended: DiedError" in text for text in fleet.notices) == deaths - 1
+    assert sum(" ended: its process died" in text for text in fleet.notices) == deaths - 1
     assert str(Path(azpy.__file__).parents[1]) in ray.paths
     fleet.close()
 
@@ -172,9 +180,12 @@ def test_a_cluster_that_is_not_there_is_an_error(
 
 
 def actors_here() -> list[int]:
-    """The processes on this machine that are actors of az-train."""
-    found = Path("/proc").glob("[0-9]*/cmdline")
-    return [int(path.parent.name) for path in found if read(path).startswith(b"ray::RayPlayer")]
+    """The processes on this machine that are actors of az-train, with the token of this module."""
+    token, found = os.environ["RAY_AUTH_TOKEN"].encode(), list[int]()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        if read(path).startswith(b"ray::RayPlayer") and token in read(path.with_name("environ")):
+            found.append(int(path.parent.name))
+    return found
 
 
 def read(path: Path) -> bytes:
@@ -185,9 +196,80 @@ def read(path: Path) -> bytes:
         return b""
 
 
+def test_a_head_node_that_is_gone_ends_the_run_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray, now, run = Cluster(1, 10**6), [0.0], settings(workers="ray")
+    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    fleet = RayFleet(run, make_position("tic_tac_toe"), IdTable(deterministic=True), clock=lambda: now[0])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ray.head_node = f"127.0.0.1:{server.getsockname()[1]}"
+        fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        fleet.take(1)
+
+    def play() -> None:
+        for _ in range(100):
+            now[0] += 3.0  # it looks at the nodes again
+            fleet.take(1)
+
+    with pytest.raises(RunError, match=r"^Ray at RAY_ADDRESS=auto: its head node is gone; start Ray again, and give"):
+        play()
+    assert 20 < now[0] < 60
+    fleet.close()
+
+
+VERSIONS = (
+    "The cluster was started with:\n    Ray: 2.54.0\n    Python: 3.12.1\nThis process on node 10.0.0.1 was started "
+)
+VERSIONS += "with:\n    Ray: 2.60.0\n    Python: 3.11.7\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            RuntimeError(f"Version mismatch: {VERSIONS}"),
+            "the cluster has Ray 2.54.0 and Python 3.12.1, here are Ray 2.60",
+        ),
+        (ConnectionError("Could not find any running Ray instance. Please specify"), "no cluster runs on this machine"),
+        (ConnectionError("Found multiple active Ray instances: {}"), "several clusters run on this machine"),
+        (type("AuthenticationError", (Exception,), {})("x"), "the cluster lets in only who has its token"),
+        (ValueError("word " * 1000), "word: see `ray status`"),
+    ],
+)
+def test_where_ray_does_not_begin_an_error_is_short(
+    error: Exception, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(**_: Any) -> None:
+        raise error
+
+    ray = Cluster(1, 1)
+    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    with pytest.raises(RunError) as caught:
+        train(tmp_path, workers="ray")
+    assert text in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_an_actor_that_sends_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.fleet.ray._MOST_OF_A_REPLY", 10)
+    ray, table = Cluster(1, 1), IdTable(deterministic=True)
+    monkeypatch.setattr(ray, "get", lambda call, **_: bytes(11))
+    monkeypatch.setattr(ray, "kill", lambda actor, no_restart: None, raising=False)
+    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    fleet = RayFleet(settings(workers="ray"), make_position("tic_tac_toe"), table)
+    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    fleet.take(1)
+    assert "worker 1 ended: it sent 11 bytes at once, expected 10 at most" in fleet.notices
+    fleet.close()
+
+
 @here
 @pytest.mark.slow
-def test_actors_play_the_same_games_also_if_one_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_actors_play_the_same_games_also_if_one_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     straight = hashes(train(tmp_path / "straight"))
     monkeypatch.setattr("azpy.fleet.ray.usable_cores", lambda: 2)
     monkeypatch.setattr("azpy.fleet.ray.CPUS_OF_ACTOR", 1)
@@ -204,22 +286,30 @@ def test_actors_play_the_same_games_also_if_one_is_killed(tmp_path: Path, monkey
                 os.kill(killed[0], signal.SIGKILL)
     assert hashes(found) == straight
     assert killed
+    assert "Worker exit detail" not in capfd.readouterr().out  # of Ray, a page
     told = [event.text for event in found if isinstance(event, Noticed)]
     assert "2 workers on 1 node, one for each CPU" in told[0]
 
 
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+@contextlib.contextmanager
+def a_cluster() -> Iterator[Any]:
     """A cluster of Ray on the loopback, whose head node has no CPUs for actors; RAY_ADDRESS names it."""
-    pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
     found = Cluster(initialize_head=True, head_node_args=NODE | {"num_cpus": 0, "include_dashboard": False})
-    monkeypatch.setenv("RAY_ADDRESS", found.address)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ADDRESS", found.address)
+        try:
+            yield found
+        finally:
+            found.shutdown()
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    pytest.importorskip("ray")
+    with a_cluster() as found:
         yield found
-    finally:
-        found.shutdown()
 
 
 NODE = {"num_cpus": 1, "object_store_memory": 100 << 20, "node_ip_address": "127.0.0.1"}
@@ -283,6 +373,33 @@ def test_a_head_that_is_killed_goes_on_with_the_same_games(
         with RunFolder(tmp_path / name, {}) as run:
             found.append((run.games_hash(), run.weights_hash(4)))
     assert found[0] == found[1]
+
+
+@here
+@pytest.mark.slow
+def test_a_cluster_lets_in_only_who_has_its_token(cluster: Any, starts: Starts, tmp_path: Path) -> None:
+    cluster.add_node(**NODE)
+    arguments, token = [*command("tic_tac_toe", tmp_path / "run", 1), "--workers", "ray"], tmp_path / "token"
+    for changes in ({"RAY_AUTH_TOKEN": "0" * 64}, {"RAY_AUTH_MODE": "disabled"}):
+        end = starts.run(*arguments, before=with_environment(**changes))
+        assert end.code == 2
+        assert "the cluster lets in only who has its token: set RAY_AUTH_MODE=token" in end.errors.splitlines()[-1]
+    token.write_text(os.environ["RAY_AUTH_TOKEN"])
+    end = starts.run(*arguments, before=with_environment(RAY_AUTH_TOKEN="", RAY_AUTH_TOKEN_PATH=str(token)))
+    assert "done: " in end.output, end
+
+
+@here
+def test_the_examples_for_clusters_are_of_rays_form() -> None:
+    """Ray checks the one of its launcher; KubeRay has no check in Python."""
+    yaml = pytest.importorskip("yaml")
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    text = (Path(__file__).parents[1] / "docs" / "cluster.md").read_text()
+    launcher, kubernetes = (yaml.safe_load(part.partition("```")[0]) for part in text.split("```yaml\n")[1:])
+    validate_config(prepare_config(launcher))
+    assert kubernetes["kind"] == "RayCluster"
+    assert kubernetes["spec"]["authOptions"] == {"mode": "token"}
 
 
 @here

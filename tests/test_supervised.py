@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from azpy.cli import train
 from azpy.errors import RunError
 from azpy.fleet.examine import Examiner, RefusedError
 from azpy.games.lines import replayed
+from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from azpy.runs.imports import Filters, import_games, is_held_out
 from azpy.runs.reader import StoredRun
@@ -418,3 +420,33 @@ def test_rows_for_training_are_no_games(tmp_path: Path) -> None:
     np.savez(path, observations=np.zeros((1, 2)), legal=np.zeros(1))
     with pytest.raises(RunError, match=r"holds rows for training, as az-export --npz writes, and no sealed games"):
         import_games([str(path)], GO, 0, Filters())
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    path, games = tmp_path / "games.npz", selfplay()
+    with RunFolder(tmp_path / "run", {"game": "go(size=5)"}) as run:
+        run.sealed.write(1, games)
+        sealed = run.sealed.path(1)
+    with np.load(sealed) as arrays:
+        whole = dict(arrays)
+    size = sum(array.nbytes + 128 for array in whole.values())  # 128: a header
+    assert [game.to_bytes() for game in storage.sealed_in(sealed, size)] == [game.to_bytes() for game in games]
+    zeros = np.zeros(1 << 26, np.uint8)
+    np.savez_compressed(path, **whole | {"more": zeros})
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(RunError, match=r"unpacks to 67,1[0-9,]+ bytes, expected 1,048,576 at most: split it"):
+        storage.sealed_in(path, 1 << 20)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (1 << 40,)})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("payload.npy", header.getvalue())
+    with pytest.raises(RunError, match=r"unpacks to 1,099,511,627,776 bytes, expected 2,147,483,648 at most"):
+        import_games([str(path)], GO, 0, Filters())
+
+
+def test_games_that_overlap_in_a_file_are_refused(tmp_path: Path) -> None:
+    path, (data, *_) = tmp_path / "games.npz", [game.to_bytes() for game in selfplay()]
+    for offsets in ([0, len(data), 0, len(data)], [0, 0, len(data) + 1], [1, len(data)], []):
+        np.savez(path, payload=np.frombuffer(data, np.uint8), offsets=np.array(offsets, np.int64))
+        with pytest.raises(RunError, match="is damaged"):
+            import_games([str(path)], GO, 0, Filters())

@@ -19,6 +19,7 @@ __all__ = ["AtDesk", "Desk", "Tally"]
 
 _MOST_DEATHS, _DEATHS_SECONDS = 3.0, 600.0  # so many in so long without a finished game end the run
 _MOST_TOTALS, _MOST_TOTAL = 64, 2**53  # names in a worker's totals, and how much each can be
+_MOST_GONE = 256  # workers that are known one by one after their end
 
 
 @dataclass
@@ -84,7 +85,9 @@ class Desk:
         self.taken: list[GameRecord] = []
         self.answers: list[str | None] = []
         self._deaths: deque[tuple[float, float]] = deque()  # times and weights, since the last finished game
-        self._tallies: dict[str, Tally] = {}  # of all workers, the dead ones included
+        self._tallies: dict[str, Tally] = {}  # of the workers that live, and of those that ended last
+        self._gone: deque[str] = deque()  # names of the latter
+        self._past = Counter[str](), Counter[str]()  # totals of the workers that ended before them
         self._first: dict[int, str] = {}  # id -> the worker to which it was leased first
 
     def play(self, lineup: Lineup) -> None:
@@ -111,6 +114,14 @@ class Desk:
         """What is known of a worker; a new tally for a new name."""
         return self._tallies.setdefault(name, Tally(name, self._clock()))
 
+    def forget(self, name: str) -> None:
+        """Takes note of a worker's end. Its totals count on; of many dead workers only the last ones stay known."""
+        if name in self._tallies:
+            self._gone.append(name)
+        if len(self._gone) > _MOST_GONE:
+            tally = self._tallies.pop(self._gone.popleft())
+            self._past = self._past[0] + tally.stats, self._past[1] + tally.pipelines
+
     def check_answers(self, message: Mapping[str, Any]) -> None:
         """In a deterministic run a worker's networks must give the same bits as those here.
 
@@ -126,6 +137,7 @@ class Desk:
 
     def handed(self, name: str, ranges: Iterable[range]) -> None:
         """Takes note of ids that were leased to a worker."""
+        self.tally(name)
         for ids in ranges:
             for game in ids:
                 self._first.setdefault(game, name)
@@ -156,7 +168,8 @@ class Desk:
                 self._deaths.clear()
                 new += 1
                 self.tally(name).games += 1
-                self.tally(self._first.pop(record.game_id, name)).shape.update(_shape(record))
+                if (first := self._tallies.get(self._first.pop(record.game_id, name))) is not None:
+                    first.shape.update(_shape(record))
         return new
 
     def take(self, most: int) -> list[GameRecord]:
@@ -189,15 +202,15 @@ class Desk:
     @property
     def stats(self) -> Counter[str]:
         """Totals of all workers. They are as old as the last message of each."""
-        return sum((tally.stats for tally in self._tallies.values()), Counter())
+        return sum((tally.stats for tally in self._tallies.values()), self._past[0])
 
     @property
     def pipeline_stats(self) -> list[Counter[str]]:
         """One entry for all pipelines together."""
-        return [sum((tally.pipelines for tally in self._tallies.values()), Counter())]
+        return [sum((tally.pipelines for tally in self._tallies.values()), self._past[1])]
 
     def states(self, alive: Iterable[str]) -> list[WorkerState]:
-        """All workers as `Fleet.workers` shows them; `alive` are the names of those that may still play."""
+        """The workers as `Fleet.workers` shows them; `alive` are the names of those that may still play."""
         now, living = self._clock(), set(alive)
         return [
             WorkerState(

@@ -113,7 +113,7 @@ class Fleet(Protocol):
 
     @property
     def workers(self) -> Sequence[WorkerState]:
-        """Each worker that there was; none where this process plays."""
+        """The workers, and those that ended last; none where this process plays."""
 
 
 def digest_of(record: GameRecord) -> bytes:

@@ -289,8 +289,9 @@ class FolderFleet(AtDesk):
                 why = f"gave no sign of life for {_SILENT_SECONDS:.0f} seconds" if told else ""
                 self._forget(worker, why)
         self._table.renew(_POOL)
+        workers = {worker.name: worker for worker in self._workers.values()}
         for name in self._table.lapsed():
-            self._table.release(name)
+            self._let_go(workers[name])
             seconds = self._table.lease_seconds()
             self.notices.append(f"{name} finished no game in {seconds:.0f} seconds: its games are open again")
         now = self._clock()
@@ -310,6 +311,8 @@ class FolderFleet(AtDesk):
         tally.heard = worker.pulse.changed
         worker.host = _words(said.get("host"), 64)
         if (ended := said.get("ended")) is not None:
+            self._see_claims()  # what it did before it said so
+            self._read_results()
             self._forget(worker, f"ended: {_words(ended)}")
             if said.get("failed") is True:
                 self._desk.note_death(_words(ended))
@@ -336,11 +339,19 @@ class FolderFleet(AtDesk):
 
     def _forget(self, worker: _Worker, why: str) -> None:
         """Opens the ids of a worker that is gone, and deletes its file."""
-        self._table.release(worker.name)
+        self._let_go(worker)
+        self._desk.forget(worker.name)
         del self._workers[worker.key]
         self._there.delete("workers", worker.key)
         if why:
             self.notices.append(f"{worker.name} on {worker.host} {why}; its games are open again")
+
+    def _let_go(self, worker: _Worker) -> None:
+        """Opens the ids of a worker again, and withdraws the tasks that are offered to it alone."""
+        self._table.release(worker.name)
+        for task in [task for task in self._tasks.values() if task.worker == worker.key]:
+            del self._tasks[task.number]
+            self._there.delete("open", task.name(self._epoch))
 
     def _refuse(self, worker: _Worker, why: str) -> None:
         """Ends a worker that sent what is none of this run.
@@ -351,7 +362,7 @@ class FolderFleet(AtDesk):
         if worker.refused:
             return
         worker.refused, worker.is_here = why, False
-        self._table.release(worker.name)
+        self._let_go(worker)
         refused = {one.key: one.refused[:300] for one in self._workers.values() if one.refused}
         self._sign.say(refused=refused)
         self.notices.append(f"{worker.name} on {worker.host} is refused: {_words(why)}; its games are open again")
@@ -393,9 +404,9 @@ class FolderFleet(AtDesk):
                     break
                 self._make_task(ranges)
                 shared, held = shared + 1, held + sum(map(len, ranges))
+            offered = {task.worker for task in self._tasks.values()}
             for worker in here if not shared else ():
-                offered = any(task.worker == worker.key for task in self._tasks.values())
-                if worker.idle and not offered and not self._table.held(worker.name):
+                if worker.idle and worker.key not in offered and not self._table.held(worker.name):
                     ranges = self._table.lease_twice(worker.name, size)
                     if ranges:
                         self._make_task(ranges, worker.key)
@@ -438,7 +449,7 @@ class FolderFleet(AtDesk):
             return
         except (ValueError, PermissionError) as error:  # a disk may have done it: the worker itself may be sound
             worker.damaged += 1
-            self._table.release(worker.name)
+            self._let_go(worker)
             self.notices.append(f"a result of {worker.name} is damaged and was dropped: {error}")
             if worker.damaged >= _MOST_DAMAGED:
                 self._refuse(worker, f"{worker.damaged} of its results were damaged; the last one: {error}")

@@ -17,7 +17,7 @@ from azpy.errors import RunError
 from azpy.fleet.child import in_words
 from azpy.fleet.folder import digest_of_lineup, digest_of_run
 from azpy.fleet.place import MOST_SAID, PROTOCOL, Place, Pulse, Sign, as_object, new_name, seal
-from azpy.fleet.player import Player
+from azpy.fleet.player import Player, in_parts
 from azpy.fleet.wire import MOST_OF_A_HEAD, pack
 from azpy.games.names import refuse_untyped
 from azpy.runs.storage import frame
@@ -75,6 +75,7 @@ class Guest:
         self._checked: dict[str, Any] = {}  # what the head checks
         self._networks: dict[str, bytes] = {}
         self._finished: list[GameRecord] = []  # not in the folder yet
+        self._stuck = False  # the last result could not be written
         self._unread: list[str] = []  # results in the folder
         self._sent, self._sent_at, self._said_at, self._games = 0, -1e9, clock(), 0
 
@@ -101,7 +102,7 @@ class Guest:
         finally:
             if self._player is not None:
                 self._player.pause()
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, RunError):
                     while games := self._player.finished(0.0):
                         self._finished += games
                     self._send()
@@ -122,7 +123,11 @@ class Guest:
             self._sleep(_LOOK)
             return ""
         self._unread = [name for name in self._unread if self._place.is_there("results", name)]
-        if len(self._unread) < _MOST_UNREAD:
+        if len(self._unread) >= _MOST_UNREAD:
+            self._sleep(_WAIT)
+        elif self._stuck:
+            self._try_to_send()
+        else:
             self._claim(player)
             if player.busy:
                 self._finished += player.finished(_WAIT)
@@ -131,8 +136,6 @@ class Guest:
             due = self._clock() - self._sent_at >= _RESULT_SECONDS or not player.in_hand
             if self._finished and due:
                 self._try_to_send()
-        else:
-            self._sleep(_WAIT)
         self._sign.note(in_hand=player.in_hand, **player.totals())
         if self._clock() - self._said_at >= _SAY_SECONDS:
             self._said_at = self._clock()
@@ -201,7 +204,7 @@ class Guest:
         slots, device = mine.slots, mine.device
         self._player = Player(mine, self._network)
         self._epoch, self._run, self._lineup, self._finished = head["epoch"], run, {}, []
-        self._sign.say(epoch=self._epoch, host=socket.gethostname(), pid=os.getpid(), slots=slots, lineup=0)
+        self._tell(epoch=self._epoch, host=socket.gethostname(), pid=os.getpid(), slots=slots, lineup=0)
         self._sign.note(version=_core.__version__, in_hand=0, **self._player.totals())
         self._say(f"plays {settings.game}, {slots} games at once on {device}")
 
@@ -219,7 +222,12 @@ class Guest:
         ]:
             del self._networks[sha256]
         self._lineup = lineup
-        self._sign.say(lineup=lineup["number"], in_hand=player.in_hand, trouble="")
+        self._tell(lineup=lineup["number"], in_hand=player.in_hand, trouble="")
+
+    def _tell(self, **facts: Any) -> None:
+        """Tells the head; what cannot be written now is written with a later count."""
+        with contextlib.suppress(OSError):
+            self._sign.say(**facts)
 
     def _network(self, sha256: str) -> bytes:
         if sha256 not in self._networks:
@@ -260,7 +268,9 @@ class Guest:
         """Sends what is finished; a full disk may get room again."""
         try:
             self._send()
+            self._stuck = False
         except OSError as error:
+            self._stuck = True
             self._sign.note(trouble=f"a result cannot be written: {error.strerror or error}")
             self._say(f"a result cannot be written, trying again: {error.strerror or error}")
             self._sleep(1.0)
@@ -269,11 +279,12 @@ class Guest:
         if not self._finished or self._player is None or not self._lineup:
             return
         facts = {"epoch": self._epoch, "run": self._run, "lineup": digest_of_lineup(self._lineup), **self._checked}
-        name = f"{self.key}-{self._sent:08d}"
-        self._place.write("results", name, seal(pack(facts | self._player.totals(), frame(*self._finished))))
-        self._sent, self._sent_at, self._games = self._sent + 1, self._clock(), self._games + len(self._finished)
-        self._unread.append(name)
-        self._finished = []
+        for part in in_parts(self._finished):
+            name = f"{self.key}-{self._sent:08d}"
+            self._place.write("results", name, seal(pack(facts | self._player.totals(), frame(*part))))
+            self._sent, self._sent_at, self._games = self._sent + 1, self._clock(), self._games + len(part)
+            self._unread.append(name)
+            self._finished = self._finished[len(part) :]
 
 
 def settings_of_guest(settings: Settings, layout: Mapping[str, Any]) -> Settings:

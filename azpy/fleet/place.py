@@ -20,6 +20,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import stat
 import threading
 import time
@@ -166,13 +167,14 @@ class Place:
         return True
 
     def delete(self, part: str, name: str) -> None:
-        """Deletes a file, or what was left of one under its temporary name; a folder only if it is empty."""
+        """Deletes a file, or what was left of one under its temporary name; a folder with all that is in it."""
         for each in (name, TEMPORARY + name):
-            with contextlib.suppress(OSError):
+            # A folder in a folder in a folder: Python before 3.13 calls itself for each.
+            with contextlib.suppress(OSError, RecursionError):
                 try:
                     os.unlink(each, dir_fd=self._folders[part])
                 except (IsADirectoryError, PermissionError):
-                    os.rmdir(each, dir_fd=self._folders[part])
+                    shutil.rmtree(each, dir_fd=self._folders[part])
 
 
 def taken_name(name: str, worker: str) -> str:
@@ -262,13 +264,14 @@ class Sign:
         """Changes facts, and writes them now.
 
         Raises:
-            OSError: the file cannot be written.
+            OSError: the file cannot be written; the next count tries again.
         """
         self.note(**facts)
-        self._write(first=self._thread is None)
+        first = self._thread is None
         if self._thread is None:
             self._thread = threading.Thread(target=self._count, daemon=True, name="azpy-sign")
             self._thread.start()
+        self._write(first=first)
 
     def _write(self, *, first: bool = False) -> None:
         with self._lock:

@@ -1,17 +1,20 @@
 """The playing part of a worker, whichever way its messages come: networks, self-play, and the ids that it has."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from azpy import _core
+from azpy.errors import RunError
 from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.fleet.examine import MOST_BYTES
 from azpy.fleet.fleet import answers_of
+from azpy.fleet.wire import MOST_OF_A_PART
 from azpy.games.names import make_position
 from azpy.playing.selfplay import open_self_play
 from azpy.settings import Settings
 
-__all__ = ["MOST_GAMES", "Player"]
+__all__ = ["MOST_GAMES", "Player", "in_parts"]
 
 MOST_GAMES = 64  # that are taken at once
 
@@ -127,3 +130,26 @@ class Player:
             self._past = tuple(self.totals().values())  # type: ignore[assignment]
             self._self_play.close()
             self._self_play, self.in_hand = None, 0
+
+
+def in_parts(games: Iterable[_core.GameRecord]) -> Iterator[list[_core.GameRecord]]:
+    """Finished games in parts that the head takes as one message each.
+
+    Raises:
+        RunError: the head takes no game that is so long.
+    """
+    part, size = list[_core.GameRecord](), 0
+    for game in games:
+        length = len(game.to_bytes())
+        if length > MOST_BYTES:
+            raise RunError(
+                f"game {game.game_id} has {length:,} bytes, expected {MOST_BYTES:,} at most: no worker can send it; "
+                "play such games with --workers 0"
+            )
+        if part and size + length > MOST_OF_A_PART:
+            yield part
+            part, size = [], 0
+        part.append(game)
+        size += length
+    if part:
+        yield part

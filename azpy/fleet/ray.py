@@ -9,6 +9,7 @@ import contextlib
 import math
 import os
 import queue
+import re
 import secrets
 import socket
 import sys
@@ -25,7 +26,7 @@ from azpy.errors import MissingPackageError, RunError, SettingsError, one_line, 
 from azpy.fleet.child import Inbox
 from azpy.fleet.remote import ANSWER_SECONDS, RemoteFleet, RemoteWorker
 from azpy.fleet.table import IdTable
-from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_WORKER, Unpacker, pack
+from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_PART, MOST_OF_A_WORKER, Unpacker, pack
 from azpy.fleet.worker import Worker
 from azpy.games.names import must_be_typed
 from azpy.games.openspiel import PREFIX
@@ -39,8 +40,11 @@ _POLL = 0.25  # seconds that an actor waits for something to say
 _LOOK_SECONDS = 2.0  # between two looks at the cluster's nodes
 _GET_SECONDS = 60.0  # to fetch an answer that is there
 _CONNECT_SECONDS = 5.0  # for a cluster to take a connection
+_MOST_MISSED = 10  # looks at the nodes in which the head node took no connection; Ray ends this process after a minute
 _STORED = 4  # networks in the object store, besides those that play
 _STORE_BYTES = 512 << 20  # of a Ray that this process starts: some networks
+_MOST_OF_A_REPLY = MOST_OF_A_WORKER + (1 << 23)  # bytes: two parts of games, and what is said with each
+_MOST_WORDS = 200  # letters of an error of Ray's
 _ENDED = {"said": "ended"}  # the last message of an actor's worker
 _LOST = {"said": "lost"}  # an actor's answer to a head whose worker it does not have
 
@@ -71,7 +75,7 @@ class RayPlayer:
             self._inbox.put((message, next(bodies) if message["do"] == "model" else body))
         parts, size = list[bytes](), 0
         with contextlib.suppress(queue.Empty):
-            while size < MOST_OF_A_WORKER:
+            while size < MOST_OF_A_PART:
                 parts.append(self._said.get(timeout=seconds) if seconds and not parts else self._said.get_nowait())
                 size += len(parts[-1])
         return b"".join(parts)
@@ -204,9 +208,14 @@ class RayFleet(RemoteFleet[_Worker]):
         self._connected = self._gpus = False
         self._places: list[Place] = []
         self._looked = -math.inf  # when the nodes were looked at last
+        self._head_node, self._missed = "auto", 0  # its address; looks in which it took no connection, in a row
         self._answered = 0.0  # when an actor last had something to say
         python = must_be_typed(settings.game) or settings.game.startswith(PREFIX)
         self._most_cpus = 1 if python else CPUS_OF_ACTOR  # Python's lock lets one thread at a time play such a game
+
+    @property
+    def _where(self) -> str:
+        return f"Ray at RAY_ADDRESS={self._address}" if self._address else "Ray on this machine"
 
     def stored(self, sha256: str, model: bytes) -> Any:
         """The network's place in the object store; it is put there once."""
@@ -227,7 +236,7 @@ class RayFleet(RemoteFleet[_Worker]):
         Raises:
             RunError: there is no cluster at RAY_ADDRESS, it does not let this process in, or Ray does not start.
         """
-        where = f"Ray at RAY_ADDRESS={self._address}" if self._address else "Ray on this machine"
+        where = self._where
         options: dict[str, Any] = {"address": self._address or "local"}
         if self._address:
             _refuse_nobody(self._address, where)
@@ -239,10 +248,12 @@ class RayFleet(RemoteFleet[_Worker]):
         try:
             # With a path, actors are imported from the node's own packages; without one, Ray would send their code.
             config = self.ray.job_config.JobConfig(code_search_path=paths)
+            # No public setting keeps Ray from printing a page for each actor that dies.
+            self.ray._private.worker._worker_logs_enabled = False
             self.ray.init(job_config=config, log_to_driver=False, logging_level="CRITICAL", **options)
-        except (OSError, RuntimeError, ValueError, self.ray.exceptions.RayError) as error:
-            raise RunError(f"{where}: {one_line(error)}") from error
-        self._connected = True
+        except Exception as error:  # Ray's errors share no base
+            raise RunError(f"{where}: {_why_not(error, self._address)}") from error
+        self._connected, self._head_node = True, self.ray.get_runtime_context().gcs_address
         self._gpus = self._devices[0].startswith("cuda") and self.ray.cluster_resources().get("GPU", 0) >= 1
         self._look()
         each = "GPU" if self._gpus else f"{self._most_cpus} CPUs of a node" if self._most_cpus > 1 else "CPU"
@@ -251,8 +262,21 @@ class RayFleet(RemoteFleet[_Worker]):
         self.notices.append(f"{where}: {counted}, one for each {each}")
 
     def _look(self) -> None:
-        """Looks at the nodes: begins with actors that do not play, and lets go of those whose node is gone."""
+        """Looks at the nodes: begins with actors that do not play, and lets go of those whose node is gone.
+
+        Raises:
+            RunError: the cluster's head node is gone.
+        """
         first, self._looked = not self._places, self._clock()
+        try:
+            _refuse_nobody(self._head_node, self._where)
+            self._missed = 0
+        except RunError as error:
+            self._missed += 1
+            if self._missed < _MOST_MISSED:
+                return
+            again = "start Ray again, and give the same command" if self._address else "give the same command again"
+            raise RunError(f"{self._where}: its head node is gone; {again}") from error
         self._places = places_of(self.ray.nodes(), self._gpus, self._most_cpus)
         for worker in [worker for worker in self._workers if worker.place not in self._places]:
             self._bury(worker, f"its node {worker.place.address} is gone", math.inf, weight=0.0)
@@ -284,7 +308,10 @@ class RayFleet(RemoteFleet[_Worker]):
         if any(worker.answered for worker in self._workers):
             self._answered = max(self._answered, self._looked)
         elif self._clock() - self._answered > ANSWER_SECONDS:
-            raise RunError(f"no worker of Ray answered in {ANSWER_SECONDS:.0f} seconds; `ray status` shows the nodes")
+            raise RunError(
+                f"no worker of Ray answered in {ANSWER_SECONDS:.0f} seconds: install azpy {_core.__version__} and the "
+                "game on each node; `ray status` shows the nodes"
+            )
         for worker in self._workers:
             worker.flush()
             if not worker.calls:
@@ -303,6 +330,8 @@ class RayFleet(RemoteFleet[_Worker]):
         errors = self.ray.exceptions
         try:
             reply = self.ray.get(worker.calls.popleft(), timeout=_GET_SECONDS)
+            if len(reply) > _MOST_OF_A_REPLY:
+                raise ValueError(f"it sent {len(reply):,} bytes at once, expected {_MOST_OF_A_REPLY:,} at most")
             if not worker.answered:
                 worker.answered, worker.asked_since = True, self._clock()
                 if worker.is_new:
@@ -315,11 +344,27 @@ class RayFleet(RemoteFleet[_Worker]):
                 self._bury(worker, "", math.inf)
         except errors.ActorDiedError as error:
             self.actors.pop(worker.place, None)
-            self._lose(worker, one_line(error))
+            self._lose(worker, self._why(error))
         except (errors.ActorUnavailableError, errors.ObjectLostError, errors.NodeDiedError) as error:
-            self._lose(worker, one_line(error))
+            self._lose(worker, self._why(error))
         except (errors.RayError, ValueError, KeyError, TypeError, AttributeError) as error:  # it says nonsense
-            self._bury(worker, one_line(error))
+            self._bury(worker, self._why(error))
+
+    def _why(self, error: Exception) -> str:
+        """Why an actor gave no answer, in a few words where Ray has hundreds."""
+        errors, said = self.ray.exceptions, str(error)
+        if "low on memory" in said:
+            return "Ray ended it because its node was low on memory: use a node with more, or fewer --slots"
+        if isinstance(error, errors.NodeDiedError) or "node has died" in said:
+            return "its node died"
+        if isinstance(error, errors.ActorDiedError):
+            return "its process died"
+        if isinstance(error, errors.ActorUnavailableError):
+            return "it cannot be reached"
+        if isinstance(error, errors.ObjectLostError):
+            return "its answer was lost"
+        own = getattr(error, "cause", None)  # an exception of the actor's own code
+        return (one_line(error) if own is None else f"{type(own).__name__}: {one_line(own)}")[:_MOST_WORDS]
 
     def _lose(self, worker: _Worker, why: str) -> None:
         """Gives up a worker whose actor is gone. All actors of a node may go at once, which is no worker's fault."""
@@ -373,6 +418,25 @@ def _import_ray() -> Any:
     except ImportError as error:
         raise MissingPackageError(f"ray is not installed: {pip_install('ray')}") from error
     return ray
+
+
+def _why_not(error: Exception, address: str) -> str:
+    """Why Ray does not begin, and what to do, in a few words where Ray has hundreds."""
+    said = one_line(error)
+    if versions := re.search(r"Ray: (\S+) Python: (\S+) .* Ray: (\S+) Python: (\S+)", said):
+        has, here = (f"Ray {versions[at]} and Python {versions[at + 1]}" for at in (1, 3))
+        return f"the cluster has {has}, here are {here}: install the same ones"
+    if "AuthenticationError" in f"{type(error).__name__} {error.__cause__}":
+        return (
+            "the cluster lets in only who has its token: set RAY_AUTH_MODE=token, and copy the token to "
+            "~/.ray/auth_token or into RAY_AUTH_TOKEN"
+        )
+    if "Could not find any running Ray" in said:
+        return "no cluster runs on this machine: start one with `ray start --head`, or give HOST:PORT"
+    if "Found multiple active Ray" in said:
+        return "several clusters run on this machine: give HOST:PORT of one"
+    look = "see `ray status`" if address else "its logs are in /tmp/ray/session_latest/logs"
+    return f"{said[:_MOST_WORDS].strip()}: {look}"
 
 
 def _refuse_nobody(address: str, where: str) -> None:

@@ -164,9 +164,11 @@ class RemoteFleet(AtDesk, ABC, Generic[_Worker]):
         for worker in self._workers:
             if worker.lineup != self._desk.number:
                 continue
-            slots = worker.settings.slots
+            slots, held = worker.settings.slots, self._table.held(worker.name)
             ahead = max(1, slots // 2)  # to begin while the head writes games down
-            ranges = self._table.lease(worker.name, slots + ahead - self._table.held(worker.name))
+            if held > slots + ahead // 2:
+                continue  # one message for many ids
+            ranges = self._table.lease(worker.name, slots + ahead - held)
             ranges += self._table.lease_twice(worker.name, slots - self._table.held(worker.name))
             if ranges:
                 self._desk.handed(worker.name, ranges)
@@ -204,6 +206,7 @@ class RemoteFleet(AtDesk, ABC, Generic[_Worker]):
         """Opens the ids of a worker that has ended."""
         self._workers.remove(worker)
         self._table.release(worker.name)
+        self._desk.forget(worker.name)
 
     def _bury(self, worker: _Worker, why: str, patience: float = 0.0, weight: float = 1.0) -> None:
         """Ends a worker, opens its ids, and has another take its place.

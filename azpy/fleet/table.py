@@ -40,13 +40,18 @@ class IdTable:
     def __init__(self, *, deterministic: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._deterministic, self._clock = deterministic, clock
         self._fresh: deque[range] = deque()  # open, and never leased
-        self._again: list[int] = []  # a heap: open again
+        self._again: set[int] = set()  # open again
+        self._lowest: list[int] = []  # a heap: the ids of `_again`, and some that are done meanwhile
         self._held: dict[str, dict[int, float]] = {}  # worker -> id -> leased since; none of these ids is done
+        self._holders: dict[int, list[str]] = {}  # id -> its workers; the same leases as in `_held`
+        self._alone: dict[int, tuple[float, int, str]] = {}  # id that one worker has -> since, id, worker
+        self._oldest: list[tuple[float, int, str]] = []  # a heap: the entries of `_alone`, and some that are void
         self._moot: dict[str, set[int]] = {}  # worker -> ids that it plays although another worker's game is done
         self._heard: dict[str, float] = {}  # worker with a lease -> its last finished game, or the begin of its lease
         self._done: dict[int, bytes] = {}  # id -> digest, until it is sealed
         self._sealed: dict[int, bytes] = {}  # those of the last iteration
         self._seconds: deque[float] = deque(maxlen=_RECENT)  # from the lease of a game to its end
+        self._usual: float | None = None  # their mean; None: not known yet
         self.dropped: Counter[str] = Counter()
 
     def ask(self, ids: range) -> None:
@@ -62,7 +67,9 @@ class IdTable:
         """Leases open ids to a worker, the lowest ones of those that are open again first; `most` at most."""
         taken = list[int]()
         while self._again and len(taken) < most:
-            taken.append(heapq.heappop(self._again))
+            if (game := heapq.heappop(self._lowest)) in self._again:
+                self._again.remove(game)
+                taken.append(game)
         ranges = [range(game, game + 1) for game in taken]
         left = most - len(taken)
         while self._fresh and left > 0:
@@ -75,28 +82,69 @@ class IdTable:
 
     def lease_twice(self, worker: str, most: int) -> list[range]:
         """Leases ids that another worker has, once none is open: those leased longest, and longer than games take."""
-        if self.has_open or not self._seconds:
+        if most <= 0 or self.has_open or not self._seconds:
             return []
-        now, usual = self._clock(), sum(self._seconds) / len(self._seconds)
-        out = Counter(game for games in self._held.values() for game in games)
-        others = [games for name, games in self._held.items() if name != worker]
-        late = [
-            (since, game) for games in others for game, since in games.items() if now - since > usual and out[game] == 1
-        ]
-        return self._hand_out(worker, [range(game, game + 1) for _, game in sorted(late)[: max(most, 0)]])
+        if self._usual is None:
+            self._usual = sum(self._seconds) / len(self._seconds)
+        now, taken, own = self._clock(), list[int](), list[tuple[float, int, str]]()
+        while self._oldest and now - self._oldest[0][0] > self._usual and len(taken) < most:
+            entry = heapq.heappop(self._oldest)
+            _, game, holder = entry
+            if self._alone.get(game) is not entry:
+                continue
+            if holder == worker:
+                own.append(entry)
+            else:
+                taken.append(game)
+        for entry in own:
+            heapq.heappush(self._oldest, entry)
+        return self._hand_out(worker, [range(game, game + 1) for game in taken])
 
     def _hand_out(self, worker: str, ranges: list[range]) -> list[range]:
         if ranges:
             now = self._clock()
             if not self._held.get(worker):
                 self._heard[worker] = now
-            self._held.setdefault(worker, {}).update((game, now) for ids in ranges for game in ids)
+            held = self._held.setdefault(worker, {})
+            for ids in ranges:
+                for game in ids:
+                    if game not in held:
+                        self._holders.setdefault(game, []).append(worker)
+                    held[game] = now
+                    self._queue(game)
         return ranges
 
+    def _take_back(self, worker: str, game: int) -> float | None:
+        """Ends one lease; returns since when it was, None if there is none."""
+        since = self._held.get(worker, {}).pop(game, None)
+        if since is not None:
+            self._holders[game].remove(worker)
+            self._queue(game)
+        return since
+
+    def _queue(self, game: int) -> None:
+        """Keeps the queue of `lease_twice` after a change of an id's workers."""
+        holders = self._holders[game]
+        if len(holders) != 1:
+            self._alone.pop(game, None)
+            if not holders:
+                del self._holders[game]
+            return
+        entry = self._alone[game] = (self._held[holders[0]][game], game, holders[0])
+        heapq.heappush(self._oldest, entry)
+        if len(self._oldest) > 2 * len(self._alone) + _RECENT:  # most of it is void
+            self._oldest = sorted(self._alone.values())
+
     def hand_over(self, giver: str, taker: str, ids: Iterable[int]) -> None:
-        """Leases to one worker what another one has of these ids; the lease begins now."""
-        held = self._held.get(giver, {})
-        games = [range(game, game + 1) for game in ids if held.pop(game, None) is not None]
+        """Leases to one worker what another one has of these ids; the lease begins now.
+
+        An id that is done meanwhile is nobody's: the taker itself may have done it.
+        """
+        games = list[range]()
+        for game in ids:
+            self._moot.get(giver, set()).discard(game)
+            if self._take_back(giver, game) is not None:
+                games.append(range(game, game + 1))
         self._hand_out(taker, games)
 
     @property
@@ -125,9 +173,10 @@ class IdTable:
             RunError: in a deterministic run, the same game with other bytes came before.
         """
         now = self._clock()
-        since = self._held.get(worker, {}).pop(game, None)
+        since = self._take_back(worker, game)
         if since is not None:
             self._seconds.append(now - since)
+            self._usual = None
         self._moot.get(worker, set()).discard(game)
         if worker in self._heard:
             self._heard[worker] = now
@@ -142,7 +191,6 @@ class IdTable:
             return False
         if game in self._again:
             self._again.remove(game)
-            heapq.heapify(self._again)
         elif not self._take_from_others(game) and not self._take_fresh(game) and since is None:
             self.dropped["late"] += 1
             return False
@@ -151,8 +199,9 @@ class IdTable:
 
     def _take_from_others(self, game: int) -> bool:
         """Ends the leases of a game that is done; those who have it still play it."""
-        holders = [worker for worker, games in self._held.items() if games.pop(game, None) is not None]
+        holders = list(self._holders.get(game, ()))
         for worker in holders:
+            self._take_back(worker, game)
             self._moot.setdefault(worker, set()).add(game)
         return bool(holders)
 
@@ -175,9 +224,12 @@ class IdTable:
         """Opens the ids of a worker again: it has died, its lease lapsed, or it was told to let its games go."""
         self._heard.pop(worker, None)
         self._moot.pop(worker, None)
-        for game in self._held.pop(worker, {}):
-            if not any(game in games for games in self._held.values()):
-                heapq.heappush(self._again, game)
+        for game in list(self._held.get(worker, ())):
+            self._take_back(worker, game)
+            if game not in self._holders:
+                self._again.add(game)
+                heapq.heappush(self._lowest, game)
+        self._held.pop(worker, None)
 
     def renew(self, worker: str) -> None:
         """Counts a worker's lease from now on: it was paused."""

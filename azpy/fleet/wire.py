@@ -28,13 +28,14 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["MOST_OF_A_HEAD", "MOST_OF_A_WORKER", "Unpacker", "pack", "unpack"]
+__all__ = ["MOST_OF_A_HEAD", "MOST_OF_A_PART", "MOST_OF_A_WORKER", "Unpacker", "pack", "unpack"]
 
 _LENGTHS = struct.Struct("<II")
 _MOST_JSON = 1 << 22  # bytes
 MOST_OF_A_HEAD = (1 << 31) - 1  # bytes of a message: a model
 # Bytes of a message: the games that ended together. A game of Go on 19 x 19 points can have 4 MB.
 MOST_OF_A_WORKER = 1 << 26
+MOST_OF_A_PART = MOST_OF_A_WORKER // 2  # bytes of games after which a worker begins another message
 
 
 def pack(message: Mapping[str, Any], body: bytes = b"") -> bytes:

@@ -5,6 +5,7 @@ Messages (`wire`) come by a queue and leave by a function, so that anything can 
 
 import hashlib
 import queue
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from azpy import _core
 from azpy.errors import ModelError, RunError
 from azpy.fleet.child import Inbox, in_words
-from azpy.fleet.player import Player
+from azpy.fleet.player import Player, in_parts
 from azpy.fleet.wire import pack
 from azpy.runs.storage import frame
 from azpy.settings import Settings
@@ -20,6 +21,9 @@ from azpy.settings import Settings
 __all__ = ["Worker"]
 
 _WAIT = 0.05  # seconds for a finished game; then it looks for messages
+# A message costs the head and this process about as much as ten games, on cores that may all play (November 2026). So
+# finished games wait for others, for so long or for so many, while others are in play in all slots.
+_GATHER_SECONDS, _GATHER_GAMES = 0.1, 8
 
 
 class Worker:
@@ -28,10 +32,14 @@ class Worker:
     Args:
         inbox: what the head says.
         send: takes each packed message to the head.
+        clock: seconds from any moment on.
     """
 
-    def __init__(self, inbox: Inbox, send: Callable[[bytes], None]) -> None:
-        self._inbox, self._send_bytes = inbox, send
+    def __init__(
+        self, inbox: Inbox, send: Callable[[bytes], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._inbox, self._send_bytes, self._clock = inbox, send, clock
+        self._sent, self._pace = clock(), 0.0  # when games were sent last; seconds between two games
         self._models: dict[str, bytes] = {}  # of this lineup and the one before, by sha256
 
     def run(self) -> bool:
@@ -45,10 +53,11 @@ class Worker:
         try:
             self._begin(self._inbox.get()[0])
             while True:
+                gather = self._gather_seconds()
                 try:
-                    message, body = self._inbox.get(block=not self._player.busy)
+                    message, body = self._inbox.get(block=gather > 0 or not self._player.busy, timeout=gather or None)
                 except queue.Empty:
-                    self._send_games(_WAIT)
+                    self._send_games(0.0 if gather else _WAIT)
                     continue
                 if message["do"] == "stop":
                     self._pause(message, body)
@@ -62,11 +71,17 @@ class Worker:
             self._send({"said": "failed", "error": text})
             return False
 
+    def _gather_seconds(self) -> float:
+        """For how long finished games wait for others."""
+        plenty = self._player.busy and self._player.in_hand > self._slots
+        return min(_GATHER_SECONDS, _GATHER_GAMES * self._pace) if plenty else 0.0
+
     def _send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         self._send_bytes(pack(message, body))
 
     def _begin(self, message: Mapping[str, Any]) -> None:
-        self._player = Player(Settings(**message["settings"]), self._model_of)
+        settings = Settings(**message["settings"])
+        self._player, self._slots = Player(settings, self._model_of), settings.slots
         self._send({"said": "ready", "version": _core.__version__})
 
     def _model(self, message: Mapping[str, Any], body: bytes) -> None:
@@ -93,5 +108,8 @@ class Worker:
     def _send_games(self, seconds: float) -> None:
         """Sends the finished games, after waiting so long for the first one at most."""
         while games := self._player.finished(seconds):
-            self._send({"said": "games", **self._player.totals()}, frame(*games))
+            now = self._clock()
+            self._pace, self._sent = (now - self._sent) / len(games), now
+            for part in in_parts(games):
+                self._send({"said": "games", **self._player.totals()}, frame(*part))
             seconds = 0.0

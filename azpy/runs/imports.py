@@ -34,7 +34,7 @@ REASONS = {  # why a game is left out, in the order in which a game is asked; th
     "duplicate": "the same moves as an earlier game",
 }
 _SUFFIXES = (".pgn", ".sgf", ".npz")
-_MOST_BYTES = 1 << 31  # of a file, which is read whole
+_MOST_BYTES = 1 << 31  # of a file, which is read whole; and of the arrays in it
 _LEAST_PLIES = 10  # of a game that the rules do not end
 _MOVES_OF_A_GAME = 40  # Lichess takes a game's time for that of its first 40 moves
 _PGN_RESULTS = {"1-0": 1.0, "0-1": -1.0, "1/2-1/2": 0.0}
@@ -230,7 +230,7 @@ def _sgf_seconds(tags: Mapping[str, str]) -> float | None:
 
 
 def _records_in(path: Path, start: State) -> list[GameRecord]:
-    records = storage.sealed_in(path)
+    records = storage.sealed_in(path, _MOST_BYTES)
     if other := next((record.game for record in records if record.game != start.game), None):
         raise RunError(f"{path} holds games of {other}, expected {start.game}: leave it out")
     if not records:

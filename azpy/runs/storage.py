@@ -9,11 +9,13 @@ import errno
 import fcntl
 import io
 import json
+import math
 import os
 import re
 import secrets
 import stat
 import struct
+import zipfile
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +36,8 @@ _MAGIC = b"azpyjrn2"
 _FRAME = struct.Struct("<III")  # length of the payload, crc32 of those four bytes, crc32 of the payload
 _LENGTH = struct.Struct("<I")
 _BLOCK = 512  # bytes that devices write at once, or more
+# The header of an array in a file, by the version of its form; numpy writes version 3 for names of fields alone.
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 @contextmanager
@@ -387,11 +391,8 @@ class SealedGames:
             RunError: the file is missing or damaged (every array in it carries a checksum), or holds other games.
         """
         with self._opened(iteration) as (arrays, ids):
-            if (member := arrays.zip.testzip()) is not None:
-                raise ValueError(f"the checksum of {member} does not hold")
-            payload, offsets = arrays["payload"].tobytes(), arrays["offsets"].tolist()
-            records = [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
-            if [record.game_id for record in records] != ids or offsets[-1] != len(payload):
+            records = _records_of(arrays)
+            if [record.game_id for record in records] != ids:
                 raise ValueError("its arrays disagree")
         return records
 
@@ -427,26 +428,48 @@ class SealedGames:
         return found
 
 
-def sealed_in(path: Path) -> list[GameRecord]:
+def sealed_in(path: Path, most: int) -> list[GameRecord]:
     """The games of a file of sealed games, whatever run it is of.
 
+    Args:
+        path: of the file.
+        most: bytes that it unpacks to.
+
     Raises:
-        RunError: the file is damaged, or holds no sealed games.
+        RunError: the file is damaged, unpacks to more, or holds no sealed games.
     """
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            if (member := arrays.zip.testzip()) is not None:
-                raise ValueError(f"the checksum of {member} does not hold")
+            if (size := _unpacked_bytes(arrays.zip)) > most:
+                raise RunError(f"{path} unpacks to {size:,} bytes, expected {most:,} at most: split it")
             if "payload" not in arrays.files or "offsets" not in arrays.files:
                 rows = "observations" in arrays.files
                 holds = "rows for training, as az-export --npz writes," if rows else "arrays"
                 raise RunError(f"{path} holds {holds} and no sealed games: give a file of a run's folder games")
-            payload, offsets = arrays["payload"].tobytes(), arrays["offsets"].tolist()
-            return [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
+            return _records_of(arrays)
     except RunError:
         raise
     except Exception as error:  # a flipped byte causes errors of many kinds
         raise RunError(f"{path} is damaged ({error}): put a good copy in its place, or leave it out") from error
+
+
+def _unpacked_bytes(archive: zipfile.ZipFile) -> int:
+    """The size of a file's arrays, by its directory and by their headers; nothing but the headers is unpacked."""
+    total = 0
+    for member in archive.infolist():
+        with archive.open(member) as file:
+            shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
+        total += max(member.file_size, math.prod(shape) * dtype.itemsize)
+    return total
+
+
+def _records_of(arrays: Any) -> list[GameRecord]:
+    if (member := arrays.zip.testzip()) is not None:
+        raise ValueError(f"the checksum of {member} does not hold")
+    payload, offsets = arrays["payload"].tobytes(), arrays["offsets"].tolist()
+    if offsets != sorted(offsets) or (offsets[0], offsets[-1]) != (0, len(payload)):
+        raise ValueError("its arrays disagree")
+    return [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
 
 
 def _ids_of(arrays: Any) -> list[int]:
