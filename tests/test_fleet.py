@@ -446,7 +446,8 @@ def test_a_worker_sends_no_message_that_the_head_refuses(monkeypatch: pytest.Mon
     inbox, said = queue.SimpleQueue[tuple[dict[str, Any], bytes]](), list[bytes]()
     alone = {"sha256": None, "precision": "fp32"}
     inbox.put(({"do": "begin", "settings": asdict(settings(historical_share=0.0))}, b""))
-    inbox.put(({"do": "play", "lineup": 1, "network": alone, "opponents": [], "resign_below": -1.0}, b""))
+    search = {"resign_below": -1.0, "simulations": None}
+    inbox.put(({"do": "play", "lineup": 1, "network": alone, "opponents": [], **search}, b""))
     inbox.put(({"do": "games", "ids": [[0, 20]]}, b""))
 
     def send(data: bytes) -> None:
