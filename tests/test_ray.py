@@ -408,6 +408,6 @@ def test_az_train_ends_with_a_sentence_where_no_cluster_is(starts: Starts, tmp_p
     end = starts.run(*arguments, before=with_environment(RAY_ADDRESS="127.0.0.1:1"))
     assert end.code == 2
     assert end.errors == (
-        "az-train: error: Ray at RAY_ADDRESS=127.0.0.1:1: nobody answers there ([Errno 111] Connection refused); "
+        "az-train: Ray at RAY_ADDRESS=127.0.0.1:1: nobody answers there ([Errno 111] Connection refused); "
         "start it with `ray start --head`\n"
     )
