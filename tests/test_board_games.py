@@ -58,7 +58,7 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
     board.until(lambda: board.ply == 4)
     # A move behind a variation leaves the result as it is.
     board.script("[...document.querySelectorAll('#moves button')].find((one) => /d6/.test(one.textContent)).click()")
-    board.until(lambda: board.ply == 4 and "d4" in board.places())
+    board.until(lambda: board.all("#moves .here")[0].text.endswith("d6"))
     board.click("d2", "d4")
     tree[3][2].append("d4")
     board.until(lambda: board.tree == tree)
