@@ -46,7 +46,8 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
     assert board.moves[0] == "e4"
     assert board.ply == 2
     pgn = (
-        '[White "Ann"]\n\n1. e4 {a (comment)} e5 2. Bc4 (2. Nf3 Nc6 (2... d6)) Nc6 3. Qh5 (3. --) Nf6?? $4 4. Qxf7 1-0'
+        '[White "Ann"]\n\n1. e4 {a (comment)} e5 2. Bc4 (2. Nf3 Nc6 (2... d6)) Nc6 3. Qh5 (3. --) Nf6?? $4 '
+        "4. Qxf7 1/2-1/2"
     )
     assert board.load(pgn) == ""
     tree: list[Any] = ["e4", "e5", "Bc4", ["Nf3", "Nc6", ["d6"]], "Nc6", "Qh5", "Nf6", "Qxf7#"]
@@ -56,7 +57,7 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
         board.until(lambda ply=ply: board.ply == ply and len(board.all("#overlay .last")) == 2)
         board.one("back").click()
     board.until(lambda: board.ply == 4)
-    # A move behind a variation leaves the result as it is.
+    # A move behind a variation leaves the result as the file has it.
     board.script("[...document.querySelectorAll('#moves button')].find((one) => /d6/.test(one.textContent)).click()")
     board.until(lambda: board.all("#moves .here")[0].text.endswith("d6"))
     board.click("d2", "d4")
@@ -71,7 +72,7 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
     assert game is not None
     assert (game.headers["White"], game.headers["Result"], len(game.variations[0].variations[0].variations)) == (
         "Ann",
-        "1-0",
+        "1/2-1/2",
         2,
     )
     assert board.load(f"1. e4 {{{'x' * 70_000}}} e5 (1... c5)") == ""  # longer than a message

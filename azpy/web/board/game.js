@@ -106,7 +106,7 @@ export class Game {
     let child = here.children.find((one) => one.move === move);
     if (child === undefined) {
       // The result was that of the main line's end before.
-      if (here === this.end && this.about !== null) this.about = { ...this.about, result: null };
+      if (this.about !== null && here === this.end) this.about = { ...this.about, result: null };
       child = here.add(move);
     }
     this.goTo(child);

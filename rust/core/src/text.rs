@@ -163,12 +163,11 @@ pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Resu
         Ok(actions) => (start.clone(), actions),
         Err(_) => (start.parse(text)?, Vec::new()),
     };
-    let mut moves = Moves::new(bounds);
+    let (mut state, mut moves) = (start.clone(), Moves::new(bounds));
     for (before, action) in actions.into_iter().enumerate() {
-        moves.push(before, action)?;
+        moves.push(before, play_named(&mut state, action))?;
     }
-    let (moves, left_out) = moves.play(start.clone(), |state, _, &action| Ok((action, play_named(state, action))))?;
-    Ok(Variations { start, moves, tags: Vec::new(), left_out })
+    Ok(Variations { start, moves, tags: Vec::new(), left_out: Vec::new() })
 }
 
 /// Plays a legal action, and gives its name and its short name.
