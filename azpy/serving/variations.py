@@ -20,7 +20,7 @@ def read(fields: Mapping[str, Any], start: State, limits: Limits) -> dict[str, A
 
     Args:
         fields: `text`, and perhaps its `format`.
-        start: where a game begins that does not say where it begins.
+        start: where a game begins if the text does not say it.
         limits: of the client.
 
     Returns:

@@ -314,7 +314,7 @@ impl State {
     }
 
     /// Reads a game with its variations: PGN for chess, SGF for Go, of this game's size and options. Comments and the like
-    /// are passed over. Of any other text that `parse_state` reads there is one line, or a start without moves.
+    /// are passed over. Any other text that `parse_state` reads is one line, or a start without moves.
     ///
     /// A variation that cannot be played is left out from the wrong move on, as are moves after the rules end the game. Equal
     /// moves of one position become one.
