@@ -143,8 +143,8 @@ class Crowd:
                     begin = time.perf_counter()
                     await web.send(json.dumps(query))
                     answer = json.loads(await web.recv())
-                    whole = answer.get("rootInfo", {}).get("visits", 0) >= self.given.simulations
-                    if self.settled and (whole or not self.given.equal):
+                    is_cut = answer.get("rootInfo", {}).get("stop", "proven") == "proven"
+                    if self.settled and not (self.given.equal and is_cut):
                         self.took.append(time.perf_counter() - begin)
                     if "error" in answer:
                         self.wrong.append(answer["error"])

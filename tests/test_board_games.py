@@ -2,7 +2,9 @@
 
 import io
 import random
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import chess.pgn
 from selenium.webdriver.common.action_chains import ActionChains
@@ -22,6 +24,11 @@ def test_connect_four_against_the_network_by_clicks(board: Board, address: str) 
     assert "wins" in board.one("status").text or "draw" in board.one("status").text
     assert len(board.moves) == board.ply >= 7
     assert board.places() == {}
+
+
+def is_marked(board: Board, ply: int) -> bool:
+    """Whether the board is there, and shows the squares of its last move."""
+    return board.ply == ply and len(board.all("#overlay .last")) == 2
 
 
 def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board, address: str, saved: Path) -> None:
@@ -45,13 +52,23 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
     assert board.moves[0] == "e4"
     assert board.ply == 2
     pgn = (
-        '[White "Ann"]\n\n1. e4 {a (comment)} e5 2. Bc4 (2. Nf3 Nc6 (2... d6)) Nc6 3. Qh5 (3. --) Nf6?? $4 4. Qxf7 1-0'
+        '[White "Ann"]\n\n1. e4 {a (comment)} e5 2. Bc4 (2. Nf3 Nc6 (2... d6)) Nc6 3. Qh5 (3. --) Nf6?? $4 '
+        "4. Qxf7 1/2-1/2"
     )
     assert board.load(pgn) == ""
-    tree = ["e4", "e5", "Bc4", ["Nf3", "Nc6", ["d6"]], "Nc6", "Qh5", "Nf6", "Qxf7#"]
+    tree: list[Any] = ["e4", "e5", "Bc4", ["Nf3", "Nc6", ["d6"]], "Nc6", "Qh5", "Nf6", "Qxf7#"]
     board.until(lambda: board.tree == tree)
     assert 'Left out: line 3: action 5 is "--"' in board.one("problem_text").text
-    assert len(board.all("#overlay .last")) == 2, "the last move is marked"
+    for ply in (7, 6, 5, 4):  # the last move is marked, also on the way back
+        board.until(partial(is_marked, board, ply))
+        board.one("back").click()
+    board.until(lambda: board.ply == 3)
+    # A move behind a variation leaves the result as the file has it.
+    board.script("[...document.querySelectorAll('#moves button')].find((one) => /d6/.test(one.textContent)).click()")
+    board.until(lambda: board.all("#moves .here")[0].text.endswith("d6"))
+    board.click("d2", "d4")
+    tree[3][2].append("d4")
+    board.until(lambda: board.tree == tree)
     board.one("open_save").click()
     assert board.one("save_game").text == "PGN with variations"
     board.one("save_game").click()
@@ -61,7 +78,7 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
     assert game is not None
     assert (game.headers["White"], game.headers["Result"], len(game.variations[0].variations[0].variations)) == (
         "Ann",
-        "1-0",
+        "1/2-1/2",
         2,
     )
     assert board.load(f"1. e4 {{{'x' * 70_000}}} e5 (1... c5)") == ""  # longer than a message

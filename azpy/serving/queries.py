@@ -261,7 +261,7 @@ class Analyst:
         with self._changed:
             self._open.pop(id(one), None)
             self._changed.notify_all()
-        # Its callback knows `one`: in a circle the result and its tree would stay until a collection of garbage.
+        # The pending's callback knows `one`. In a circle the result and its tree would wait for garbage collection.
         one.pending = None
 
     def _tell(self, one: _Open, result: _core.SearchResult, during: bool) -> None:

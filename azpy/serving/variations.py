@@ -13,7 +13,6 @@ __all__ = ["read", "write"]
 
 _TEXT = "text"  # the format of a position, or of moves with blanks between
 _UNKNOWN = ("", "?", "*")  # what tags say where nothing is known
-_LONGEST_TAG = 200  # characters of a player's name or a result
 
 
 def read(fields: Mapping[str, Any], start: State, limits: Limits) -> dict[str, Any]:
@@ -21,7 +20,7 @@ def read(fields: Mapping[str, Any], start: State, limits: Limits) -> dict[str, A
 
     Args:
         fields: `text`, and perhaps its `format`.
-        start: where a game begins that does not say where it begins.
+        start: where a game begins if the text does not say it.
         limits: of the client.
 
     Returns:
@@ -81,19 +80,17 @@ def write(fields: Mapping[str, Any], start: State, limits: Limits) -> dict[str, 
     try:
         return {"text": start.write_variations(nodes, _tags(fields, notation), max_depth=limits.depth)}
     except ValueError as error:
-        raise RequestError(f"nodes: {error}") from error
+        raise RequestError(str(error)) from error
 
 
 def _tags(fields: Mapping[str, Any], notation: Notation) -> dict[str, str]:
     """The players and the result that an object names, as tags."""
-    players = list_of(fields.get("players") or [None, None], "players")
+    given = fields.get("players")
+    players = [None, None] if given is None else list_of(given, "players")
     if len(players) != len(notation.players):
         raise RequestError(f"players: expected a list of two names, got {len(players)}")
-    given = [*zip(notation.players, players, strict=True), (notation.result, fields.get("result"))]
-    tags = {
-        tag: text(value, "result" if tag == notation.result else "players") for tag, value in given if value is not None
-    }
-    for tag, value in tags.items():
-        if len(value) > _LONGEST_TAG:
-            raise RequestError(f"{tag}: expected at most {_LONGEST_TAG} characters, got {len(value)}")
+    named = zip(notation.players, players, strict=True)
+    tags = {tag: text(name, "players") for tag, name in named if name is not None}
+    if fields.get("result") is not None:
+        tags[notation.result] = text(fields["result"], "result")
     return tags

@@ -36,6 +36,14 @@ export class Position {
     this.ended = null;
   }
 
+  /** Adds a move behind this position. @param {string} move @param {string | null} [short] @returns {Position} */
+  add(move, short = null) {
+    const child = new Position(this, move, short);
+    this.children.push(child);
+    this.next ??= child;
+    return child;
+  }
+
   /** The names of the moves that lead here. @returns {string[]} */
   moves() {
     const names = [];
@@ -85,15 +93,21 @@ export class Game {
     this.current = this.root;
   }
 
+  /** The end of the main line. @returns {Position} */
+  get end() {
+    let one = this.root;
+    while (one.children.length > 0) [one] = one.children;
+    return one;
+  }
+
   /** Plays a move at the current position. @param {string} move */
   play(move) {
     const here = this.current;
     let child = here.children.find((one) => one.move === move);
     if (child === undefined) {
-      // A result was that of the end before.
-      if (here.children.length === 0 && this.about !== null) this.about = { ...this.about, result: null };
-      child = new Position(here, move);
-      here.children.push(child);
+      // The result was that of the main line's end before.
+      if (this.about !== null && here === this.end) this.about = { ...this.about, result: null };
+      child = here.add(move);
     }
     this.goTo(child);
   }
@@ -172,14 +186,8 @@ export class Game {
     if (players !== null || result !== null) game.about = { players, result };
     /** @type {Position[]} */
     const made = [];
-    for (const [before, name, short] of nodes) {
-      const parent = before < 0 ? game.root : made[before];
-      const child = new Position(parent, name, short);
-      parent.children.push(child);
-      parent.next ??= child;
-      made.push(child);
-    }
-    game.goTo(game.line().at(-1) ?? game.root);
+    for (const [before, name, short] of nodes) made.push((made[before] ?? game.root).add(name, short));
+    game.goTo(game.end);
     return game;
   }
 
@@ -201,10 +209,7 @@ export class Game {
       let here = from;
       for (const one of line) {
         if (typeof one === "string") {
-          const child = new Position(here, one);
-          here.children.push(child);
-          here.next ??= child;
-          here = child;
+          here = here.add(one);
         } else if (Array.isArray(one) && here !== from && here.parent !== null) {
           read(here.parent, one);
         } else {

@@ -129,13 +129,7 @@ export class Play {
     try {
       if (position.shown === null) {
         this.onChange(false);
-        // The position before says where the last move is on the board.
-        const needed = [position, position.parent].filter((one) => one !== null && one.shown === null);
-        await Promise.all(
-          needed.map(async (one) => {
-            if (one !== null) one.shown = await this.show(one.moves());
-          }),
-        );
+        position.shown = await this.show(position.moves());
       }
     } catch (error) {
       if (serial !== this.serial) return;
@@ -147,6 +141,7 @@ export class Play {
     if (serial !== this.serial) return;
     this.isThinking = this.isNetworks;
     this.onChange(true);
+    this.lookBack(serial, this.game);
     if (position.outcome !== null) return announce(this.result(position) ?? "");
     const shown = position.shown;
     if (shown !== null && shown.player === null) {
@@ -158,6 +153,25 @@ export class Play {
     const isKnown =
       position.found?.answer.isStored || (position.found?.model === model && position.found.visits >= hintSimulations);
     if (this.isThinking || (hints && !isKnown)) await this.think(serial, position);
+  }
+
+  /**
+   * Has the last move known, with its place on the board, where the game came from a file: the position before the move
+   * says it. A roll has no place, and the move before it counts.
+   * @param {number} serial
+   * @param {import("./game.js").Game} game
+   */
+  async lookBack(serial, game) {
+    try {
+      for (let one = game.current.parent; one !== null; one = one.shown?.player === null ? one.parent : null) {
+        if (one.shown !== null) continue;
+        one.shown = await this.show(one.moves(), game);
+        if (serial !== this.serial) return;
+        this.onChange(false);
+      }
+    } catch {
+      // The mark of a move is worth no alarm.
+    }
   }
 
   /**

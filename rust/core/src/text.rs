@@ -163,12 +163,11 @@ pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Resu
         Ok(actions) => (start.clone(), actions),
         Err(_) => (start.parse(text)?, Vec::new()),
     };
-    let mut moves = Moves::new(bounds);
+    let (mut state, mut moves) = (start.clone(), Moves::new(bounds));
     for (before, action) in actions.into_iter().enumerate() {
-        moves.push(before, action)?;
+        moves.push(before, play_named(&mut state, action))?;
     }
-    let (moves, left_out) = moves.play(start.clone(), |state, _, &action| Ok((action, play_named(state, action))))?;
-    Ok(Variations { start, moves, tags: Vec::new(), left_out })
+    Ok(Variations { start, moves, tags: Vec::new(), left_out: Vec::new() })
 }
 
 /// Plays a legal action, and gives its name and its short name.
@@ -181,7 +180,7 @@ pub fn play_named<G: Notation>(state: &mut G, action: Action) -> (String, String
 /// The tree of moves that names of actions mean from `start` on; see [`Notation::write_variations`].
 ///
 /// # Arguments
-/// - `describe`: what is kept of an action; gets the positions before and after it.
+/// - `describe`: plays an action at a position, and gives what is kept of it.
 ///
 /// # Errors
 /// A sentence that names the move by its index.
@@ -189,7 +188,7 @@ pub fn moves_of<G: Notation, T>(
     start: &G,
     named: &[Named],
     bounds: Bounds,
-    mut describe: impl FnMut(&G, Action, &G) -> T,
+    mut describe: impl FnMut(&mut G, Action) -> T,
 ) -> Result<Moves<T>, String> {
     let mut moves = Moves::new(bounds);
     for (index, (before, name)) in named.iter().enumerate() {
@@ -207,9 +206,7 @@ pub fn moves_of<G: Notation, T>(
             let names = listed(state, &offered);
             return Err(Unfit::Action(format!("{came}, which is not among the legal ones: {names}")));
         };
-        let before = state.clone();
-        state.play(action);
-        Ok((action, describe(&before, action, state)))
+        Ok((action, describe(state, action)))
     })?;
     left_out.into_iter().next().map_or(Ok(moves), Err)
 }

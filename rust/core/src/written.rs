@@ -236,7 +236,7 @@ impl<M> Moves<M> {
     /// - `play`: plays a move, and gives its action and what is kept of it; gets the number of the ply, from 1.
     ///
     /// # Returns
-    /// The tree of what is kept, and why moves were left out.
+    /// The tree of what is kept, each line before the variations of its moves, and why moves were left out.
     ///
     /// # Errors
     /// A sentence: a move of the main line that cannot be played, or too many variations that cannot.
@@ -249,14 +249,18 @@ impl<M> Moves<M> {
         let mut behind: Vec<_> = self.places.iter().map(|place| place.behind).collect();
         // The positions that are still needed, each with its number of plies and its number in `played`.
         let mut positions = HashMap::from([(0, (start, 0, 0))]);
-        for (index, (before, said)) in self.moves.iter().enumerate() {
+        // A line comes before the variations of its moves. Where one of these begins with a move of the line, the line
+        // keeps its place.
+        for part in self.parts(Order::Beside) {
+            let Part::Move(at) = part else { continue };
+            let (before, said) = &self.moves[at - 1];
             behind[*before] -= 1;
             let from = if behind[*before] == 0 { positions.remove(before) } else { positions.get(before).cloned() };
             let Some((mut state, plies, parent)) = from else { continue }; // behind a move that was left out
             let (action, kept) = match play(&mut state, plies + 1, said) {
                 Ok(found) => found,
                 Err(unfit) => {
-                    let is_needed = self.places[index + 1].depth == 0 && !matches!(unfit, Unfit::AfterEnd(_));
+                    let is_needed = self.places[at].depth == 0 && !matches!(unfit, Unfit::AfterEnd(_));
                     let why = unfit.into_text();
                     if is_needed {
                         return Err(why);
@@ -276,8 +280,8 @@ impl<M> Moves<M> {
                 None => played.push(parent, kept)?,
             };
             numbers.insert((parent, action), number);
-            if behind[index + 1] > 0 {
-                positions.insert(index + 1, (state, plies + 1, number));
+            if behind[at] > 0 {
+                positions.insert(at, (state, plies + 1, number));
             }
         }
         Ok((played, left_out))
@@ -286,6 +290,8 @@ impl<M> Moves<M> {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
 
     const WIDE: Bounds = Bounds { moves: 100, depth: 10 };
@@ -320,7 +326,7 @@ mod tests {
     fn each_move_is_played_where_its_variation_stands() {
         // 1 (5 6) 2 (7) 3
         let (played, left_out) = play(&[(0, 1), (0, 5), (2, 6), (1, 2), (1, 7), (4, 3)]).unwrap();
-        assert_eq!(played, [(0, 1), (0, 5), (2, 11), (1, 3), (1, 8), (4, 6)]);
+        assert_eq!(played, [(0, 1), (1, 3), (2, 6), (1, 8), (0, 5), (5, 11)]);
         assert!(left_out.is_empty());
     }
 
@@ -328,12 +334,32 @@ mod tests {
     fn equal_moves_of_one_position_become_one() {
         let (played, _) = play(&[(0, 1), (1, 2), (0, 1), (3, 4)]).unwrap();
         assert_eq!(played, [(0, 1), (1, 3), (1, 5)]);
+        // 1 (1 4) 2: the variation stands before the rest of the main line, which stays the main line.
+        let (played, _) = play(&[(0, 1), (0, 1), (2, 4), (1, 2)]).unwrap();
+        assert_eq!(played, [(0, 1), (1, 3), (1, 5)]);
+    }
+
+    #[test]
+    fn few_positions_are_kept_whatever_the_order_of_the_moves() {
+        // 50 first moves, and behind each of them one more.
+        let all: Vec<_> = (0..50).map(|_| (0, ())).chain((1..=50).map(|before| (before, ()))).collect();
+        let (start, mut action, mut most) = (Rc::new(()), 0, 0);
+        let (played, _) = moves(&all, WIDE)
+            .unwrap()
+            .play(start.clone(), |state, _, ()| {
+                most = most.max(Rc::strong_count(state));
+                action += 1;
+                Ok((action, ()))
+            })
+            .unwrap();
+        assert_eq!(played.all().len(), 100);
+        assert!(most <= 4, "{most} positions at once");
     }
 
     #[test]
     fn a_variation_is_left_out_from_its_wrong_move_on_and_a_wrong_main_line_is_an_error() {
         let (played, left_out) = play(&[(0, 1), (0, 5), (2, 0), (3, 7), (1, 2)]).unwrap();
-        assert_eq!(played, [(0, 1), (0, 5), (1, 3)]);
+        assert_eq!(played, [(0, 1), (1, 3), (0, 5)]);
         assert_eq!(left_out, ["ply 2 is none"]);
         assert_eq!(play(&[(0, 1), (1, 0)]).unwrap_err(), "ply 2 is none");
         let (played, left_out) = play(&[(0, 100), (1, 2), (2, 3), (0, 4)]).unwrap();

@@ -154,7 +154,7 @@ fn a_pgn_is_read_past_all_that_is_no_move() {
     let text = format!("[SetUp \"1\"]\n[FEN \"{fen}\"]\n\n20. a8=Q+ Kd7 1-0");
     assert_eq!(start.parse(&text).unwrap().fen(), "Q7/3k4/8/8/8/8/8/4K3 w - - 1 21");
     assert_eq!(at(fen).parse_actions(&text).unwrap().len(), 2);
-    assert!(start.parse_actions(&text).unwrap_err().contains("the line of play begins at"));
+    assert!(start.parse_actions(&text).unwrap_err().contains("the game begins at"));
 }
 
 #[test]
@@ -196,14 +196,27 @@ fn variations_are_read_where_they_stand() {
     let expected = "e4 e5 Nf3 ( f4 exf4 ( d5 exd5 ) Nf3 ) Nc6 Bb5 a6 Ba4 Nf6 O-O Nxe4";
     assert_eq!(tree_text(&game.moves), expected);
     assert_eq!(game.start.key(), az119().key());
-    let tag = |name: &str| game.tags.iter().find(|(tag, _)| tag == name).map(|(_, value)| &value[..]);
-    assert_eq!((tag("Event"), tag("Result")), (Some("a \"game\" of \\ its own"), Some("1/2-1/2")));
+    let tag_of = |game: &Variations<Chess>, name: &str| {
+        game.tags.iter().find(|(tag, _)| tag == name).map(|(_, value)| value.clone()).unwrap_or_default()
+    };
+    assert_eq!(tag_of(&game, "Event"), "a \"game\" of \\ its own");
+    assert_eq!(tag_of(&game, "Result"), "1/2-1/2");
+    for (text, result) in [
+        ("e4 0-1", "0-1"),
+        ("[Result \"*\"]\ne4 0-1", "0-1"),
+        ("[Result \"White wins\"]\ne4 1-0", "1-0"),
+        ("[Result \"White wins\"]\ne4", ""),
+        ("[Result \"1-0\"]\ne4", "1-0"),
+        ("[Result \"1-0\"]\ne4 *", "1-0"),
+    ] {
+        assert_eq!(tag_of(&read(text).unwrap(), "Result"), result, "{text}");
+    }
     // Two variations of one move, one of the last move, and one that repeats the move.
     assert_eq!(
         tree_text(&read("1. e4 (1. d4) (1. c4 e5) e5 (1... c5) 1-0").unwrap().moves),
         "e4 ( d4 ) ( c4 e5 ) e5 ( c5 )"
     );
-    assert_eq!(tree_text(&read("e4 (e4 e5) c5 (d5)").unwrap().moves), "e4 e5 ( c5 ) ( d5 )");
+    assert_eq!(tree_text(&read("e4 (e4 e5) c5 (d5)").unwrap().moves), "e4 c5 ( d5 ) ( e5 )");
     let text = "[SetUp \"1\"]\n[FEN \"4k3/P7/8/8/8/8/8/4K3 w - - 3 20\"]\n\n20. a8=Q+ (20. Kd2 Kd7) Kd7 1-0";
     let game = read(text).unwrap();
     assert_eq!(
@@ -244,6 +257,9 @@ fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
     ] {
         let error = read(text).err().unwrap_or_else(|| panic!("{text} was accepted"));
         assert!(error.starts_with(why), "{text}: {error}");
+        if text.starts_with("[Variant") {
+            assert!(az119().parse_actions(text).unwrap_err().starts_with(why), "as a line of play");
+        }
     }
     let few = |text, moves| az119().read_variations(text, Bounds { moves, depth: 1 }).err();
     assert_eq!(few("e4 (d4) e5 (c5)", 4), None);

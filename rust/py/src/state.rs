@@ -28,10 +28,11 @@ pub(crate) struct Variations {
     /// Where the moves begin.
     start: Py<State>,
     /// Each move as (before, name, short name): `before` is the index of the move before it, and -1 at the start. A move
-    /// stands behind the one before it. Of the moves behind one move, the first is that of the main line.
+    /// stands behind the one before it. Of the moves behind one move, the first is that of the main line. A line stands
+    /// before the variations of its moves.
     moves: Vec<(i64, String, String)>,
     /// What the text says of the game, by name (PGN's tags, or the properties of SGF's first node); the first value of a
-    /// name counts.
+    /// name counts. `Result` is there if PGN has a result as its tag or behind the moves.
     tags: HashMap<String, String>,
     /// Why lines end early, or are not there.
     left_out: Vec<String>,
@@ -313,7 +314,7 @@ impl State {
     }
 
     /// Reads a game with its variations: PGN for chess, SGF for Go, of this game's size and options. Comments and the like
-    /// are passed over. Of any other text that `parse_state` reads there is one line, or a start without moves.
+    /// are passed over. Any other text that `parse_state` reads is one line, or a start without moves.
     ///
     /// A variation that cannot be played is left out from the wrong move on, as are moves after the rules end the game. Equal
     /// moves of one position become one.
@@ -328,7 +329,7 @@ impl State {
     ///
     ///     >>> import azpy
     ///     >>> azpy.make_game("chess").read_variations("1. e4 (1. d4 d5) e5").moves
-    ///     [(-1, 'e2e4', 'e4'), (-1, 'd2d4', 'd4'), (1, 'd7d5', 'd5'), (0, 'e7e5', 'e5')]
+    ///     [(-1, 'e2e4', 'e4'), (0, 'e7e5', 'e5'), (-1, 'd2d4', 'd4'), (2, 'd7d5', 'd5')]
     #[pyo3(signature = (text, *, max_moves = 100_000, max_depth = 1_000))]
     fn read_variations(
         &self,

@@ -6,7 +6,7 @@ use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::{Notation, moves_of, play_named, shown};
 use azpy_core::written::{Bounds, Named, Unfit, Variations, WrittenGame};
 use cozy_chess::util::display_san_move;
-use cozy_chess::{File, Move, Piece, Rank, Square};
+use cozy_chess::{Board, File, Move, Piece, Rank, Square};
 
 use super::fen::fen_of;
 use super::history::PAST_BOARDS;
@@ -174,14 +174,8 @@ impl Chess {
     /// A line of play that begins here, as PGN or less. A PGN's FEN must be that of this position.
     pub(super) fn read_actions(&self, text: &str) -> Result<Vec<Action>, String> {
         let game = pgn::read(text, None).map_err(|wrong| wrong.why)?;
-        if let Some(fen) = game.tag("FEN") {
-            let words: Vec<_> = fen.split_whitespace().collect();
-            let start = Self::from_fen(&words, self.rules)?;
-            if start.board != self.board {
-                return Err(format!("the line of play begins at {}, and not here, at {}", shown(fen), self.fen()));
-            }
-        }
-        self.clone().play_main_line(&game).map_err(Unfit::into_text)
+        let begins_here = self.check_start(&game, &self.board);
+        begins_here.and_then(|()| self.clone().play_main_line(&game)).map_err(Unfit::into_text)
     }
 
     /// See [`Notation::read_game`].
@@ -195,7 +189,8 @@ impl Chess {
                 "the last game has no result (1-0, 0-1, 1/2-1/2 or *) behind its moves: the text was cut".into()
             );
         }
-        let actions = self.check_start(&game).and_then(|()| self.clone().play_main_line(&game));
+        let begins_here = self.check_start(&game, &Board::default());
+        let actions = begins_here.and_then(|()| self.clone().play_main_line(&game));
         Ok(Some((WrittenGame { tags: tags_of(&game), result: game.result.map(str::to_owned), actions }, rest)))
     }
 
@@ -214,13 +209,13 @@ impl Chess {
         }
     }
 
-    /// Whether a written game begins here, and is played by these rules.
-    fn check_start(&self, game: &pgn::Pgn<'_>) -> Result<(), Unfit> {
-        let start = self.start_of(game)?.map_or_else(cozy_chess::Board::default, |start| start.board);
+    /// Whether a written game begins here, and is played by these rules. It begins at `usual` if it does not say where.
+    fn check_start(&self, game: &pgn::Pgn<'_>, usual: &Board) -> Result<(), Unfit> {
+        let start = self.start_of(game)?.map_or_else(|| usual.clone(), |start| start.board);
         if start == self.board {
             return Ok(());
         }
-        Err(Unfit::Start(format!("the game begins at {}, and not at {}", fen_of(&start), self.fen())))
+        Err(Unfit::Start(format!("the game begins at {}, and not here, at {}", fen_of(&start), self.fen())))
     }
 
     /// A position as FEN, "FEN moves ...", "startpos moves ...", PGN, or the moves that lead there from here.
@@ -244,9 +239,9 @@ impl Chess {
             Ok((action, play_named(state, action)))
         })?;
         let mut tags = tags_of(&game);
-        if let Some(result) = game.result.filter(|_| game.tag("Result").is_none()) {
-            tags.push(("Result".to_owned(), result.to_owned()));
-        }
+        // Where the tag says no result, the text behind the moves may.
+        tags.retain(|(name, value)| name != "Result" || pgn::is_result(value));
+        tags.extend(game.result.map(|result| ("Result".to_owned(), result.to_owned())));
         Ok(Variations { start, moves, tags, left_out })
     }
 
@@ -260,26 +255,22 @@ impl Chess {
         if self.history.plies() > 0 {
             return Err("a PGN begins at a position without a past: give the moves before it too".to_owned());
         }
-        let moves = moves_of(self, moves, bounds, |before, action, after| pgn::Ply {
-            number: before.board.fullmove_number(),
-            is_white: before.turn() == Turn::Player(Player::Zero),
-            san: before.short_name(action),
-            result: (after.turn() == Turn::Terminal).then(|| match after.outcome().0 {
+        let moves = moves_of(self, moves, bounds, |state, action| {
+            let (number, san) = (state.board.fullmove_number(), state.short_name(action));
+            let is_white = state.turn() == Turn::Player(Player::Zero);
+            state.play(action);
+            let result = (state.turn() == Turn::Terminal).then(|| match state.outcome().0 {
                 0.0 => "1/2-1/2",
-                outcome => {
-                    if outcome > 0.0 {
-                        "1-0"
-                    } else {
-                        "0-1"
-                    }
-                }
-            }),
+                outcome if outcome > 0.0 => "1-0",
+                _ => "0-1",
+            });
+            pgn::Ply { number, is_white, san, result }
         })?;
         let mut own = Vec::new();
         if self.rules.chess960 {
             own.push(("Variant", "Chess960".to_owned()));
         }
-        if self.rules.chess960 || self.board != cozy_chess::Board::default() {
+        if self.rules.chess960 || self.board != Board::default() {
             own.extend([("SetUp", "1".to_owned()), ("FEN", self.fen())]);
         }
         pgn::write(tags, &own, &moves)

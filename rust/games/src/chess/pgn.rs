@@ -24,6 +24,11 @@ impl Pgn<'_> {
 }
 
 const RESULTS: [&str; 4] = ["1-0", "0-1", "1/2-1/2", "*"];
+/// Whether a text says who won, or that nobody did.
+pub(super) fn is_result(text: &str) -> bool {
+    text != "*" && RESULTS.contains(&text)
+}
+
 /// Tags of a game, and moves of its main line: no text may fill the memory with more.
 const MOST: usize = 100_000;
 

@@ -440,10 +440,10 @@ pub(super) fn write_tree<const WORDS: usize>(
     if start.plies > 0 {
         return Err("an SGF begins at a position without a past: give the moves before it too".to_owned());
     }
-    let moves = moves_of(start, moves, bounds, |before, action, after| Ply {
-        mover: before.mover,
-        action,
-        score: (after.turn() == Turn::Terminal).then(|| after.score()),
+    let moves = moves_of(start, moves, bounds, |state, action| {
+        let mover = state.mover;
+        state.play(action);
+        Ply { mover, action, score: (state.turn() == Turn::Terminal).then(|| state.score()) }
     })?;
     let mut text = String::new();
     for (name, value) in tags {
