@@ -9,6 +9,8 @@
 
 use std::array;
 
+use crate::cells::nth_bit;
+
 /// Columns at most, and rows.
 pub(super) const MAX_SIDE: usize = 20;
 pub(super) const MAX_CELLS: usize = MAX_SIDE * MAX_SIDE;
@@ -42,6 +44,20 @@ impl Edges {
     fn remove(&mut self, edge: usize) {
         self.0[edge / 64] &= !(1 << (edge % 64));
     }
+
+    /// A word of the set in which every edge's number is higher by `by`, from 1 to 63.
+    #[inline]
+    fn raised(&self, word: usize, by: usize) -> u64 {
+        let below = if word == 0 { 0 } else { self.0[word - 1] };
+        self.0[word] << by | below >> (64 - by)
+    }
+
+    /// A word of the set in which every edge's number is lower by `by`, from 1 to 63.
+    #[inline]
+    fn lowered(&self, word: usize, by: usize) -> u64 {
+        let above = self.0.get(word + 1).map_or(0, |&above| above);
+        self.0[word] >> by | above << (64 - by)
+    }
 }
 
 /// A set of slots where a wall may be built.
@@ -59,17 +75,42 @@ impl Slots {
         self.edges.iter().all(|edges| edges.0 == [0; WORDS])
     }
 
+    /// The words of both kinds, each with the number of the slot that its lowest bit stands for. Open edges have a cell
+    /// on either side: none has a number below a stride, so no slot's number is below 0.
+    #[inline]
+    fn words(&self) -> impl Iterator<Item = (isize, u64)> {
+        self.edges.iter().enumerate().flat_map(|(kind, edges)| {
+            let first = (kind * self.cells) as isize - self.strides[kind] as isize;
+            let used = &edges.0[..self.cells.div_ceil(64)];
+            used.iter().enumerate().map(move |(index, &word)| (first + 64 * index as isize, word))
+        })
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.words().map(|(_, word)| word.count_ones() as usize).sum()
+    }
+
+    /// Slot number `index` of the set, from 0, ascending, if there are so many.
+    #[inline]
+    pub(super) fn nth(&self, mut index: usize) -> Option<usize> {
+        for (first, word) in self.words() {
+            let count = word.count_ones() as usize;
+            if index < count {
+                return Some((first + nth_bit(word, index as u64) as isize) as usize);
+            }
+            index -= count;
+        }
+        None
+    }
+
     /// Calls `visit` with each slot, ascending.
     #[inline]
     pub(super) fn for_each(&self, mut visit: impl FnMut(usize)) {
-        for (kind, edges) in self.edges.iter().enumerate() {
-            let offset = kind * self.cells;
-            for (index, mut word) in edges.0.into_iter().enumerate() {
-                while word != 0 {
-                    // Open edges have a cell on either side: none has a number below a stride.
-                    visit(offset + 64 * index + word.trailing_zeros() as usize - self.strides[kind]);
-                    word &= word - 1;
-                }
+        for (first, mut word) in self.words() {
+            while word != 0 {
+                visit((first + word.trailing_zeros() as isize) as usize);
+                word &= word - 1;
             }
         }
     }
@@ -91,6 +132,8 @@ struct Step {
 struct Corners {
     parents: [u16; (MAX_SIDE + 1) * (MAX_SIDE + 1)],
     rows: usize,
+    /// 2^16 / rows, rounded up: numbers of edges are divided by multiplying with it.
+    inverse: usize,
 }
 
 impl Corners {
@@ -112,7 +155,7 @@ impl Corners {
             parents[column * height] = 0;
             parents[column * height + rows] = 0;
         }
-        Self { parents, rows }
+        Self { parents, rows, inverse: (1 << 16) / rows + 1 }
     }
 
     fn set_of(&mut self, mut corner: usize) -> usize {
@@ -129,7 +172,8 @@ impl Corners {
     /// The sets of the two corners that an edge lies between.
     #[inline]
     fn ends(&mut self, kind: usize, edge: usize) -> [usize; 2] {
-        let first = edge + usize::from(edge as u16 / self.rows as u16);
+        // The inverse is too large by at most 1, and the result by less than 448 / 2^16: not as much as 1 / rows.
+        let first = edge + ((edge * self.inverse) >> 16);
         [self.set_of(first), self.set_of(first + [1, self.rows + 1][kind])]
     }
 }
@@ -278,18 +322,58 @@ impl Board {
     /// and rim already join the corners at its two ends: it closes a ring. (The bridges of a planar graph are the loops
     /// of its dual: Whitney 1932, "Non-separable and planar graphs".)
     pub(super) fn buildable(&self, pairs: [[usize; 2]; 2]) -> Slots {
-        let mut corners = self.joined_corners();
-        let mut closed = self.closed;
-        for [from, to] in pairs {
-            self.cross(from, to, |kind, edge| {
-                let [one, other] = corners.ends(kind, edge);
-                if one == other {
-                    closed[kind].insert(edge);
-                }
-            });
+        let (rings, mut closed) = (self.rings(), self.closed);
+        if rings.iter().any(|edges| edges.0 != [0; WORDS]) {
+            for [from, to] in pairs {
+                self.cross(from, to, |kind, edge| {
+                    if rings[kind].bit(edge) == 1 {
+                        closed[kind].insert(edge);
+                    }
+                });
+            }
         }
         let edges = closed.map(|edges| Edges(array::from_fn(|word| !edges.0[word])));
         Slots { edges, strides: self.strides(), cells: self.cells() }
+    }
+
+    /// The open edges whose corners are joined.
+    fn rings(&self) -> [Edges; 2] {
+        let mut rings = self.touched();
+        let any = rings.iter().any(|edges| edges.0 != [0; WORDS]);
+        if any {
+            let mut corners = self.joined_corners();
+            for (kind, edges) in rings.iter_mut().enumerate() {
+                for (index, word) in edges.0.iter_mut().enumerate() {
+                    let mut left = *word;
+                    while left != 0 {
+                        let lowest = left & left.wrapping_neg();
+                        let [one, other] = corners.ends(kind, 64 * index + left.trailing_zeros() as usize);
+                        left ^= lowest;
+                        if one != other {
+                            *word ^= lowest;
+                        }
+                    }
+                }
+            }
+        }
+        rings
+    }
+
+    /// The open edges with a wall or the rim at either corner, and maybe some others.
+    fn touched(&self) -> [Edges; 2] {
+        let ([beside, below], rows) = (&self.closed, self.rows());
+        let mut touched = [Edges([0; WORDS]); 2];
+        for word in 0..self.cells().div_ceil(64) {
+            // An upright edge goes from its cell's top left corner down: four edges meet there, and at the other end.
+            let top = beside.raised(word, 1) | below.raised(word, rows) | below.0[word];
+            let bottom = beside.lowered(word, 1) | below.raised(word, rows - 1) | below.lowered(word, 1);
+            touched[0].0[word] = top & bottom & !beside.0[word];
+            // A lying one goes from there to the right.
+            let left = beside.raised(word, 1) | beside.0[word] | below.raised(word, rows);
+            let right = beside.lowered(word, rows - 1) | beside.lowered(word, rows) | below.lowered(word, rows);
+            touched[1].0[word] = left & right & !below.0[word];
+        }
+        touched
     }
 
     /// What the walls join.
