@@ -185,7 +185,11 @@ impl<const WORDS: usize> Counted<WORDS> {
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.counts.iter().map(|&count| usize::from(count)).sum()
+        let mut len = 0;
+        for count in &self.counts {
+            len += usize::from(*count);
+        }
+        len
     }
 
     /// Takes a cell out that is in.

@@ -324,7 +324,7 @@ impl<const WORDS: usize> Go<WORDS> {
     fn remember(&mut self, hash: u128) {
         if self.superko {
             let (word, bit) = Self::filter_bit(hash);
-            self.filter.as_flattened_mut()[word] |= bit;
+            self.filter[word / 8][word % 8] |= bit;
         }
     }
 
@@ -342,7 +342,7 @@ impl<const WORDS: usize> Go<WORDS> {
     /// Whether there has been a board with this hash, not that of the empty board.
     fn has_been(&self, hash: u128) -> bool {
         let (word, bit) = Self::filter_bit(hash);
-        if self.filter.as_flattened()[word] & bit == 0 {
+        if self.filter[word / 8][word % 8] & bit == 0 {
             return false;
         }
         // Places of `recent` that no board has come to yet have the hash of the empty board.

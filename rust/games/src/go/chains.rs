@@ -218,22 +218,23 @@ impl<const WORDS: usize> Chains<WORDS> {
 
     #[inline]
     fn head(&self, cell: usize) -> usize {
-        usize::from(self.head.as_flattened()[cell] & ((1 << KIND) - 1))
+        usize::from(self.head[cell / 64][cell % 64] & ((1 << KIND) - 1))
     }
 
     #[inline]
     fn next(&self, stone: usize) -> usize {
-        usize::from(self.next.as_flattened()[stone])
+        usize::from(self.next[stone / 64][stone % 64])
     }
 
     #[inline]
     fn edges(&self, stone: usize) -> u64 {
-        self.edges.as_flattened()[self.head(stone)]
+        let head = self.head(stone);
+        self.edges[head / 64][head % 64]
     }
 
     #[inline]
     fn edges_of(&mut self, head: usize) -> &mut u64 {
-        &mut self.edges.as_flattened_mut()[head]
+        &mut self.edges[head / 64][head % 64]
     }
 
     /// Whether the chain of `stone` has no liberty.
@@ -288,7 +289,7 @@ impl<const WORDS: usize> Chains<WORDS> {
         let (near, weight, own) = (table.near(cell), weight(cell), 1 + player as u32);
         let (mut kinds, mut heads) = (0, [0; 4]);
         for side in 0..4 {
-            let head = self.head.as_flattened()[near[side]];
+            let head = self.head[near[side] / 64][near[side] % 64];
             kinds |= u32::from(head >> KIND) << (2 * side);
             heads[side] = usize::from(head & ((1 << KIND) - 1));
             let sums = self.edges_of(heads[side]);
@@ -296,8 +297,8 @@ impl<const WORDS: usize> Chains<WORDS> {
         }
         let Air { count: number, fixed, slope } = table.air[sides_of(kinds, 0) as usize];
         let edges = number.wrapping_mul(weight).wrapping_add(fixed).wrapping_add(slope.wrapping_mul(cell as u64));
-        self.head.as_flattened_mut()[cell] = cell as u16 | (own as u16) << KIND;
-        self.next.as_flattened_mut()[cell] = cell as u16;
+        self.head[cell / 64][cell % 64] = cell as u16 | (own as u16) << KIND;
+        self.next[cell / 64][cell % 64] = cell as u16;
         *self.edges_of(cell) = edges;
         let mut friends = sides_of(kinds, own);
         while friends != 0 {
@@ -323,19 +324,21 @@ impl<const WORDS: usize> Chains<WORDS> {
 
     /// Makes the chain of `from` a part of that of `into`, another one.
     fn join(&mut self, into: usize, from: usize) {
-        let (name, edges) = (self.head.as_flattened()[into], self.edges(from));
+        let (name, edges) = (self.head[into / 64][into % 64], self.edges(from));
         let sums = self.edges_of(self.head(into));
         *sums = sums.wrapping_add(edges);
         let mut at = from;
         loop {
-            self.head.as_flattened_mut()[at] = name;
+            self.head[at / 64][at % 64] = name;
             at = self.next(at);
             if at == from {
                 break;
             }
         }
         // Two rings whose links are exchanged at one place are one ring.
-        self.next.as_flattened_mut().swap(into, from);
+        let (next_into, next_from) = (self.next[into / 64][into % 64], self.next[from / 64][from % 64]);
+        self.next[into / 64][into % 64] = next_from;
+        self.next[from / 64][from % 64] = next_into;
     }
 
     /// The chain of `stone` has left the board; `others` are the stones of the other colour.
@@ -344,7 +347,7 @@ impl<const WORDS: usize> Chains<WORDS> {
         let (mut at, mut gone) = (stone, Cells::NONE);
         loop {
             gone.insert(at);
-            self.head.as_flattened_mut()[at] = at as u16;
+            self.head[at / 64][at % 64] = at as u16;
             for near in table.near(at) {
                 let sums = self.edges_of(self.head(near));
                 *sums = sums.wrapping_add(weight(at));
