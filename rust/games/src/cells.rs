@@ -172,8 +172,8 @@ impl<const WORDS: usize> Counted<WORDS> {
     #[inline]
     pub(crate) fn of(cells: Cells<WORDS>) -> Self {
         let mut counts = [0; WORDS];
-        for word in 0..WORDS {
-            counts[word] = cells.0[word].count_ones() as u8;
+        for (count, word) in counts.iter_mut().zip(&cells.0) {
+            *count = word.count_ones() as u8;
         }
         Self { cells, counts }
     }

@@ -68,8 +68,8 @@ impl Air {
             if sides >> (2 * side) & 1 == 1 {
                 let step = steps[side];
                 air.count += 1;
-                air.fixed = air.fixed.wrapping_add((step << 16) as u64).wrapping_add((step * step << 32) as u64);
-                air.slope = air.slope.wrapping_add((2 * step << 32) as u64);
+                air.fixed = air.fixed.wrapping_add(((step << 16) + ((step * step) << 32)) as u64);
+                air.slope = air.slope.wrapping_add(((2 * step) << 32) as u64);
             }
             side += 1;
         }
