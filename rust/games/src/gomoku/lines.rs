@@ -90,7 +90,9 @@ fn has_row(mut lines: [u32; KINDS], k: usize) -> bool {
     let mut stones = 1;
     while stones < k {
         let more = stones.min(k - stones);
-        lines = lines.map(|line| line & line >> more);
+        for line in &mut lines {
+            *line &= *line >> more;
+        }
         stones += more;
     }
     lines != [0; KINDS]
