@@ -22,6 +22,7 @@ pub enum Player {
 impl Player {
     /// The other player.
     #[must_use]
+    #[inline]
     pub fn opponent(self) -> Self {
         match self {
             Self::Zero => Self::One,
@@ -31,6 +32,7 @@ impl Player {
 
     /// 0 or 1.
     #[must_use]
+    #[inline]
     pub fn index(self) -> usize {
         self as usize
     }
@@ -58,6 +60,7 @@ pub struct PovValue(pub f32);
 impl Value {
     /// The same value seen by `player`.
     #[must_use]
+    #[inline]
     pub fn pov(self, player: Player) -> PovValue {
         match player {
             Player::Zero => PovValue(self.0),
@@ -69,6 +72,7 @@ impl Value {
 impl PovValue {
     /// The same value for player 0, where this one was seen by `player`.
     #[must_use]
+    #[inline]
     pub fn absolute(self, player: Player) -> Value {
         match player {
             Player::Zero => Value(self.0),

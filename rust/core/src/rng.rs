@@ -31,16 +31,19 @@ impl Stream {
     }
 
     /// 64 uniform bits.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// Uniform in `[0, 1)`.
+    #[inline]
     pub fn unit(&mut self) -> f64 {
         self.0.random()
     }
 
     /// Uniform in `0..bound`; `bound` must not be 0.
+    #[inline]
     pub fn below(&mut self, bound: usize) -> usize {
         self.0.random_range(0..bound)
     }

@@ -25,14 +25,14 @@ mod chains;
 mod sgf;
 
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line, read_one_line};
 use azpy_core::written::{Bounds, Named, Variations, WrittenGame};
 
-use crate::cells::Cells;
+use crate::cells::{Cells, Counted};
 use crate::grid;
 use crate::key::{Tag, digest, mix};
 use crate::planes::{D4, d4_cell, d4_planes};
@@ -82,6 +82,25 @@ struct Past {
     hashes: [u128; HISTORY],
     actions: [u16; HISTORY],
     before: Option<Arc<Past>>,
+    /// [`Past::boards`], once somebody has asked.
+    boards: OnceLock<u128>,
+}
+
+impl Past {
+    /// A sum over these boards and those before them, each once. `pass` is the action that makes no new board.
+    fn boards(&self, pass: u16) -> u128 {
+        *self.boards.get_or_init(|| {
+            let before = self.before.as_deref().map_or(0, |before| before.boards(pass));
+            before.wrapping_add(sum_of_boards(self.hashes.into_iter().zip(self.actions), pass))
+        })
+    }
+}
+
+/// A sum over boards, given with the actions that led to them.
+fn sum_of_boards(boards: impl Iterator<Item = (u128, u16)>, pass: u16) -> u128 {
+    let mixed = |hash: u128| u128::from(mix((hash >> 64) as u64)) << 64 | u128::from(mix(hash as u64));
+    let new = boards.filter(|&(_, action)| action != pass);
+    new.fold(0, |sum, (hash, _)| sum.wrapping_add(mixed(hash)))
 }
 
 /// A start with stones, or with White to move.
@@ -115,8 +134,6 @@ pub struct Go<const WORDS: usize> {
     /// By player: where stones of theirs have been taken. A stone anywhere else stands where none of that colour has
     /// stood, so the board is a new one.
     taken: [Cells<WORDS>; 2],
-    /// A sum over the boards that there have been, each once. 0 with simple ko.
-    boards: u128,
     /// A bit for the hash of each of these boards. Most new boards find theirs unset.
     filter: [[u64; 8]; WORDS],
     past: Option<Arc<Past>>,
@@ -129,6 +146,10 @@ pub struct Go<const WORDS: usize> {
     size: u8,
     passes: u8,
     superko: bool,
+    /// Whether a stone that takes nothing makes a new board, wherever it is put: nothing has been taken, or the last stone
+    /// that took some or one after it came to where none of its colour had stood. No board before that stone has it, and
+    /// those since have only grown.
+    growing: bool,
     mover: Player,
 }
 
@@ -151,9 +172,8 @@ impl<const WORDS: usize> Go<WORDS> {
         let mut start = Self {
             recent: [Board::EMPTY; HISTORY],
             actions: [0; HISTORY],
-            chains: Chains::NONE,
+            chains: Chains::none(size),
             taken: [Cells::NONE; 2],
-            boards: 0,
             filter: [[0; 8]; WORDS],
             past: None,
             setup: None,
@@ -163,6 +183,7 @@ impl<const WORDS: usize> Go<WORDS> {
             size: size as u8,
             passes: 0,
             superko,
+            growing: true,
             mover: Player::Zero,
         };
         start.remember(0);
@@ -186,7 +207,7 @@ impl<const WORDS: usize> Go<WORDS> {
                 }
                 board.stones[own].insert(cell);
                 board.hash ^= STONES[own][cell];
-                start.chains.add(table, cell, board.stones[own], board.stones[1 - own]);
+                start.chains.add(table, cell, own);
             }
         }
         let mut dead = None;
@@ -200,7 +221,7 @@ impl<const WORDS: usize> Go<WORDS> {
         if board.stones != Board::EMPTY.stones || mover == Player::One {
             start.setup = Some(Arc::new(Setup { stones: board.stones, mover }));
         }
-        (start.boards, start.filter) = (0, [[0; 8]; WORDS]);
+        start.filter = [[0; 8]; WORDS];
         start.remember(board.hash);
         Ok(start)
     }
@@ -255,7 +276,7 @@ impl<const WORDS: usize> Go<WORDS> {
 
     fn double_score(&self) -> i16 {
         let [black, white] = self.board().stones;
-        let empty = self.cells().without(black.or(white));
+        let empty = self.table().cells().without(black.or(white));
         // Cells that both reach are nobody's: counted for both, they cancel out.
         let count = |stones: Cells<WORDS>| (stones.len() + self.reached(stones, empty).len()) as i16;
         2 * (count(black) - count(white)) - self.half_points
@@ -275,11 +296,6 @@ impl<const WORDS: usize> Go<WORDS> {
     #[inline]
     fn num_cells(&self) -> usize {
         self.size() * self.size()
-    }
-
-    #[inline]
-    fn cells(&self) -> Cells<WORDS> {
-        Cells::below(self.num_cells())
     }
 
     #[inline]
@@ -309,16 +325,25 @@ impl<const WORDS: usize> Go<WORDS> {
     fn remember(&mut self, hash: u128) {
         if self.superko {
             let (word, bit) = Self::filter_bit(hash);
-            self.filter.as_flattened_mut()[word] |= bit;
-            let mixed = u128::from(mix((hash >> 64) as u64)) << 64 | u128::from(mix(hash as u64));
-            self.boards = self.boards.wrapping_add(mixed);
+            self.filter[word / 8][word % 8] |= bit;
         }
+    }
+
+    /// A sum over the boards that there have been, each once. 0 with simple ko.
+    fn boards(&self) -> u128 {
+        if !self.superko {
+            return 0;
+        }
+        let (pass, since) = (self.num_cells() as u16, usize::from(self.plies) % HISTORY);
+        let before = self.past.as_deref().map_or(0, |past| past.boards(pass));
+        let recent = self.recent[..=since].iter().map(|board| board.hash).zip(self.actions);
+        before.wrapping_add(sum_of_boards(recent, pass))
     }
 
     /// Whether there has been a board with this hash, not that of the empty board.
     fn has_been(&self, hash: u128) -> bool {
         let (word, bit) = Self::filter_bit(hash);
-        if self.filter.as_flattened()[word] & bit == 0 {
+        if self.filter[word / 8][word % 8] & bit == 0 {
             return false;
         }
         // Places of `recent` that no board has come to yet have the hash of the empty board.
@@ -340,11 +365,11 @@ impl<const WORDS: usize> Go<WORDS> {
     fn breathing(&self) -> Cells<WORDS> {
         let (table, stones) = (self.table(), self.board().stones);
         let (own, other) = (stones[self.mover.index()], stones[self.mover.opponent().index()]);
-        let empty = self.cells().without(own.or(other));
-        // All chains beside an empty cell have a liberty there. Another one is what an own chain needs.
-        let atari = self.chains.in_atari();
-        let helped = table.around(own.without(atari).or(other.and(atari)).or(empty));
-        empty.and(helped)
+        let empty = table.cells().without(own.or(other));
+        // All chains beside an empty cell have a liberty there. Another one is what an own chain needs, so these help: own
+        // stones not in atari, and those of the opponent that are.
+        let help = own.xor(self.chains.in_atari());
+        empty.and(table.around(help.or(empty)))
     }
 
     /// The cells where the player to move may put a stone.
@@ -355,13 +380,25 @@ impl<const WORDS: usize> Go<WORDS> {
             legal.remove(usize::from(self.ko));
         }
         if self.superko {
-            legal.and(self.taken[self.mover.index()]).for_each(|cell| {
+            let again = legal.and(self.taken[self.mover.index()]);
+            if again.is_empty() {
+                return legal;
+            }
+            let doubtful = if self.growing { again.and(self.taking()) } else { again };
+            doubtful.for_each(|cell| {
                 if self.has_been(self.hash_after(cell)) {
                     legal.remove(cell);
                 }
             });
         }
         legal
+    }
+
+    /// The cells beside stones of the opponent whose chains have one liberty: each stone that takes some comes to one.
+    #[inline]
+    fn taking(&self) -> Cells<WORDS> {
+        let threatened = self.board().stones[self.mover.opponent().index()].and(self.chains.in_atari());
+        self.table().around(threatened)
     }
 
     /// The hash of the board after a legal stone of the player to move on `cell`.
@@ -403,7 +440,11 @@ impl<const WORDS: usize> Go<WORDS> {
         let (own, other, table) = (self.mover.index(), self.mover.opponent().index(), self.table());
         board.stones[own].insert(cell);
         board.hash ^= STONES[own][cell];
-        self.chains.add(table, cell, board.stones[own], board.stones[other]);
+        let first = !self.taken[own].has(cell);
+        if !self.chains.add(table, cell, own) {
+            self.growing |= first;
+            return;
+        }
         let mut gone = Cells::<WORDS>::NONE;
         for near in table.near(cell) {
             if board.stones[other].has(near) && self.chains.is_dead(near) {
@@ -415,9 +456,7 @@ impl<const WORDS: usize> Go<WORDS> {
                 self.chains.remove(table, near, board.stones[own]);
             }
         }
-        if gone.is_empty() {
-            return;
-        }
+        self.growing = first;
         self.taken[other] = self.taken[other].or(gone);
         if !self.superko && gone.len() == 1 && self.chains.is_lone_in_atari(cell) {
             gone.for_each(|cell| self.ko = cell as u16);
@@ -457,8 +496,8 @@ impl<const WORDS: usize> Game for Go<WORDS> {
 
     #[inline]
     fn pick_action(&self, _: &mut Vec<Action>, draw: impl FnOnce(usize) -> usize) -> Option<Action> {
-        let legal = self.legal_cells();
-        let count = legal.len() as usize;
+        let legal = Counted::of(self.legal_cells());
+        let count = legal.len();
         let drawn = draw(count + 1);
         Some(if drawn == count { self.num_cells() } else { legal.nth(drawn) } as Action)
     }
@@ -481,7 +520,12 @@ impl<const WORDS: usize> Game for Go<WORDS> {
         let place = usize::from(self.plies) % HISTORY;
         if place == 0 {
             let hashes = self.recent.each_ref().map(|board| board.hash);
-            self.past = Some(Arc::new(Past { hashes, actions: self.actions, before: self.past.take() }));
+            self.past = Some(Arc::new(Past {
+                hashes,
+                actions: self.actions,
+                before: self.past.take(),
+                boards: OnceLock::new(),
+            }));
         }
         self.recent[place] = board;
         self.actions[place] = action as u16;
@@ -530,7 +574,8 @@ impl<const WORDS: usize> Game for Go<WORDS> {
         words[0] = rest;
         // The last boards in their order, older ones as a set: planes show no more of them, and superko asks no more.
         // What simple ko bars follows from the last two.
-        (words[1], words[2]) = ((self.boards >> 64) as u64, self.boards as u64);
+        let boards = self.boards();
+        (words[1], words[2]) = ((boards >> 64) as u64, boards as u64);
         let plies = usize::from(self.plies);
         for (ago, pair) in words[3..].chunks_exact_mut(2).enumerate().take(plies + 1) {
             let hash = self.recent[(plies - ago) % HISTORY].hash;

@@ -6,24 +6,28 @@
 //! The observation is `[2, size, size]`: the stones of the player to move, then the opponent's. The rules have the eight
 //! symmetries of the square.
 //!
-//! Invariant: the stone sets are disjoint and on the board; player 0 has as many stones as player 1, or one more.
+//! Invariant: the stone sets are disjoint and on the board, `empty` has the other cells, and `lines` has the same stones;
+//! player 0 has as many stones as player 1, or one more.
+
+mod lines;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line};
 
-use crate::cells::Cells;
+use crate::cells::{Cells, Counted};
 use crate::grid;
 use crate::key::{Tag, digest};
 use crate::notation::{is_board, read_board, write_board};
 use crate::planes::{D4, d4_cell, d4_planes};
+use lines::Lines;
 
 const MIN_SIZE: usize = 3;
 const MAX_SIZE: usize = 19;
 const WORDS: usize = (MAX_SIZE * MAX_SIZE).div_ceil(64);
 const LETTERS: &[u8; MAX_SIZE] = b"abcdefghijklmnopqrs";
 
-/// A position of Gomoku. Small and `Copy`: a search clones one for each simulation.
+/// A position of Gomoku. `Copy`: a search clones one for each simulation.
 ///
 /// ```
 /// use azpy_core::game::{Game, Value};
@@ -43,6 +47,9 @@ const LETTERS: &[u8; MAX_SIZE] = b"abcdefghijklmnopqrs";
 pub struct Gomoku {
     /// By player.
     stones: [Cells<WORDS>; 2],
+    empty: Counted<WORDS>,
+    /// By player.
+    lines: [Lines; 2],
     plies: u16,
     size: u8,
     k: u8,
@@ -74,7 +81,16 @@ impl Gomoku {
     }
 
     fn empty(size: u8, k: u8) -> Self {
-        Self { stones: [Cells::NONE; 2], plies: 0, size, k, mover: Player::Zero, won: false }
+        Self {
+            stones: [Cells::NONE; 2],
+            empty: Counted::of(Cells::below(usize::from(size) * usize::from(size))),
+            lines: [Lines::NONE; 2],
+            plies: 0,
+            size,
+            k,
+            mover: Player::Zero,
+            won: false,
+        }
     }
 
     /// Rows of the board, and columns.
@@ -102,40 +118,21 @@ impl Gomoku {
     }
 
     #[inline]
-    fn empty_cells(&self) -> Cells<WORDS> {
-        let [zero, one] = self.stones;
-        Cells::below(self.num_cells()).without(zero.or(one))
-    }
-
-    /// Whether the stone on `cell`, one of `own`, is in a row of k or more.
-    fn is_in_row(&self, own: &Cells<WORDS>, cell: usize) -> bool {
-        let size = self.size() as isize;
-        let (row, column) = (cell as isize / size, cell as isize % size);
-        // Own stones without a gap from the cell on, itself not counted.
-        let run = |down: isize, right: isize| {
-            let (mut row, mut column, mut stones) = (row + down, column + right, 0);
-            while (0..size).contains(&row) && (0..size).contains(&column) && own.has((row * size + column) as usize) {
-                (row, column, stones) = (row + down, column + right, stones + 1);
-            }
-            stones
-        };
-        let lines = [(0, 1), (1, 0), (1, 1), (1, -1)];
-        lines.into_iter().any(|(down, right)| 1 + run(down, right) + run(-down, -right) >= self.k())
+    fn put(&mut self, player: Player, cell: usize) {
+        let own = player.index();
+        self.stones[own].insert(cell);
+        self.empty.remove(cell);
+        self.won = self.lines[own].add(self.size(), cell, self.k());
+        self.plies += 1;
     }
 
     /// Whether the player has k in a row, and whether one stone can have made all of those.
     fn rows_of(&self, player: Player) -> (bool, bool) {
-        let own = &self.stones[player.index()];
-        let (mut won, mut with_one_stone) = (false, false);
-        own.for_each(|cell| won |= self.is_in_row(own, cell));
-        own.for_each(|cell| {
-            let mut rest = *own;
-            rest.remove(cell);
-            let mut wins = false;
-            rest.for_each(|other| wins |= self.is_in_row(&rest, other));
-            with_one_stone |= !wins;
-        });
-        (won, with_one_stone)
+        let own = self.stones[player.index()];
+        let wins = |stones| Lines::of(self.size(), stones).has_row(self.k());
+        let mut with_one_stone = false;
+        own.for_each(|cell| with_one_stone |= !wins(own.without(Cells::NONE.with(cell))));
+        (wins(own), with_one_stone)
     }
 
     /// The position that a board as text shows.
@@ -144,9 +141,9 @@ impl Gomoku {
         board.check_turns()?;
         let mut position = Self::empty(self.size, self.k);
         for player in [Player::Zero, Player::One] {
-            board.stones(player).for_each(|cell| position.stones[player.index()].insert(cell));
+            board.stones(player).for_each(|cell| position.put(player, cell));
         }
-        (position.mover, position.plies) = (board.mover, board.counts().iter().sum::<usize>() as u16);
+        position.mover = board.mover;
         let rows = [Player::Zero, Player::One].map(|player| position.rows_of(player));
         board.check_winner(rows.map(|(won, _)| won), |winner| rows[winner.index()].1)?;
         position.won = rows[position.mover.opponent().index()].0;
@@ -179,21 +176,20 @@ impl Game for Gomoku {
     #[inline]
     fn legal_actions(&self, out: &mut Vec<Action>) {
         out.clear();
-        self.empty_cells().for_each(|cell| out.push(cell as Action));
+        out.reserve(self.num_cells());
+        self.empty.cells().for_each(|cell| out.push(cell as Action));
     }
 
     #[inline]
     fn pick_action(&self, _: &mut Vec<Action>, draw: impl FnOnce(usize) -> usize) -> Option<Action> {
-        Some(self.empty_cells().nth(draw(self.num_cells() - usize::from(self.plies))) as Action)
+        Some(self.empty.nth(draw(self.num_cells() - usize::from(self.plies))) as Action)
     }
 
     #[inline]
     fn play(&mut self, action: Action) {
-        let (own, cell) = (self.mover.index(), action as usize);
+        let cell = action as usize;
         debug_assert!(!self.won && cell < self.num_cells() && self.stone(cell).is_none());
-        self.stones[own].insert(cell);
-        self.won = self.is_in_row(&self.stones[own], cell);
-        self.plies += 1;
+        self.put(self.mover, cell);
         self.mover = self.mover.opponent();
     }
 

@@ -19,17 +19,18 @@
 //! player 1 is to move, as its sides are others. The rules have two symmetries: the identity and the half turn. (A
 //! mirror image has the players exchanged.)
 //!
-//! Of each player the stones that a chain connects to the first side, top or left, are kept as a set. A stone that
-//! touches that set or that side brings in all that it connects, so every stone comes in at most once a game. When the
-//! set has a stone on the opposite side, the game is won.
+//! Of each player the stones that a chain connects to the first side, top or left, are kept as a set. It has a mark for
+//! that side too, which the cells there touch as they touch each other. A stone that touches the set brings in all that
+//! it connects, so every stone comes in at most once a game. When the set has a stone on the opposite side, the game is
+//! won.
 //!
-//! Invariant: the stone sets are disjoint and on the board, and `joined` is up to date.
+//! Invariant: the stone sets are disjoint and on the board, `empty` has the other cells, and `joined` is up to date.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line};
 
-use crate::cells;
+use crate::cells::{self, Counted};
 use crate::key::{Tag, digest};
 use crate::notation::{Board as Drawn, PLAYERS, is_board, mark, read_board, write_board};
 use crate::planes::{d4_cell, d4_planes};
@@ -45,6 +46,10 @@ const LONG_DIAGONAL: usize = 4;
 
 type Cells = cells::Cells<WORDS>;
 
+/// By player: what stands for the first side among the cells, a number that no cell has.
+const SIDES: [Cells; 2] = [Cells::NONE.with(64 * WORDS - 2), Cells::NONE.with(64 * WORDS - 1)];
+const _: () = assert!(MAX_SIZE * MAX_SIZE <= 64 * WORDS - 2);
+
 /// Of the picture: from a cell's middle to its corners, from there to its upright sides, and the room around the board.
 const RADIUS: f32 = 20.0;
 const HALF: f32 = 0.866 * RADIUS;
@@ -59,15 +64,14 @@ fn middle(row: usize, column: usize) -> (f32, f32) {
 #[derive(Clone, Copy)]
 struct Board {
     cells: Cells,
-    /// By player: the cells of the side where `joined` begins, and of the opposite one.
-    sides: [[Cells; 2]; 2],
-    /// By cell: the cells that touch it.
+    /// By player: the cells of the side opposite to the first one.
+    last: [Cells; 2],
+    /// By cell: the cells that touch it, and the first sides where it lies.
     near: [Cells; MAX_SIZE * MAX_SIZE],
 }
 
 impl Board {
-    const NONE: Self =
-        Self { cells: Cells::NONE, sides: [[Cells::NONE; 2]; 2], near: [Cells::NONE; MAX_SIZE * MAX_SIZE] };
+    const NONE: Self = Self { cells: Cells::NONE, last: [Cells::NONE; 2], near: [Cells::NONE; MAX_SIZE * MAX_SIZE] };
 
     const fn new(size: usize) -> Self {
         let mut board = Self::NONE;
@@ -89,11 +93,11 @@ impl Board {
         }
         let mut place = 0;
         while place < size {
-            let [[top, bottom], [left, right]] = board.sides;
-            board.sides = [
-                [top.with(place), bottom.with((size - 1) * size + place)],
-                [left.with(place * size), right.with(place * size + size - 1)],
-            ];
+            let (top, left) = (place, place * size);
+            board.near[top] = board.near[top].with(64 * WORDS - 2);
+            board.near[left] = board.near[left].with(64 * WORDS - 1);
+            let [bottom, right] = board.last;
+            board.last = [bottom.with((size - 1) * size + place), right.with(left + size - 1)];
             place += 1;
         }
         board
@@ -129,7 +133,8 @@ static BOARDS: [Board; MAX_SIZE + 1] = {
 pub struct Hex {
     /// By player.
     stones: [Cells; 2],
-    /// By player: those of the stones that a chain of them connects to the player's first side.
+    empty: Counted<WORDS>,
+    /// By player: the first side, and those of the stones that a chain of them connects to it.
     joined: [Cells; 2],
     size: u8,
     swap: bool,
@@ -158,7 +163,15 @@ impl Hex {
     }
 
     fn empty(size: u8, swap: bool) -> Self {
-        Self { stones: [Cells::NONE; 2], joined: [Cells::NONE; 2], size, swap, mover: Player::Zero, won: false }
+        Self {
+            stones: [Cells::NONE; 2],
+            empty: Counted::of(BOARDS[usize::from(size)].cells),
+            joined: SIDES,
+            size,
+            swap,
+            mover: Player::Zero,
+            won: false,
+        }
     }
 
     /// Rows of the board, and columns.
@@ -190,15 +203,15 @@ impl Hex {
         &BOARDS[self.size()]
     }
 
+    #[inline]
     fn place(&mut self, player: Player, cell: usize) {
         let (own, board) = (player.index(), self.board());
-        let [first_side, other_side] = &board.sides[own];
         self.stones[own].insert(cell);
-        if !first_side.has(cell) && !board.near[cell].meets(self.joined[own]) {
-            return;
+        self.empty.remove(cell);
+        if board.near[cell].meets(self.joined[own]) {
+            self.join_from(own, Cells::NONE.with(cell));
+            self.won = self.joined[own].meets(board.last[own]);
         }
-        self.join_from(own, Cells::NONE.with(cell));
-        self.won = self.joined[own].meets(*other_side);
     }
 
     /// Joins `new` stones to the first side, and all that they connect.
@@ -215,10 +228,16 @@ impl Hex {
 
     /// Finds all that is joined to the player's first side, and whether that has reached the other.
     fn join(&mut self, player: Player) -> bool {
-        let (own, [first_side, other_side]) = (player.index(), self.board().sides[player.index()]);
-        self.joined[own] = Cells::NONE;
-        self.join_from(own, self.stones[own].and(first_side));
-        self.joined[own].meets(other_side)
+        let (own, board) = (player.index(), self.board());
+        let mut first = Cells::NONE;
+        self.stones[own].for_each(|cell| {
+            if board.near[cell].meets(SIDES[own]) {
+                first.insert(cell);
+            }
+        });
+        self.joined[own] = SIDES[own];
+        self.join_from(own, first);
+        self.joined[own].meets(board.last[own])
     }
 
     /// Refuses numbers of stones that nobody can have here. A swap takes a stone from x and gives one to o.
@@ -236,12 +255,6 @@ impl Hex {
     }
 
     #[inline]
-    fn empty_cells(&self) -> Cells {
-        let [zero, one] = self.stones;
-        self.board().cells.without(zero.or(one))
-    }
-
-    #[inline]
     fn may_swap(&self) -> bool {
         // Before its first action, and then only, player 1 is to move without a stone.
         self.swap && self.mover == Player::One && self.stones[1].is_empty()
@@ -251,7 +264,8 @@ impl Hex {
         let mut first = 0;
         self.stones[0].for_each(|cell| first = cell);
         self.stones[0] = Cells::NONE;
-        self.joined[0] = Cells::NONE;
+        self.joined[0] = SIDES[0];
+        self.empty = Counted::of(self.board().cells);
         self.place(Player::One, d4_cell(LONG_DIAGONAL, self.size(), first));
     }
 }
@@ -281,7 +295,8 @@ impl Game for Hex {
     #[inline]
     fn legal_actions(&self, out: &mut Vec<Action>) {
         out.clear();
-        self.empty_cells().for_each(|cell| out.push(cell as Action));
+        out.reserve(self.num_actions());
+        self.empty.cells().for_each(|cell| out.push(cell as Action));
         if self.may_swap() {
             out.push(self.num_cells() as Action);
         }
@@ -289,10 +304,9 @@ impl Game for Hex {
 
     #[inline]
     fn pick_action(&self, _: &mut Vec<Action>, draw: impl FnOnce(usize) -> usize) -> Option<Action> {
-        let empty = self.empty_cells();
-        let count = empty.len() as usize;
+        let count = self.empty.len();
         let drawn = draw(count + usize::from(self.may_swap()));
-        Some(if drawn == count { self.num_cells() } else { empty.nth(drawn) } as Action)
+        Some(if drawn == count { self.num_cells() } else { self.empty.nth(drawn) } as Action)
     }
 
     #[inline]
@@ -451,6 +465,8 @@ impl Notation for Hex {
         for player in PLAYERS {
             state.stones[player.index()] = board.stones(player).fold(Cells::NONE, Cells::with);
         }
+        let [x, o] = state.stones;
+        state.empty = Counted::of(self.board().cells.without(x.or(o)));
         let won = PLAYERS.map(|player| state.join(player));
         board.check_winner(won, |winner| {
             board.stones(winner).any(|cell| {

@@ -10,12 +10,12 @@ use azpy_core::game::Turn;
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Gomoku, Hex, Othello, Pig, TicTacToe, Trictrac,
+    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe, Trictrac,
     Variant, WallGame, WallRules,
 };
 
 mod common;
-use common::{Random, legal, moves, outcomes};
+use common::{Random, encode, legal, moves, outcomes};
 
 /// The whole game as text. It is played by integers alone, so it is the same on every machine.
 fn record<G: Notation>(name: &str, start: &G, seed: u64) -> String {
@@ -64,6 +64,67 @@ fn check<G: Notation>(name: &str, start: &G, seed: u64) {
         assert_eq!(now, then, "line {} of {}", number + 1, path.display());
     }
     assert_eq!(text.lines().count(), recorded.lines().count(), "{} is longer or shorter", path.display());
+}
+
+/// Keys, legal actions, planes and outcomes of random games in one number.
+fn fingerprint<G: Notation>(start: &G, games: u64) -> u64 {
+    let mut print = Random(0);
+    let mut add = |word: u64| print = Random(print.0.rotate_left(7) ^ Random(word).next());
+    for seed in 0..games {
+        let (mut state, mut random) = (start.clone(), Random(seed));
+        for ply in 0.. {
+            let key = state.key();
+            add(key as u64);
+            add((key >> 64) as u64);
+            let moves = moves(&state);
+            moves.iter().for_each(|&action| add(u64::from(action)));
+            match state.turn() {
+                Turn::Player(_) if ply % 16 == seed % 16 => {
+                    encode(&state).iter().for_each(|value| add(u64::from(value.to_bits())));
+                }
+                Turn::Player(_) | Turn::Chance => {}
+                Turn::Terminal => {
+                    add(u64::from(state.outcome().0.to_bits()));
+                    break;
+                }
+            }
+            state.play(*random.choose(&moves));
+        }
+    }
+    print.0
+}
+
+/// Another number here makes runs that began with an earlier version go on otherwise.
+#[test]
+fn keys_and_all_that_follows_from_a_position_stay_as_they_are() {
+    let wall = |columns, rows, variant| WallGame::new(columns, rows, WallRules { variant, ..WallRules::default() });
+    let found = [
+        fingerprint(&Go9::new(9, 7.5, true).unwrap(), 8),
+        fingerprint(&Go9::new(5, 0.5, true).unwrap(), 40),
+        fingerprint(&Go9::new(7, 7.5, false).unwrap(), 8),
+        fingerprint(&Go19::new(13, 7.5, true).unwrap(), 2),
+        fingerprint(&Hex::default(), 8),
+        fingerprint(&Hex::new(13, true).unwrap(), 4),
+        fingerprint(&Gomoku::default(), 8),
+        fingerprint(&Gomoku::new(19, 6).unwrap(), 2),
+        fingerprint(&WallGame::default(), 4),
+        fingerprint(&wall(20, 3, Variant::Standard).unwrap(), 4),
+        fingerprint(&wall(12, 10, Variant::Freestyle).unwrap(), 2),
+    ];
+    let expected: [u64; 11] = [
+        0x5cd0_8025_2329_09f4,
+        0x5811_1618_97a1_df1a,
+        0xac81_62c1_de74_a68a,
+        0x385a_45e5_2aaf_fa62,
+        0x1450_7edf_96f5_2345,
+        0xf7e1_e26e_ede0_1638,
+        0xf220_50ba_25ab_e98a,
+        0xc322_706f_4741_eed1,
+        0x0e7c_841b_d535_fd6e,
+        0x8152_219b_2105_1505,
+        0xec9b_911e_ae40_8e91,
+    ];
+    assert_eq!(found, expected, "{found:#x?}");
 }
 
 #[test]

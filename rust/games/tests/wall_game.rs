@@ -261,6 +261,33 @@ fn example_13_on_larger_boards() {
 }
 
 #[test]
+fn walls_are_what_a_search_finds_in_whole_games() {
+    // Pieces step, so lines between them bend either way; long boards have more than one word of edges.
+    let (mut random, mut forbidden) = (Random(6), 0);
+    for (columns, rows, games, every) in [(4, 4, 20, 1), (3, 7, 10, 1), (8, 8, 2, 5), (20, 4, 1, 9), (5, 19, 1, 9)] {
+        for _ in 0..games {
+            let mut game = standard(columns, rows);
+            for ply in 0.. {
+                if game.turn() == Turn::Terminal {
+                    break;
+                }
+                if ply % every == 0 {
+                    let naive = Naive::of(&game);
+                    assert_eq!(walls(&game), naive.walls(), "{}", game.render());
+                    forbidden += naive.open.iter().flatten().count() - count_walls(&game);
+                }
+                // Mostly steps, so that walls and pieces meet in many ways.
+                let legal = legal(&game);
+                let steps = legal.iter().filter(|&&action| (action as usize) >= 2 * cells(&game)).count();
+                let some = if steps > 0 && random.next() % 4 > 0 { &legal[legal.len() - steps..] } else { &legal };
+                game.play(*random.choose(some));
+            }
+        }
+    }
+    assert!(forbidden > 1_000, "too little came up: {forbidden}");
+}
+
+#[test]
 fn example_12_cats_reach_the_mice_until_no_wall_is_left() {
     let mut random = Random(5);
     for number in 0..10_000 {

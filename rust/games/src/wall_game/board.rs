@@ -9,6 +9,8 @@
 
 use std::array;
 
+use crate::cells::nth_bit;
+
 /// Columns at most, and rows.
 pub(super) const MAX_SIDE: usize = 20;
 pub(super) const MAX_CELLS: usize = MAX_SIDE * MAX_SIDE;
@@ -42,7 +44,42 @@ impl Edges {
     fn remove(&mut self, edge: usize) {
         self.0[edge / 64] &= !(1 << (edge % 64));
     }
+
+    /// A word of the set in which every edge's number is higher by `by`, from 1 to 63.
+    #[inline]
+    fn raised(&self, word: usize, by: usize) -> u64 {
+        let below = if word == 0 { 0 } else { self.0[word - 1] };
+        self.0[word] << by | below >> (64 - by)
+    }
+
+    /// A word of the set in which every edge's number is lower by `by`, from 1 to 63.
+    #[inline]
+    fn lowered(&self, word: usize, by: usize) -> u64 {
+        let above = self.0.get(word + 1).map_or(0, |&above| above);
+        self.0[word] >> by | above << (64 - by)
+    }
 }
+
+/// By number of rows: the edges that are the left and the upper rim of a board with at most so many cells as there can
+/// be. What joins the lower rim of a column is the upper one of the next.
+static RIMS: [[Edges; 2]; MAX_SIDE + 1] = {
+    let mut rims = [[Edges([0; WORDS]); 2]; MAX_SIDE + 1];
+    let mut rows = 1;
+    while rows <= MAX_SIDE {
+        let mut edge = 0;
+        while edge < MAX_CELLS {
+            if edge < rows {
+                rims[rows][0].0[edge / 64] |= 1 << (edge % 64);
+            }
+            if edge % rows == 0 {
+                rims[rows][1].0[edge / 64] |= 1 << (edge % 64);
+            }
+            edge += 1;
+        }
+        rows += 1;
+    }
+    rims
+};
 
 /// A set of slots where a wall may be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,43 +96,102 @@ impl Slots {
         self.edges.iter().all(|edges| edges.0 == [0; WORDS])
     }
 
+    /// The words of both kinds, each with the number of the slot that its lowest bit stands for. Open edges have a cell
+    /// on either side: none has a number below a stride, so no slot's number is below 0.
+    #[inline]
+    fn words(&self) -> impl Iterator<Item = (isize, u64)> {
+        self.edges.iter().enumerate().flat_map(|(kind, edges)| {
+            let first = (kind * self.cells) as isize - self.strides[kind] as isize;
+            let used = &edges.0[..self.cells.div_ceil(64)];
+            used.iter().enumerate().map(move |(index, &word)| (first + 64 * index as isize, word))
+        })
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.words().map(|(_, word)| word.count_ones() as usize).sum()
+    }
+
+    /// Slot number `index` of the set, from 0, ascending, if there are so many.
+    #[inline]
+    pub(super) fn nth(&self, mut index: usize) -> Option<usize> {
+        for (first, word) in self.words() {
+            let count = word.count_ones() as usize;
+            if index < count {
+                return Some((first + nth_bit(word, index as u64) as isize) as usize);
+            }
+            index -= count;
+        }
+        None
+    }
+
     /// Calls `visit` with each slot, ascending.
     #[inline]
     pub(super) fn for_each(&self, mut visit: impl FnMut(usize)) {
-        for (kind, edges) in self.edges.iter().enumerate() {
-            let offset = kind * self.cells;
-            for (index, mut word) in edges.0.into_iter().enumerate() {
-                while word != 0 {
-                    // Open edges have a cell on either side: none has a number below a stride.
-                    visit(offset + 64 * index + word.trailing_zeros() as usize - self.strides[kind]);
-                    word &= word - 1;
-                }
+        for (first, mut word) in self.words() {
+            while word != 0 {
+                visit((first + word.trailing_zeros() as isize) as usize);
+                word &= word - 1;
             }
         }
     }
 }
 
-/// A cell on the way from one to another.
-#[derive(Clone, Copy, Default)]
-struct Step {
-    column: u8,
-    row: u8,
-    /// The direction in which it was entered.
-    entered: u8,
-    /// The directions still to be tried.
-    todo: u8,
+/// A way from a cell to another one over whatever walls: along the first one's column, then along the other one's row.
+/// Each part has the first of the numbers that it crosses, and how many there are.
+#[derive(Clone, Copy)]
+struct Bend {
+    column: usize,
+    rows: [usize; 2],
+    row: usize,
+    columns: [usize; 2],
+}
+
+impl Bend {
+    fn new([from, to]: [usize; 2], rows: usize) -> Self {
+        let ((column, start), (goal, row)) = ((from / rows, from % rows), (to / rows, to % rows));
+        Self {
+            column,
+            rows: [start.min(row) + 1, start.abs_diff(row)],
+            row,
+            columns: [column.min(goal) + 1, column.abs_diff(goal)],
+        }
+    }
+
+    /// Whether it crosses the edge on the left of this cell, or the one above.
+    #[inline]
+    fn crosses(&self, kind: usize, column: usize, row: usize) -> bool {
+        // What lies before the first one wraps around to a large number.
+        if kind == 0 {
+            (row == self.row) & (column.wrapping_sub(self.columns[0]) < self.columns[1])
+        } else {
+            (column == self.column) & (row.wrapping_sub(self.rows[0]) < self.rows[1])
+        }
+    }
 }
 
 /// The corners of cells, in sets that walls and the rim join. Corner `column * (rows + 1) + row` is the top left one of a
-/// cell, or lies on the right or the lower rim.
+/// cell, or lies on the right or the lower rim. Of each two corners of a set it is known whether the walls that join them
+/// cross each of two bends an odd number of times. (The rim crosses none.)
 struct Corners {
+    /// A corner of the set nearer to the one that names it, which is its own; above that, a bit for each bend: whether it
+    /// is crossed an odd number of times on the way there.
     parents: [u16; (MAX_SIDE + 1) * (MAX_SIDE + 1)],
+    bends: [Bend; 2],
     rows: usize,
+    /// 2^16 / rows, rounded up: numbers of edges are divided by multiplying with it.
+    inverse: usize,
 }
+
+/// Questions about so many edges are answered sooner once every corner knows its set's name (November 2026).
+const MANY: u32 = 16;
+
+/// Above the number of a corner: the bits of the bends.
+const ODD: u16 = 0b11 << 14;
 
 impl Corners {
     /// Those of the rim are one set.
-    fn new(columns: usize, rows: usize) -> Self {
+    fn new(columns: usize, rows: usize, bends: [Bend; 2]) -> Self {
         let mut parents = const {
             let mut each = [0; (MAX_SIDE + 1) * (MAX_SIDE + 1)];
             let mut corner = 0;
@@ -112,25 +208,62 @@ impl Corners {
             parents[column * height] = 0;
             parents[column * height + rows] = 0;
         }
-        Self { parents, rows }
+        Self { parents, bends, rows, inverse: (1 << 16) / rows + 1 }
     }
 
-    fn set_of(&mut self, mut corner: usize) -> usize {
+    /// The corner that names a corner's set, and above that what the way there crosses.
+    #[inline]
+    fn set_of(&mut self, mut corner: usize) -> u16 {
+        let mut crossed = 0;
         loop {
-            let parent = usize::from(self.parents[corner]);
-            if parent == corner {
-                return corner;
+            let parent = self.parents[corner];
+            let next = usize::from(parent & !ODD);
+            if next == corner {
+                return parent ^ crossed;
             }
-            self.parents[corner] = self.parents[parent];
-            corner = parent;
+            let shorter = self.parents[next] ^ (parent & ODD);
+            self.parents[corner] = shorter;
+            crossed ^= shorter & ODD;
+            corner = usize::from(shorter & !ODD);
         }
     }
 
-    /// The sets of the two corners that an edge lies between.
+    /// The sets of the two corners that an edge lies between, and what is crossed on the way from the name of the one over
+    /// the edge to the name of the other one.
     #[inline]
-    fn ends(&mut self, kind: usize, edge: usize) -> [usize; 2] {
-        let first = edge + usize::from(edge as u16 / self.rows as u16);
-        [self.set_of(first), self.set_of(first + [1, self.rows + 1][kind])]
+    fn ends(&mut self, kind: usize, edge: usize) -> [u16; 3] {
+        // The inverse is too large by at most 1, and the result by less than 448 / 2^16: not as much as 1 / rows.
+        let column = (edge * self.inverse) >> 16;
+        let (corner, row) = (edge + column, edge - column * self.rows);
+        let crossed = u16::from(self.bends[0].crosses(kind, column, row)) << 14
+            | u16::from(self.bends[1].crosses(kind, column, row)) << 15;
+        let (one, other) = (self.set_of(corner), self.set_of(corner + [1, self.rows + 1][kind]));
+        [one & !ODD, other & !ODD, (one ^ other) & ODD ^ crossed]
+    }
+
+    /// Notes that an edge is closed.
+    #[inline]
+    fn join(&mut self, kind: usize, edge: usize) {
+        let [one, other, crossed] = self.ends(kind, edge);
+        if one != other {
+            self.parents[usize::from(one.max(other))] = one.min(other) | crossed;
+        }
+    }
+
+    /// Makes every corner's parent the one that names its set.
+    fn flatten(&mut self, columns: usize) {
+        // Parents come before their children.
+        for corner in 0..(columns + 1) * (self.rows + 1) {
+            let parent = self.parents[corner];
+            self.parents[corner] = self.parents[usize::from(parent & !ODD)] ^ (parent & ODD);
+        }
+    }
+
+    /// Whether a wall on an open edge would close a ring that crosses one of the bends an odd number of times.
+    #[inline]
+    fn parts(&mut self, kind: usize, edge: usize) -> bool {
+        let [one, other, crossed] = self.ends(kind, edge);
+        (one == other) & (crossed != 0)
     }
 }
 
@@ -170,11 +303,6 @@ impl Board {
     #[inline]
     pub(super) fn cells(&self) -> usize {
         self.columns() * self.rows()
-    }
-
-    #[inline]
-    fn cell_at(&self, column: u8, row: u8) -> usize {
-        usize::from(column) * self.rows() + usize::from(row)
     }
 
     #[inline]
@@ -274,95 +402,74 @@ impl Board {
     /// The slots where a wall may be built: those open, but for those where a wall would part a pair. The cells of a pair
     /// must be connected.
     ///
-    /// A wall beside some path between a pair leaves that path as it is. One across it parts the pair just where walls
-    /// and rim already join the corners at its two ends: it closes a ring. (The bridges of a planar graph are the loops
-    /// of its dual: Whitney 1932, "Non-separable and planar graphs".)
+    /// A wall closes a ring where walls and rim already join the corners at its two ends. The ring parts two cells just
+    /// where a line between them, whichever it is, crosses it an odd number of times (Jordan's curve theorem; the rim
+    /// counts as one point). Rings that are closed already part no pair, so which way a ring takes makes no difference.
     pub(super) fn buildable(&self, pairs: [[usize; 2]; 2]) -> Slots {
-        let mut corners = self.joined_corners();
-        let mut closed = self.closed;
-        for [from, to] in pairs {
-            self.cross(from, to, |kind, edge| {
-                let [one, other] = corners.ends(kind, edge);
-                if one == other {
-                    closed[kind].insert(edge);
+        let (touched, mut closed) = (self.touched(), self.closed);
+        let (mut count, words) = (0, self.cells().div_ceil(64));
+        for edges in &touched {
+            for word in &edges.0[..words] {
+                count += word.count_ones();
+            }
+        }
+        if count > 0 {
+            let [one, other] = pairs;
+            let mut corners = self.joined_corners([Bend::new(one, self.rows()), Bend::new(other, self.rows())]);
+            if count > MANY {
+                corners.flatten(self.columns());
+            }
+            for kind in 0..2 {
+                for index in 0..words {
+                    let mut left = touched[kind].0[index];
+                    while left != 0 {
+                        let place = left.trailing_zeros();
+                        left &= left - 1;
+                        let parts = corners.parts(kind, 64 * index + place as usize);
+                        closed[kind].0[index] |= u64::from(parts) << place;
+                    }
                 }
-            });
+            }
         }
         let edges = closed.map(|edges| Edges(array::from_fn(|word| !edges.0[word])));
         Slots { edges, strides: self.strides(), cells: self.cells() }
     }
 
+    /// The open edges with a wall or the rim at either corner, and maybe some others.
+    fn touched(&self) -> [Edges; 2] {
+        let ([beside, below], rows) = (&self.closed, self.rows());
+        let mut touched = [Edges([0; WORDS]); 2];
+        for word in 0..self.cells().div_ceil(64) {
+            // An upright edge goes from its cell's top left corner down: four edges meet there, and at the other end.
+            let top = beside.raised(word, 1) | below.raised(word, rows) | below.0[word];
+            let bottom = beside.lowered(word, 1) | below.raised(word, rows - 1) | below.lowered(word, 1);
+            touched[0].0[word] = top & bottom & !beside.0[word];
+            // A lying one goes from there to the right.
+            let left = beside.raised(word, 1) | beside.0[word] | below.raised(word, rows);
+            let right = beside.lowered(word, rows - 1) | beside.lowered(word, rows) | below.lowered(word, rows);
+            touched[1].0[word] = left & right & !below.0[word];
+        }
+        touched
+    }
+
     /// What the walls join.
-    fn joined_corners(&self) -> Corners {
-        let mut corners = Corners::new(self.columns(), self.rows());
-        let cells = self.cells();
+    fn joined_corners(&self, bends: [Bend; 2]) -> Corners {
+        let (rows, cells) = (self.rows(), self.cells());
+        let mut corners = Corners::new(self.columns(), rows, bends);
         for (kind, edges) in self.closed.iter().enumerate() {
-            for (index, &word) in edges.0[..cells.div_ceil(64)].iter().enumerate() {
-                let mut word = word;
+            for index in 0..cells.div_ceil(64) {
+                let mut word = edges.0[index] & !RIMS[rows][kind].0[index];
+                if 64 * (index + 1) > cells {
+                    // Above the board all bits are set.
+                    word &= (1 << (cells % 64)) - 1;
+                }
                 while word != 0 {
-                    let edge = 64 * index + word.trailing_zeros() as usize;
+                    corners.join(kind, 64 * index + word.trailing_zeros() as usize);
                     word &= word - 1;
-                    // Rim among them joins what is joined.
-                    if edge < cells {
-                        let [one, other] = corners.ends(kind, edge);
-                        corners.parents[one.max(other)] = one.min(other) as u16;
-                    }
                 }
             }
         }
         corners
-    }
-
-    /// Calls `visit` with the kind and number of each edge that a path between two cells crosses: the first path that a
-    /// depth-first search finds which tries the directions towards the end first.
-    fn cross(&self, from: usize, to: usize, mut visit: impl FnMut(usize, usize)) {
-        let rows = self.rows();
-        let place = |cell: usize| ((cell / rows) as u8, (cell % rows) as u8);
-        let ((column, row), goal) = (place(from), place(to));
-        let mut steps = [Step::default(); MAX_CELLS];
-        let mut met = [0_u64; WORDS];
-        let mut last = 0;
-        steps[0] = Step { column, row, entered: 0, todo: self.open(from) };
-        met[from / 64] |= 1 << (from % 64);
-        loop {
-            let Step { column, row, todo, .. } = steps[last];
-            if (column, row) == goal {
-                break;
-            }
-            if todo == 0 {
-                if last == 0 {
-                    return;
-                }
-                last -= 1;
-                continue;
-            }
-            let closer = u8::from(column < goal.0)
-                | u8::from(row < goal.1) << 1
-                | u8::from(column > goal.0) << 2
-                | u8::from(row > goal.1) << 3;
-            let tried = if todo & closer != 0 { todo & closer } else { todo };
-            let direction = tried.trailing_zeros() as usize;
-            steps[last].todo &= !(1 << direction);
-            let (column, row) = match direction {
-                0 => (column + 1, row),
-                1 => (column, row + 1),
-                2 => (column - 1, row),
-                _ => (column, row - 1),
-            };
-            let next = self.cell_at(column, row);
-            if met[next / 64] >> (next % 64) & 1 == 0 {
-                met[next / 64] |= 1 << (next % 64);
-                last += 1;
-                let todo = self.open(next) & !(1 << opposite(direction));
-                steps[last] = Step { column, row, entered: direction as u8, todo };
-            }
-        }
-        for step in &steps[1..=last] {
-            let kind = usize::from(step.entered % 2);
-            let cell = self.cell_at(step.column, step.row);
-            // Going right or down it is the cell's own left or top edge; going back it is that of the cell before.
-            visit(kind, if step.entered < 2 { cell } else { cell + self.strides()[kind] });
-        }
     }
 
     /// Where a slot goes; a symmetry maps the rim to the rim.

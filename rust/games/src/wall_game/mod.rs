@@ -353,6 +353,24 @@ impl Game for WallGame {
     }
 
     #[inline]
+    fn pick_action(&self, _: &mut Vec<Action>, draw: impl FnOnce(usize) -> usize) -> Option<Action> {
+        let (walls, mut steps) = (self.walls(), self.steps());
+        let count = walls.len();
+        let all = count + steps.count_ones() as usize;
+        if all == 0 {
+            return None;
+        }
+        let drawn = draw(all);
+        if let Some(slot) = walls.nth(drawn) {
+            return Some(slot as Action);
+        }
+        for _ in count..drawn {
+            steps &= steps - 1;
+        }
+        Some(2 * self.board.cells() as Action + steps.trailing_zeros())
+    }
+
+    #[inline]
     fn play(&mut self, action: Action) {
         debug_assert!(matches!(self.status, Status::Undrawn | Status::Playing));
         if self.status == Status::Undrawn {
