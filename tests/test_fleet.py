@@ -465,7 +465,8 @@ def test_finished_games_wait_for_others_while_all_slots_play() -> None:
     worker = Worker(queue.SimpleQueue(), lambda _: None)
     for busy, in_hand, pace, expected in (
         (True, 9, 1.0, 0.1),  # seconds between two games
-        (True, 9, 0.001, 0.008),
+        (True, 40, 0.001, 0.008),
+        (True, 9, 0.001, 0.001),  # after one game more, a slot would have none
         (True, 8, 1.0, 0.0),
         (False, 9, 1.0, 0.0),
     ):

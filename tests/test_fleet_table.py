@@ -125,6 +125,25 @@ def test_a_lease_lasts_four_times_the_slowest_game_and_a_minute_at_least() -> No
     assert ids(found.lease("c", 200)) == [*range(2, 100)]
 
 
+def test_a_worker_that_hangs_in_a_game_that_another_has_done_lapses() -> None:
+    clock = Clock()
+    found = table(clock)
+    found.ask(range(2))
+    found.lease("a", 1)
+    found.lease("b", 1)
+    clock.now += 1
+    found.accept("b", 1, b"1")
+    clock.now += 1
+    assert ids(found.lease_twice("b", 1)) == [0]
+    found.accept("b", 0, b"0")
+    assert found.held("a") == 1
+    assert found.lapsed() == []
+    clock.now += LEAST_LEASE
+    assert found.lapsed() == ["a"]
+    found.release("a")
+    assert (found.lapsed(), found.held("a"), found.num_open) == ([], 0, 0)
+
+
 def test_the_slowest_game_is_forgotten_in_time() -> None:
     clock = Clock()
     found = table(clock)

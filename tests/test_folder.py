@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from azpy.fleet import folder, guest
 from azpy.fleet.fleet import Lineup, PlayingNetwork
 from azpy.fleet.folder import FolderFleet, _Worker, digest_of_lineup
 from azpy.fleet.guest import Guest
-from azpy.fleet.place import MOST_SAID, Place, Pulse, as_object, seal, unseal
+from azpy.fleet.place import MOST_SAID, Place, Pulse, Sign, as_object, seal, unseal
 from azpy.fleet.table import IdTable
 from azpy.fleet.wire import pack, unpack
 from azpy.games.names import make_position
@@ -277,6 +278,20 @@ def test_a_worker_that_cannot_write_waits_and_goes_on(
     assert not full
 
 
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_what_could_not_be_sent_before_the_network_changed_is_kept_where_it_may_count(
+    deterministic: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, games = Guest(str(tmp_path), say=lambda _: None, sleep=lambda _: None), games_of()
+    worker._head, worker._finished = {"settings": {"deterministic": deterministic}}, list(games)
+    monkeypatch.setattr(worker, "_try_to_send", lambda: None)  # the disk is full
+    player: Any = SimpleNamespace(play=lambda _: {}, in_hand=0)
+    worker._play(player, {"number": 2, "network": {"sha256": None}, "opponents": []})
+    assert worker._finished == ([] if deterministic else games)
+    worker._sign.close()
+    worker._place.close()
+
+
 def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
     first = Head(tmp_path)
     second = Head(tmp_path)
@@ -466,6 +481,7 @@ def test_games_that_are_done_before_the_head_sees_the_claim_hold_up_nothing(alon
             assert alone.fleet._there.claim(name, KEY)
         alone.take(0.0)
     assert done > 200
+    assert len(alone.fleet._desk._first) < 50  # nothing is kept for them either
 
 
 @pytest.mark.parametrize("stats", [{"rows": 10**400}, {"rows": 1e308}, {str(number): 1 for number in range(65)}])
@@ -499,3 +515,20 @@ def test_a_result_that_may_not_be_read_is_dropped_and_the_others_are_read(
     assert "is damaged and was dropped: [Errno 13] Permission denied" in alone.fleet.notices[0]
     alone.take(0.0)
     assert len(alone.fleet.notices) == 1
+
+
+def test_the_first_write_of_a_sign_comes_before_its_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A count that came first saw the sign of the head before, and ended the new one."""
+
+    class AtOnce(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            super().join()
+
+    monkeypatch.setattr("azpy.fleet.place.threading.Thread", AtOnce)
+    monkeypatch.setattr("azpy.fleet.place.BEAT", 0.0)
+    place = Place(tmp_path, make=True)
+    sign = Sign(place, "", "head", lambda: False)
+    sign.say(epoch="new")
+    assert as_object(place.read("", "head", MOST_SAID))["epoch"] == "new"
+    place.close()

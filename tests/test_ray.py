@@ -217,6 +217,35 @@ def test_a_head_node_that_is_gone_ends_the_run_with_a_sentence(monkeypatch: pyte
     fleet.close()
 
 
+def test_a_head_node_that_does_not_even_refuse_ends_the_run_as_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray, now, run = Cluster(1, 10**6), [0.0], settings(workers="ray")
+    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    fleet = RayFleet(run, make_position("tic_tac_toe"), IdTable(deterministic=True), clock=lambda: now[0])
+    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    fleet.take(1)
+    fleet._head_node = "127.0.0.1:1"
+
+    def wait(_: object, seconds: float) -> None:
+        now[0] += seconds
+        raise TimeoutError
+
+    monkeypatch.setattr("azpy.fleet.ray.socket.create_connection", wait)
+    now[0] += 100.0  # a network was fitted: one look after it says little
+    fleet.take(1)
+    begin = now[0]
+
+    def play() -> None:
+        while now[0] - begin < 100:
+            now[0] += 0.2
+            fleet.take(1)
+
+    with pytest.raises(RunError, match="its head node is gone"):
+        play()
+    assert 10 < now[0] - begin < 25
+    fleet.close()
+
+
 VERSIONS = (
     "The cluster was started with:\n    Ray: 2.54.0\n    Python: 3.12.1\nThis process on node 10.0.0.1 was started "
 )

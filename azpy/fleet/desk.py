@@ -140,7 +140,8 @@ class Desk:
         self.tally(name)
         for ids in ranges:
             for game in ids:
-                self._first.setdefault(game, name)
+                if not self._table.is_done(game):  # it may have been done before the head saw the claim
+                    self._first.setdefault(game, name)
 
     def accept(self, name: str, frame: bytes, *, copies: bool = False) -> int:
         """Examines the games of a worker; those that are new arrive.

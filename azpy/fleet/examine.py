@@ -27,14 +27,12 @@ class Examiner:
         self._settings, self._game = settings, start.game
         self._rules = _core.ReplayBuffer(start, max_positions=1)
         self._networks: set[int] = set()
-        self._simulations: set[int | None] = set()
+        self._simulations: int | None = None  # of the lineup
 
     def play(self, lineup: Lineup) -> None:
         """From now on games may name these networks and simulations; in a deterministic run no others."""
-        if self._settings.deterministic:
-            self._networks, self._simulations = set(), set()
-        self._networks |= lineup.ids
-        self._simulations.add(lineup.simulations)
+        self._networks = lineup.ids if self._settings.deterministic else self._networks | lineup.ids
+        self._simulations = lineup.simulations
 
     def games_in(self, frame: bytes) -> list[GameRecord]:
         """The games of a frame, of which nothing else is known.
@@ -66,9 +64,16 @@ class Examiner:
             raise RefusedError(f"game {record.game_id} is said to be imported: a worker plays its games itself")
         if foreign := set(record.networks.tolist()) - self._networks:
             raise RefusedError(f"game {record.game_id} names the network {foreign.pop():#018x}, which does not play")
-        if record.simulations not in self._simulations:
+        if not self._may_have(record.simulations):
             raise RefusedError(f"game {record.game_id} has {record.simulations} simulations a move, which no game has")
         try:
             self._rules.add(record)
         except ValueError as error:
             raise RefusedError(f"game {record.game_id} breaks the rules: {error}") from error
+
+    def _may_have(self, simulations: int | None) -> bool:
+        first = self._settings.simulations_start
+        if first is None or self._settings.deterministic:
+            return simulations == self._simulations
+        # A head that goes on does not know the numbers of the head before, if they depend on the time.
+        return simulations is not None and first <= simulations <= self._settings.simulations

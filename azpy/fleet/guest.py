@@ -222,6 +222,8 @@ class Guest:
         ]:
             del self._networks[sha256]
         self._lineup = lineup
+        if self._head["settings"]["deterministic"]:
+            self._finished = []  # copies of games that are done; two lineups later the head would refuse them
         self._tell(lineup=lineup["number"], in_hand=player.in_hand, trouble="")
 
     def _tell(self, **facts: Any) -> None:

@@ -267,11 +267,12 @@ class Sign:
             OSError: the file cannot be written; the next count tries again.
         """
         self.note(**facts)
-        first = self._thread is None
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._count, daemon=True, name="azpy-sign")
-            self._thread.start()
-        self._write(first=first)
+        try:
+            self._write(first=self._thread is None)
+        finally:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._count, daemon=True, name="azpy-sign")
+                self._thread.start()
 
     def _write(self, *, first: bool = False) -> None:
         with self._lock:

@@ -67,10 +67,9 @@ class Player:
             self._self_play.swap(first)
             self._self_play.set_opponents(others)
             self._self_play.set_resign_below(resign_below)
-            self._self_play.resume()
         if simulations is not None:
             self._self_play.set_simulations(simulations)
-        self.paused = False
+        self.resume()
         exact = all(getattr(evaluator, "row_exact", True) for evaluator in self._evaluators.values())
         return {"row_exact": exact, "answers": [answers_of(evaluator) for evaluator in self._evaluators.values()]}
 

@@ -40,7 +40,7 @@ _POLL = 0.25  # seconds that an actor waits for something to say
 _LOOK_SECONDS = 2.0  # between two looks at the cluster's nodes
 _GET_SECONDS = 60.0  # to fetch an answer that is there
 _CONNECT_SECONDS = 5.0  # for a cluster to take a connection
-_MOST_MISSED = 10  # looks at the nodes in which the head node took no connection; Ray ends this process after a minute
+_MISSED_SECONDS = 20.0  # of play without a connection to the head node; Ray ends this process after a minute
 _STORED = 4  # networks in the object store, besides those that play
 _STORE_BYTES = 512 << 20  # of a Ray that this process starts: some networks
 _MOST_OF_A_REPLY = MOST_OF_A_WORKER + (1 << 23)  # bytes: two parts of games, and what is said with each
@@ -208,7 +208,7 @@ class RayFleet(RemoteFleet[_Worker]):
         self._connected = self._gpus = False
         self._places: list[Place] = []
         self._looked = -math.inf  # when the nodes were looked at last
-        self._head_node, self._missed = "auto", 0  # its address; looks in which it took no connection, in a row
+        self._head_node, self._missed = "auto", 0.0  # its address; seconds of play since it took a connection
         self._answered = 0.0  # when an actor last had something to say
         python = must_be_typed(settings.game) or settings.game.startswith(PREFIX)
         self._most_cpus = 1 if python else CPUS_OF_ACTOR  # Python's lock lets one thread at a time play such a game
@@ -267,13 +267,14 @@ class RayFleet(RemoteFleet[_Worker]):
         Raises:
             RunError: the cluster's head node is gone.
         """
-        first, self._looked = not self._places, self._clock()
+        first, before, self._looked = not self._places, self._looked, self._clock()
         try:
             _refuse_nobody(self._head_node, self._where)
-            self._missed = 0
+            self._missed = 0.0
         except RunError as error:
-            self._missed += 1
-            if self._missed < _MOST_MISSED:
+            # Nobody looks while a network is fitted: one look counts for so many seconds at most.
+            self._missed += min(self._looked - before, _LOOK_SECONDS + _CONNECT_SECONDS)
+            if self._missed < _MISSED_SECONDS:
                 return
             again = "start Ray again, and give the same command" if self._address else "give the same command again"
             raise RunError(f"{self._where}: its head node is gone; {again}") from error

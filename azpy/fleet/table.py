@@ -241,9 +241,9 @@ class IdTable:
         return max(LEAST_LEASE, _PATIENCE * max(self._seconds)) if self._seconds else math.inf
 
     def lapsed(self) -> list[str]:
-        """The workers that have ids and finished no game for too long. Their ids stay theirs until `release`."""
+        """The workers that play games and finished none for too long. Their ids stay theirs until `release`."""
         latest = self._clock() - self.lease_seconds()
-        return [worker for worker, heard in self._heard.items() if heard < latest and self._held.get(worker)]
+        return [worker for worker, heard in self._heard.items() if heard < latest and self.held(worker)]
 
     def seal(self, ids: Iterable[int]) -> None:
         """Forgets the games of a sealed iteration. A result of theirs that comes later is dropped.

@@ -22,7 +22,7 @@ __all__ = ["Worker"]
 
 _WAIT = 0.05  # seconds for a finished game; then it looks for messages
 # A message costs the head and this process about as much as ten games, on cores that may all play (November 2026). So
-# finished games wait for others, for so long or for so many, while others are in play in all slots.
+# finished games wait for others, for so long or for so many.
 _GATHER_SECONDS, _GATHER_GAMES = 0.1, 8
 
 
@@ -72,9 +72,9 @@ class Worker:
             return False
 
     def _gather_seconds(self) -> float:
-        """For how long finished games wait for others."""
-        plenty = self._player.busy and self._player.in_hand > self._slots
-        return min(_GATHER_SECONDS, _GATHER_GAMES * self._pace) if plenty else 0.0
+        """For how long finished games wait for others: no slot may run out of games meanwhile."""
+        spare = self._player.in_hand - self._slots if self._player.busy else 0
+        return min(_GATHER_SECONDS, min(_GATHER_GAMES, max(spare, 0)) * self._pace)
 
     def _send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         self._send_bytes(pack(message, body))

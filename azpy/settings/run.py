@@ -146,8 +146,8 @@ class Settings:
     cache_positions: int = _layout("answers of the network to keep; 0 for none", 200_000, 0, 2**28, unit="positions")
     games_per_iteration: int = _play("self-play games between two generations", 256, 1, unit="games")
     simulations_start: int | None = _play(
-        "simulations a move in the first games; the number grows to simulations in step with the share of the run that "
-        "is done, each time by the same factor; none: always simulations",
+        "simulations a move in the first games; the number grows towards simulations with the share of the run that is "
+        "done, by equal factors for equal shares; none: always simulations",
         None,
         1,
         2**32 - 1,

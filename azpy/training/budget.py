@@ -195,7 +195,7 @@ class Budget:
         """As measured; before the first match, a guess."""
         settings = self._settings
         full = self._measured["simulations"] or settings.simulations
-        fast = settings.fast_simulations or full // 4
+        fast = min(settings.fast_simulations or max(1, full // 4), full)
         mean = settings.full_search_share * full + (1 - settings.full_search_share) * fast
         more = settings.simulations_in_matches / mean
         # As if opponents took as long as the network, and the network as long as in self-play.
