@@ -346,8 +346,8 @@ impl SelfPlay {
         Ok(())
     }
 
-    /// Has the games that begin from now on search `n` simulations a move in place of the option `simulations`; a fast
-    /// search has a quarter of it, or `fast_simulations` if that is less. Their records name the number.
+    /// Has the games that begin from now on search `n` simulations a move in place of the option `simulations`. A fast
+    /// search has `fast_simulations`, at most n, or a quarter of n without that option. Their records name the number.
     fn set_simulations(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] n: i128) -> PyResult<()> {
         let playing = self.open()?;
         let n: u32 = within("n", n, 1, i128::from(u32::MAX))?;
