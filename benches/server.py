@@ -57,7 +57,9 @@ def opening(rng: random.Random, game: str) -> list[str]:
         action = rng.choice(state.legal_actions())
         moves.append(state.action_name(action))
         state.play(action)
-    return opening(rng, game) if state.is_terminal else moves  # two passes end a game of Go
+        if state.is_terminal:
+            return opening(rng, game)  # two passes end a game of Go
+    return moves
 
 
 def latency(given: argparse.Namespace, path: Path) -> None:
