@@ -99,7 +99,7 @@ def test_python_chess_reads_what_is_written_and_what_it_writes_is_read(start: az
         game = chess.pgn.Game()
         game.setup(board)
         chess_node(game, tree, rng)
-        found = read({"text": str(game), "format": "pgn"}, usual, WIDE)
+        found = read({"text": str(game)}, usual, WIDE)
         assert names(nested(found["nodes"])) == tree, str(game)
         assert found["leftOut"] == []
 
@@ -132,7 +132,7 @@ def test_sgfmill_reads_what_is_written_and_what_it_writes_is_read(start: azpy.St
         assert (tree_of_go(other.get_root(), 5), other.get_player_name("b")) == (tree, "Ann")
         game = sgf.Sgf_game.from_string(start.to_text())
         go_node(game.get_root(), tree, "bw"[start.turn])
-        found = read({"text": game.serialise().decode(), "format": "sgf"}, GO, WIDE)
+        found = read({"text": game.serialise().decode()}, GO, WIDE)
         assert names(nested(found["nodes"])) == tree
         assert found["leftOut"] == []
 
@@ -213,7 +213,6 @@ TREE = [[-1, "e2e4", "e4"], [-1, "d2d4"], [1, "d7d5"]]
         ({"action": "read", "text": 3}, "text: expected a text, got 3"),
         ({"action": "read", "text": " \n"}, "text: it is empty"),
         ({"action": "read", "text": "e4 " * 21}, "text: expected at most 60 bytes, got 63"),
-        ({"action": "read", "text": "e4", "format": "sgf"}, "format: expected pgn or text, got 'sgf'"),
         ({"action": "read", "text": "e4\nKe3"}, "text: line 2: action 2 is"),
         ({"action": "read", "text": "e4\n(Nf3) (c4) (d4) (b4)"}, "text: line 2: the game has more than 4 moves"),
         ({"action": "read", "text": "e4\n(d4 d5 (e5))"}, "text: line 2: variations stand in each other more than 1"),
@@ -228,7 +227,6 @@ TREE = [[-1, "e2e4", "e4"], [-1, "d2d4"], [1, "d7d5"]]
         ({"action": "write", "nodes": [[-1, "e4"]]}, 'move 0 is "e4", which is not among the legal ones'),
         ({"action": "write", "nodes": [*TREE[1:2], [-1, "e2e4"], [1, "e7e5"]]}, None),
         ({"action": "write", "nodes": [*TREE, [1, "c7c5"]]}, "variations stand in each other more than 1 deep"),
-        ({"action": "write", "nodes": TREE, "format": "text"}, "format: expected pgn, got 'text'"),
         ({"action": "write", "nodes": TREE, "players": ["a"]}, "players: expected a list of two names, got 1"),
         ({"action": "write", "nodes": TREE, "players": ["a", 3]}, "players: expected a text, got 3"),
         ({"action": "write", "nodes": TREE, "players": 0}, "players: expected a list, got 0"),

@@ -7,11 +7,10 @@ from azpy._core import State
 from azpy.errors import RequestError
 from azpy.games.notations import Notation, notation_of
 from azpy.serving.limits import Limits
-from azpy.serving.objects import field, list_of, one_of, text, whole
+from azpy.serving.objects import field, list_of, text, whole
 
 __all__ = ["read", "write"]
 
-_TEXT = "text"  # the format of a position, or of moves with blanks between
 _UNKNOWN = ("", "?", "*")  # what tags say where nothing is known
 
 
@@ -19,7 +18,7 @@ def read(fields: Mapping[str, Any], start: State, limits: Limits) -> dict[str, A
     """A game in its notation (PGN, SGF), or a position, or moves, as a list of moves.
 
     Args:
-        fields: `text`, and perhaps its `format`.
+        fields: `text`.
         start: where a game begins if the text does not say it.
         limits: of the client.
 
@@ -36,8 +35,6 @@ def read(fields: Mapping[str, Any], start: State, limits: Limits) -> dict[str, A
         raise RequestError(f"text: expected at most {limits.text_bytes} bytes, got {size}")
     if not given.strip():
         raise RequestError("text: it is empty")
-    formats = (_TEXT,) if notation is None else (notation.name, _TEXT)
-    one_of(fields.get("format", _TEXT), "format", formats)
     try:
         found = start.read_variations(given, max_moves=limits.nodes, max_depth=limits.depth)
     except ValueError as error:
@@ -57,7 +54,7 @@ def write(fields: Mapping[str, Any], start: State, limits: Limits) -> dict[str, 
     """The `text` of a game in its notation.
 
     Args:
-        fields: `nodes` as `read` has them, the short names left out or not; perhaps `format`, `players` and `result`.
+        fields: `nodes` as `read` has them, the short names left out or not; perhaps `players` and `result`.
         start: where the game begins.
         limits: of the client.
 
@@ -67,7 +64,6 @@ def write(fields: Mapping[str, Any], start: State, limits: Limits) -> dict[str, 
     notation = notation_of(start.game)
     if notation is None:
         raise RequestError(f"write: there is no notation of whole games of {start.game}, but of chess and go")
-    one_of(fields.get("format", notation.name), "format", (notation.name,))
     given = list_of(field(fields, "nodes"), "nodes")
     if len(given) > limits.nodes:
         raise RequestError(f"nodes: expected at most {limits.nodes}, got {len(given)}")
