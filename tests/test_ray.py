@@ -101,7 +101,7 @@ class Cluster:
         self._nodes, self._answers = [node(f"{number}", CPU=1) for number in range(nodes)], answers
         self.paths: list[str] = []
         self.head_node = "auto"
-        names = ("ActorUnavailableError", "ObjectLostError", "NodeDiedError", "RayError")
+        names = ("ActorUnavailableError", "ObjectLostError", "NodeDiedError", "ActorUnschedulableError", "RayError")
         errors = {name: type(name, (Exception,), {}) for name in names}
         self.exceptions = SimpleNamespace(ActorDiedError=DiedError, **errors)
         self._private = SimpleNamespace(worker=SimpleNamespace())
@@ -279,6 +279,32 @@ def test_where_ray_does_not_begin_an_error_is_short(
         train(tmp_path, workers="ray")
     assert text in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+def test_a_node_that_is_dead_and_looks_alive_counts_as_no_death(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray, now, table, actors = Cluster(1, 1), [0.0], IdTable(deterministic=True), list[Any]()
+
+    def remote(kind: type) -> Any:
+        actors.append(kind)
+        return Cluster.remote(ray, kind)
+
+    def get(call: Any, **_: Any) -> bytes:
+        if len(actors) < 20:
+            raise ray.exceptions.ActorUnschedulableError
+        answer: bytes = call()
+        return answer
+
+    monkeypatch.setattr(ray, "remote", remote)
+    monkeypatch.setattr(ray, "get", get)
+    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    fleet = RayFleet(settings(workers="ray"), make_position("tic_tac_toe"), table, clock=lambda: now[0])
+    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    while len(actors) < 20:
+        fleet.take(1)
+        now[0] += 3.0
+    assert [worker.answered for worker in fleet._workers] == [True]
+    assert not any("ended" in text for text in fleet.notices)
+    fleet.close()
 
 
 def test_an_actor_that_sends_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -346,6 +346,10 @@ class RayFleet(RemoteFleet[_Worker]):
         except errors.ActorDiedError as error:
             self.actors.pop(worker.place, None)
             self._lose(worker, self._why(error))
+        except errors.ActorUnschedulableError:
+            # Its node is dead, and for a moment `ray.nodes` says otherwise: a look later begins anew.
+            self._lose(worker, "its node is gone")
+            self.actors.pop(worker.place, None)
         except (errors.ActorUnavailableError, errors.ObjectLostError, errors.NodeDiedError) as error:
             self._lose(worker, self._why(error))
         except (errors.RayError, ValueError, KeyError, TypeError, AttributeError) as error:  # it says nonsense
