@@ -27,9 +27,11 @@ train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
 	@echo "The commands are in $(VENV)/bin: 'source $(VENV)/bin/activate' puts them on the path of this shell."
 
-# Two jobs keep two cores busy: most of these programs use one core for most of their time.
+# The wheel comes first: pip, which uses one core, then installs packages while cargo compiles the Rust tests. Two jobs
+# keep two cores busy: most of these programs use one core for most of their time.
 test: tools
-	$(MAKE) --jobs=2 --no-print-directory $(VENV)/.dev lint-rust test-rust lint-python test-python
+	$(MAKE) --no-print-directory $(LIGHT)/.built
+	$(MAKE) --jobs=2 --no-print-directory $(VENV)/.dev test-python lint-rust test-rust lint-python
 
 # A development build: Python sees edits of azpy/*.py at once, and edits of Rust after another `make build`.
 build: $(BIN)/maturin
@@ -80,6 +82,7 @@ tools:
 #   .wheel  dist/ holds the wheel for users, and it is installed
 #   .train  the packages of az-train are installed beside it
 #   .dev    a wheel with the same sources is installed, for users or for tests, and so are all tools
+#   .built  the folder light holds such a wheel
 $(VENV)/bin/python: | tools
 	$(PYTHON) -m venv $(VENV)
 
@@ -112,7 +115,7 @@ $(VENV)/.train: $(VENV)/.wheel
 # A wheel for users that is up to date will do. Otherwise the tests get a wheel that compiles in seconds, in a folder of
 # its own, and `make train` has to build the wheel for users again.
 LIGHT = $(VENV)/light
-$(VENV)/.dev: $(SOURCES) $(BIN)/maturin | tools
+$(LIGHT)/.built: $(SOURCES) $(BIN)/maturin | tools
 	@mkdir -p $(LIGHT) && rm -f $(LIGHT)/*
 	@if [ -e $(VENV)/.wheel ] && [ -z "$$(find $(SOURCES) -newer $(VENV)/.wheel)" ]; then \
 		cp dist/azpy-*.whl $(LIGHT); \
@@ -120,6 +123,9 @@ $(VENV)/.dev: $(SOURCES) $(BIN)/maturin | tools
 		rm -f $(VENV)/.wheel; \
 		MAKEFLAGS= $(BIN)/maturin build --profile release --compatibility linux --out $(LIGHT); \
 	fi
+	@touch $@
+
+$(VENV)/.dev: $(LIGHT)/.built
 	$(call install,$(LIGHT))
 	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[dev]"
 	@touch $@

@@ -103,6 +103,7 @@ def test_a_run_that_goes_on_and_workers_and_layouts_play_the_same_games(
     assert train(tmp_path / "other", simulations_start=3) != hashes
 
 
+@pytest.mark.slow
 def test_it_grows_beside_a_learner_of_its_own_process(tmp_path: Path) -> None:
     hashes = train(tmp_path / "whole", learner_lag=1)
     train(tmp_path / "parts", 2, learner_lag=1)

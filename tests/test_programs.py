@@ -360,14 +360,14 @@ def is_over(protocol: str, actions: Sequence[int]) -> bool:
 @protocols
 @pytest.mark.parametrize("how", ["hangs", "floods"])
 def test_a_program_that_gives_no_answer_loses_in_time(protocol: str, how: str, folder: Path) -> None:
-    pairs = play(folder, protocol, f"{how}-once", "timeout=2")
+    pairs = play(folder, protocol, f"{how}-once", "timeout=1")
     [fault] = [fault for pair in pairs for fault in pair.faults[0]]
     assert fault.forfeit
     if (protocol, how) == ("gtp", "floods"):
         assert fault.text.startswith("answers more than 1000 lines to 'genmove ")
     else:
         assert fault.text.startswith(f"gives no answer to '{GO[protocol]}")
-        assert fault.text.endswith(" in 2 s")
+        assert fault.text.endswith(" in 1 s")
     assert all(is_gone(process) for process in started(folder))
 
 

@@ -61,7 +61,7 @@ class Xboard:
 
 @pytest.mark.skipif(POLYGLOT is None, reason="polyglot is not installed")
 def test_polyglot_plays_games_with_it(tmp_path: Path) -> None:
-    xboard, rng, ends = Xboard(tmp_path), random.Random(4), list[str]()
+    xboard, rng, asked, ends = Xboard(tmp_path), random.Random(4), 0, list[str]()
     try:
         xboard.say("xboard", "protover 2")
         xboard.hear("feature done=1")
@@ -71,6 +71,7 @@ def test_polyglot_plays_games_with_it(tmp_path: Path) -> None:
             while not board.is_game_over(claim_draw=True):
                 if board.turn == ours:
                     xboard.say("time 6000", "otim 6000", "go")
+                    asked += 1
                     words = xboard.hear("move ").split()
                     board.push_uci(words[1])  # refuses what is not legal
                     xboard.say("force")
@@ -85,7 +86,7 @@ def test_polyglot_plays_games_with_it(tmp_path: Path) -> None:
     finally:
         xboard.close()
     log = (tmp_path / "talk.log").read_text(errors="replace")
-    assert log.count("bestmove") >= 40
+    assert log.count("bestmove") >= asked > 20  # a game may end early: moves depend on the time
     assert "illegal" not in log.lower()
     assert "info string error" not in log
     assert len(ends) == 2
