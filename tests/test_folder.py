@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import azpy
+from azpy.cli.worker import main as az_worker
 from azpy.errors import RunError
 from azpy.fleet import folder, guest
 from azpy.fleet.fleet import Lineup, PlayingNetwork
@@ -336,10 +337,18 @@ def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
 # Processes
 
 
+def test_a_worker_waits_for_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "place"
+    assert az_worker([str(place), "--patience", "0.1"]) == 2
+    said = capsys.readouterr()
+    assert said.out == f"{place} is not there yet; az-train --workers folder:{place} makes it\n"
+    assert f"{place} is not there after 0.1 seconds: give the folder of az-train's --workers" in said.err
+    assert not place.exists()
+
+
 @contextlib.contextmanager
 def az_workers(place: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """So many az-worker, each a process that plays few games at once."""
-    place.mkdir(exist_ok=True)
     layout = ["--slots", "4", "--pipelines", "1", "--threads", "1"]
     begin = [sys.executable, "-m", "azpy.cli.worker", str(place), *layout]
     found = [subprocess.Popen(begin, stdout=subprocess.DEVNULL) for _ in range(count)]

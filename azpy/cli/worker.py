@@ -7,11 +7,12 @@ after SIGTERM or Ctrl-C, and when az-train gives no sign for long. Nothing is lo
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from azpy.cli.common import Parser, command, not_empty
-from azpy.errors import SettingsError
+from azpy.errors import RunError, SettingsError
 from azpy.fleet.guest import PATIENCE, Guest
 from azpy.settings.run import checked, parse
 
@@ -39,12 +40,25 @@ def _work(arguments: Sequence[str]) -> int:
         each: signal.signal(each, lambda number, _: told.append(number)) for each in (signal.SIGTERM, signal.SIGINT)
     }
     try:
-        guest = Guest(given.place, given.game, layout, given.patience, _say, asked_to_end=lambda: bool(told))
-        _say(f"ends: {guest.run()}")
+        _await(given.place, given.patience, told)
+        if not told:
+            guest = Guest(given.place, given.game, layout, given.patience, _say, asked_to_end=lambda: bool(told))
+            _say(f"ends: {guest.run()}")
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
     return 130 if signal.SIGINT in told else 0
+
+
+def _await(place: str, patience: float, told: list[int]) -> None:
+    """Waits until the folder is there: az-train makes it. It returns at once when the user ends the worker."""
+    until = time.monotonic() + patience
+    if not os.path.lexists(place):
+        _say(f"{place} is not there yet; az-train --workers folder:{place} makes it")
+    while not os.path.lexists(place) and not told:
+        if time.monotonic() > until:
+            raise RunError(f"{place} is not there after {patience:g} seconds: give the folder of az-train's --workers")
+        time.sleep(0.2)
 
 
 def _say(text: str) -> None:
