@@ -117,6 +117,40 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
     }
 
 
+def test_a_text_that_is_read_after_its_dialog_was_closed_is_not_taken(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    found = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        import("/board/dialogs.js").then(async ({ bindFiles }) => {
+          const [load, form, text] = ["load", "load_form", "load_text"].map((id) => document.getElementById(id));
+          const started = [];
+          let answer;
+          const connection = { ask: () => ({ answer: new Promise((resolve) => { answer = resolve; }) }) };
+          const model = { name: "noughts", game: "tic_tac_toe" };
+          bindFiles({ play: { connection }, settings: { model }, start: (game) => started.push(game) });
+          for (const cancelled of [true, false]) {
+            load.showModal();
+            text.value = "b2";
+            form.requestSubmit();
+            if (cancelled) {
+              const closed = new Promise((resolve) => { load.addEventListener("close", resolve, { once: true }); });
+              load.close();
+              await closed;
+              load.showModal();
+            }
+            answer({ position: null, nodes: [[null, "b2", "b2"]], leftOut: [] });
+            await new Promise((resolve) => { setTimeout(resolve); });
+            started.push(cancelled);
+            load.close();
+          }
+          done(started.map((one) => typeof one));
+        }).catch((error) => done(String(error)));
+        """
+    )
+    assert found == ["boolean", "object", "boolean"]
+
+
 def test_a_game_of_the_run_is_opened_with_what_was_thought(board: Board, tmp_path: Path) -> None:
     run = collect(tmp_path / "run", "tic_tac_toe", iterations=2)
     iteration, record = next(iter(run.games([2])))

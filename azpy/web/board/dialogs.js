@@ -22,6 +22,7 @@ export function bindFiles({ play, settings, start }) {
     load.showModal();
   });
   click("load_cancel", () => load.close());
+  load.addEventListener("close", () => ++serial); // nobody wants the text that is still read
   byId("load_file").addEventListener("change", async () => {
     const [file] = byId("load_file").files;
     if (file !== undefined) byId("load_text").value = await file.text();
@@ -33,7 +34,7 @@ export function bindFiles({ play, settings, start }) {
     try {
       const look = (/** @type {any} */ game, /** @type {string[]} */ moves) => play.show(moves, game);
       const { game, name, leftOut } = await readGame(byId("load_text").value, ask, look);
-      if (!load.open || mine !== serial) return; // cancelled
+      if (mine !== serial) return;
       if (name !== null && name !== settings.model.game) {
         throw new Error(`this is a game of ${name}, and the network plays ${settings.model.game}`);
       }
