@@ -230,3 +230,25 @@ def test_every_technique_of_the_ablation_can_be_trained_and_is_summed_up_over_it
     lines = ablation.table([*rows, ("int8", row | {"seed": 0, "score": 0.5})]).splitlines()
     assert len(lines) == 2 + 4 + 1
     assert lines[-1].startswith("| solver | Gumbel, 16 simulations | all 3 | 0.550 [0.426, 0.674] | +35 [-52, +126] |")
+
+
+def test_a_small_game_with_dice_is_solved_exactly() -> None:
+    exact = bench("exact").Solved(azpy.make_game("dice_nim(heap=6)"), 1000)
+    # By hand, for the player about to roll: 1 counter is won, 2 are won in 2 of 3 rolls, and so on.
+    won = [0.0, 1.0]
+    for heap in range(2, 7):
+        takes = [max(1 - won[heap - take] for take in range(1, min(roll, heap) + 1)) for roll in (1, 2, 3)]
+        won.append(sum(takes) / 3)
+    assert won[2] == pytest.approx(2 / 3)
+    found = dict[str, Any]()
+    for state, values in exact.decisions:
+        heap, roll = (int(state.to_text().split()[at]) for at in (1, 3))
+        assert values == pytest.approx({take - 1: 1 - 2 * won[heap - take] for take in range(1, min(roll, heap) + 1)})
+        found[state.to_text()] = values
+    assert len(found) == len(exact.decisions) > 10
+    best = [max(values, key=values.__getitem__) for _, values in exact.decisions]
+    assert exact.errors(best) == (0, 0.0)
+    worst = [min(values, key=values.__getitem__) for _, values in exact.decisions]
+    assert exact.errors(worst)[0] == len(worst)
+    with pytest.raises(SystemExit, match="more than 20 positions"):
+        bench("exact").Solved(azpy.make_game("dice_nim"), 20)

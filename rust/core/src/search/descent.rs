@@ -5,7 +5,7 @@ use crate::game::{Game, GameFault, Player, PovValue, Turn, Value, check_chance};
 use crate::search::gumbel;
 use crate::search::puct::select;
 use crate::search::solver;
-use crate::search::tree::{Kind, NodeId, ROOT};
+use crate::search::tree::{Kind, Node, NodeId, ROOT};
 
 /// Where a descent ended.
 pub(super) enum Descent {
@@ -48,8 +48,7 @@ impl<G: Game> Search<G> {
                 }
                 Kind::Chance => {
                     chooser = Player::Zero;
-                    let children = self.tree.children(id);
-                    let drawn = self.run.stream.weighted(children.iter().map(|child| f64::from(child.prior)));
+                    let drawn = self.run.stream.weighted(due(self.tree.children(id)));
                     self.tree.node(id).first_child + drawn as NodeId
                 }
                 Kind::Terminal => return Ok(Descent::Terminal(state.outcome())),
@@ -137,4 +136,13 @@ impl<G: Game> Search<G> {
         }
         Err(GameFault::TooLong(state.max_plies()))
     }
+}
+
+/// How far each outcome of a roll lags behind its probability: `max(0, p (n + 1) - n_i)` for n_i of n descents so far.
+/// Rolls drawn by these weights come as often as they should, so few descents already give a mean with little noise;
+/// independent rolls would leave it off by their luck.
+fn due(children: &[Node]) -> impl Iterator<Item = f64> + Clone {
+    let begun = |child: &Node| f64::from(child.visits) + f64::from(child.in_flight);
+    let next = 1.0 + children.iter().map(begun).sum::<f64>();
+    children.iter().map(move |child| (f64::from(child.prior) * next - begun(child)).max(0.0))
 }
