@@ -48,8 +48,9 @@ impl<G: Game> Search<G> {
                 }
                 Kind::Chance => {
                     chooser = Player::Zero;
-                    let drawn = self.run.stream.weighted(due(self.tree.children(id)));
-                    self.tree.node(id).first_child + drawn as NodeId
+                    let node = self.tree.node(id);
+                    let drawn = self.run.stream.weighted(due(node, self.tree.children(id)));
+                    node.first_child + drawn as NodeId
                 }
                 Kind::Terminal => return Ok(Descent::Terminal(state.outcome())),
                 Kind::Pending => return Ok(Descent::Collision),
@@ -138,11 +139,11 @@ impl<G: Game> Search<G> {
     }
 }
 
-/// How far each outcome of a roll lags behind its probability: `max(0, p (n + 1) - n_i)` for n_i of n descents so far.
-/// Rolls drawn by these weights come as often as they should, so few descents already give a mean with little noise;
-/// independent rolls would leave it off by their luck.
-fn due(children: &[Node]) -> impl Iterator<Item = f64> + Clone {
-    let begun = |child: &Node| f64::from(child.visits) + f64::from(child.in_flight);
-    let next = 1.0 + children.iter().map(begun).sum::<f64>();
-    children.iter().map(move |child| (f64::from(child.prior) * next - begun(child)).max(0.0))
+/// How far each outcome of a roll lags behind its probability: `max(0, p n - n_i)` for n_i of n descents, this one among
+/// the n. Rolls drawn by these weights come as often as they should, so few descents already give a mean with little
+/// noise; independent rolls would leave it off by their luck.
+fn due(node: &Node, children: &[Node]) -> impl Iterator<Item = f64> + Clone {
+    let count = f64::from(node.visits) + f64::from(node.in_flight);
+    let lag = move |child: &Node| f64::from(child.prior) * count - f64::from(child.visits + child.in_flight);
+    children.iter().map(move |child| lag(child).max(0.0))
 }
