@@ -27,7 +27,7 @@ train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
 	@echo "The commands are in $(VENV)/bin: 'source $(VENV)/bin/activate' puts them on the path of this shell."
 
-# The wheel comes first: pip, which uses one core, then installs packages while cargo compiles the Rust tests. Two jobs
+# The wheel comes first: pip, which uses one core, then installs packages while cargo compiles. Two jobs
 # keep two cores busy: most of these programs use one core for most of their time.
 test: tools
 	$(MAKE) --no-print-directory $(LIGHT)/.built
@@ -101,7 +101,7 @@ endef
 
 # MAKEFLAGS names a job server that only make's own recipes reach. cargo would complain, so it runs without MAKEFLAGS.
 $(VENV)/.wheel: $(SOURCES) $(VENV)/bin/python | tools
-	rm -rf dist
+	rm -rf dist $(LIGHT)
 	@echo "Building the wheel: cargo compiles the core, which takes 2 to 6 minutes. pip prints little meanwhile."
 	MAKEFLAGS= $(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
 	$(call install,dist)

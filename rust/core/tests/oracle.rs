@@ -87,19 +87,15 @@ fn rolls_converge_to_the_exact_value() {
 #[test]
 fn many_leaves_at_a_time_do_not_starve_a_leaf_that_waits() {
     // Nearly all simulations end in finished games here; the few leaves must still be reached as soon as with one
-    // leaf at a time. The dice fall otherwise, so that single games may differ by some leaves.
-    let mut apart = 0;
+    // leaf at a time.
     for seed in 0..60 {
         let toy = Toy::random(seed, 5, true);
         let evaluations = |eval_batch| {
             let config = SearchConfig { eval_batch, ..SearchConfig::default() };
-            run(&toy, config, 3_000, seed, &mut hashed()).stats().evaluations
+            run(&toy, config, 3_000, seed, &mut hashed()).stats().evaluations as i64
         };
-        let (one, eight) = (evaluations(1), evaluations(8));
-        assert!(one.abs_diff(eight) <= 6, "seed {seed}: {one} {eight}");
-        apart += one.abs_diff(eight);
+        assert!((evaluations(1) - evaluations(8)).abs() <= 4, "seed {seed}: {} {}", evaluations(1), evaluations(8));
     }
-    assert!(apart < 60, "{apart}");
 }
 
 #[test]

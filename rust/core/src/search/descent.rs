@@ -5,7 +5,7 @@ use crate::game::{Game, GameFault, Player, PovValue, Turn, Value, check_chance};
 use crate::search::gumbel;
 use crate::search::puct::select;
 use crate::search::solver;
-use crate::search::tree::{Kind, Node, NodeId, ROOT};
+use crate::search::tree::{Kind, NodeId, ROOT};
 
 /// Where a descent ended.
 pub(super) enum Descent {
@@ -48,9 +48,9 @@ impl<G: Game> Search<G> {
                 }
                 Kind::Chance => {
                     chooser = Player::Zero;
-                    let node = self.tree.node(id);
-                    let drawn = self.run.stream.weighted(due(node, self.tree.children(id)));
-                    node.first_child + drawn as NodeId
+                    let children = self.tree.children(id);
+                    let drawn = self.run.stream.weighted(children.iter().map(|child| f64::from(child.prior)));
+                    self.tree.node(id).first_child + drawn as NodeId
                 }
                 Kind::Terminal => return Ok(Descent::Terminal(state.outcome())),
                 Kind::Pending => return Ok(Descent::Collision),
@@ -137,13 +137,4 @@ impl<G: Game> Search<G> {
         }
         Err(GameFault::TooLong(state.max_plies()))
     }
-}
-
-/// How far each outcome of a roll lags behind its probability: `max(0, p n - n_i)` for n_i of n descents, this one among
-/// the n. Rolls drawn by these weights come as often as they should, so few descents already give a mean with little
-/// noise; independent rolls would leave it off by their luck.
-fn due(node: &Node, children: &[Node]) -> impl Iterator<Item = f64> + Clone {
-    let count = f64::from(node.visits) + f64::from(node.in_flight);
-    let lag = move |child: &Node| f64::from(child.prior) * count - f64::from(child.visits + child.in_flight);
-    children.iter().map(move |child| lag(child).max(0.0))
 }

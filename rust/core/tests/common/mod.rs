@@ -113,10 +113,7 @@ impl<G: Game> Naive<G> {
                 if self.children.is_empty() {
                     self.children = outcomes.into_iter().map(|(outcome, p)| (outcome, p, None)).collect();
                 }
-                let visits = |child: &Edge<G>| child.2.as_ref().map_or(0.0, |child| f64::from(child.n));
-                let next = 1.0 + self.children.iter().map(visits).sum::<f64>();
-                let due = |child: &Edge<G>| (f64::from(child.1) * next - visits(child)).max(0.0);
-                let drawn = dice.weighted(self.children.iter().map(due));
+                let drawn = dice.weighted(self.children.iter().map(|child| f64::from(child.1)));
                 self.child(drawn).simulate(config, dice)
             }
             Turn::Player(player) if !self.expanded => {
