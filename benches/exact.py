@@ -2,10 +2,10 @@
 
     python benches/exact.py RUN [--simulations 16 100] [--most 200000]
 
-Each position that can be reached is solved by plain recursion, those before a roll too. An error is a chosen action after which
-the position is worth less than before. Only positions count in which an action is an error. The column `prior` is the
-network without a search: the legal action with the highest logit. `loss` is the mean of what is given away, in points:
-a game's result is from -1 to 1.
+Each position that can be reached is solved by plain recursion, those before a roll too. An error is a chosen action
+after which the position is worth less than before. Only positions count in which an action is an error. The column
+`prior` is the network without a search: the legal action with the highest logit. `loss` is the mean of what is given
+away, in points: a game's result is from -1 to 1.
 """
 
 import argparse
