@@ -27,8 +27,8 @@ train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
 	@echo "The commands are in $(VENV)/bin: 'source $(VENV)/bin/activate' puts them on the path of this shell."
 
-# The wheel comes first: pip, which uses one core, then installs packages while cargo compiles. Two jobs
-# keep two cores busy: most of these programs use one core for most of their time.
+# The wheel comes first: pip, which uses one core, then installs packages while cargo compiles. Two jobs keep two cores
+# busy: most of these programs use one core for most of their time.
 test: tools
 	$(MAKE) --no-print-directory $(LIGHT)/.built
 	$(MAKE) --jobs=2 --no-print-directory $(VENV)/.dev test-python lint-rust test-rust lint-python
@@ -82,7 +82,7 @@ tools:
 #   .wheel  dist/ holds the wheel for users, and it is installed
 #   .train  the packages of az-train are installed beside it
 #   .dev    a wheel with the same sources is installed, for users or for tests, and so are all tools
-#   .built  the folder light holds such a wheel
+#   .built  the folder light holds such a wheel; .wheel takes it away, so that no lighter one is installed after it
 $(VENV)/bin/python: | tools
 	$(PYTHON) -m venv $(VENV)
 

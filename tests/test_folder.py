@@ -337,13 +337,24 @@ def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
 # Processes
 
 
-def test_a_worker_waits_for_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = tmp_path / "place"
-    assert az_worker([str(place), "--patience", "0.1"]) == 2
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_worker_waits_for_the_folder(
+    comes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, now = tmp_path / "place", [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        if comes and now[0] > 5:
+            place.mkdir()
+            (place / "stop").touch()
+
+    monkeypatch.setattr("azpy.cli.worker.time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    assert az_worker([str(place), "--patience", "10"]) == (0 if comes else 2)
     said = capsys.readouterr()
-    assert said.out == f"{place} is not there yet; az-train --workers folder:{place} makes it\n"
-    assert f"{place} is not there after 0.1 seconds: give the folder of az-train's --workers" in said.err
-    assert not place.exists()
+    assert said.out.startswith(f"{place} is not there yet; az-train --workers folder:{place} makes it\n")
+    assert ("ends: " in said.out) == comes == (now[0] < 6)
+    assert ("is not there after 10 seconds: give the folder of az-train's --workers" in said.err) != comes
 
 
 @contextlib.contextmanager

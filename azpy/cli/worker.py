@@ -52,9 +52,10 @@ def _work(arguments: Sequence[str]) -> int:
 
 def _await(place: str, patience: float, told: list[int]) -> None:
     """Waits until the folder is there: az-train makes it. It returns at once when the user ends the worker."""
+    if os.path.lexists(place):
+        return
+    _say(f"{place} is not there yet; az-train --workers folder:{place} makes it")
     until = time.monotonic() + patience
-    if not os.path.lexists(place):
-        _say(f"{place} is not there yet; az-train --workers folder:{place} makes it")
     while not os.path.lexists(place) and not told:
         if time.monotonic() > until:
             raise RunError(f"{place} is not there after {patience:g} seconds: give the folder of az-train's --workers")

@@ -34,7 +34,7 @@ export function bindFiles({ play, settings, start }) {
     try {
       const look = (/** @type {any} */ game, /** @type {string[]} */ moves) => play.show(moves, game);
       const { game, name, leftOut } = await readGame(byId("load_text").value, ask, look);
-      if (!load.open || mine !== serial) return;
+      if (!load.open || mine !== serial) return; // cancelled
       if (name !== null && name !== settings.model.game) {
         throw new Error(`this is a game of ${name}, and the network plays ${settings.model.game}`);
       }
