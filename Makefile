@@ -61,9 +61,8 @@ test-python: $(VENV)/.dev
 test-slow: $(VENV)/.dev
 	$(PYTEST) -m slow -o faulthandler_timeout=1800 "$(ROOT)/tests"
 
-# On the wheel that users get: cargo's profile `bench` and the wheel have the same optimisation.
+# On the wheel that users get.
 bench: $(VENV)/.train
-	cargo bench --locked
 	$(BIN)/az-bench search games evaluator selfplay
 
 wheel: $(VENV)/.wheel

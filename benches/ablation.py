@@ -66,7 +66,6 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
     "int8": (GUMBEL, WITH_GUMBEL | {"precision": "int8"}),
     "solver": (GUMBEL, WITH_GUMBEL | {"solver": True}),
     "earlier networks": (GUMBEL, WITH_GUMBEL | {"historical_share": 0.2}),
-    "hardest earlier networks": (GUMBEL, WITH_GUMBEL | {"historical_share": 0.2, "historical_choice": "hardest"}),
     "simulations from 2 to 64": (GUMBEL, WITH_GUMBEL | {"simulations_start": 2, "simulations": 64}),
     "soft policy": (GUMBEL, WITH_GUMBEL | {"soft_policy_weight": 8.0}),
     "global pooling": (GUMBEL, WITH_GUMBEL | {"network": "+pool"}),

@@ -23,7 +23,7 @@ from azpy.settings.run import FIXED_SETTINGS, Settings
 from starts import GAMES, Starts, command
 
 SETTINGS = asdict(Settings("tic_tac_toe", network="1x8", iterations=4, deterministic=True))
-FLIPS, CUTS = 300, 30
+FLIPS, CUTS = 150, 15
 KINDS = {
     "config.toml": "config.toml",
     "games/journal.bin": "journal.bin",

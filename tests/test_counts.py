@@ -50,7 +50,7 @@ def late_positions() -> list[Position]:
     return positions
 
 
-@pytest.mark.parametrize("eval_batch", range(1, 18))
+@pytest.mark.parametrize("eval_batch", [1, 2, 3, 5, 7, 8, 11, 16, 17])
 def test_n_simulations_are_n_visits(eval_batch: int) -> None:
     for position in late_positions():
         evaluator = Hashed(position.num_actions)

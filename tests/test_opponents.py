@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,14 @@ import azpy
 from azpy._core import FAST_SEARCH, OPPONENT, SEARCHED
 from azpy.cli.replay import main as az_replay
 from azpy.cli.train import main as az_train
-from azpy.errors import ModelError, RunError, SettingsError
+from azpy.errors import ModelError, RunError
 from azpy.evaluators.onnx import network_id
 from azpy.playing.replay_check import repeat_game
 from azpy.playing.selfplay import rates
 from azpy.runs import exports
-from azpy.runs.folder import RunFolder
-from azpy.runs.reader import StoredRun, read_checkpoint
-from azpy.training.events import Fitted, Saved
-from azpy.training.league import League, is_kept
+from azpy.runs.reader import StoredRun
+from azpy.training.events import Saved
+from azpy.training.league import choose_opponents, is_kept
 from azpy.training.trainer import Trainer
 from oracles import Batch, Countdown, Hashed, after
 from test_selfplay import LAYOUTS, contents, play
@@ -187,99 +185,15 @@ def test_an_exception_of_an_opponent_comes_back_as_itself() -> None:
 # Runs.
 
 
-@pytest.mark.parametrize("choice", ["turn", "hardest"])
-def test_an_iterations_opponents_are_checkpoints_that_are_kept(choice: str) -> None:
-    there, met, league = set[int](), set[int](), League(settings(historical_share=0.5, historical_choice=choice))
+def test_an_iterations_opponents_are_checkpoints_that_are_kept() -> None:
+    there, met = set[int](), set[int]()
     for iteration in range(1, 80):
-        opponents = league.choose(iteration)
+        opponents = choose_opponents(iteration)
         assert set(opponents) <= there - {iteration - 1}  # that one plays the other side
         assert len(opponents) == min(2, max(0, iteration - 2))
         met |= set(opponents)
         there = {checkpoint for checkpoint in {*there, iteration} if is_kept(checkpoint, iteration)}
     assert met >= {1, 10, 20, 30, 40, 50, 60}
-
-
-def planted(opponent: int | None, seat: int, outcome: float) -> Any:
-    """As much of a game as a league looks at: in two plies, the newest network is number 1."""
-    flags, networks = [SEARCHED, SEARCHED], [1, 1]
-    if opponent is not None:
-        flags[seat], networks[seat] = OPPONENT, opponent
-    return SimpleNamespace(
-        flags=np.array(flags, np.uint8),
-        networks=np.array(networks, np.uint64),
-        players=np.array([0, 1], np.int8),
-        outcome=outcome,
-    )
-
-
-def test_a_league_counts_the_newest_network_s_points_against_each_checkpoint() -> None:
-    league = League(settings(historical_share=0.5))
-    big = 2**63 + 5  # ids have 64 bits
-    assert league.score(10) == 0.5
-    games = [planted(big, 0, 1.0), planted(big, 1, 1.0), planted(big, 1, 0.0), planted(7, 0, -1.0), planted(7, 1, 1.0)]
-    games += [planted(None, 0, 1.0), planted(9, 0, 1.0)]  # without an opponent; of a network that nobody knows
-    assert league.note(games, {big: 10, 7: 11}) == {10: (3, 0.5), 11: (2, 1.0)}
-    assert [league.score(10), league.score(11)] == pytest.approx([2.5 / 5, 3 / 4])
-    # Older games fade. A game that began in the iteration before has an opponent of that iteration.
-    assert league.note([planted(7, 0, 1.0)], {8: 12}) == {11: (1, 0.0)}
-    assert league.score(10) == pytest.approx((0.9 * 1.5 + 1) / (0.9 * 3 + 2))
-    assert league.score(11) == pytest.approx((0.9 * 2 + 1) / (0.9 * 2 + 1 + 2))
-    other = League(settings(historical_share=0.5))
-    other.load(json.loads(json.dumps(league.state())))
-    assert [other.score(checkpoint) for checkpoint in (10, 11, 12)] == [league.score(i) for i in (10, 11, 12)]
-
-
-def test_opponents_that_score_more_play_more_often() -> None:
-    shares = dict[int, float]()
-    for seed in range(2000):
-        league = League(settings(historical_share=0.5, historical_choice="hardest", seed=seed))
-        # 38 games each: scores of 0.125, 0.5, 0.75 and, without a game, 0.5.
-        league.load({"10": [38, 4.0], "20": [38, 19.0], "30": [38, 29.0]})
-        first, second = league.choose(42)  # of 10, 20, 30, 39 and 40
-        assert first < second
-        for checkpoint in (first, second):
-            shares[checkpoint] = shares.get(checkpoint, 0.0) + 1 / 2000
-    weights = {10: 0.875**2, 20: 0.25, 30: 0.0625, 39: 0.25, 40: 0.25}
-    total = sum(weights.values())
-    for checkpoint, weight in weights.items():
-        # Drawn first, or second after another one.
-        after_another = sum(w / total * weight / (total - w) for c, w in weights.items() if c != checkpoint)
-        assert shares[checkpoint] == pytest.approx(weight / total + after_another, abs=0.04)
-    turns = [League(settings(historical_share=0.5, seed=seed)) for seed in (0, 1)]
-    turns[1].load({"10": [38, 4.0]})
-    assert turns[0].choose(42) == turns[1].choose(42)
-
-
-def test_a_run_that_goes_on_chooses_the_opponents_of_a_run_in_one_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("azpy.training.league._KEEP_NEWEST", 8)  # soon more than can play at once
-    changes = CHANGES | {"historical_choice": "hardest", "iterations": 6}
-    run(tmp_path / "whole", **changes)
-    with RunFolder(tmp_path / "whole", {}) as folder:
-        rows = [row for row in folder.metrics() if row["kind"] == "earlier"]
-    states = [read_checkpoint(tmp_path / f"whole/checkpoints/{i:06d}").state["league"] for i in range(1, 7)]
-    for iteration in range(1, 7):
-        met = [opponent[0] for opponent in map(opponent_of, games_of(tmp_path / "whole", iteration)) if opponent]
-        ids = {id_of(tmp_path / "whole", checkpoint): checkpoint for checkpoint in range(1, iteration)}
-        found = {row["opponent"]: row["games"] for row in rows if row["iteration"] == iteration}
-        assert found == {f"checkpoint {ids[name]}": met.count(name) for name in set(met)}
-        assert states[iteration - 1].keys() >= {str(ids[name]) for name in met}
-    assert states[-1]
-    parts = tmp_path / "parts"
-    run_until(parts, 2, **changes)
-    with Trainer(settings(**changes), parts) as trainer:  # goes away when the games of iteration 5 are sealed
-        next(event for event in trainer.run() if isinstance(event, Fitted) and event.iteration == 5)
-    run(parts, **changes, workers=2)
-    for iteration in range(1, 7):
-        assert contents(games_of(tmp_path / "whole", iteration)) == contents(games_of(parts, iteration))
-    assert same_weights(tmp_path / "whole", parts, 6)
-    assert read_checkpoint(parts / "checkpoints/000006").state["league"] == states[-1]
-
-
-def test_a_choice_without_a_share_is_refused() -> None:
-    with pytest.raises(SettingsError, match="historical_choice hardest needs historical_share above 0"):
-        settings(historical_choice="hardest")
 
 
 CHANGES: dict[str, Any] = {

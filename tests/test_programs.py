@@ -173,6 +173,10 @@ GNUGO, STOCKFISH, GRHINO, GNUBG = (
 BENCHES = Path(__file__).parent.parent / "benches"
 
 protocols = pytest.mark.parametrize("protocol", GAMES)
+# The pipe to a program is the same for all protocols.
+one_protocol = pytest.mark.parametrize(
+    "protocol", ["ugi", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gtp", "uci"))]
+)
 
 
 @pytest.fixture
@@ -326,8 +330,14 @@ ENDS = {
 GO = {"gtp": "genmove ", "uci": "go nodes 1", "ugi": "go nodes 1"}
 
 
-@protocols
-@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize(
+    ("protocol", "how"),
+    [
+        pytest.param(name, how, marks=pytest.mark.slow if name != "ugi" and how in ("dies", "long") else ())
+        for name in GAMES
+        for how in ENDS
+    ],
+)
 def test_a_program_that_misbehaves_loses_that_game_alone(protocol: str, how: str, folder: Path) -> None:
     pairs = play(folder, protocol, f"{how}-once")
     faults = [fault for pair in pairs for fault in pair.faults[0]]
@@ -357,8 +367,18 @@ def is_over(protocol: str, actions: Sequence[int]) -> bool:
     return state.is_terminal
 
 
-@protocols
-@pytest.mark.parametrize("how", ["hangs", "floods"])
+@pytest.mark.parametrize(
+    ("protocol", "how"),
+    [
+        ("gtp", "floods"),
+        ("uci", "floods"),
+        ("ugi", "hangs"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [("gtp", "hangs"), ("uci", "hangs"), ("ugi", "floods")]
+        ),
+    ],
+)
 def test_a_program_that_gives_no_answer_loses_in_time(protocol: str, how: str, folder: Path) -> None:
     pairs = play(folder, protocol, f"{how}-once", "timeout=1")
     [fault] = [fault for pair in pairs for fault in pair.faults[0]]
@@ -371,13 +391,13 @@ def test_a_program_that_gives_no_answer_loses_in_time(protocol: str, how: str, f
     assert all(is_gone(process) for process in started(folder))
 
 
-@protocols
+@one_protocol
 def test_a_program_may_take_its_time_to_start(protocol: str, folder: Path) -> None:
     pairs = play(folder, protocol, "late-once", "timeout=1", pairs=1)
     assert pairs[0].faults == ((), ())
 
 
-@protocols
+@one_protocol
 def test_what_a_program_says_on_the_standard_error_is_read(protocol: str, folder: Path) -> None:
     pairs = play(folder, protocol, "noisy-once", pairs=1)
     assert pairs[0].faults == ((), ())

@@ -41,7 +41,6 @@ _ALWAYS_SAID = ("game", "network", "seed", "deterministic")  # settings that the
 _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "iteration": ("games", "positions", "seconds"),
     "match": ("score", "low", "high", "seconds"),
-    "earlier": ("games", "score"),
     "supervised": ("policy_loss", "value_loss", "seconds"),
     **dict.fromkeys(("settings", "imported", "collected", *_STOPPED), ("seconds",)),
     "worker": (
@@ -344,7 +343,7 @@ def _wrong_in(row: Any) -> str:
         return "it is no row with a kind"
     if not isinstance(row.get("iteration"), int):
         return "it has no iteration"
-    for kind, name in (("match", "opponent"), ("earlier", "opponent"), ("worker", "worker")):
+    for kind, name in (("match", "opponent"), ("worker", "worker")):
         if row["kind"] == kind and not isinstance(row.get(name), str):
             return f"it has no {name}"
     for name in (*_FIGURES.get(row["kind"], ()), "evaluations"):

@@ -157,12 +157,6 @@ class Settings:
     historical_share: float = _play(
         "share of games in which an earlier network has one side, and teaches nothing", 0.0, **_SHARE
     )
-    historical_choice: str = _play(
-        "which earlier networks play; turn: each in its turn; hardest: more often those that score against the newest",
-        "turn",
-        words=("turn", "hardest"),
-        source="AlphaStar's prioritized fictitious self-play, Vinyals et al. 2019",
-    )
 
     learning_rate: float = _learning("AdamW's, at its peak", 2e-3, **_ABOVE_0)
     weight_decay: float = _learning("AdamW's", 1e-4, 0)
@@ -282,8 +276,6 @@ class Settings:
         if self.deterministic and self.training_precision != "fp32":
             got = f"got training_precision {self.training_precision!r}"
             raise SettingsError(f"deterministic runs train in fp32, which rounds alike on more machines: {got}")
-        if self.historical_choice != "turn" and not self.historical_share:
-            raise SettingsError(f"historical_choice {self.historical_choice} needs historical_share above 0")
         if self.simulations_start is not None:
             if self.simulations_start > self.simulations:
                 few = f"simulations must be at least simulations_start, {self.simulations_start}"

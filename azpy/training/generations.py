@@ -90,11 +90,6 @@ class Generations:
         return PlayingNetwork(self.ready.evaluators, self.ready.int8 or self.ready.model, self.ready.precision)
 
     @property
-    def earlier_by_id(self) -> dict[int, int]:
-        """The checkpoint of each network of `earlier`, by the network's id."""
-        return {network.evaluators[0].network_id: checkpoint for checkpoint, network in self.earlier.items()}
-
-    @property
     def to_come(self) -> str:
         """The precision that the settings ask for and that does not play yet, in words, or ""."""
         if self._reduced != self.ready.precision:

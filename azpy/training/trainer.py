@@ -37,7 +37,7 @@ from azpy.training.advice import advise
 from azpy.training.events import BeingBuilt, Built, Event, Fitted, Imported, Matched, Saved, Supervised
 from azpy.training.fitting import IMPORTED_VALUE_WEIGHT, fit, learner_of, sampling_of
 from azpy.training.generations import Generations, Ready
-from azpy.training.league import League, is_kept
+from azpy.training.league import choose_opponents, is_kept
 from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
@@ -89,7 +89,6 @@ class Trainer(Loop):
         self._cores = use_threads(single=settings.deterministic)
         self._learner = learner_of(settings, self._start, here=not settings.learner_lag)
         self._window = Window(settings, self._start)
-        self._league = League(settings)
         self._begun_with = ""
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             checkpoint = read_checkpoint(checkpoint_at(Path(settings.init)))
@@ -241,17 +240,13 @@ class Trainer(Loop):
         settings, budget, generations = self._settings, self._budget, self._generations
         begin, metrics, there = budget.elapsed(), dict[str, float](), len(self._run.journal)
         if settings.historical_share:
-            generations.choose_opponents(self._league.choose(iteration))
+            generations.choose_opponents(choose_opponents(iteration))
         if self._beside is not None and self._window.newest:
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
             self._beside.begin(iteration, self._window, sealed, budget, len(_OPPONENTS), self._held_out)
         games = yield from self._play(iteration, metrics, self._lineup())
         played = len(games) - there if "play_seconds" in metrics else 0
         metrics |= game_statistics(games)
-        if settings.historical_share:
-            for checkpoint, (count, score) in self._league.note(games, generations.earlier_by_id).items():
-                opponent = {"opponent": f"checkpoint {checkpoint}", "games": count, "score": score}
-                self._note({"kind": "earlier", "iteration": iteration} | opponent)
         with self._time.stage("fitting"):
             share = yield from self._learn(iteration, metrics, games)
         with self._time.stage("exporting"):
@@ -285,8 +280,7 @@ class Trainer(Loop):
             model=self._learner.model_arrays(),
             optimizer=self._learner.optimizer_arrays(),
             state={"iteration": iteration, "next_game": self._next_game, "positions": self._window.seen}
-            | {"budget": self._budget.state(), "resignation": self._resignation.state()}
-            | {"league": self._league.state()},
+            | {"budget": self._budget.state(), "resignation": self._resignation.state()},
             onnx=self._generations.model,
             int8=self._generations.ready.int8,
         )
@@ -422,7 +416,6 @@ class Trainer(Loop):
             self._generations.model, self._generations.ready = checkpoint.onnx, Ready([], {}, int8=checkpoint.int8)
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
-            self._league.load(checkpoint.state.get("league", {}))
             self._next_game = int(checkpoint.state["next_game"])
             seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
             self._window.refill(seen, held, self._games_of)
