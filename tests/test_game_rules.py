@@ -31,15 +31,14 @@ def play_both(start: azpy.State, theirs: Any, seed: int, opening: Sequence[int] 
 
 
 def compare_boards(position: azpy.State, state: Any) -> None:
-    """The planes of the player to move and of the opponent, [2, S, S]."""
     player, size = position.turn, position.obs_shape[1]
-    if position.game.startswith("hex"):
-        cells = np.array(str(state).split()).reshape(size, size)
-        theirs = np.array([cells == "xo"[player], cells == "ox"[player]])
-        assert (position.observation()[2] == player).all()
+    theirs = np.array(state.observation_tensor(player)).reshape(-1, size, size)
+    if position.game.startswith("hex"):  # connected to both sides, left, right, neither; empty; x in the other order
+        _, left, right, o, _, x, bottom, top, _ = theirs
+        theirs = np.array([x + bottom + top, top, bottom, o + left + right, left, right, np.full_like(x, player)])
     else:  # the first of their planes shows empty cells
-        theirs = np.array(state.observation_tensor(player)).reshape(3, size, size)[1:]
-    np.testing.assert_array_equal(position.observation()[:2], theirs, err_msg=str(position))
+        theirs = theirs[1:]
+    np.testing.assert_array_equal(position.observation()[: len(theirs)], theirs, err_msg=str(position))
 
 
 @pytest.mark.parametrize("size", range(3, 14))

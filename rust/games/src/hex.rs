@@ -15,9 +15,12 @@
 //! board, and its mirror image in the long diagonal (row and column exchanged, a1 stays a1) is a stone of player 1,
 //! who then has what player 0 had, as seen from the other two sides. Player 0 moves next.
 //!
-//! The observation is `[3, size, size]`: the stones of the player to move, the opponent's, and a plane that is 1 where
-//! player 1 is to move, as its sides are others. The rules have two symmetries: the identity and the half turn. (A
-//! mirror image has the players exchanged.)
+//! The observation is `[7, size, size]`: the stones of player 0, those that a chain connects to the top, to the bottom;
+//! the stones of player 1, those connected to the left, to the right; and a plane that is 1 where player 1 is to move.
+//! The players' planes do not change places, because a chain of player 0 is one from top to bottom whoever moves. (On
+//! equal records a network explains a tenth of the variance of the outcomes so, and a twentieth with the mover's stones
+//! first and no connections.) The rules have two symmetries: the identity and the half turn. (A mirror image has the
+//! players exchanged.)
 //!
 //! Of each player the stones that a chain connects to the first side, top or left, are kept as a set. It has a mark for
 //! that side too, which the cells there touch as they touch each other. A stone that touches the set brings in all that
@@ -216,14 +219,21 @@ impl Hex {
 
     /// Joins `new` stones to the first side, and all that they connect.
     #[inline]
-    fn join_from(&mut self, own: usize, mut new: Cells) {
+    fn join_from(&mut self, own: usize, new: Cells) {
+        self.joined[own] = self.connected(own, new, self.joined[own]);
+    }
+
+    /// `joined` with `new` stones, and all that they connect.
+    #[inline]
+    fn connected(&self, own: usize, mut new: Cells, mut joined: Cells) -> Cells {
         let board = self.board();
         while !new.is_empty() {
-            self.joined[own] = self.joined[own].or(new);
+            joined = joined.or(new);
             let mut near = Cells::NONE;
             new.for_each(|cell| near = near.or(board.near[cell]));
-            new = near.and(self.stones[own]).without(self.joined[own]);
+            new = near.and(self.stones[own]).without(joined);
         }
+        joined
     }
 
     /// Finds all that is joined to the player's first side, and whether that has reached the other.
@@ -278,7 +288,7 @@ impl Game for Hex {
 
     #[inline]
     fn obs_shape(&self) -> [usize; 3] {
-        [3, self.size(), self.size()]
+        [7, self.size(), self.size()]
     }
 
     #[inline]
@@ -333,18 +343,24 @@ impl Game for Hex {
     }
 
     fn encode(&self, row: &mut [f32]) {
-        let cells = self.num_cells();
         row.fill(0.0);
-        for (plane, player) in row.chunks_exact_mut(cells).zip([self.mover, self.mover.opponent()]) {
-            self.stones[player.index()].for_each(|cell| plane[cell] = 1.0);
+        let mut planes = row.chunks_exact_mut(self.num_cells());
+        let mut next = || planes.next().expect("seven planes");
+        for player in PLAYERS {
+            let own = player.index();
+            let last = self.connected(own, self.board().last[own].and(self.stones[own]), Cells::NONE);
+            for set in [self.stones[own], self.joined[own].without(SIDES[own]), last] {
+                let plane = next();
+                set.for_each(|cell| plane[cell] = 1.0);
+            }
         }
         if self.mover == Player::One {
-            row[2 * cells..].fill(1.0);
+            next().fill(1.0);
         }
     }
 
     fn plane_divisors(&self) -> Option<Vec<u16>> {
-        Some(vec![1; 3])
+        Some(vec![1; 7])
     }
 
     #[inline]
@@ -368,6 +384,14 @@ impl Game for Hex {
 
     fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
         d4_planes(symmetry * HALF_TURN, self.size(), row, out);
+        if symmetry == 1 {
+            // What is connected to the top is now connected to the bottom, and so on.
+            let cells = self.num_cells();
+            for first in [1, 4] {
+                let (before, after) = out.split_at_mut((first + 1) * cells);
+                before[first * cells..].swap_with_slice(&mut after[..cells]);
+            }
+        }
     }
 
     fn render(&self) -> String {

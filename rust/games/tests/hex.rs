@@ -31,11 +31,11 @@ impl Naive {
         Self { size, stones: vec![None; size * size] }
     }
 
-    /// Whether a chain of stones leads from the first row (player 0) or column (player 1) to the last.
-    fn is_won_by(&self, player: Player) -> bool {
+    /// Where a chain of stones leads to from a row (player 0) or column (player 1).
+    fn connected(&self, player: Player, from: isize) -> Vec<bool> {
         let size = self.size as isize;
-        let across = |row: isize, column: isize| if player == Player::Zero { (row, column) } else { (column, row) };
-        let mut open: Vec<_> = (0..size).map(|place| across(0, place)).collect();
+        let mut open: Vec<_> =
+            (0..size).map(|place| if player == Player::Zero { (from, place) } else { (place, from) }).collect();
         let mut seen = vec![false; self.stones.len()];
         while let Some((row, column)) = open.pop() {
             let on_board = (0..size).contains(&row) && (0..size).contains(&column);
@@ -43,14 +43,16 @@ impl Naive {
             if !on_board || seen[cell] || self.stones[cell] != Some(player) {
                 continue;
             }
-            if across(row, column).0 == size - 1 {
-                return true;
-            }
             seen[cell] = true;
             let around = [(-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0)];
             open.extend(around.map(|(down, right)| (row + down, column + right)));
         }
-        false
+        seen
+    }
+
+    fn is_won_by(&self, player: Player) -> bool {
+        let ends = [0, self.size as isize - 1].map(|from| self.connected(player, from));
+        ends[0].iter().zip(&ends[1]).any(|(&first, &last)| first && last)
     }
 
     fn legal(&self) -> Vec<Action> {
@@ -58,9 +60,14 @@ impl Naive {
     }
 
     fn encode(&self, mover: Player) -> Vec<f32> {
-        let plane = |player| self.stones.iter().map(move |&stone| f32::from(u8::from(stone == Some(player))));
-        let to_move = vec![mover.index() as f32; self.stones.len()];
-        plane(mover).chain(plane(mover.opponent())).chain(to_move).collect()
+        let last = self.size as isize - 1;
+        let mut planes = Vec::new();
+        for player in [Player::Zero, Player::One] {
+            planes.push(self.stones.iter().map(|&stone| stone == Some(player)).collect());
+            planes.extend([0, last].map(|from| self.connected(player, from)));
+        }
+        planes.push(vec![mover == Player::One; self.stones.len()]);
+        planes.concat().into_iter().map(|one| f32::from(u8::from(one))).collect()
     }
 
     /// The value for `mover`, by negamax without any pruning.
