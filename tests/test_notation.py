@@ -1,6 +1,6 @@
 """Positions as people read and write them, through Python: text, colors in a terminal, pictures.
 
-What each game refuses, and that no text does harm, is checked in Rust (rust/games/tests/notation.rs).
+What each game refuses, and that no text does harm, is checked in Rust (rust/games/tests/all/notation.rs).
 """
 
 import os

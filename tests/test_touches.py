@@ -1,6 +1,6 @@
 """Where a person touches a picture to play: games in Python and OpenSpiel's, through `azpy.State`.
 
-The places of the games in Rust are checked in rust/games/tests/touches.rs.
+The places of the games in Rust are checked in rust/games/tests/all/touches.rs.
 """
 
 import random

@@ -1,0 +1,175 @@
+//! What the core's tests share: the slow obvious twin of the search, and evaluators that answer by a formula.
+#![allow(unreachable_pub)]
+
+use std::convert::Infallible;
+
+use azpy_core::batched::{Rounds, Workers};
+use azpy_core::config::{Fpu, SearchConfig};
+use azpy_core::evaluator::{Evaluator, RowByRow, RowEvaluator};
+use azpy_core::game::{Action, Game, Player, PovValue, Turn};
+use azpy_core::rng::{Stream, mix};
+use azpy_core::search::Search;
+use azpy_core::tree::Kind;
+
+pub mod engine;
+pub mod selfplay;
+
+/// Answers that look random but depend on the observation and the action alone: no ties, the same in any batch.
+#[derive(Clone, Copy)]
+pub struct Hashed;
+
+pub fn hashed_answer(observation: &[f32], legal: &[Action], logits: &mut [f32]) -> f32 {
+    let position = observation.iter().fold(17, |hash, x| mix(hash ^ u64::from(x.to_bits())));
+    let unit = |bits: u64| (mix(bits) >> 11) as f64 / (1_u64 << 53) as f64;
+    for (logit, &action) in logits.iter_mut().zip(legal) {
+        *logit = (unit(position ^ mix(u64::from(action) + 1)) * 3.0) as f32;
+    }
+    (unit(position) * 1.6 - 0.8) as f32
+}
+
+impl RowEvaluator for Hashed {
+    type Error = Infallible;
+    fn evaluate(&mut self, observation: &[f32], legal: &[Action], logits: &mut [f32]) -> Result<PovValue, Infallible> {
+        Ok(PovValue(hashed_answer(observation, legal, logits)))
+    }
+}
+
+pub fn hashed() -> RowByRow<Hashed> {
+    RowByRow::new(Hashed)
+}
+
+/// A search of `root`, run to its end; checks on the way out that the counts add up.
+pub fn run<G: Game>(
+    root: &G,
+    config: SearchConfig,
+    simulations: u32,
+    seed: u64,
+    evaluator: &mut impl Evaluator<G, Error = Infallible>,
+) -> Search<G> {
+    let mut search = Search::new(root.clone(), config, 0);
+    search.begin(simulations, Stream::keyed(&[seed])).unwrap();
+    let mut rounds = Rounds::new(Workers::Serial, None);
+    while rounds.run(std::slice::from_mut(&mut search), std::slice::from_mut(evaluator)).unwrap() {}
+    if config.max_memory_mb.is_none() {
+        check_tree(&search);
+    }
+    search
+}
+
+/// Promise 2: nothing in flight, sums of visits, |Q| <= 1, priors that sum to 1.
+pub fn check_tree<G: Game>(search: &Search<G>) {
+    let tree = search.tree();
+    for (id, node) in tree.nodes().iter().enumerate() {
+        assert_eq!(node.in_flight, 0);
+        assert!(node.value_sum.abs() <= f64::from(node.visits) + 1e-6);
+        let children = tree.children(id as u32);
+        let below: u32 = children.iter().map(|child| child.visits).sum();
+        match node.kind {
+            // A roll can lead to a proven position again and again; what is below it is not looked at any more.
+            Kind::Decision(_) | Kind::Chance if node.proof != 0 => assert!(node.visits >= below),
+            Kind::Decision(_) => assert_eq!(node.visits, 1 + below),
+            Kind::Chance => assert_eq!(node.visits, below),
+            Kind::New => assert_eq!(node.visits, 0),
+            Kind::Terminal => assert!(children.is_empty()),
+            Kind::Pending => panic!("a leaf still waits"),
+        }
+        if !children.is_empty() {
+            let priors: f32 = children.iter().map(|child| child.prior).sum();
+            assert!((priors - 1.0).abs() < 1e-5, "priors sum to {priors}");
+        }
+    }
+}
+
+/// Action, prior, position if reached.
+pub type Edge<G> = (Action, f32, Option<Box<Naive<G>>>);
+
+/// Textbook PUCT: recursive, one leaf at a time, a heap node a position. Dice are drawn from the same stream as the
+/// search's, in the same order.
+pub struct Naive<G> {
+    game: G,
+    pub n: u32,
+    pub w0: f64,
+    /// Sum of the squares of the values.
+    pub w2: f64,
+    /// What was taken up through here, for player 0.
+    pub values: Vec<f64>,
+    pub children: Vec<Edge<G>>,
+    expanded: bool,
+}
+
+impl<G: Game> Naive<G> {
+    pub fn new(game: G) -> Self {
+        Self { game, n: 0, w0: 0.0, w2: 0.0, values: Vec::new(), children: Vec::new(), expanded: false }
+    }
+
+    /// One simulation; the value for player 0.
+    pub fn simulate(&mut self, config: &SearchConfig, dice: &mut Stream) -> f64 {
+        let value = match self.game.turn() {
+            Turn::Terminal => f64::from(self.game.outcome().0),
+            Turn::Chance => {
+                let mut outcomes = Vec::new();
+                self.game.chance_outcomes(&mut outcomes);
+                if self.children.is_empty() {
+                    self.children = outcomes.into_iter().map(|(outcome, p)| (outcome, p, None)).collect();
+                }
+                let drawn = dice.weighted(self.children.iter().map(|child| f64::from(child.1)));
+                self.child(drawn).simulate(config, dice)
+            }
+            Turn::Player(player) if !self.expanded => {
+                self.expanded = true;
+                let (mut legal, mut row) = (Vec::new(), vec![0.0; self.game.obs_shape().iter().product()]);
+                self.game.legal_actions(&mut legal);
+                self.game.encode(&mut row);
+                let mut logits = vec![0.0; legal.len()];
+                let value = hashed_answer(&row, &legal, &mut logits);
+                let highest = logits.iter().copied().fold(f32::MIN, f32::max);
+                let weights: Vec<f32> = logits.iter().map(|logit| (logit - highest).exp()).collect();
+                let sum: f32 = weights.iter().sum();
+                self.children =
+                    legal.iter().zip(weights).map(|(&action, weight)| (action, weight * (1.0 / sum), None)).collect();
+                f64::from(PovValue(value).absolute(player).0)
+            }
+            Turn::Player(player) => {
+                let sign = if player == Player::Zero { 1.0 } else { -1.0 };
+                let n = f64::from(self.n);
+                let c = config.c_puct + config.c_puct_base.map_or(0.0, |base| ((1.0 + n + base) / base).ln());
+                let mean = self.w0 / n;
+                let stdev = ((2.0 * 0.16 + self.w2 - n * mean * mean) / (2.0 + n)).max(0.0).sqrt();
+                let c = c * (1.0 + config.c_puct_stdev * (stdev / 0.4 - 1.0));
+                let parent_q = sign * mean;
+                let tried: f64 = self.children.iter().filter(|c| c.2.is_some()).map(|c| f64::from(c.1)).sum();
+                let fpu = match config.fpu {
+                    Fpu::Zero => 0.0,
+                    Fpu::Parent => parent_q,
+                    Fpu::Reduction(r) => parent_q - r * tried.sqrt(),
+                };
+                let score = |(_, prior, child): &Edge<G>| {
+                    let visits = child.as_ref().map_or(0.0, |child| f64::from(child.n));
+                    let q = child.as_ref().map_or(fpu, |child| sign * child.w0 / visits);
+                    q + c * n.sqrt() * (f64::from(*prior) / (1.0 + visits))
+                };
+                let scores: Vec<f64> = self.children.iter().map(score).collect();
+                let best = (0..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best });
+                self.child(best).simulate(config, dice)
+            }
+        };
+        self.n += 1;
+        self.w0 += value;
+        self.w2 += value * value;
+        self.values.push(value);
+        value
+    }
+
+    fn child(&mut self, index: usize) -> &mut Self {
+        let (action, _, child) = &mut self.children[index];
+        child.get_or_insert_with(|| {
+            let mut next = self.game.clone();
+            next.play(*action);
+            Box::new(Naive::new(next))
+        })
+    }
+
+    pub fn visits(&self) -> Vec<u32> {
+        self.children.iter().map(|(_, _, child)| child.as_ref().map_or(0, |child| child.n)).collect()
+    }
+}

@@ -1,0 +1,207 @@
+//! Games that keep their trees between requests, and roots that offer some actions only.
+
+use std::sync::Arc;
+
+use crate::common::check_tree;
+use crate::common::engine::*;
+use azpy_core::batched::{Rounds, Workers};
+use azpy_core::cache::Cache;
+use azpy_core::config::SearchConfig;
+use azpy_core::engine::{KEPT_TREES, Request, Seat};
+use azpy_core::game::{Action, Game, Turn, Value};
+use azpy_core::search::{Search, stream_for};
+use azpy_core::toy::Toy;
+#[test]
+fn a_restricted_root_is_that_of_a_game_with_these_actions_only() {
+    /// A toy whose root has some of its actions only.
+    #[derive(Clone)]
+    struct Only(Asked, Vec<Action>);
+    impl Game for Only {
+        fn num_actions(&self) -> usize {
+            self.0.num_actions()
+        }
+        fn obs_shape(&self) -> [usize; 3] {
+            self.0.obs_shape()
+        }
+        fn max_plies(&self) -> usize {
+            self.0.max_plies()
+        }
+        fn turn(&self) -> Turn {
+            self.0.turn()
+        }
+        fn legal_actions(&self, out: &mut Vec<Action>) {
+            self.0.legal_actions(out);
+            if self.0.plies == 0 {
+                out.retain(|action| self.1.contains(action));
+            }
+        }
+        fn play(&mut self, action: Action) {
+            self.0.play(action);
+        }
+        fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
+            self.0.chance_outcomes(out);
+        }
+        fn outcome(&self) -> Value {
+            self.0.outcome()
+        }
+        fn encode(&self, row: &mut [f32]) {
+            self.0.encode(row);
+        }
+        fn key(&self) -> u128 {
+            self.0.key()
+        }
+        fn render(&self) -> String {
+            self.0.render()
+        }
+    }
+    let plain = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
+    let configs = [
+        plain,
+        SearchConfig { eval_batch: 4, early_stop: true, ..plain },
+        SearchConfig { solver: true, ..plain },
+        SearchConfig { lcb: Some(1.0), ..plain },
+        SearchConfig { gumbel_actions: 2, ..plain },
+    ];
+    let mut tried = 0;
+    for (seed, config) in (0..40).flat_map(|seed| configs.map(|config| (seed, config))) {
+        let root = Asked::new(0, Toy::random(seed, 6, true));
+        let mut legal = Vec::new();
+        if !matches!(root.turn(), Turn::Player(_)) {
+            continue;
+        }
+        root.legal_actions(&mut legal);
+        if legal.len() < 3 {
+            continue;
+        }
+        let allowed: Vec<Action> = legal.iter().copied().skip(seed as usize % 2).step_by(2).collect();
+        let cache = Arc::new(Cache::new(512));
+        let mut serving = serving(config, 16, Some(cache));
+        let mut evaluator = Recording { cached: true, ..Recording::new() };
+        // The cache knows the root with all its actions.
+        serving.join(root.clone(), request(0, 30));
+        finish(&mut serving, &mut evaluator);
+        let mut search = serving.desk.search(root.clone());
+        search.allow(allowed.clone());
+        serving.desk.join(search, request(1, 100), evaluator.now);
+        // And does not learn what it is without them.
+        let ended = finish(&mut serving, &mut evaluator);
+        serving.join(root.clone(), Request { seed: 1, ..request(2, 100) });
+        let all = finish(&mut serving, &mut evaluator);
+        assert_eq!(all[0].search.result(), alone(&root, config, 100, 1).result());
+
+        let mut twin = Search::new(Only(root, allowed.clone()), config, 0);
+        twin.begin(100, stream_for(1, 0, 0)).unwrap();
+        let mut rounds = Rounds::new(Workers::Serial, None);
+        let mut hashed = azpy_core::evaluator::RowByRow::new(crate::common::Hashed);
+        while rounds.run(std::slice::from_mut(&mut twin), std::slice::from_mut(&mut hashed)).unwrap() {}
+        assert_eq!(ended[0].search.result(), twin.result());
+        assert_eq!(twin.result().actions, allowed);
+        tried += 1;
+    }
+    assert!(tried > 20, "{tried}");
+}
+
+/// What a search of its own finds that plays and searches in turn.
+struct Twin {
+    searches: Vec<Search<Asked>>,
+    runs: u64,
+}
+
+impl Twin {
+    fn search(&mut self, simulations: u32) -> azpy_core::search::SearchResult {
+        let search = self.searches.last_mut().unwrap();
+        search.begin(simulations, stream_for(5, 0, self.runs)).unwrap();
+        self.runs += 1;
+        let mut rounds = Rounds::new(Workers::Serial, None);
+        while rounds.run(std::slice::from_mut(search), &mut [Recording::new()]).unwrap() {}
+        search.result()
+    }
+}
+
+#[test]
+fn a_game_keeps_its_tree_and_takes_actions_back() {
+    let (mut undone, mut advanced, mut forgotten) = (0, 0, 0);
+    for seed in 0..30 {
+        let config = SearchConfig { c_puct_stdev: f64::from(seed as u32 % 2), ..one_leaf() };
+        let root = Asked::new(0, Toy::random(seed, 15, false));
+        let mut seat: Seat<Asked, usize> = Seat::new(root.clone(), config, 5);
+        let mut twin = Twin { searches: vec![Search::new(root, config, 0)], runs: 0 };
+        let mut serving = serving(config, 16, None);
+        let mut evaluator = Recording::new();
+        let mut stream = azpy_core::rng::Stream::keyed(&[seed]);
+        for step in 0..40 {
+            let mut legal = Vec::new();
+            if matches!(seat.position().turn(), Turn::Player(_)) {
+                seat.position().legal_actions(&mut legal);
+            }
+            // Forth for a while, then back.
+            match stream.bits() % 8 {
+                0 | 4..8 if (step >= 22 || stream.bits().is_multiple_of(8)) && seat.undo() => {
+                    twin.searches.pop();
+                    undone += 1;
+                }
+                1 | 4..8 if !legal.is_empty() => {
+                    let action = legal[stream.bits() as usize % legal.len()];
+                    seat.play(action);
+                    let mut next = twin.searches.last().unwrap().clone();
+                    next.advance(action);
+                    twin.searches.push(next);
+                    advanced += 1;
+                    if let Some(at) = (twin.searches.len() - 1).checked_sub(KEPT_TREES + 1) {
+                        twin.searches[at] = Search::new(twin.searches[at].root().clone(), config, 0);
+                        forgotten += 1;
+                    }
+                }
+                2 if !legal.is_empty() => {
+                    // A look at one action alone leaves the tree as it is.
+                    seat.search(request(step, 10), vec![legal[0]]);
+                    let (search, asked) = seat.next(1).unwrap();
+                    serving.desk.join(search, asked, evaluator.now);
+                    let ended = finish(&mut serving, &mut evaluator).pop().unwrap();
+                    assert_eq!(ended.search.result().actions, [legal[0]]);
+                    seat.give_back(ended.search, true);
+                }
+                _ => {
+                    seat.search(request(step, 20), Vec::new());
+                    seat.search(request(step, 7), Vec::new());
+                    for simulations in [20, 7] {
+                        let (search, asked) = seat.next(1).unwrap();
+                        assert!(seat.next(1).is_none(), "one at a time");
+                        serving.desk.join(search, asked, evaluator.now);
+                        let ended = finish(&mut serving, &mut evaluator).pop().unwrap();
+                        assert_eq!(ended.search.result(), twin.search(simulations), "seed {seed}, step {step}");
+                        check_tree(&ended.search);
+                        seat.give_back(ended.search, true);
+                    }
+                    assert!(seat.next(1).is_none());
+                }
+            }
+        }
+    }
+    assert!(undone > 50 && advanced > 100 && forgotten > 5, "{undone} {advanced} {forgotten}");
+}
+
+#[test]
+fn trees_that_are_dropped_or_of_another_network_begin_anew() {
+    for dropped in [false, true] {
+        let root = Asked::new(0, Toy::random(3, 9, false));
+        let mut seat: Seat<Asked, usize> = Seat::new(root.clone(), one_leaf(), 5);
+        let mut serving = serving(one_leaf(), 16, None);
+        let mut evaluator = Recording::new();
+        let mut visits = Vec::new();
+        for network in [1, 1, 1 + u64::from(!dropped)] {
+            if visits.len() == 2 && dropped {
+                assert!(seat.memory_bytes() > 0);
+                seat.drop_trees();
+                assert_eq!(seat.memory_bytes(), 0);
+            }
+            seat.search(request(0, 30), Vec::new());
+            let (search, asked) = seat.next(network).unwrap();
+            serving.desk.join(search, asked, evaluator.now);
+            let ended = finish(&mut serving, &mut evaluator).pop().unwrap();
+            visits.push(ended.search.result().visits.iter().sum::<u32>());
+            seat.give_back(ended.search, true);
+        }
+        assert_eq!(visits, [30, 60, 30]);
+    }
+}

@@ -1,0 +1,177 @@
+//! Lanes, priorities, memory and reports of an engine: who goes on, and when.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::common::check_tree;
+use crate::common::engine::*;
+use azpy_core::batched::Workers;
+use azpy_core::cache::Cache;
+use azpy_core::config::SearchConfig;
+use azpy_core::engine::{Desk, Priority, Request};
+use azpy_core::evaluator::Evaluator;
+use azpy_core::search::Stop;
+use azpy_core::toy::Toy;
+/// Rounds in which two lanes alternate: one has its batch evaluated while the other gathers.
+fn alternate(desk: &mut Desk<Asked, usize>, evaluator: &mut Recording, cache: Option<&Arc<Cache>>) -> Vec<Ended> {
+    let mut lanes = [0, 1].map(|_| desk.lane(Workers::new(2).unwrap(), cache.cloned()));
+    let (mut ended, mut busy) = (Vec::new(), [false; 2]);
+    while !desk.is_empty() {
+        for (lane, busy) in lanes.iter_mut().zip(&mut busy) {
+            if *busy {
+                let outcome = lane.evaluate(evaluator);
+                lane.take_up(outcome).unwrap();
+            }
+            ended.append(&mut desk.take_back(lane, evaluator.now).ended);
+            *busy = false;
+            while desk.give(lane, evaluator.now, true) {
+                *busy = true;
+                if !lane.gather(evaluator.network()) {
+                    break;
+                }
+            }
+        }
+    }
+    ended
+}
+
+#[test]
+fn two_lanes_alternate_and_change_nothing() {
+    for (eval_batch, max_batch, split_from, cached) in
+        [(1, 256, 0, false), (1, 5, 0, true), (8, 16, 8, true), (3, 7, 0, false), (8, 64, usize::MAX, false)]
+    {
+        let config = SearchConfig { eval_batch, ..SearchConfig::default() };
+        let mut desk = Desk::new(config, max_batch, split_from, broken, wished);
+        let mut evaluator = Recording { cached, ..Recording::new() };
+        let cache = cached.then(|| Arc::new(Cache::new(512)));
+        for who in 0..40 {
+            let search = desk.search(Asked::new(who, Toy::random(who as u64, 7, true)));
+            desk.join(search, request(who, 60), evaluator.now);
+        }
+        let ended = alternate(&mut desk, &mut evaluator, cache.as_ref());
+        assert_eq!(ended.len(), 40);
+        assert!(evaluator.sizes().iter().all(|&rows| rows <= max_batch));
+        for open in ended {
+            let who = open.request.token;
+            let twin = alone(&Asked::new(who, Toy::random(who as u64, 7, true)), config, 60, who as u64);
+            assert_eq!(open.search.result(), twin.result());
+        }
+    }
+}
+
+#[test]
+fn lanes_share_what_does_not_fill_two_batches() {
+    for (split_from, requests, sizes) in [(0, 40, (20, 20)), (41, 40, (40, 0)), (0, 200, (64, 64)), (0, 1, (1, 0))] {
+        let mut desk = Desk::new(one_leaf(), 64, split_from, broken, wished);
+        let mut evaluator = Recording::new();
+        for who in 0..requests {
+            let search = desk.search(Asked::new(who, Toy::chain(50)));
+            desk.join(search, request(who, 10), evaluator.now);
+        }
+        let mut lanes = [0, 1].map(|_| desk.lane(Workers::Serial, None));
+        let rows = lanes.each_mut().map(|lane| {
+            while desk.give(lane, evaluator.now, true) && lane.gather(evaluator.network()) {}
+            lane.rows()
+        });
+        assert_eq!((rows[0], rows[1]), sizes, "{requests} requests, split from {split_from}");
+        for mut lane in lanes {
+            let outcome = lane.evaluate(&mut evaluator);
+            lane.take_up(outcome).unwrap();
+            desk.take_back(&mut lane, evaluator.now);
+        }
+    }
+}
+
+/// Searches that never end at these priorities, and how many turns each had in so many rounds.
+fn turns(priorities: &[Priority], max_batch: usize, rounds: usize) -> Vec<usize> {
+    let mut serving = serving(one_leaf(), max_batch, None);
+    let mut evaluator = Recording::new();
+    for (who, &priority) in priorities.iter().enumerate() {
+        let asked = Request { priority, ..request(who, u32::MAX) };
+        serving.join(Asked::new(who, Toy::chain(4000)), asked);
+    }
+    (0..rounds).for_each(|_| assert!(round(&mut serving, &mut evaluator).is_empty()));
+    let turns = |who| evaluator.batches.iter().flatten().filter(|&&other| other == who).count();
+    (0..priorities.len()).map(turns).collect()
+}
+
+#[test]
+fn an_analysis_has_the_free_rows_and_else_a_turn_for_eight_of_the_others() {
+    use Priority::{Analysis, Play};
+    // Room for all.
+    assert_eq!(turns(&[Play, Analysis, Play], 4, 40), [40, 40, 40]);
+    // No room: four play for three rows, or twenty for five.
+    for (play, room, rounds) in [(4, 3, 400), (20, 5, 4000)] {
+        let mut priorities = vec![Play; play];
+        priorities.push(Analysis);
+        let turns = turns(&priorities, room, rounds);
+        let (fewest, most) = (turns[..play].iter().min().unwrap(), turns[..play].iter().max().unwrap());
+        assert!(most - fewest <= 1, "{turns:?}");
+        let analysis = turns[play];
+        assert!(analysis * 16 >= *most && analysis * 5 <= *most, "{turns:?}");
+    }
+}
+
+#[test]
+fn a_search_that_ponders_goes_on_only_while_there_is_nothing_else() {
+    use Priority::{Analysis, Play, Ponder};
+    assert_eq!(turns(&[Ponder, Play], 4, 40), [0, 40]);
+    assert_eq!(turns(&[Ponder, Analysis], 4, 40), [0, 40]);
+    assert_eq!(turns(&[Ponder, Ponder], 4, 40), [40, 40]);
+    let mut serving = serving(one_leaf(), 4, None);
+    let mut evaluator = Recording::new();
+    let ponder = Request { priority: Ponder, ..request(0, u32::MAX) };
+    serving.join(Asked::new(0, Toy::chain(4000)), ponder);
+    assert!(serving.desk.has_work(true) && !serving.desk.has_work(false) && !serving.desk.in_earnest());
+    (0..5).for_each(|_| assert!(round(&mut serving, &mut evaluator).is_empty()));
+    join(&mut serving, 1, 10);
+    let ended = loop {
+        let ended = round(&mut serving, &mut evaluator);
+        if !ended.is_empty() {
+            break ended;
+        }
+        assert!(evaluator.batches[5..].iter().all(|batch| *batch == [1]));
+    };
+    assert_eq!(ended[0].request.token, 1);
+    assert!(!serving.desk.is_empty());
+}
+
+#[test]
+fn the_largest_tree_ends_where_memory_does() {
+    let mut serving = serving(one_leaf(), 4, None);
+    let mut evaluator = Recording::new();
+    join(&mut serving, 0, u32::MAX);
+    (0..50).for_each(|_| assert!(round(&mut serving, &mut evaluator).is_empty()));
+    join(&mut serving, 1, u32::MAX);
+    (0..5).for_each(|_| assert!(round(&mut serving, &mut evaluator).is_empty()));
+    join(&mut serving, 2, u32::MAX);
+    assert!(serving.desk.memory_bytes() > 0);
+    for who in [0, 1] {
+        assert!(serving.desk.end_largest());
+        let ended = serving.desk.look(evaluator.now);
+        assert_eq!((ended.len(), ended[0].request.token, ended[0].search.stop()), (1, who, Stop::Memory));
+        check_tree(&ended[0].search);
+    }
+    assert!(!serving.desk.end_largest(), "a search that has not begun has no tree");
+}
+
+#[test]
+fn reports_come_as_often_as_they_are_asked_for() {
+    let mut serving = serving(one_leaf(), 4, None);
+    let mut evaluator = Recording { a_row_takes: Duration::from_millis(10), ..Recording::new() };
+    let every = Some(Duration::from_millis(50));
+    let asked = Request { report_every: every, ..request(0, 40) };
+    let search = serving.desk.search(Asked::new(0, Toy::random(3, 7, true)));
+    serving.desk.join(search, asked, evaluator.now);
+    let mut seen = Vec::new();
+    while !serving.desk.is_empty() {
+        while serving.desk.give(&mut serving.lane, evaluator.now, true) && serving.lane.gather(evaluator.network()) {}
+        let outcome = serving.lane.evaluate(&mut evaluator);
+        serving.lane.take_up(outcome).unwrap();
+        serving.lane.report(evaluator.now, |open| seen.push(open.search.result().visits.iter().sum::<u32>()));
+        serving.desk.take_back(&mut serving.lane, evaluator.now);
+    }
+    // Rounds take 10 ms; the first is the root's. Finished games cost nothing, so there are more visits than rounds.
+    assert!(seen.len() >= 3 && seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
+    assert_eq!(seen.len(), evaluator.batches.len() / 5);
+}

@@ -1,0 +1,15 @@
+//! All tests of the core but one in one program: it compiles and links once. `cargo test --test all look::` runs a part.
+
+mod common;
+mod conformance;
+mod engine;
+mod engine_games;
+mod engine_lanes;
+mod forced_wins;
+mod look;
+mod options;
+mod oracle;
+mod properties;
+mod record;
+mod selfplay;
+mod training;

@@ -1,0 +1,425 @@
+//! What the options of a search promise, each against a slow obvious twin.
+
+use std::convert::Infallible;
+
+use crate::common::{Hashed, Naive, check_tree, hashed, run};
+use azpy_core::batched::{Rounds, Workers};
+use azpy_core::config::{RootNoise, SearchConfig};
+use azpy_core::evaluator::{Batch, Evaluator, RowByRow};
+use azpy_core::game::{Game, Player, Turn};
+use azpy_core::rng::Stream;
+use azpy_core::search::{Search, Stop};
+use azpy_core::selfplay::sharpen;
+use azpy_core::toy::Toy;
+use azpy_core::tree::{Kind, NodeId, ROOT, Tree};
+
+/// A random tree whose games end in a win, a draw or a loss.
+fn decisive(seed: u64, depth: u32, rolls: bool) -> Toy {
+    fn write(stream: &mut Stream, depth: u32, rolls: bool, root: bool, out: &mut String) {
+        let kind = if depth == 0 { 0 } else { stream.below(if rolls { 8 } else { 7 }) };
+        match kind {
+            0 | 1 if !root => out.push(['+', '-', '='][stream.below(3)]),
+            7 if !root => {
+                out.push_str("?(");
+                for _ in 0..=stream.below(2) {
+                    out.push_str(&format!("{}:", 1 + stream.below(3)));
+                    write(stream, depth - 1, rolls, false, out);
+                    out.push(' ');
+                }
+                out.push(')');
+            }
+            _ => {
+                out.push_str(["0(", "1("][stream.below(2)]);
+                for _ in 0..=stream.below(3) {
+                    write(stream, depth - 1, rolls, false, out);
+                    out.push(' ');
+                }
+                out.push(')');
+            }
+        }
+    }
+    let mut text = String::new();
+    write(&mut Stream::keyed(&[seed, 77]), depth, rolls, true, &mut text);
+    Toy::parse(&text).unwrap()
+}
+
+/// Every reached node with its position and the view of its value sum.
+fn walk(tree: &Tree, root: &Toy, mut look: impl FnMut(NodeId, &Toy, Player)) {
+    let mut stack = vec![(ROOT, root.clone(), Player::Zero)];
+    while let Some((id, state, viewer)) = stack.pop() {
+        look(id, &state, viewer);
+        let node = tree.node(id);
+        let next = if let Kind::Decision(player) = node.kind { player } else { Player::Zero };
+        for (index, child) in tree.children(id).iter().enumerate().filter(|(_, child)| child.visits > 0) {
+            let mut state = state.clone();
+            state.play(child.action);
+            stack.push((node.first_child + index as NodeId, state, next));
+        }
+    }
+}
+
+#[test]
+fn what_is_proven_is_true_at_every_node_and_a_small_game_is_proven_whole() {
+    let mut proven_early = 0;
+    for seed in 0..300 {
+        for (eval_batch, max_considered) in [(1, 0), (8, 0), (4, 3)] {
+            let toy = decisive(seed, 6, seed % 2 == 1);
+            let config =
+                SearchConfig { eval_batch, solver: true, gumbel_actions: max_considered, ..SearchConfig::default() };
+            let search = run(&toy, config, 20_000, seed, &mut hashed());
+            let result = search.result();
+            assert_eq!(result.stop, Stop::Proven, "{}", toy.render());
+            assert!(search.tree().node(ROOT).visits < 20_000);
+            walk(search.tree(), &toy, |id, state, viewer| {
+                let node = search.tree().node(id);
+                if node.proof != 0 {
+                    let exact = if viewer == Player::Zero { state.exact() } else { -state.exact() };
+                    assert!((node.mean() - exact).abs() < 1e-6, "{} for {}", node.mean(), state.render());
+                } else {
+                    proven_early += 1;
+                }
+            });
+            let Turn::Player(player) = toy.turn() else { unreachable!() };
+            let exact = if player == Player::Zero { toy.exact() } else { -toy.exact() };
+            assert!((f64::from(result.value) - exact).abs() < 1e-6);
+            // The action chosen keeps that value.
+            let mut after = toy.clone();
+            after.play(result.action.unwrap());
+            let kept = if player == Player::Zero { after.exact() } else { -after.exact() };
+            assert!((kept - exact).abs() < 1e-6);
+        }
+    }
+    assert!(proven_early > 1000, "proofs cut nothing off");
+}
+
+#[test]
+fn a_proof_says_in_how_many_plies_the_game_can_be_ended() {
+    // The proven value must be forced within that many plies: the longest line against best defence.
+    fn forced(state: &Toy, tree: &Tree, id: NodeId) -> usize {
+        let node = tree.node(id);
+        assert_ne!(node.proof, 0);
+        let children = tree.children(id);
+        match node.kind {
+            Kind::Decision(_) => {
+                let best = children.iter().filter(|child| child.proof != 0).map(|child| child.mean() as f32);
+                let best = best.fold(f32::NEG_INFINITY, f32::max);
+                let lines = children.iter().enumerate().filter(|(_, c)| c.proof != 0 && c.mean() as f32 == best);
+                let plies = lines.map(|(index, child)| {
+                    let mut next = state.clone();
+                    next.play(child.action);
+                    1 + forced(&next, tree, node.first_child + index as NodeId)
+                });
+                if best > 0.0 { plies.min().unwrap() } else { plies.max().unwrap() }
+            }
+            Kind::Terminal => 0,
+            _ => panic!("no dice here"),
+        }
+    }
+    for seed in 0..200 {
+        let toy = decisive(seed, 7, false);
+        let config = SearchConfig { solver: true, ..SearchConfig::default() };
+        let search = run(&toy, config, 20_000, seed, &mut hashed());
+        assert_eq!(usize::from(search.result().proof), 1 + forced(&toy, search.tree(), ROOT), "{}", toy.render());
+    }
+}
+
+#[test]
+fn a_proven_loss_keeps_the_visits_that_it_had_and_is_not_drawn() {
+    // Action 1 loses at once: the first look at it proves that, and it is not looked at again.
+    let toy = Toy::parse("0(0(0(0(= +) -) 1(= -)) - 1(0(= -) 0(- =)))").unwrap();
+    let config = SearchConfig { solver: true, eval_batch: 1, ..SearchConfig::default() };
+    for simulations in 5..60 {
+        let result = run(&toy, config, simulations, 0, &mut hashed()).result();
+        assert_eq!((result.visits[1], result.proofs[1], result.q[1]), (1, 1, -1.0));
+        let total: u32 = result.visits.iter().sum();
+        let shares: Vec<f32> = result.visits.iter().map(|&n| (f64::from(n) / f64::from(total)) as f32).collect();
+        assert_eq!(result.target, shares);
+        let drawn = sharpen(&result, 1.0);
+        assert!(drawn[1] == 0.0 && (drawn.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+    let plain = SearchConfig { solver: false, ..config };
+    assert!(run(&toy, plain, 59, 0, &mut hashed()).result().visits[1] > 1);
+    // Where nothing else is left a lost action is drawn all the same.
+    let lost = run(&Toy::parse("0(- -)").unwrap(), config, 10, 0, &mut hashed()).result();
+    assert!((sharpen(&lost, 1.0).iter().sum::<f64>() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_proven_root_teaches_gumbels_network_the_proven_action() {
+    let config = SearchConfig { solver: true, eval_batch: 1, gumbel_actions: 4, ..SearchConfig::default() };
+    let mut won = 0;
+    for seed in 0..100 {
+        let result = run(&decisive(seed, 6, false), config, 5_000, seed, &mut hashed()).result();
+        let chosen = result.actions.iter().position(|&action| Some(action) == result.action).unwrap();
+        assert!(result.proof != 0 && result.target[chosen] == 1.0);
+        won += u32::from(result.value == 1.0);
+    }
+    assert!(won > 10);
+}
+
+#[test]
+fn a_root_moved_along_can_be_looked_at_before_it_is_searched_with_gumbel_too() {
+    let config = SearchConfig { gumbel_actions: 16, ..SearchConfig::default() };
+    for seed in 0..20 {
+        let mut search = run(&Toy::random(seed, 8, true), config, 200, seed, &mut hashed());
+        while let Some(action) = search.result().action {
+            search.advance(action);
+            let result = search.result();
+            assert!(result.target.is_empty() || (result.target.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+        }
+    }
+}
+
+#[test]
+fn an_early_stop_changes_no_choice_and_saves_simulations() {
+    let mut saved = 0;
+    for seed in 0..200 {
+        let toy = Toy::random(seed, 7, true);
+        let config = SearchConfig { eval_batch: 1 + seed as usize % 4, ..SearchConfig::default() };
+        let whole = run(&toy, config, 300, seed, &mut hashed()).result();
+        let search = run(&toy, SearchConfig { early_stop: true, ..config }, 300, seed, &mut hashed());
+        let short = search.result();
+        assert_eq!(whole.action, short.action);
+        let done = search.stats().simulations;
+        match short.stop {
+            Stop::Decided => saved += 300 - done,
+            stop => assert!(stop == Stop::Simulations && done == 300),
+        }
+        // A lone action is decided once it was tried, by the first round.
+        assert!(whole.actions.len() > 1 || (1..=config.eval_batch as u64).contains(&done));
+    }
+    assert!(saved > 10_000, "{saved} simulations saved");
+}
+
+#[test]
+fn a_full_tree_is_searched_on_without_growing() {
+    let mut unexpanded = 0;
+    for seed in 0..60 {
+        for eval_batch in [1, 8] {
+            for max_nodes in [1, 20, 60] {
+                let toy = Toy::random(seed, 9, true);
+                let bytes = 2 * max_nodes * size_of::<azpy_core::tree::Node>();
+                let max_memory_mb = Some(bytes as f64 / f64::from(1 << 20));
+                let config = SearchConfig { eval_batch, max_memory_mb, ..SearchConfig::default() };
+                let mut search = run(&toy, config, 500, seed, &mut hashed());
+                let result = search.result();
+                assert_eq!(result.visits.iter().sum::<u32>(), 500);
+                let widest = max_nodes.max(1 + result.actions.len());
+                assert!(search.tree().nodes().len() <= widest, "{} nodes", search.tree().nodes().len());
+                let whole = run(&toy, SearchConfig { max_memory_mb: None, ..config }, 500, seed, &mut hashed());
+                if whole.tree().nodes().len() <= max_nodes {
+                    assert_eq!((search.stats().unexpanded, &result), (0, &whole.result()));
+                }
+                unexpanded += search.stats().unexpanded;
+                for node in search.tree().nodes() {
+                    assert!(node.in_flight == 0 && node.kind != Kind::Pending && node.mean().abs() <= 1.0 + 1e-6);
+                }
+                // Where the root moves there is room again, and what stands in the tree is used.
+                while let (Some(action), Turn::Player(_)) = (search.result().action, search.root().turn()) {
+                    search.advance(action);
+                    if !matches!(search.root().turn(), Turn::Player(_)) {
+                        break;
+                    }
+                    let before = search.result().visits.iter().sum::<u32>();
+                    search.begin(50, Stream::keyed(&[seed])).unwrap();
+                    let mut rounds = Rounds::new(Workers::Serial, None);
+                    while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+                    assert_eq!(search.result().visits.iter().sum::<u32>(), before + 50);
+                }
+            }
+        }
+    }
+    assert!(unexpanded > 10_000, "only {unexpanded} leaves found no room");
+}
+
+/// Notes the largest batch.
+struct Widest(RowByRow<Hashed>, usize);
+
+impl<G: Game> Evaluator<G> for Widest {
+    type Error = Infallible;
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Infallible> {
+        self.1 = self.1.max(batch.rows());
+        self.0.evaluate_batch(batch)
+    }
+}
+
+#[test]
+fn leaves_in_flight_are_a_share_of_the_visits_there_are() {
+    for seed in 0..20 {
+        let toy = Toy::random(seed, 9, false);
+        let config = SearchConfig { eval_batch: 32, in_flight_share: Some(0.1), ..SearchConfig::default() };
+        for (simulations, most) in [(15, 1), (49, 4), (400, 32)] {
+            let mut evaluator = Widest(hashed(), 0);
+            run(&toy, config, simulations, seed, &mut evaluator);
+            assert!(evaluator.1 <= most, "{} leaves at once in {simulations} simulations", evaluator.1);
+        }
+        // Small trees are searched as one leaf at a time would search them.
+        let one = SearchConfig { eval_batch: 1, ..config };
+        let visits = |config| run(&toy, config, 19, seed, &mut hashed()).result().visits;
+        assert_eq!(visits(config), visits(one));
+    }
+}
+
+#[test]
+fn forced_visits_are_made_and_do_not_reach_the_policy_to_learn() {
+    let noise = RootNoise { alpha: Some(0.5), fraction: 0.5 };
+    let config = SearchConfig { eval_batch: 1, forced_visits: 2.0, root_noise: Some(noise), ..SearchConfig::default() };
+    let mut pruned = 0;
+    for seed in 0..100 {
+        let toy = Toy::random(seed, 8, false);
+        let simulations = 400;
+        let search = run(&toy, config, simulations, seed, &mut hashed());
+        let (root, children) = (search.tree().node(ROOT), search.tree().children(ROOT));
+        let forced = |prior: f32| (2.0 * f64::from(prior) * f64::from(simulations)).sqrt();
+        let tried = children.iter().filter(|child| child.visits > 0);
+        assert!(tried.clone().all(|child| f64::from(child.visits) + 1.0 >= forced(child.prior)));
+        // Pruning, one visit at a time: taken away as long as PUCT would still prefer the most visited child.
+        let best = children.iter().max_by_key(|child| child.visits).unwrap();
+        let puct = |q: f64, prior: f32, visits: f64| {
+            q + config.c_puct * f64::from(root.visits).sqrt() * f64::from(prior) / (1.0 + visits)
+        };
+        let goal = puct(best.mean(), best.prior, f64::from(best.visits));
+        let left: Vec<(f64, f64)> = children
+            .iter()
+            .map(|child| {
+                let n = f64::from(child.visits);
+                if child.action == best.action || n == 0.0 {
+                    return (n, n);
+                }
+                let mut visits = n;
+                let least = n - forced(child.prior);
+                while visits - 1e-3 >= least && puct(child.mean(), child.prior, visits - 1e-3) <= goal {
+                    visits -= 1e-3;
+                }
+                if visits <= 1.0 - 2e-3 {
+                    (0.0, 0.0)
+                } else if visits <= 1.0 + 2e-3 {
+                    (0.0, 1.01)
+                } else {
+                    (visits - 2e-3, visits + 2e-3)
+                }
+            })
+            .collect();
+        let total: (f64, f64) = left.iter().fold((0.0, 0.0), |sum, x| (sum.0 + x.0, sum.1 + x.1));
+        for (index, share) in search.result().target.iter().enumerate() {
+            let share = f64::from(*share);
+            assert!(share >= left[index].0 / total.1 - 1e-6 && share <= left[index].1 / total.0 + 1e-6);
+            pruned += u32::from(share + 1e-3 < f64::from(children[index].visits) / f64::from(simulations));
+        }
+        // A search that does not explore forces nothing and has no noise.
+        let mut quiet = Search::new(toy.clone(), config, 0);
+        quiet.set_exploring(false);
+        quiet.begin(simulations, Stream::keyed(&[seed])).unwrap();
+        let mut rounds = Rounds::new(Workers::Serial, None);
+        while rounds.run(std::slice::from_mut(&mut quiet), &mut [hashed()]).unwrap() {}
+        let plain = SearchConfig { forced_visits: 0.0, root_noise: None, ..config };
+        assert_eq!(quiet.result(), run(&toy, plain, simulations, seed, &mut hashed()).result());
+    }
+    assert!(pruned > 100, "{pruned} shares pruned");
+}
+
+#[test]
+fn the_lower_confidence_bound_is_that_of_the_values_backed_up() {
+    let mut differ = 0;
+    for seed in 0..150 {
+        let toy = Toy::random(seed, 8, seed % 2 == 0);
+        let config = SearchConfig { eval_batch: 1, lcb: Some(1.5), c_puct: 3.0, ..SearchConfig::default() };
+        let search = run(&toy, config, 200, 0, &mut hashed());
+        let mut naive = Naive::new(toy.clone());
+        let mut dice = Stream::keyed(&[0]);
+        dice.bits();
+        let Turn::Player(player) = toy.turn() else { unreachable!() };
+        let mut values = vec![Vec::new(); search.result().actions.len()];
+        naive.simulate(&config, &mut dice);
+        for _ in 0..200 {
+            let before = naive.visits();
+            let value = naive.simulate(&config, &mut dice);
+            let tried = naive.visits().iter().zip(&before).position(|(now, then)| now > then).unwrap();
+            values[tried].push(if player == Player::Zero { value } else { -value });
+        }
+        let most = values.iter().map(Vec::len).max().unwrap() as f64;
+        let bound = |values: &Vec<f64>| {
+            let n = values.len() as f64;
+            let mean = values.iter().sum::<f64>() / n;
+            let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
+            if n < 2.0 || n < 0.1 * most { f64::NEG_INFINITY } else { mean - 1.5 * (variance / n).sqrt() }
+        };
+        let bounds: Vec<f64> = values.iter().map(bound).collect();
+        let best = (0..bounds.len()).fold(0, |best, i| if bounds[i] > bounds[best] { i } else { best });
+        let result = search.result();
+        assert_eq!(result.action, Some(result.actions[best]));
+        differ += u32::from(values[best].len() as f64 != most);
+    }
+    assert!(differ > 5, "the bound never disagreed with the visits");
+}
+
+#[test]
+fn gumbel_considers_no_more_actions_than_it_may_and_counts_exactly_at_any_batch() {
+    for seed in 0..40 {
+        let toy = Toy::random(seed, 8, true);
+        for max_considered in [1, 2, 3, 16] {
+            for eval_batch in [1, 3, 8, 64] {
+                for simulations in [0, 1, 2, 5, 32, 100] {
+                    let config = SearchConfig { eval_batch, gumbel_actions: max_considered, ..SearchConfig::default() };
+                    let search = run(&toy, config, simulations, seed, &mut hashed());
+                    let result = search.result();
+                    assert_eq!(result.visits.iter().sum::<u32>(), simulations);
+                    assert!(
+                        result.visits.iter().filter(|&&n| n > 0).count() <= max_considered.max(1) || eval_batch > 1
+                    );
+                    assert!((result.target.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_gumbel_search_of_a_tree_halves_anew() {
+    let toy = Toy::random(7, 8, false);
+    let config = SearchConfig { eval_batch: 1, gumbel_actions: 16, ..SearchConfig::default() };
+    let mut search = run(&toy, config, 16, 3, &mut hashed());
+    let before = search.result().visits;
+    search.begin(before.len() as u32, Stream::keyed(&[4])).unwrap();
+    let mut rounds = Rounds::new(Workers::Serial, None);
+    while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+    check_tree(&search);
+    // As many simulations as actions: one each, however many they had.
+    let gained: Vec<u32> = search.result().visits.iter().zip(&before).map(|(now, then)| now - then).collect();
+    assert!(gained.iter().all(|&n| n == 1), "{gained:?}");
+}
+
+#[test]
+fn draws_that_are_given_take_the_place_of_random_ones() {
+    let toy = Toy::random(3, 8, false);
+    let config = SearchConfig { eval_batch: 1, gumbel_actions: 1, ..SearchConfig::default() };
+    let actions = run(&toy, config, 0, 0, &mut hashed()).result().actions;
+    for favourite in 0..actions.len() {
+        let mut search = Search::new(toy.clone(), config, 0);
+        let mut draws = vec![0.0; actions.len()];
+        draws[favourite] = 100.0;
+        search.set_gumbel_draws(&draws);
+        search.begin(10, Stream::keyed(&[1])).unwrap();
+        let mut rounds = Rounds::new(Workers::Serial, None);
+        while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+        assert_eq!(search.result().visits[favourite], 10);
+        assert_eq!(search.result().action, Some(actions[favourite]));
+    }
+}
+
+#[test]
+fn an_interrupted_search_has_evaluated_its_root_and_can_go_on() {
+    let toy = Toy::random(2, 8, false);
+    let mut search = Search::new(toy, SearchConfig::default(), 0);
+    search.begin(u32::MAX, Stream::keyed(&[1])).unwrap();
+    search.interrupt();
+    let mut rounds = Rounds::new(Workers::Serial, None);
+    while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+    let result = search.result();
+    assert!(result.action.is_some() && result.visits.iter().all(|&n| n == 0));
+    assert_eq!(result.stop, Stop::Interrupted);
+    search.begin(30, Stream::keyed(&[1])).unwrap();
+    while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+    assert_eq!(search.result().visits.iter().sum::<u32>(), 30);
+    assert_eq!(search.result().stop, Stop::Simulations);
+}

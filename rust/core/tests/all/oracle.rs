@@ -1,0 +1,108 @@
+//! Promise 1: with one leaf at a time the search is textbook PUCT, visit for visit.
+
+use crate::common::{Naive, hashed, run};
+use azpy_core::config::{Fpu, SearchConfig};
+use azpy_core::evaluator::Uniform;
+use azpy_core::game::{Game, Player, Turn};
+use azpy_core::rng::Stream;
+use azpy_core::toy::Toy;
+
+fn configs() -> Vec<SearchConfig> {
+    let base = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
+    vec![
+        base,
+        SearchConfig { c_puct: 0.4, fpu: Fpu::Parent, ..base },
+        SearchConfig { c_puct: 2.5, fpu: Fpu::Reduction(0.3), ..base },
+        SearchConfig { c_puct: 1.25, c_puct_base: Some(100.0), virtual_loss: 3.0, ..base },
+        SearchConfig { c_puct_stdev: 0.85, ..base },
+    ]
+}
+
+fn assert_equal<G: Game>(root: &G, config: SearchConfig, simulations: u32) {
+    let search = run(root, config, simulations, 0, &mut hashed());
+    let mut naive = Naive::new(root.clone());
+    let mut dice = Stream::keyed(&[0]);
+    // The search's own first draw: a seed for streams that leaves may ask for.
+    dice.bits();
+    for _ in 0..=simulations {
+        naive.simulate(&config, &mut dice);
+    }
+    let result = search.result();
+    assert_eq!(result.visits, naive.visits(), "{config:?}, {simulations} simulations of\n{}", root.render());
+    assert_eq!(result.visits.iter().sum::<u32>(), simulations);
+    let Turn::Player(player) = root.turn() else { unreachable!() };
+    let sign = if player.index() == 0 { 1.0 } else { -1.0 };
+    let mean = sign * naive.w0 / f64::from(naive.n);
+    assert!((f64::from(result.value) - mean).abs() < 1e-6);
+    assert_eq!(search.tree().nodes().iter().filter(|node| node.visits > 0).count(), count(&naive));
+}
+
+fn count<G: Game>(naive: &Naive<G>) -> usize {
+    1 + naive.children.iter().filter_map(|(_, _, child)| child.as_deref()).map(count).sum::<usize>()
+}
+
+#[test]
+fn visits_equal_recursive_puct_on_random_trees_with_turns_in_any_order_and_dice() {
+    for seed in 0..200 {
+        let toy = Toy::random(seed, 7, seed % 2 == 1);
+        for config in configs() {
+            for simulations in [0, 1, 2, 16, 100, 1000] {
+                assert_equal(&toy, config, simulations);
+            }
+        }
+    }
+}
+
+#[test]
+fn exchanging_the_players_changes_no_visit() {
+    // The evaluator answers for the player to move and cannot tell who that is.
+    for seed in 0..100 {
+        for eval_batch in [1, 4] {
+            let toy = Toy::random(seed, 7, true);
+            let config = SearchConfig { eval_batch, ..SearchConfig::default() };
+            let visits = |toy: &Toy| run(toy, config, 200, seed, &mut hashed()).result().visits;
+            assert_eq!(visits(&toy), visits(&toy.swapped()));
+        }
+    }
+}
+
+#[test]
+fn rolls_converge_to_the_exact_value() {
+    for seed in 0..60 {
+        for eval_batch in [1, 4] {
+            let toy = Toy::random(seed, 4, true);
+            // Enough exploration that no trap hides the best line for long; Q then also averages what was explored.
+            let config = SearchConfig { eval_batch, c_puct: 4.0, ..SearchConfig::default() };
+            let search = run(&toy, config, 30_000, seed, &mut Uniform);
+            let Turn::Player(player) = toy.turn() else { unreachable!() };
+            let exact = if player == Player::Zero { toy.exact() } else { -toy.exact() };
+            let found = f64::from(search.result().value);
+            assert!((found - exact).abs() < 0.1, "seed {seed}, batch {eval_batch}: {found} against {exact}");
+        }
+    }
+}
+
+#[test]
+fn many_leaves_at_a_time_do_not_starve_a_leaf_that_waits() {
+    // Nearly all simulations end in finished games here; the few leaves must still be reached as soon as with one
+    // leaf at a time.
+    for seed in 0..60 {
+        let toy = Toy::random(seed, 5, true);
+        let evaluations = |eval_batch| {
+            let config = SearchConfig { eval_batch, ..SearchConfig::default() };
+            run(&toy, config, 3_000, seed, &mut hashed()).stats().evaluations as i64
+        };
+        assert!((evaluations(1) - evaluations(8)).abs() <= 4, "seed {seed}: {} {}", evaluations(1), evaluations(8));
+    }
+}
+
+#[test]
+fn the_same_stream_rolls_the_same_dice() {
+    let toy = Toy::random(3, 6, true);
+    let visits = |seed| {
+        let search = run(&toy, SearchConfig::default(), 500, seed, &mut hashed());
+        search.tree().nodes().iter().map(|node| node.visits).collect::<Vec<_>>()
+    };
+    assert_eq!(visits(1), visits(1));
+    assert_ne!(visits(1), visits(2));
+}

@@ -1,0 +1,458 @@
+//! Promise 2 and what keeps it: counts are exact, nothing stays in flight, whatever is asked for in whatever order.
+
+use std::sync::Arc;
+
+use crate::common::{check_tree, hashed, hashed_answer, run};
+use azpy_core::batched::{Rounds, SearchError, Workers};
+use azpy_core::cache::Cache;
+use azpy_core::config::{Fpu, RootNoise, SearchConfig};
+use azpy_core::evaluator::{Batch, Evaluator, Uniform};
+use azpy_core::game::{Game, GameFault, PovValue, Turn};
+use azpy_core::rng::Stream;
+use azpy_core::search::{Search, SearchResult, Stop};
+use azpy_core::toy::Toy;
+use azpy_core::tree::ROOT;
+use proptest::prelude::*;
+
+/// The hashed answers with a network number, so that they may be cached; counts rows and can fail at a call.
+struct Network {
+    id: u64,
+    rows: u64,
+    calls: u64,
+    fail_at: u64,
+}
+
+impl Network {
+    fn new(id: u64) -> Self {
+        Self { id, rows: 0, calls: 0, fail_at: u64::MAX }
+    }
+}
+
+impl<G: Game> Evaluator<G> for Network {
+    type Error = &'static str;
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error> {
+        self.calls += 1;
+        if self.calls > self.fail_at {
+            return Err("asked to fail");
+        }
+        let row_len: usize = batch.states[0].obs_shape().iter().product();
+        let mut observations = vec![f32::NAN; batch.rows() * row_len];
+        batch.fill(0..batch.rows(), &mut observations);
+        for (row, observation) in observations.chunks(row_len).enumerate() {
+            self.rows += 1;
+            assert!(matches!(batch.states[row].turn(), Turn::Player(_)), "only players' turns are evaluated");
+            let range = batch.range(row);
+            let value = hashed_answer(observation, &batch.actions[range.clone()], &mut batch.logits[range]);
+            batch.values[row] = PovValue(value * if self.id.is_multiple_of(2) { 1.0 } else { -1.0 });
+        }
+        Ok(())
+    }
+    fn network(&self) -> Option<u64> {
+        Some(self.id)
+    }
+}
+
+#[test]
+fn every_number_of_simulations_is_counted_exactly_at_every_batch_size() {
+    for seed in [1, 2, 3, 4] {
+        let toy = Toy::random(seed, 6, true);
+        for simulations in 0..=40 {
+            for eval_batch in 1..=17 {
+                let config = SearchConfig { eval_batch, ..SearchConfig::default() };
+                let search = run(&toy, config, simulations, 0, &mut hashed());
+                assert_eq!(search.result().visits.iter().sum::<u32>(), simulations);
+                assert_eq!(search.tree().node(ROOT).visits, 1 + simulations);
+                let stats = search.stats();
+                assert_eq!(stats.simulations, u64::from(simulations));
+                assert_eq!(stats.evaluations + stats.terminals, u64::from(simulations) + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_far_larger_than_the_leaves_there_are_ends() {
+    let config = SearchConfig { eval_batch: 64, ..SearchConfig::default() };
+    let search = run(&Toy::chain(50), config, 100, 0, &mut Uniform);
+    assert_eq!(search.result().visits, [100]);
+    assert_eq!(search.result().value, (50.0 / 101.0_f32).max(search.result().value));
+}
+
+#[test]
+fn a_line_of_100_000_plies_is_searched_without_recursion() {
+    let config = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
+    let chain = Toy::chain(100_000);
+    let mut search = Search::new(chain, config, 0);
+    search.begin(3_000, Stream::keyed(&[])).unwrap();
+    let mut rounds = Rounds::new(Workers::Serial, None);
+    while rounds.run(std::slice::from_mut(&mut search), &mut [Uniform]).unwrap() {}
+    assert_eq!(search.result().principal_variation.len(), 3_000);
+}
+
+#[test]
+fn a_finished_root_needs_no_evaluator_and_a_roll_is_refused() {
+    let mut search = Search::new(Toy::parse("-").unwrap(), SearchConfig::default(), 0);
+    search.begin(100, Stream::keyed(&[])).unwrap();
+    assert!(search.is_done());
+    assert_eq!((search.result().value, search.result().action), (-1.0, None));
+    let mut search = Search::new(Toy::parse("?(1:+ 1:-)").unwrap(), SearchConfig::default(), 0);
+    assert_eq!(search.begin(1, Stream::keyed(&[])), Err(GameFault::ChanceRoot));
+}
+
+#[test]
+fn no_simulations_give_the_networks_own_opinion() {
+    let toy = Toy::random(5, 5, false);
+    let result = run(&toy, SearchConfig::default(), 0, 0, &mut hashed()).result();
+    assert!(result.visits.iter().all(|&n| n == 0));
+    let best = (0..result.priors.len()).max_by(|&a, &b| result.priors[a].total_cmp(&result.priors[b]));
+    assert_eq!(result.action, best.map(|index| result.actions[index]));
+    assert!(result.value != 0.0);
+}
+
+#[test]
+fn an_evaluators_error_comes_back_and_leaves_nothing_in_flight() {
+    for fail_at in 0..6 {
+        let mut searches: Vec<_> =
+            (0..9).map(|seed| Search::new(Toy::random(seed, 6, true), SearchConfig::default(), 0)).collect();
+        for search in &mut searches {
+            search.begin(300, Stream::keyed(&[])).unwrap();
+        }
+        let mut network = Network { fail_at, ..Network::new(2) };
+        let mut rounds = Rounds::new(Workers::new(2).unwrap(), None);
+        let error = loop {
+            match rounds.run(&mut searches, std::slice::from_mut(&mut network)) {
+                Ok(true) => {}
+                Ok(false) => panic!("it should have failed"),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, SearchError::Evaluator("asked to fail")));
+        searches.iter().for_each(check_tree);
+        // The same searches go on with an evaluator that works.
+        network.fail_at = u64::MAX;
+        for search in &mut searches {
+            let before = search.tree().node(ROOT).visits.max(1);
+            search.begin(50, Stream::keyed(&[])).unwrap();
+            while rounds.run(std::slice::from_mut(search), std::slice::from_mut(&mut network)).unwrap() {}
+            assert_eq!(search.tree().node(ROOT).visits, before + 50);
+            check_tree(search);
+        }
+    }
+}
+
+struct Bad(f32, f32);
+
+impl<G: Game> Evaluator<G> for Bad {
+    type Error = ();
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), ()> {
+        batch.logits.fill(self.0);
+        batch.values.fill(PovValue(self.1));
+        Ok(())
+    }
+}
+
+#[test]
+fn numbers_that_are_none_are_refused_and_named() {
+    let toy = Toy::countdown(5);
+    for (logit, value, named) in [
+        (f32::NAN, 0.0, "logit NaN"),
+        (f32::INFINITY, 0.0, "logit inf"),
+        (0.0, f32::NAN, "value NaN"),
+        (0.0, 1.5, "value 1.5"),
+    ] {
+        let mut search = Search::new(toy.clone(), SearchConfig::default(), 0);
+        search.begin(10, Stream::keyed(&[])).unwrap();
+        let error = Rounds::new(Workers::Serial, None).run(std::slice::from_mut(&mut search), &mut [Bad(logit, value)]);
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains(named), "{text}");
+        check_tree(&search);
+    }
+    for logit in [1e4, -1e4, f32::MAX] {
+        let mut search = Search::new(toy.clone(), SearchConfig::default(), 0);
+        search.begin(10, Stream::keyed(&[])).unwrap();
+        let mut rounds = Rounds::new(Workers::Serial, None);
+        while rounds.run(std::slice::from_mut(&mut search), &mut [Bad(logit, 0.0)]).unwrap() {}
+        check_tree(&search);
+    }
+}
+
+#[test]
+fn the_cache_changes_no_visit_and_saves_evaluations() {
+    let searches = |cache: Option<usize>, threads: usize, mask: u64| {
+        let mut searches: Vec<_> = (0..24)
+            .map(|index| {
+                let config = SearchConfig { c_puct: 1.0 + 0.1 * index as f64, ..SearchConfig::default() };
+                Search::new(Toy::random(index % 6, 7, index % 2 == 0), config, 0)
+            })
+            .collect();
+        let cache = cache.map(|positions| Arc::new(Cache::with_index_mask(positions, mask)));
+        let mut rounds = Rounds::new(Workers::new(threads).unwrap(), cache);
+        let mut network = Network::new(4);
+        for (index, search) in searches.iter_mut().enumerate() {
+            search.begin(150 + 10 * (index as u32 % 5), Stream::keyed(&[9])).unwrap();
+        }
+        while rounds.run(&mut searches, std::slice::from_mut(&mut network)).unwrap() {}
+        searches.iter().for_each(check_tree);
+        (searches.iter().map(|search| search.tree().nodes().to_vec()).collect::<Vec<_>>(), network.rows)
+    };
+    let bits = |trees: &[Vec<azpy_core::tree::Node>]| -> Vec<(u32, u64)> {
+        trees.iter().flatten().map(|node| (node.visits, node.value_sum.to_bits())).collect()
+    };
+    let (plain, rows) = searches(None, 1, u64::MAX);
+    for (positions, threads, mask) in [(100_000, 1, u64::MAX), (100_000, 4, u64::MAX), (4096, 2, 0xFF), (256, 2, 0)] {
+        let (cached, fewer) = searches(Some(positions), threads, mask);
+        assert_eq!(bits(&plain), bits(&cached));
+        assert!(if positions > 1000 { fewer < rows } else { fewer <= rows });
+    }
+}
+
+#[test]
+fn a_warm_cache_changes_no_visit_of_a_long_search() {
+    let cache = Arc::new(Cache::new(1 << 16));
+    let visits = |cache: Option<Arc<Cache>>| {
+        let mut search = Search::new(Toy::random(3, 9, true), SearchConfig::default(), 0);
+        search.begin(20_000, Stream::keyed(&[1])).unwrap();
+        let mut rounds = Rounds::new(Workers::Serial, cache);
+        while rounds.run(std::slice::from_mut(&mut search), &mut [Network::new(4)]).unwrap() {}
+        search.tree().nodes().iter().map(|node| (node.visits, node.value_sum.to_bits())).collect::<Vec<_>>()
+    };
+    let plain = visits(None);
+    for _ in 0..2 {
+        assert!(visits(Some(cache.clone())) == plain);
+    }
+}
+
+#[test]
+fn a_root_moved_along_can_be_looked_at_before_it_is_searched() {
+    let toy = Toy::parse("0(1(+ -) ?(1:+ 3:1(- =)))").unwrap();
+    let mut search = run(&toy, SearchConfig::default(), 200, 0, &mut hashed());
+    let mut other = search.clone();
+    search.advance(0);
+    let result = search.result();
+    assert_eq!((result.actions.len(), result.priors.len()), (2, 2));
+    other.advance(1);
+    let result = other.result();
+    assert_eq!((result.actions.len(), result.action), (0, None));
+    assert!(result.value.abs() <= 1.0);
+}
+
+#[test]
+fn each_position_is_evaluated_once_with_a_cache() {
+    let mut searches: Vec<_> =
+        (0..16).map(|_| Search::new(Toy::random(11, 7, true), SearchConfig::default(), 0)).collect();
+    for (index, search) in searches.iter_mut().enumerate() {
+        search.begin(400, Stream::keyed(&[index as u64])).unwrap();
+    }
+    let mut rounds = Rounds::new(Workers::new(2).unwrap(), Some(Arc::new(Cache::new(1 << 16))));
+    let mut network = Network::new(4);
+    while rounds.run(&mut searches, std::slice::from_mut(&mut network)).unwrap() {}
+    let mut distinct = std::collections::HashSet::new();
+    for search in &searches {
+        visit(search.root(), search.tree(), ROOT, &mut distinct);
+    }
+    assert_eq!(network.rows, distinct.len() as u64);
+}
+
+fn visit(state: &Toy, tree: &azpy_core::tree::Tree, id: u32, distinct: &mut std::collections::HashSet<u128>) {
+    if matches!(tree.node(id).kind, azpy_core::tree::Kind::Decision(_)) {
+        distinct.insert(state.key());
+    }
+    for (index, child) in tree.children(id).iter().enumerate() {
+        if child.visits > 0 {
+            let mut next = state.clone();
+            next.play(child.action);
+            visit(&next, tree, tree.node(id).first_child + index as u32, distinct);
+        }
+    }
+}
+
+#[test]
+fn each_search_is_answered_by_its_own_network() {
+    let config = SearchConfig::default();
+    let alone = |network: usize, seed| {
+        let mut search = Search::new(Toy::random(seed, 6, true), config, 0);
+        search.begin(120, Stream::keyed(&[])).unwrap();
+        let mut rounds = Rounds::new(Workers::Serial, None);
+        while rounds.run(std::slice::from_mut(&mut search), &mut [Network::new(network as u64)]).unwrap() {}
+        search.result()
+    };
+    let mut searches: Vec<_> =
+        (0..12).map(|seed| Search::new(Toy::random(seed as u64, 6, true), config, seed % 3)).collect();
+    for search in &mut searches {
+        search.begin(120, Stream::keyed(&[])).unwrap();
+    }
+    let cache = Some(Arc::new(Cache::new(1 << 16)));
+    let mut rounds = Rounds::new(Workers::new(2).unwrap(), cache);
+    let mut networks: Vec<_> = (0..3).map(Network::new).collect();
+    while rounds.run(&mut searches, &mut networks).unwrap() {}
+    for (seed, search) in searches.iter().enumerate() {
+        assert_eq!(search.result(), alone(seed % 3, seed as u64));
+    }
+    assert!(networks.iter().all(|network| network.rows > 0));
+}
+
+#[test]
+fn a_reused_root_has_what_it_inherited_and_what_was_asked_for_and_new_noise() {
+    let noise = RootNoise { alpha: Some(0.5), fraction: 0.25 };
+    let config = SearchConfig { root_noise: Some(noise), ..SearchConfig::default() };
+    for seed in 0..30 {
+        let toy = Toy::random(seed, 8, false);
+        let mut search = run(&toy, config, 300, seed, &mut hashed());
+        let memory = search.tree().memory_bytes();
+        while let Some(action) = search.result().action {
+            let child = search.tree().children(ROOT).iter().find(|child| child.action == action).unwrap().clone();
+            let chooser = search.root().turn();
+            search.advance(action);
+            let inherited = search.tree().node(ROOT).visits;
+            assert_eq!(inherited, child.visits);
+            // What the chooser thought of the action is what the position is worth, seen by whoever moves now.
+            if let (Turn::Player(before), Turn::Player(now)) = (chooser, search.root().turn()) {
+                let mean = (child.value_sum / f64::from(child.visits)) as f32;
+                let seen = PovValue(mean).absolute(before).pov(now).0;
+                assert_eq!(search.result().value, seen);
+            }
+            if search.root().turn() == Turn::Terminal {
+                break;
+            }
+            search.begin(100, Stream::keyed(&[seed, 1])).unwrap();
+            let mut rounds = Rounds::new(Workers::Serial, None);
+            while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+            assert_eq!(search.tree().node(ROOT).visits, inherited.max(1) + 100);
+            check_tree(&search);
+            // The clean priors are the network's: the noise of no move is left in them.
+            let clean = run(search.root(), SearchConfig::default(), 0, 0, &mut hashed()).result().priors;
+            assert_eq!(search.result().priors, clean);
+            let noised: Vec<f32> = search.tree().children(ROOT).iter().map(|child| child.prior).collect();
+            assert!(clean.len() == 1 || noised != clean);
+        }
+        assert!(search.tree().memory_bytes() <= 4 * memory.max(1 << 12));
+    }
+}
+
+/// A game that breaks its promises at the second ply.
+#[derive(Clone)]
+struct Broken(&'static str, u32);
+
+impl Game for Broken {
+    fn num_actions(&self) -> usize {
+        2
+    }
+    fn obs_shape(&self) -> [usize; 3] {
+        [1, 1, 1]
+    }
+    fn max_plies(&self) -> usize {
+        5
+    }
+    fn turn(&self) -> Turn {
+        match (self.0, self.1) {
+            ("no outcomes" | "bad outcomes", 1) => Turn::Chance,
+            ("endless rolls", 1..) => Turn::Chance,
+            _ => Turn::Player(azpy_core::game::Player::Zero),
+        }
+    }
+    fn legal_actions(&self, out: &mut Vec<u32>) {
+        out.clear();
+        match self.0 {
+            "no action" if self.1 > 0 => {}
+            "outside" if self.1 > 0 => out.push(2),
+            _ => out.push(0),
+        }
+    }
+    fn chance_outcomes(&self, out: &mut Vec<(u32, f32)>) {
+        out.clear();
+        match self.0 {
+            "bad outcomes" => out.extend([(0, 0.2), (1, 0.2)]),
+            "endless rolls" => out.push((0, 1.0)),
+            _ => {}
+        }
+    }
+    fn play(&mut self, _: u32) {
+        self.1 += 1;
+    }
+    fn outcome(&self) -> azpy_core::game::Value {
+        azpy_core::game::Value(0.0)
+    }
+    fn encode(&self, row: &mut [f32]) {
+        row.fill(0.0);
+    }
+    fn key(&self) -> u128 {
+        u128::from(self.1)
+    }
+    fn render(&self) -> String {
+        self.0.into()
+    }
+}
+
+#[test]
+fn a_game_that_breaks_its_promises_is_named_and_never_hangs() {
+    for (what, named) in [
+        ("no action", "no action at a player's turn"),
+        ("outside", "outside the policy"),
+        ("no outcomes", "chance_outcomes"),
+        ("bad outcomes", "chance_outcomes"),
+        ("endless rolls", "longer than max_plies"),
+        ("endless turns", "longer than max_plies"),
+    ] {
+        for eval_batch in [1, 8] {
+            let mut search = Search::new(Broken(what, 0), SearchConfig { eval_batch, ..SearchConfig::default() }, 0);
+            search.begin(100, Stream::keyed(&[])).unwrap();
+            let mut rounds = Rounds::new(Workers::Serial, None);
+            let error = loop {
+                match rounds.run(std::slice::from_mut(&mut search), &mut [Uniform]) {
+                    Ok(more) => assert!(more, "{what} was not noticed"),
+                    Err(error) => break error.to_string(),
+                }
+            };
+            assert!(error.contains(named), "{what}: {error}");
+            assert!(search.tree().nodes().iter().all(|node| node.in_flight == 0));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn any_search_of_any_tree_keeps_its_counts(
+        seed in 0..10_000_u64,
+        depth in 1..8_u32,
+        simulations in 0..400_u32,
+        eval_batch in 1..40_usize,
+        max_collisions in (0..20_usize).prop_map(Some),
+        virtual_loss in 0.0..3.0_f64,
+        c_puct in 0.0..4.0_f64,
+        c_puct_stdev in prop_oneof![Just(0.0), 0.1..1.0],
+        fpu in prop_oneof![Just(Fpu::Zero), Just(Fpu::Parent), (0.0..1.0).prop_map(Fpu::Reduction)],
+        in_flight_share in proptest::option::of(0.01..1.0_f64),
+        root in (any::<bool>(), prop_oneof![Just(0.0), 0.5..4.0_f64], prop_oneof![Just(1.0), 0.5..2.0]),
+        gumbel_actions in 0..6_usize,
+        evaluations in proptest::option::of(2..300_u32),
+    ) {
+        let (noisy, forced_visits, root_temperature) = root;
+        let root_noise = noisy.then_some(RootNoise { alpha: None, fraction: 0.3 });
+        let config = SearchConfig {
+            eval_batch, c_puct, c_puct_stdev, fpu, virtual_loss, max_collisions, in_flight_share, root_noise, noise_shaped: true,
+            root_temperature, forced_visits, gumbel_actions, evaluations, ..SearchConfig::default()
+        };
+        let search = run(&Toy::random(seed, depth, true), config, simulations, seed, &mut hashed());
+        let result = search.result();
+        let visits = result.visits.iter().sum::<u32>();
+        let leaves = search.stats().evaluations;
+        match evaluations {
+            Some(limit) if visits < simulations => {
+                prop_assert_eq!(leaves, u64::from(limit));
+                prop_assert_eq!(result.stop, Stop::Evaluations);
+            }
+            Some(limit) => prop_assert!(leaves <= u64::from(limit) && visits == simulations),
+            None => prop_assert_eq!(visits, simulations),
+        }
+        prop_assert!((result.target.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+        prop_assert!(result.target.iter().all(|&share| share >= 0.0));
+        // What ran out of evaluations is the search of as many simulations. Sequential halving plans for its number.
+        if gumbel_actions == 0 {
+            let free = SearchConfig { evaluations: None, ..config };
+            let same = run(&Toy::random(seed, depth, true), free, visits, seed, &mut hashed());
+            prop_assert_eq!(SearchResult { stop: Stop::Simulations, ..result }, same.result());
+            prop_assert_eq!(leaves, same.stats().evaluations);
+        }
+    }
+}

@@ -1,0 +1,546 @@
+//! Self-play: games depend on (seed, id) alone, everything asked for is handed over, failures end it at once.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use crate::common::selfplay::{Network, all, config, resigning, start, toy};
+use azpy_core::batched::{SearchError, Workers};
+use azpy_core::cache::Cache;
+use azpy_core::config::{RootNoise, SearchConfig};
+use azpy_core::evaluator::{Batch, Evaluator};
+use azpy_core::game::{Game, Turn, Value};
+use azpy_core::record::{FAST_SEARCH, GameRecord, Ply, SEARCHED};
+use azpy_core::replay::{Draw, ReplayBuffer, Samples};
+use azpy_core::resign::Resign;
+use azpy_core::rng::Stream;
+use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig, SelfPlayError};
+use azpy_core::timing::PipelineStats;
+use azpy_core::toy::Toy;
+
+#[test]
+fn games_depend_on_the_seed_and_their_id_alone() {
+    let toy = toy();
+    let play = |slots, pipelines, threads, cache: bool| {
+        let layout = Layout { slots, first_game: 5, games: Some(40), inside: || Box::new(|body| body()) };
+        let cache = cache.then(|| Arc::new(Cache::new(4096)));
+        let networks = vec![vec![Network::new(3)]; pipelines];
+        let workers = Workers::new(threads).unwrap();
+        all(&SelfPlay::start(&toy, config(), &layout, networks, &workers, cache).unwrap())
+    };
+    let games = play(8, 1, 1, false);
+    assert_eq!(games.iter().map(|game| game.game_id).collect::<Vec<_>>(), (5..45).collect::<Vec<_>>());
+    assert!(games.iter().any(|game| game.plies != games[0].plies));
+    for (slots, pipelines, threads, cache) in [(1, 1, 1, false), (7, 2, 2, true), (64, 3, 8, true), (40, 2, 4, false)] {
+        assert!(play(slots, pipelines, threads, cache) == games, "{slots} slots, {pipelines} pipelines");
+    }
+    let other = all(&start(SelfPlayConfig { seed: 8, ..config() }, 8, Some(40), vec![Network::new(3)]));
+    assert!(other.iter().zip(&games).any(|(one, two)| one.plies != two.plies));
+    for game in &games {
+        game.check(&toy).unwrap();
+        assert_eq!(&GameRecord::from_bytes(&game.to_bytes()).unwrap(), game);
+    }
+}
+
+#[test]
+fn a_game_keeps_the_number_of_simulations_that_held_when_it_began() {
+    let options = |simulations, fast_simulations| SelfPlayConfig {
+        full_search_share: 0.5,
+        simulations,
+        fast_simulations,
+        ..config()
+    };
+    // The fast searches of options, and of games with 8 and 20 simulations of their own.
+    for (fast, own) in [(Some(10), [(8, 8), (20, 10)]), (None, [(8, 2), (20, 5)])] {
+        let plain = |simulations, fast| {
+            let play = start(options(simulations, fast), 4, Some(0), vec![Network::new(3)]);
+            play.admit(0..40);
+            all(&play)
+        };
+        let mut expected = vec![(None, plain(30, fast))];
+        expected.extend(own.map(|(simulations, few)| (Some(simulations), plain(simulations, Some(few)))));
+        let play = start(options(30, fast), 8, Some(0), vec![Network::new(3)]);
+        play.admit(0..40);
+        let mut found = Vec::new();
+        for simulations in [8, 20] {
+            while found.len() < simulations as usize {
+                found.extend(play.next(Duration::from_millis(20)).unwrap());
+            }
+            play.set_simulations(simulations);
+        }
+        found.extend(all(&play));
+        assert_eq!(found.len(), 40);
+        for game in &found {
+            game.check(&toy()).unwrap();
+            let (_, games) = expected.iter().find(|(simulations, _)| *simulations == game.simulations).unwrap();
+            assert_eq!(GameRecord { simulations: None, ..game.clone() }, games[game.game_id as usize]);
+        }
+        // Self-play holds where 64 finished games wait, so the last number may come after the last game has begun.
+        assert!(found.iter().any(|game| game.simulations.is_none()));
+    }
+}
+
+#[test]
+fn a_number_of_simulations_holds_from_the_first_game_admitted_after_it() {
+    let play = start(config(), 3, Some(0), vec![Network::new(3)]);
+    for (turn, simulations) in [9, 4, 12].into_iter().enumerate() {
+        play.set_simulations(simulations);
+        play.admit(turn as u64 * 20..turn as u64 * 20 + 20);
+        assert_eq!(all(&play).iter().filter(|game| game.simulations == Some(simulations)).count(), 20);
+    }
+}
+
+/// The ids of some games in ranges as they may be admitted: in any order, with gaps, some empty.
+fn shuffled(mut ids: Vec<u64>, seed: u64) -> Vec<std::ops::Range<u64>> {
+    let mut stream = Stream::keyed(&[seed]);
+    let mut ranges = Vec::new();
+    while !ids.is_empty() {
+        let begin = stream.below(ids.len());
+        let same_run =
+            |&end: &usize| end == begin || ids.get(end).is_some_and(|&id| id == ids[begin] + (end - begin) as u64);
+        let longest = (begin..begin + 5).take_while(same_run).count();
+        let length = stream.below(longest + 1);
+        ranges.push(ids[begin]..ids[begin] + length as u64);
+        ids.drain(begin..begin + length);
+    }
+    ranges
+}
+
+#[test]
+fn games_admitted_in_any_order_and_with_gaps_are_those_of_a_plain_run() {
+    let toy = toy();
+    let networks = [0, 1].map(|n| Network { salt: n as f32, ..Network::new(3 + n) }).to_vec();
+    let config = SelfPlayConfig { opponent_share: 0.5, opening_policy_plies: 2, full_search_share: 0.6, ..config() };
+    let begin = |slots, pipelines, games| {
+        let layout = Layout { slots, first_game: 5, games: Some(games), inside: || Box::new(|body| body()) };
+        let workers = Workers::new(2).unwrap();
+        let cache = Some(Arc::new(Cache::new(4096)));
+        SelfPlay::start(&toy, config.clone(), &layout, vec![networks.clone(); pipelines], &workers, cache).unwrap()
+    };
+    let plain = all(&begin(8, 1, 60));
+    for seed in 0..12 {
+        let mut stream = Stream::keyed(&[seed, 1]);
+        let wanted = |game: &&GameRecord| game.game_id < 8 || seed < 6 || game.game_id % 3 != seed % 3;
+        let expected: Vec<_> = plain.iter().filter(wanted).cloned().collect();
+        // The first three are asked for at the start, the others are admitted in several goes: before, while and after
+        // those before are played.
+        let play = begin(1 + stream.below(20), 1 + stream.below(3).min(seed as usize), 3);
+        let ids = expected.iter().map(|game| game.game_id).filter(|&id| id >= 8).collect();
+        let mut games = Vec::new();
+        for range in shuffled(ids, seed) {
+            play.admit(range);
+            match stream.below(3) {
+                0 => games.extend(play.take_finished(usize::MAX)),
+                1 => games.extend(play.next(Duration::from_secs(20)).unwrap()),
+                _ => {}
+            }
+            if stream.below(8) == 0 {
+                games.extend(all(&play));
+                assert!(play.is_over());
+            }
+        }
+        games.extend(all(&play));
+        games.sort_by_key(|game| game.game_id);
+        assert!(games == expected, "seed {seed}");
+        assert_eq!(play.stats().games, expected.len() as u64);
+    }
+}
+
+#[test]
+fn self_play_without_games_waits_for_some_and_changes_its_network_meanwhile() {
+    let (old, new) = (Network::new(1), Network::new(2));
+    let play = start(config(), 4, Some(0), vec![old.clone(), old.clone()]);
+    assert!(play.next(Duration::from_secs(20)).unwrap().is_none() && play.is_over());
+    play.swap(vec![new.clone(), new.clone()]).unwrap();
+    assert!(play.is_swapped(Duration::from_secs(20)));
+    play.pause(true);
+    assert!(play.is_paused(Duration::from_secs(20)));
+    play.admit(5..25);
+    assert!(!play.is_over());
+    assert_eq!(new.calls.load(Ordering::SeqCst), 0);
+    play.pause(false);
+    let games = all(&play);
+    assert_eq!(old.calls.load(Ordering::SeqCst), 0);
+    assert!(games == all(&start(config(), 4, Some(20), vec![new])));
+    let idle = |stats: PipelineStats| stats.idle > Duration::ZERO && stats.waiting == Duration::ZERO;
+    assert!(play.pipeline_stats().into_iter().all(idle));
+}
+
+/// A network that is held up in one of its calls, until the test lets it go on.
+#[derive(Clone)]
+struct Held {
+    network: Network,
+    at_call: u64,
+    barrier: Arc<Barrier>,
+}
+
+impl Evaluator<Toy> for Held {
+    type Error = &'static str;
+    fn evaluate_batch(&mut self, batch: Batch<'_, Toy>) -> Result<(), Self::Error> {
+        if self.network.calls.load(Ordering::SeqCst) == self.at_call {
+            self.barrier.wait();
+            self.barrier.wait();
+        }
+        self.network.evaluate_batch(batch)
+    }
+    fn network(&self) -> Option<u64> {
+        Evaluator::<Toy>::network(&self.network)
+    }
+}
+
+#[test]
+fn a_game_under_way_at_a_change_of_the_network_names_both() {
+    let barrier = Arc::new(Barrier::new(2));
+    let held = |network, at_call| Held { network, at_call, barrier: barrier.clone() };
+    let layout = Layout { slots: 4, first_game: 5, games: Some(4), inside: || Box::new(|body| body()) };
+    let networks = vec![vec![held(Network::new(1), 20)]];
+    let play = SelfPlay::start(&toy(), config(), &layout, networks, &Workers::Serial, None).unwrap();
+    barrier.wait();
+    play.pause(true);
+    barrier.wait();
+    assert!(play.is_paused(Duration::from_secs(20)));
+    let before = play.take_finished(usize::MAX);
+    play.swap(vec![held(Network { salt: 1.0, ..Network::new(2) }, u64::MAX)]).unwrap();
+    assert!(play.is_swapped(Duration::from_secs(20)));
+    play.pause(false);
+    play.admit(20..24);
+    let mut after = Vec::new();
+    while !play.is_over() {
+        after.extend(play.next(Duration::from_secs(20)).unwrap());
+    }
+    assert_eq!(after.len() + before.len(), 8);
+    let networks = |game: &GameRecord| -> Vec<u64> {
+        game.plies.iter().filter(|ply| ply.is_searched()).map(|ply| ply.network).collect()
+    };
+    assert!(before.iter().all(|game| networks(game).iter().all(|&network| network == 1)));
+    assert!(after.iter().all(|game| networks(game).is_sorted()));
+    let both = |game: &&GameRecord| networks(game).starts_with(&[1]) && networks(game).ends_with(&[2]);
+    assert!(after.iter().any(|game| both(&game)), "no game was under way");
+    assert!(after.iter().filter(|game| game.game_id >= 20).all(|game| networks(game)[0] == 2));
+}
+
+#[test]
+fn no_option_makes_games_depend_on_the_layout() {
+    let toy = toy();
+    let networks = [0, 1, 2].map(|n| Network { salt: n as f32, ..Network::new(3 + n) }).to_vec();
+    let config = SelfPlayConfig {
+        search: SearchConfig { evaluations: Some(12), ..config().search },
+        temperature_halflife: Some(3.0),
+        opening_policy_plies: 2,
+        full_search_share: 0.6,
+        opponent_share: 0.5,
+        resign_below: -0.1,
+        resign_plies: 1,
+        resign_control: 0.3,
+        ..config()
+    };
+    let play = |slots, pipelines, threads, cache: bool| {
+        let layout = Layout { slots, first_game: 5, games: Some(60), inside: || Box::new(|body| body()) };
+        let cache = cache.then(|| Arc::new(Cache::new(4096)));
+        let workers = Workers::new(threads).unwrap();
+        let play = SelfPlay::start(&toy, config.clone(), &layout, vec![networks.clone(); pipelines], &workers, cache);
+        let play = play.unwrap();
+        let games = all(&play);
+        let (stats, count) = (play.stats(), |is: fn(&&GameRecord) -> bool| games.iter().filter(is).count() as u64);
+        assert_eq!(stats.resigned, count(|game| game.resigned));
+        assert_eq!(stats.controls, count(|game| game.control && game.resign_ply.is_some()));
+        assert_eq!(stats.false_resignations, count(|game| game.false_resignation()));
+        let plies = |is: fn(&&Ply) -> bool| games.iter().flat_map(|game| &game.plies).filter(is).count() as u64;
+        assert_eq!(stats.positions, plies(|ply| ply.flags & SEARCHED != 0));
+        assert_eq!(stats.fast_searches, plies(|ply| ply.flags & FAST_SEARCH != 0));
+        assert_eq!(stats.searches, plies(|ply| ply.is_searched()));
+        assert_eq!(stats.opponent_games, count(|game| game.has_opponent()));
+        games
+    };
+    let games = play(8, 1, 1, false);
+    for (slots, pipelines, threads, cache) in [(1, 1, 1, true), (7, 2, 2, true), (64, 3, 8, true), (40, 2, 4, false)] {
+        assert!(play(slots, pipelines, threads, cache) == games, "{slots} slots, {pipelines} pipelines");
+    }
+    assert!(games.iter().any(|game| game.resigned) && games.iter().any(|game| game.false_resignation()));
+    assert!(games.iter().any(GameRecord::has_opponent));
+    for game in &games {
+        game.check(&toy).unwrap();
+        assert_eq!(&GameRecord::from_bytes(&game.to_bytes()).unwrap(), game);
+    }
+}
+
+fn early(control: f64) -> Resign {
+    Resign { below: -0.1, plies: 2, control }
+}
+
+#[test]
+fn a_resigned_game_is_the_same_game_cut_short() {
+    let play = |resign| all(&start(resigning(resign, config()), 8, Some(60), vec![Network::new(3)]));
+    let (whole, cut, played_on, some) = (play(Resign::NEVER), play(early(0.0)), play(early(1.0)), play(early(0.5)));
+    assert!(cut.iter().filter(|game| game.resigned).count() > 5);
+    for (index, whole) in whole.iter().enumerate() {
+        let (cut, control) = (&cut[index], &played_on[index]);
+        let plies = cut.plies.len();
+        assert!(cut.plies == whole.plies[..plies] && cut.offsets == whole.offsets[..=plies]);
+        assert_eq!(cut.resigned, plies < whole.plies.len());
+        assert_eq!(cut.resign_ply, cut.resigned.then_some(plies as u32));
+        let as_whole = GameRecord { control: false, resign_ply: None, ..control.clone() };
+        assert!(as_whole == *whole, "a control game is the game without resignation");
+        assert_eq!(control.resign_ply, cut.resign_ply);
+        if let Some(ply) = control.resign_ply {
+            let lost = if whole.plies[ply as usize].player == 0 { -1.0 } else { 1.0 };
+            assert_eq!(cut.outcome, lost);
+            assert_eq!(control.false_resignation(), whole.outcome * lost <= 0.0);
+        }
+        assert!(some[index] == *if early(0.5).is_control(7, whole.game_id) { control } else { cut });
+    }
+}
+
+/// Says the same of every position, for player 0.
+#[derive(Clone)]
+struct Known(f32);
+
+impl Evaluator<Toy> for Known {
+    type Error = ();
+    fn evaluate_batch(&mut self, batch: Batch<'_, Toy>) -> Result<(), ()> {
+        batch.logits.fill(0.0);
+        for (state, value) in batch.states.iter().zip(batch.values) {
+            let Turn::Player(player) = state.turn() else { unreachable!() };
+            *value = Value(self.0).pov(player);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
+    /// Players take turns `plies` times, then the game ends as `end` says.
+    fn tree(plies: usize, player: usize, end: &str) -> String {
+        if plies == 0 {
+            return end.into();
+        }
+        let next = tree(plies - 1, 1 - player, end);
+        format!("{player}({next} {next})")
+    }
+    let play_with = |full_search_share, value, end, resign| {
+        let toy = Toy::parse(&tree(11, 0, end)).unwrap();
+        let root_noise = Some(RootNoise { alpha: None, fraction: 0.25 });
+        let search = SearchConfig { root_noise, eval_batch: 2, ..SearchConfig::default() };
+        let config = SelfPlayConfig { search, simulations: 6, opening_plies: 0, tree_reuse: false, ..config() };
+        let config = resigning(resign, SelfPlayConfig { full_search_share, ..config });
+        let layout = Layout { slots: 2, first_game: 0, games: Some(2), inside: || Box::new(|body| body()) };
+        let play = SelfPlay::start(&toy, config, &layout, vec![vec![Known(value)]], &Workers::Serial, None).unwrap();
+        let record = loop {
+            if let Some(record) = play.next(Duration::from_secs(5)).unwrap() {
+                break record;
+            }
+        };
+        record.check(&toy).unwrap();
+        (record.resigned, record.resign_ply, record.plies.len(), record.outcome, record.false_resignation())
+    };
+    let play = |value, end, resign| play_with(1.0, value, end, resign);
+    let rule = Resign { below: -0.85, plies: 3, control: 0.0 };
+    let control = Resign { control: 1.0, ..rule };
+    // Player 1 searches at plies 1, 3 and 5; player 0 at 0, 2 and 4.
+    assert_eq!(play(0.9, "+", rule), (true, Some(5), 5, 1.0, false));
+    assert_eq!(play(-0.9, "+", rule), (true, Some(4), 4, -1.0, false));
+    assert_eq!(play(0.8, "-", rule), (false, None, 11, -1.0, false));
+    assert_eq!(play(0.9, "+", control), (false, Some(5), 11, 1.0, false));
+    assert_eq!(play(0.9, "-", control), (false, Some(5), 11, -1.0, true));
+    assert_eq!(play(0.9, "=", control), (false, Some(5), 11, 0.0, true));
+    assert_eq!(play(0.9, "+", Resign { plies: 7, ..rule }), (false, None, 11, 1.0, false));
+    // Fast searches count too.
+    assert_eq!(play_with(1e-9, 0.9, "+", rule), (true, Some(5), 5, 1.0, false));
+    assert_eq!(play_with(1e-9, 0.9, "-", control), (false, Some(5), 11, -1.0, true));
+}
+
+#[test]
+fn a_record_that_lies_about_a_resignation_is_refused() {
+    let toy = toy();
+    let play = |control| all(&start(resigning(early(control), config()), 8, Some(60), vec![Network::new(3)]));
+    let resigned = play(0.0).into_iter().find(|game| game.resigned).unwrap();
+    let control = play(1.0).into_iter().find(|game| game.resign_ply.is_some()).unwrap();
+    let refused = |change: &dyn Fn(&mut GameRecord), game: &GameRecord| {
+        let mut game = game.clone();
+        change(&mut game);
+        game.check(&toy).unwrap_err()
+    };
+    assert!(refused(&|game| game.outcome = -game.outcome, &resigned).contains("outcome"));
+    assert!(refused(&|game| game.resigned = false, &resigned).contains("stops before the end"));
+    assert!(refused(&|game| game.resign_ply = None, &resigned).contains("resignation"));
+    assert!(refused(&|game| game.control = true, &resigned).contains("resignation"));
+    assert!(refused(&|game| game.resigned = true, &control).contains("but it ended"));
+    assert!(refused(&|game| game.control = false, &control).contains("resignation"));
+    assert!(refused(&|game| game.resign_ply = Some(u32::MAX), &control).contains("resignation"));
+}
+
+#[test]
+fn policy_openings_follow_the_networks_priors_and_are_not_learned_from() {
+    let toy = toy();
+    let config = SelfPlayConfig { opening_plies: 0, opening_policy_plies: 1, simulations: 2, ..config() };
+    let games = all(&start(config, 64, Some(4000), vec![Network::new(3)]));
+    let (drawn, searched): (Vec<_>, Vec<_>) = games.iter().partition(|game| game.plies[0].flags & SEARCHED == 0);
+    assert!((1800..2200).contains(&drawn.len()));
+    let priors = &searched[0].priors[searched[0].range(0)];
+    assert!(priors.len() > 1);
+    for (index, &prior) in priors.iter().enumerate() {
+        let action = searched[0].legal[index];
+        let share = drawn.iter().filter(|game| game.plies[0].action == action).count() as f64 / drawn.len() as f64;
+        assert!((share - f64::from(prior)).abs() < 0.04, "action {action} was drawn {share}, its prior is {prior}");
+    }
+    for game in drawn {
+        game.check(&toy).unwrap();
+        assert!(game.range(0).is_empty() && game.plies[0].network == 3 && game.plies[0].root_value == 0.0);
+        let others = game.plies[1..].iter().filter(|ply| ply.player >= 0);
+        assert!(others.clone().all(|ply| ply.flags & SEARCHED != 0));
+    }
+}
+
+#[test]
+fn the_temperature_halves_on_its_way_to_the_final_one() {
+    let with = |halflife, temperature_plies, temperature_final| SelfPlayConfig {
+        temperature_halflife: halflife,
+        temperature_plies,
+        temperature_final,
+        ..config()
+    };
+    let config = SelfPlayConfig { temperature: 0.8, ..with(Some(10.0), 3, 0.2) };
+    let close = |ply: usize, expected: f64| assert!((config.temperature_at(ply) - expected).abs() < 1e-12);
+    close(0, 0.8);
+    close(10, 0.5);
+    close(20, 0.35);
+    // So short a half-life is a step after the first ply.
+    let games = |config| all(&start(config, 8, Some(30), vec![Network::new(3)]));
+    assert!(games(with(Some(1e-4), 9, 0.0)) == games(with(None, 1, 0.0)));
+    assert!(games(with(Some(3.0), 9, 0.0)) != games(with(None, 1, 0.0)));
+}
+
+#[test]
+fn a_second_pipeline_changes_no_game_when_the_device_is_slow() {
+    let network = Network { sleep: Duration::from_millis(4), ..Network::new(1) };
+    let play = start(config(), 16, Some(30), vec![network.clone(), network.clone()]);
+    let two = all(&play);
+    let play = start(config(), 16, Some(30), vec![network]);
+    assert!(all(&play) == two);
+}
+
+#[test]
+fn a_failing_evaluator_ends_the_run_with_its_own_error() {
+    let network = Network::new(1);
+    let play = start(config(), 16, None, vec![network.clone(), network.clone()]);
+    while play.next(Duration::from_secs(5)).unwrap().is_none() {}
+    network.fail.store(true, Ordering::SeqCst);
+    let begun = Instant::now();
+    let error = loop {
+        if let Err(error) = play.next(Duration::from_secs(5)) {
+            break error;
+        }
+    };
+    assert!(matches!(error, SelfPlayError::Search(SearchError::Evaluator("asked to fail"))));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_panic_is_an_error_not_a_hang() {
+    let play = start(config(), 4, None, vec![Network { panics: true, ..Network::new(1) }, Network::new(1)]);
+    let error = loop {
+        if let Err(error) = play.next(Duration::from_secs(5)) {
+            break error;
+        }
+    };
+    assert!(matches!(error, SelfPlayError::Panic(text) if text.contains("asked to panic")));
+}
+
+#[test]
+fn nothing_is_sent_to_the_old_network_after_a_swap() {
+    let (old, new) = (Network::new(1), Network::new(2));
+    let play = start(config(), 16, None, vec![old.clone(), old.clone()]);
+    for paused in [false, true] {
+        play.pause(paused);
+        play.swap(vec![new.clone(), new.clone()]).unwrap();
+        assert!(play.is_swapped(Duration::from_secs(5)));
+        play.pause(false);
+    }
+    let calls = old.calls.load(Ordering::SeqCst);
+    for _ in 0..50 {
+        while play.next(Duration::from_secs(5)).unwrap().is_none() {}
+    }
+    assert_eq!(old.calls.load(Ordering::SeqCst), calls);
+    assert!(new.calls.load(Ordering::SeqCst) > 0);
+}
+
+#[test]
+fn a_swap_waits_for_no_pipeline_that_has_ended() {
+    let network = Network::new(1);
+    let play = start(config(), 4, Some(1), vec![network.clone(), network.clone(), network.clone()]);
+    play.pause(true);
+    play.swap(vec![network.clone(), network.clone(), network]).unwrap();
+    assert!(play.is_swapped(Duration::from_secs(5)));
+    play.pause(false);
+    assert_eq!(all(&play).len(), 1);
+}
+
+#[test]
+fn a_game_cut_short_is_a_marked_draw() {
+    let play = start(SelfPlayConfig { max_plies: Some(3), ..config() }, 4, Some(40), vec![Network::new(1)]);
+    let games = all(&play);
+    assert!(games.iter().any(|game| game.capped));
+    for game in games {
+        game.check(&toy()).unwrap();
+        assert!(game.plies.len() <= 3 && (!game.capped || game.outcome == 0.0));
+    }
+}
+
+#[test]
+fn a_consumer_that_does_not_look_stops_nothing_from_ending() {
+    let play = start(config(), 4, None, vec![Network::new(1)]);
+    std::thread::sleep(Duration::from_millis(100));
+    // The pipelines wait for room by now; dropping ends them all the same.
+    drop(play);
+}
+
+#[test]
+fn the_replay_buffer_draws_what_the_records_say() {
+    let toy = toy();
+    let games = all(&start(config(), 8, Some(30), vec![Network::new(1)]));
+    let mut buffer = ReplayBuffer::new(toy.clone(), 40);
+    buffer.extend(games.iter().cloned().map(Arc::new), &Workers::Serial).unwrap();
+    assert!(buffer.num_samples() >= 40 || buffer.num_games() == 30);
+    assert!(buffer.num_games() < 30, "old games make room");
+    let (rows, actions) = (64, toy.num_actions());
+    let (mut observations, mut legal) = (vec![f32::NAN; rows * 3], vec![true; rows * actions]);
+    let (mut policies, mut values) = (vec![f32::NAN; rows * actions], vec![f32::NAN; rows]);
+    let draw = Draw { seed: 1, root_value_weight: 0.5, symmetries: true, ..Draw::default() };
+    let samples = Samples {
+        observations: &mut observations,
+        legal: &mut legal,
+        policies: &mut policies,
+        values: &mut values,
+        weights: &mut vec![0.0; rows],
+    };
+    buffer.sample(draw, samples, &Workers::new(2).unwrap());
+    for policy in policies.chunks(actions) {
+        assert!((policy.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+    }
+    assert!(values.iter().all(|value| value.abs() <= 1.0));
+    let mut broken = games[0].clone();
+    broken.outcome += 0.5;
+    assert!(buffer.extend([Arc::new(broken)], &Workers::Serial).unwrap_err().contains("outcome"));
+    for number in [f32::NAN, f32::INFINITY, 2.0] {
+        let mut broken = games.iter().find(|game| game.samples() > 0).unwrap().clone();
+        let searched = broken.plies.iter().position(|ply| ply.flags & SEARCHED != 0).unwrap();
+        broken.plies[searched].root_value = number;
+        assert!(buffer.extend([Arc::new(broken)], &Workers::Serial).unwrap_err().contains("value"));
+    }
+}
+
+#[test]
+fn any_bytes_are_refused_without_a_panic() {
+    let record = all(&start(config(), 8, Some(1), vec![Network::new(1)])).remove(0);
+    let bytes = record.to_bytes();
+    for end in 0..bytes.len() {
+        assert!(GameRecord::from_bytes(&bytes[..end]).is_err());
+    }
+    for index in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[index] ^= 0x41;
+        if let Ok(other) = GameRecord::from_bytes(&flipped) {
+            let _ = other.check(&toy());
+        }
+    }
+}

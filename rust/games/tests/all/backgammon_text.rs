@@ -1,0 +1,157 @@
+//! Positions of backgammon as words: read as they are written, refused with the reason, and told apart by their keys.
+
+use std::collections::HashMap;
+
+use azpy_core::game::Game;
+use azpy_core::text::Notation;
+use azpy_games::Backgammon;
+use proptest::prelude::*;
+
+use crate::common::{Random, moves, read_and_play, read_broken};
+
+#[test]
+fn positions_are_read_as_they_are_written() {
+    let mut seen = HashMap::new();
+    for seed in 0..20 {
+        let (mut game, mut random) = (Backgammon::with_max_plies(seed % 2 == 0, 600).unwrap(), Random(seed));
+        loop {
+            let text = game.to_text().unwrap();
+            let read = game.parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!((read, read.key()), (game, game.key()), "{text}");
+            // Words may come in any order.
+            let turned: Vec<_> = text.split(' ').rev().collect();
+            assert_eq!(game.parse(&turned.join("\n")), Ok(game));
+            if let Some(before) = seen.insert((text.clone(), seed % 2), game.key()) {
+                assert_eq!(before, game.key());
+            }
+            let Some(&action) = Some(&moves(&game)).filter(|moves| !moves.is_empty()).map(|moves| random.choose(moves))
+            else {
+                break;
+            };
+            game.play(action);
+        }
+    }
+    let start = Backgammon::default();
+    let line = "3-1 8/5 6/5 6-5 24/18 18/13";
+    let mut game = start;
+    for action in start.parse_actions(line).unwrap() {
+        game.play(action);
+    }
+    assert_eq!(start.parse(line), Ok(game));
+}
+
+#[test]
+fn keys_tell_apart_whatever_the_words_do() {
+    let boards = [
+        "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5",
+        "x=24:2,13:5,8:3,6:4,5:1 o=24:2,13:5,8:3,6:5",
+        "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:4,5:1",
+        "x=24:2,13:5,8:3,6:4,off:1 o=24:2,13:5,8:3,6:5",
+        "x=24:1,bar:1,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5",
+    ];
+    let turns = [
+        "turn=x",
+        "turn=o",
+        "turn=x plies=1",
+        "turn=x roll=4-3",
+        "turn=o roll=4-3",
+        "turn=x roll=4-2",
+        "turn=x roll=4-3 left=4",
+        "turn=x roll=4-3 left=3",
+        "turn=x roll=4-3 left=3 closed=13",
+        "turn=x roll=4-3 left=3 closed=8,13",
+        "turn=x roll=4-4",
+        "turn=x roll=4-4 left=4-4-4",
+        "turn=x roll=4-4 left=4-4",
+        "turn=x roll=4-4 left=4",
+    ];
+    let mut seen = HashMap::new();
+    let texts = boards.into_iter().flat_map(|board| turns.map(|turn| format!("{board} {turn}")));
+    for text in texts.chain([format!("{} turn=x roll=opening", boards[0])]) {
+        for gammons in [true, false] {
+            let key = Backgammon::new(gammons).parse(&text).unwrap_or_else(|error| panic!("{text}: {error}")).key();
+            if let Some(other) = seen.insert(key, (text.clone(), gammons)) {
+                panic!("one key for {other:?} and {text}, gammons {gammons}");
+            }
+        }
+    }
+    assert_eq!(seen.len(), 2 * (boards.len() * turns.len() + 1));
+}
+
+#[test]
+fn positions_that_make_no_sense_are_refused_with_the_reason() {
+    let refused = |text: &str| Backgammon::default().parse(text).unwrap_err();
+    let start = "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5";
+    let with = |more: &str| refused(&format!("{start} {more}"));
+    assert!(refused("x=24:2 turn=x").starts_with("x has 2 checkers, those off included; expected 15"));
+    assert!(refused(start).starts_with("turn= is missing: expected x=PLACES"));
+    assert!(refused("turn=x").starts_with("x= is missing"));
+    assert!(with("turn=x turn=o").starts_with("turn= is there twice"));
+    assert!(with("turn=x z=3").starts_with("\"z=3\" is not understood"));
+    assert_eq!(with("turn=z"), "turn must be x or o, got \"z\"");
+    assert_eq!(refused("x=24:16 o=6:15 turn=x"), "x has \"24:16\": expected place:number, as in 24:2, bar:1 or off:3");
+    assert_eq!(refused("x=24:15,1:1 o=6:15 turn=x"), "x has more than 15 checkers");
+    assert_eq!(refused("x=25:15 o=6:15 turn=x"), "\"25\" is no place: expected 1 to 24 or bar");
+    assert_eq!(refused("x=24:15 o=1:15 turn=x"), "x's point 24 has checkers of both players");
+    assert_eq!(refused("x=off:15 o=off:15 turn=x"), "both players have all checkers off");
+    assert_eq!(refused("x=off:15 o=1:15 turn=o roll=3-1"), "roll is \"3-1\", but the game is over");
+    let winner_moves = "x has all checkers off, so that the other player is to move, got x";
+    assert_eq!(refused("x=off:15 o=1:15 turn=x"), winner_moves);
+    for late in ["turn=o roll=opening", "turn=x roll=opening plies=2"] {
+        assert_eq!(with(late), "roll=opening is for the start of a game alone, where x is to move");
+    }
+    assert!(refused("x=1:15 o=1:15 turn=x roll=opening").starts_with("roll=opening is for the start"));
+    assert_eq!(with("turn=x roll=7-1"), "roll must be dice from 1 to 6 with - between, got \"7-1\"");
+    assert_eq!(with("turn=x roll=1-2-3"), "roll must be two dice as in 3-1, or opening, got \"1-2-3\"");
+    assert_eq!(with("turn=x roll=3-1 left=2"), "left must be dice of the roll 3-1, got \"2\"");
+    assert_eq!(with("turn=x roll=3-1 left=3-3"), "left must be dice of the roll 3-1, got \"3-3\"");
+    assert_eq!(with("turn=x left=3"), "left= needs a roll that is being played");
+    assert_eq!(with("turn=x roll=3-1 closed=24"), "closed is \"24\", but no checker has moved: all dice are left");
+    assert_eq!(with("turn=x roll=3-1 left=3 closed=5"), "closed has 5, where x has no checker");
+    assert_eq!(with("turn=x plies=3001"), "plies must be at most 3000 in this game, got 3001");
+    assert_eq!(with("turn=x plies=-1"), "plies must be a whole number, got \"-1\"");
+    let blocked = "x=bar:1,6:14 o=1:2,2:2,3:2,4:2,5:2,6:2,12:3 turn=x roll=3-1";
+    assert_eq!(refused(blocked), "x can play none of 3-1: leave the roll out and say turn=o");
+    assert!(refused("3-1 8/5 9/5").starts_with("action 3 is \"9/5\", which is not among the legal ones: "));
+    for plies in [0, 65_536] {
+        let error = Backgammon::with_max_plies(true, plies).unwrap_err();
+        assert_eq!(error, format!("max_plies must be from 1 to 65535, got {plies}"));
+    }
+}
+
+const TEXTS: [&str; 4] = [
+    "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5 turn=x roll=3-1 left=1 closed=24 plies=2",
+    "x=bar:1,13:5,6:4,1:2,off:3 o=23:2,8:7,6:6 turn=o roll=4-4 left=4-4 closed=8",
+    "x=1:1,off:14 o=bar:15 turn=x",
+    "3-1 8/5 6/5 6-5 24/18 18/13",
+];
+
+proptest! {
+    #[test]
+    fn no_text_breaks_the_reader(text in ".{0,80}", seed: u64) {
+        read_and_play::<Backgammon>(&text, seed);
+    }
+
+    #[test]
+    fn no_broken_position_breaks_the_reader(
+        which in 0..TEXTS.len(),
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), "[-0-9a-z=:,/ *]{0,3}", 0..3_usize), 1..5),
+        seed: u64,
+    ) {
+        let mut text: Vec<char> = TEXTS[which].chars().collect();
+        for (at, new, removed) in edits {
+            let from = at.index(text.len() + 1);
+            let to = (from + removed).min(text.len());
+            text.splice(from..to, new.chars());
+        }
+        read_and_play::<Backgammon>(&text.into_iter().collect::<String>(), seed);
+    }
+}
+
+/// `cargo test --release -p azpy-games --test all backgammon_text:: -- --ignored`
+#[test]
+#[ignore = "minutes"]
+fn millions_of_broken_positions_do_not_break_the_reader() {
+    const LETTERS: &[u8] = b"xoturnlefcsdpib=:,-/*0123456789 ";
+    read_broken::<Backgammon>(&TEXTS, LETTERS);
+}

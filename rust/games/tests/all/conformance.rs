@@ -1,0 +1,373 @@
+//! Every built-in game keeps the rules of `azpy_core::conformance`.
+//!
+//! The tests play seeded random games and check each position. A failure names the line of play.
+
+use std::collections::HashMap;
+
+use azpy_core::bytes::PlaneBytes;
+use azpy_core::conformance::{Facts, Hooks, Walk, check_symmetries};
+use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::text::Notation;
+use azpy_games::chess::Encoding;
+use azpy_games::{
+    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe,
+    Trictrac, Variant, WallGame, WallRules,
+};
+
+use crate::common::{Random, encode, legal};
+
+/// The facts and the followers of a position, by its key.
+type Seen = HashMap<u128, (Facts, Vec<(Action, u128)>)>;
+
+/// Plays random games. `starts` are starting positions of one game: its sizes and options, which share one cache.
+fn conforms<G: Notation>(starts: &[G], games: u64) {
+    conforms_from(starts, games, |start, _| start.clone());
+}
+
+/// As `conforms`, for a game whose start is not its own image: `image` gives that of a symmetry.
+fn conforms_from<G: Notation>(starts: &[G], games: u64, image: impl Fn(&G, usize) -> G) {
+    let mut by_key = Seen::new();
+    for start in starts {
+        check_symmetries::<G, ()>(start).unwrap();
+        for seed in 0..games {
+            let images = (0..start.num_symmetries()).map(|symmetry| (symmetry, image(start, symmetry))).collect();
+            play_one(start, images, &mut Random(seed), &mut by_key);
+        }
+    }
+}
+
+fn play_one<G: Notation>(start: &G, images: Vec<(usize, G)>, random: &mut Random, by_key: &mut Seen) {
+    let mut walk = Walk::new(start, images, Hooks::infallible(), true).unwrap();
+    let mut line = Vec::new();
+    loop {
+        let look = walk.look(line.len().is_power_of_two()).unwrap_or_else(|broken| panic!("{broken}, after {line:?}"));
+        assert_eq!(look.shared_name, None, "two actions of one name, after {line:?}");
+        let facts = look.facts;
+        if facts.turn == Turn::Chance {
+            assert!(facts.chances.iter().all(|&chance| chance > 0.0), "{facts:?} after {line:?}");
+            let sum: f32 = facts.chances.iter().sum();
+            assert!((sum - 1.0).abs() < 1e-6, "probabilities sum to {sum} after {line:?}");
+        }
+        assert!(!walk.state().render().is_empty());
+        if matches!(facts.turn, Turn::Player(_)) {
+            for (number, &action) in facts.actions.iter().enumerate() {
+                let picked = walk.state().pick_action(&mut Vec::new(), |legal| {
+                    assert_eq!(legal, facts.actions.len(), "after {line:?}");
+                    number
+                });
+                assert_eq!(picked, Some(action), "after {line:?}");
+            }
+        }
+        let over = facts.turn == Turn::Terminal;
+        if line.is_empty() || over {
+            let picture = walk.state().to_svg();
+            assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>"), "{picture}");
+        }
+        let actions = facts.playable();
+        // Equal keys, equal positions, and equal futures.
+        let seen = by_key.entry(facts.key).or_insert_with(|| (facts.clone(), look.followers.clone()));
+        assert_eq!(*seen, (facts, look.followers), "one key for two positions, after {line:?}");
+        if over {
+            check_line(start, &line);
+            return;
+        }
+        let action = *random.choose(&actions);
+        assert_eq!(walk.play(action), Ok(true), "after {line:?}");
+        line.push(action);
+    }
+}
+
+/// A line of play is read by the names of its actions.
+fn check_line<G: Notation>(start: &G, line: &[Action]) {
+    let (mut state, mut names) = (start.clone(), Vec::new());
+    for &action in line {
+        names.push(state.action_name(action));
+        state.play(action);
+    }
+    let text = names.join(" ");
+    assert_eq!(start.parse_actions(&text).as_deref(), Ok(line), "{text}");
+    assert_eq!(start.parse(&text).map(|read| read.key()), Ok(state.key()), "{text}");
+}
+
+fn connect_fours() -> Vec<ConnectFour> {
+    // The usual board, small and long ones, and boards that use all 64 bits.
+    [
+        (7, 6, 4),
+        (4, 4, 4),
+        (4, 4, 3),
+        (5, 4, 4),
+        (4, 5, 4),
+        (3, 5, 3),
+        (1, 3, 3),
+        (1, 5, 3),
+        (6, 1, 2),
+        (1, 63, 63),
+        (32, 1, 32),
+    ]
+    .into_iter()
+    .chain([(8, 7, 5), (16, 3, 4), (4, 15, 4)])
+    .map(|(width, height, k)| ConnectFour::new(width, height, k).unwrap())
+    .collect()
+}
+
+#[test]
+fn tic_tac_toe_conforms() {
+    conforms(&[TicTacToe::new()], 500);
+}
+
+#[test]
+fn connect_four_conforms() {
+    conforms(&connect_fours(), 40);
+}
+
+fn hexes(sizes: &[usize]) -> Vec<Hex> {
+    sizes.iter().flat_map(|&size| [false, true].map(|swap| Hex::new(size, swap).unwrap())).collect()
+}
+
+#[test]
+fn hex_conforms() {
+    conforms(&hexes(&[3, 4, 5]), 40);
+    // One word of cells, two and three.
+    conforms(&hexes(&[8, 11, 13]), 2);
+}
+
+#[test]
+fn othello_conforms() {
+    let image = |start: &Othello, symmetry| {
+        let moved = |discs: u64| {
+            let cells = (0..64).filter(|cell| discs >> cell & 1 == 1);
+            cells.map(|cell| 1_u64 << start.symmetric_action(symmetry, cell)).sum::<u64>()
+        };
+        Othello::from_discs(start.size(), start.discs().map(moved), Player::Zero).unwrap()
+    };
+    for (size, games) in [(4, 100), (6, 20), (8, 10)] {
+        conforms_from(&[Othello::new(size).unwrap()], games, image);
+    }
+}
+
+fn walls(columns: usize, rows: usize, rules: WallRules) -> WallGame {
+    WallGame::new(columns, rows, rules).unwrap()
+}
+
+/// The start with its pieces where the symmetry puts them: where paths from each are 0 long.
+fn wall_start(start: &WallGame, symmetry: usize) -> WallGame {
+    let mut row = vec![0.0; start.obs_shape().iter().product()];
+    start.symmetric_observation(symmetry, &encode(start), &mut row);
+    let at = |plane: usize| {
+        let cells = start.columns() * start.rows();
+        let zero = row[plane * cells..].iter().position(|&distance| distance == 0.0).unwrap();
+        start.cell_name(zero)
+    };
+    // Red, who begins, is the player to move.
+    let text = format!("cats {} {} mice {} {} turn 1 red", at(0), at(2), at(3), at(1));
+    start.parse(&text).unwrap()
+}
+
+#[test]
+fn wall_game_conforms() {
+    let classic = WallRules { variant: Variant::Classic, ..WallRules::default() };
+    let rules = [
+        WallRules::default(),
+        WallRules { immediate: true, ..WallRules::default() },
+        WallRules { one_move_rule: true, ..WallRules::default() },
+        classic,
+        WallRules { classic_policy: true, one_move_rule: true, immediate: true, ..classic },
+    ];
+    for (sides, games) in [([2, 2], 4), ([3, 3], 10), ([3, 4], 6), ([5, 3], 4)] {
+        let starts: Vec<_> = rules.iter().map(|&rules| walls(sides[0], sides[1], rules)).collect();
+        conforms_from(&starts, games, wall_start);
+    }
+    conforms_from(&[walls(8, 8, rules[0]), walls(8, 5, classic)], 1, wall_start);
+}
+
+#[test]
+fn freestyle_wall_game_conforms() {
+    let rules = WallRules { variant: Variant::Freestyle, ..WallRules::default() };
+    conforms(&[walls(12, 10, rules), WallGame::with_seed(rules, 1).unwrap()], 1);
+}
+
+#[test]
+fn chess_conforms() {
+    let start = |encoding, number, plies| Chess::new(encoding, number, plies).unwrap();
+    for encoding in [Encoding::Az18, Encoding::Az119] {
+        let mut starts =
+            [(None, 30), (Some(518), 30), (Some(0), 12)].map(|(number, plies)| start(encoding, number, plies)).to_vec();
+        // Where little is left positions come again, castling and promotion are near, and games end in every way.
+        for text in
+            ["4k3/8/8/8/8/8/8/R3K2R w KQ - 92 40", "8/P6k/8/8/8/8/p6K/8 b - - 0 1", "7k/8/8/8/8/8/8/KB6 w - - 90 50"]
+        {
+            starts.push(start(encoding, None, 120).parse(text).unwrap());
+        }
+        // Plies that take two bytes.
+        starts.push(start(encoding, None, 512).parse("4k3/8/8/8/8/8/8/R3K2R w KQ - 95 140").unwrap());
+        conforms(&starts, 2);
+    }
+}
+
+#[test]
+fn go_conforms() {
+    let go9 = |size, komi, superko| Go9::new(size, komi, superko).unwrap();
+    conforms(&[go9(5, 7.5, true), go9(5, 7.5, false), go9(5, 0.0, true), go9(6, -3.0, true)], 2);
+    // Two words of cells in use, and six words.
+    conforms(&[go9(9, 6.5, true)], 1);
+    conforms(&[Go19::new(6, 7.5, true).unwrap()], 1);
+    // From a start with stones and White to move.
+    let cells = [[0, 7, 12], [1, 6, 23]];
+    let image = |start: &Go<2>, symmetry| {
+        let moved = |cells: [usize; 3]| cells.map(|cell| start.symmetric_action(symmetry, cell as Action) as usize);
+        start.with_stones([&moved(cells[0]), &moved(cells[1])], Player::One).unwrap()
+    };
+    conforms_from(&[image(&go9(5, 0.5, true), 0)], 4, image);
+}
+
+#[test]
+fn gomoku_conforms() {
+    let starts = [(3, 3), (4, 3), (5, 4), (6, 6)].map(|(size, k)| Gomoku::new(size, k).unwrap());
+    conforms(&starts, 20);
+    conforms(&[(9, 5), (12, 5)].map(|(size, k)| Gomoku::new(size, k).unwrap()), 1);
+}
+
+#[test]
+fn breakthrough_conforms() {
+    let starts = [(2, 3), (4, 3), (3, 4), (5, 6), (8, 8), (2, 32), (21, 3)];
+    conforms(&starts.map(|(width, height)| Breakthrough::new(width, height).unwrap()), 20);
+}
+
+#[test]
+fn pig_conforms() {
+    let cut = |target, plies| Pig::with_max_plies(target, plies).unwrap();
+    conforms(&[Pig::default(), cut(1, 20), cut(6, 9), cut(6, 10), cut(20, 60), cut(100, 2000)], 40);
+}
+
+#[test]
+fn dice_nim_conforms() {
+    conforms(&[1, 2, 3, 4, 12, 30].map(|heap| DiceNim::new(heap).unwrap()), 100);
+}
+
+#[test]
+fn backgammon_conforms() {
+    let cut = |gammons, plies| Backgammon::with_max_plies(gammons, plies).unwrap();
+    let late = |text: &str| Backgammon::default().parse(text).unwrap();
+    conforms(&[cut(true, 150), cut(false, 1), cut(false, 40)], 4);
+    conforms(&[late("x=6:3,5:3,2:2,off:7 o=18:1,6:3,3:2,off:9 turn=x"), late("x=3:2,1:2,off:11 o=23:15 turn=o")], 8);
+}
+
+#[test]
+fn trictrac_conforms() {
+    let cut = |holes, plies| Trictrac::new(holes, plies).unwrap();
+    let late = |text: &str| Trictrac::default().parse(text).unwrap();
+    conforms(&[cut(12, 150), cut(1, 300), cut(12, 1)], 4);
+    // Checkers leave, somebody may hold or leave, games end; and jans are kept and filled.
+    conforms(
+        &[
+            late("x=19:2,22:1,24:1,off:11 o=18:1,20:2,off:12 turn=x points=6,8 holes=10,11"),
+            late("x=9:2,19:3,20:2,21:2,22:2,23:2,24:2 o=10:2,off:13 turn=x holes=11,9"),
+        ],
+        8,
+    );
+}
+
+/// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.
+fn check_two_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
+    for seed in 0..200 {
+        let (mut state, mut random, mut stones) = (start.clone(), Random(seed), Vec::new());
+        while let Turn::Player(mover) = state.turn() {
+            let [_, height, width] = state.obs_shape();
+            let mut expected = vec![0.0; 2 * height * width];
+            for &(owner, cell) in &stones {
+                expected[if owner == mover { cell } else { height * width + cell }] = 1.0;
+            }
+            assert_eq!(encode(&state), expected, "{}", state.render());
+            let action = *random.choose(&legal(&state));
+            stones.push((mover, cell_of(&state, action, &stones)));
+            state.play(action);
+        }
+    }
+}
+
+#[test]
+fn boards_are_seen_by_the_player_to_move() {
+    check_two_planes(&TicTacToe::new(), |_, action, _| action as usize);
+    for start in connect_fours() {
+        check_two_planes(&start, |state, column, stones| {
+            let width = state.width();
+            let in_column = stones.iter().filter(|&&(_, cell)| cell % width == column as usize).count();
+            (state.height() - 1 - in_column) * width + column as usize
+        });
+    }
+}
+
+#[test]
+fn pig_is_seen_by_the_player_to_move() {
+    let mut game = Pig::new(10).unwrap();
+    // Player 0 banks 6, then twice throws a one; player 1 banks 4 and 4 and throws a three, of
+    // which two points are enough.
+    for action in [0, 5, 1, 0, 3, 1, 0, 0, 0, 3, 1, 0, 0, 0, 2] {
+        game.try_play(action).unwrap();
+    }
+    assert_eq!(game.turn(), Turn::Player(Player::One));
+    assert_eq!((game.banks(), game.table()), ([6, 8], 2));
+    assert_eq!(encode(&game), [0.8, 0.6, 0.2, 1.0, 15.0 / 200.0]);
+}
+
+#[test]
+fn dice_nim_shows_the_roll() {
+    let mut game = DiceNim::new(12).unwrap();
+    for action in [2, 2, 1] {
+        game.try_play(action).unwrap();
+    }
+    assert_eq!((game.heap(), game.roll()), (9, Some(2)));
+    assert_eq!(encode(&game), [0.75, 0.0, 1.0, 0.0]);
+}
+
+#[test]
+fn sizes_that_make_no_sense_are_refused_with_the_reason() {
+    let connect_four = |width, height, k| ConnectFour::new(width, height, k).unwrap_err();
+    assert_eq!(connect_four(0, 6, 4), "a board needs at least one column and one row, got 0 x 6");
+    assert_eq!(connect_four(8, 8, 4), "a board of 8 x 8 is too large: width * (height + 1) may be at most 64, got 72");
+    assert_eq!(connect_four(7, 6, 8), "k must be from 2 to the longer side of the board (7 for 7 x 6), got 8");
+    for (width, height, k) in
+        [(7, 0, 4), (7, 6, 1), (7, 6, 0), (1, 1, 2), (usize::MAX, usize::MAX, 4), (2, usize::MAX, 2)]
+    {
+        assert!(ConnectFour::new(width, height, k).is_err());
+    }
+    assert_eq!(Pig::new(0).unwrap_err(), "the target must be from 1 to 1000, got 0");
+    assert_eq!(Pig::with_max_plies(20, 0).unwrap_err(), "max_plies must be from 1 to 65535, got 0");
+    assert!(Pig::new(usize::MAX).is_err() && Pig::with_max_plies(20, 1 << 16).is_err());
+    assert_eq!(DiceNim::new(0).unwrap_err(), "the heap must be from 1 to 1000, got 0");
+    assert!(DiceNim::new(1001).is_err());
+    assert_eq!(Hex::new(2, false).unwrap_err(), "the size must be from 3 to 13, got 2");
+    assert_eq!(Hex::new(14, true).unwrap_err(), "the size must be from 3 to 13, got 14");
+    assert_eq!(Othello::new(5).unwrap_err(), "the size must be 4, 6 or 8, got 5");
+    assert!(Hex::new(usize::MAX, false).is_err() && Othello::new(usize::MAX).is_err());
+    let wall_game = |columns, rows, rules| WallGame::new(columns, rows, rules).unwrap_err();
+    let (plain, freestyle) = (WallRules::default(), WallRules { variant: Variant::Freestyle, ..WallRules::default() });
+    assert_eq!(wall_game(1, 8, plain), "columns and rows must be from 2 to 20, got 1 x 8");
+    assert_eq!(wall_game(8, 8, freestyle), "freestyle is played on 12 x 10 cells, got 8 x 8");
+    assert!(wall_game(8, 8, WallRules { classic_policy: true, ..plain }).contains("needs the classic variant"));
+    assert!(WallGame::new(3, 21, plain).is_err() && WallGame::new(usize::MAX, 8, plain).is_err());
+    assert!(WallGame::with_seed(plain, 1).is_err());
+}
+
+/// A game of numbers in the thousands is not among them, nor are those of a handful of features.
+#[test]
+fn planes_of_most_games_are_bytes() {
+    assert!(PlaneBytes::of(&Pig::default()).is_none());
+    let wide = Chess::new(Encoding::Az119, None, 512).unwrap();
+    assert_eq!(PlaneBytes::of(&wide).map(|bytes| bytes.shape()), Some([120, 8, 8]));
+    let narrow = Chess::new(Encoding::Az119, None, 255).unwrap();
+    assert_eq!(PlaneBytes::of(&narrow).map(|bytes| bytes.shape()), Some([119, 8, 8]));
+    let walls = walls(20, 13, WallRules::default());
+    assert_eq!(PlaneBytes::of(&walls).map(|bytes| bytes.shape()), Some([13, 20, 13]));
+    let walk = Walk::new(&walls, Vec::new(), Hooks::infallible(), false).unwrap().look(false);
+    assert!(walk.is_ok(), "{walk:?}");
+    assert!(PlaneBytes::of(&TicTacToe::new()).is_some());
+    assert!(PlaneBytes::of(&ConnectFour::default()).is_some());
+    assert!(PlaneBytes::of(&Hex::default()).is_some());
+    assert!(PlaneBytes::of(&Othello::default()).is_some());
+    assert!(PlaneBytes::of(&Go9::new(9, 7.5, true).unwrap()).is_some());
+    assert!(PlaneBytes::of(&Gomoku::default()).is_some());
+    assert!(PlaneBytes::of(&Breakthrough::default()).is_some());
+    assert!(PlaneBytes::of(&Backgammon::default()).is_some());
+    assert!(PlaneBytes::of(&Trictrac::default()).is_some());
+}

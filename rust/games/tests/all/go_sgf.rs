@@ -1,0 +1,316 @@
+//! SGF in and out: what is written is read as the same position, what others write is read, and anything else is
+//! refused with a sentence.
+
+use azpy_core::game::{Game, Player, Turn};
+use azpy_core::text::Notation;
+use azpy_core::written::{Bounds, Variations};
+use azpy_games::{Go, Go9, Go19};
+use proptest::prelude::*;
+
+use crate::common::{BOUNDS, Random, check_written, legal, random_tree, tree_text};
+
+fn go(size: usize) -> Go9 {
+    Go9::new(size, 7.5, true).unwrap()
+}
+
+fn check_round_trip<const WORDS: usize>(start: &Go<WORDS>, rules: &Go<WORDS>, plies: usize, seed: u64) {
+    let (mut game, mut random) = (start.clone(), Random(seed));
+    for _ in 0..plies {
+        if game.turn() == Turn::Terminal {
+            break;
+        }
+        let actions = legal(&game);
+        let count = actions.len() - usize::from(random.next() % 4 != 0 && actions.len() > 1);
+        game.play(*random.choose(&actions[..count]));
+    }
+    let text = game.to_text().unwrap();
+    let read = rules.parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(read.key(), game.key(), "{text}");
+    assert_eq!((read.to_text(), read.render()), (Some(text), game.render()));
+    assert_eq!((read.turn(), legal(&read)), (game.turn(), legal(&game)));
+}
+
+#[test]
+fn what_is_written_is_read_as_the_same_position() {
+    for (seed, plies) in (0..60).zip([0, 1, 8, 20, 60, 400].into_iter().cycle()) {
+        let size = 5 + seed as usize % 7;
+        let start = Go9::new(size, [7.5, 0.0, -3.0, 6.5][seed as usize % 4], seed % 2 == 0).unwrap();
+        check_round_trip(&start, &start, plies, seed);
+        let setup = start.with_stones([&[6, 7], &[1, size * size - 2]], Player::One).unwrap();
+        check_round_trip(&setup, &start, plies, seed);
+    }
+    let start = Go19::new(19, 7.5, true).unwrap();
+    check_round_trip(&start, &start, 300, 1);
+    let white = start.with_stones([&[], &[]], Player::One).unwrap();
+    check_round_trip(&white, &start, 30, 2);
+}
+
+#[test]
+fn a_finished_game_says_its_result() {
+    let game = go(5).parse("C3 pass pass").unwrap();
+    assert_eq!(game.to_text().unwrap(), "(;FF[4]GM[1]CA[UTF-8]AP[azpy]SZ[5]KM[7.5]RE[B+17.5]\n;B[cc];W[];B[])\n");
+    let game = Go9::new(5, 0.0, true).unwrap().parse("pass pass").unwrap();
+    assert!(game.to_text().unwrap().contains("KM[0]RE[0]"));
+}
+
+/// Two games with the same stones, if not the same way there.
+fn same_board(text: &str, size: usize, names: &str) {
+    let read = go(size).parse(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let expected = go(size).parse(names).unwrap();
+    assert_eq!((read.key(), read.render()), (expected.key(), expected.render()), "{text}");
+}
+
+#[test]
+fn what_others_write_is_read() {
+    same_board("(;GM[1]FF[4]SZ[9]KM[7.5];B[cc];W[gg])", 9, "C7 G3");
+    same_board("  (;SZ[9];B[cc]C[a move :-\\] with \\\\ and\nlines];W[];B[tt])", 9, "C7 pass pass");
+    same_board("\u{feff}(;SZ[9:9] KM[ 7.50 ]\n;B [cc] ; W[gg] )", 9, "C7 G3");
+    // The main line is the first at every fork.
+    same_board("(;SZ[9];B[aa](;W[bb](;B[cc])(;B[dd];W[ee]))(;W[ff]))", 9, "A9 B8 C7");
+    same_board("(;SZ[9](;B[aa];W[bb];B[cc]))", 9, "A9 B8 C7");
+    // Names spelt out, as in old files, and properties of no concern, of any length.
+    same_board(
+        &format!("(;SiZe[9]GaMe[1]PB[\u{9ed2}]PC[{}]HA[0];Black[aa]BL[3.5]LB[aa:1][bb:2])", "x".repeat(999)),
+        9,
+        "A9",
+    );
+}
+
+#[test]
+fn a_position_is_set_up_before_the_moves() {
+    let read = |text: &str| go(9).parse(text).unwrap();
+    let handicap = read("(;SZ[9]HA[2]AB[cc][gg];W[ee])");
+    assert_eq!(handicap.key(), go(9).with_stones([&[20, 60], &[]], Player::One).unwrap().parse("E5").unwrap().key());
+    assert_eq!(read("(;SZ[9]HA[2]AB[cc][gg])").turn(), Turn::Player(Player::One), "White follows a handicap");
+    assert_eq!(read("(;SZ[9]AB[cc]AW[gg])").turn(), Turn::Player(Player::Zero));
+    assert_eq!(read("(;SZ[9]AB[cc]PL[B])").turn(), Turn::Player(Player::Zero));
+    assert_eq!(read("(;SZ[9];AB[cc]AW[gg];PL[white])").turn(), Turn::Player(Player::One));
+    assert_eq!(read("(;SZ[9];W[cc])").turn(), Turn::Player(Player::Zero));
+    let rectangle = read("(;SZ[9]AW[ab:cc][ii]AE[bb])");
+    assert_eq!(rectangle.render().matches('o').count(), 6);
+    assert_eq!(
+        (rectangle.stone(9), rectangle.stone(10), rectangle.stone(20)),
+        (Some(Player::One), None, Some(Player::One))
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_with_the_reason() {
+    let cases = [
+        ("(;SZ[13];B[aa])", "the game is of size 13, expected 9"),
+        ("(;SZ[9:13])", "the game is of size 9:13, expected 9"),
+        ("(;B[aa])", "the game is of size 19, expected 9 (a game without SZ is of 19)"),
+        ("(;SZ[9]KM[6.5])", "the game has komi 6.5, expected 7.5"),
+        ("(;SZ[9]KM[])", "the game has komi , expected 7.5"),
+        ("(;SZ[9]GM[2])", "GM[2] is another game, expected GM[1], Go"),
+        ("(;SZ[9]HA[3];W[aa])", "HA[3] without the stones: expected them as AB"),
+        ("(;SZ[9]HA[x])", "HA[x] is no number of stones"),
+        ("(;SZ[9]PL[red])", "PL[red] is no colour, expected B or W"),
+        ("(;SZ[9];B[aa];B[bb])", "move 2, B[bb], is out of turn: White is to move"),
+        ("(;SZ[9]PL[W];B[aa])", "move 1, B[aa], is out of turn: White is to move"),
+        ("(;SZ[9];B[aa];W[aa])", "move 2, W[aa], at A9, is illegal: there is a stone already"),
+        ("(;SZ[9];B[ab];W[];B[ba];W[aa])", "move 4, W[aa], at A9, is illegal: the stone would have no liberty"),
+        ("(;SZ[9];B[];W[];B[aa])", "move 3, B[aa], comes after the end of the game"),
+        ("(;SZ[9];B[jj])", "move 1, B[jj], \"jj\" is no point: expected two letters from a to i"),
+        ("(;SZ[9];B[C3x])", "move 1, B[C3x], \"C3x\" is no point: expected two letters from a to i"),
+        ("(;SZ[9];B[aa][bb])", "B takes one value, got 2"),
+        ("(;SZ[9]PL[\u{1b}[31m])", "PL has a value that cannot be meant: \"\\u{1b}[31m\""),
+        ("(;SZ[9];B[aa]AW[bb])", "AW after move 1: a position is set up before the moves"),
+        ("(;SZ[9]AB[aa][aa])", "A9 is set up twice"),
+        ("(;SZ[9]AB[cc:aa])", "AB[cc:aa] is no rectangle, expected its upper left and lower right"),
+        ("(;SZ[9]AB[aa]AW[ab][ba])", "the stone on A9 has no liberty"),
+        ("(;SZ[9];B[aa]", "the game ends before its last )"),
+        ("()", "the game ends before its last )"),
+        ("(;SZ[9];B[aa)", "a value of B has no ]: \"[aa)\""),
+        ("(;SZ[9];B;W[aa])", "property B has no value: \";W[aa])\""),
+        ("(SZ[9])", "property SZ stands before the first ;"),
+        ("(;SZ[9]) (;SZ[9])", "the text has a second game; give one"),
+        ("(;SZ[9]))", "\")\" is no SGF: expected ( ; ) or a property"),
+        ("(;SZ[9] \u{e9})", "\"\u{e9})\" is no SGF: expected ( ; ) or a property"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(go(9).parse(text).unwrap_err(), expected, "{text}");
+    }
+    let ko = "(;SZ[9]AB[ba][ab][bc]AW[ca][bb][db][cc]PL[B];B[cb];W[bb])";
+    assert!(go(9).parse(ko).unwrap_err().ends_with("is illegal: it brings back an earlier board"));
+    let simple = Go9::new(9, 7.5, false).unwrap();
+    assert!(simple.parse(ko).unwrap_err().ends_with("is illegal: it takes back a ko at once"));
+    let long = format!("(;SZ[9];B[{}])", "a".repeat(1000));
+    assert!(go(9).parse(&long).unwrap_err().len() < 200);
+    assert!(go(9).parse("D4 I5").unwrap_err().contains("\"I5\""), "there is no column I");
+}
+
+fn read(text: &str) -> Result<Variations<Go9>, String> {
+    go(9).read_variations(text, BOUNDS)
+}
+
+#[test]
+fn variations_are_read_where_they_stand() {
+    let tree = |text: &str| tree_text(&read(text).unwrap().moves);
+    assert_eq!(tree("(;SZ[9];B[aa](;W[bb](;B[cc])(;B[dd];W[ee]))(;W[ff]))"), "A9 B8 ( F4 ) C7 ( D6 E5 )");
+    assert_eq!(tree("(;SZ[9](;B[aa])(;B[bb];W[]))"), "A9 ( B8 pass )");
+    // Nodes without moves, moves of one node, and a move that stands there twice.
+    assert_eq!(tree("(;SZ[9];C[a];B[aa]W[bb];C[b](;B[cc])(;C[c];B[dd])(;B[cc];W[ee]))"), "A9 B8 C7 ( D6 ) E5");
+    assert_eq!(tree("C3 D4 pass"), "C3 D4 pass");
+    let game = read("(;SZ[9]PB[a\\]b]RE[B+R]AB[aa][bb]PL[W](;W[cc])(;W[dd]C[;(]))").unwrap();
+    assert_eq!(tree_text(&game.moves), "C7 ( D6 )");
+    assert_eq!(game.start.key(), go(9).with_stones([&[0, 10], &[]], Player::One).unwrap().key());
+    assert!(game.tags.contains(&("PB".to_owned(), "a]b".to_owned())) && game.tags.len() == 5);
+}
+
+#[test]
+fn what_cannot_be_played_in_variations_is_left_out_with_its_line() {
+    let game = read("(;SZ[9];B[aa](;W[bb])\n(;W[cc]\n;B[cc];W[dd])(;AB[ee];W[ff])(;W[gg]))").unwrap();
+    assert_eq!(tree_text(&game.moves), "A9 B8 ( C7 ) ( G3 )");
+    assert_eq!(
+        game.left_out,
+        [
+            "line 3: move 3, B[cc], at C7, is illegal: there is a stone already",
+            "line 3: AB after move 1: a position is set up before the moves"
+        ]
+    );
+    let game = read("(;SZ[9];B[];W[]\n;B[aa])").unwrap();
+    assert_eq!(tree_text(&game.moves), "pass pass");
+    assert_eq!(game.left_out, ["line 2: move 3, B[aa], comes after the end of the game"]);
+}
+
+#[test]
+fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
+    for (text, expected) in [
+        ("(;SZ[9]\n;B[aa]\n;W[aa])", "line 3: move 2, W[aa], at A9, is illegal: there is a stone already"),
+        ("(;SZ[9];B[aa]\n(;W[bb]\n(;B[cc", "line 3: a value of B has no ]: \"[cc\""),
+        ("\n(;SZ[9];B[aa]\n", "line 2: the game ends before its last )"),
+        ("(;SZ[9])\n(;SZ[9])", "line 1: the text has a second game; give one"),
+        ("((;SZ[9])\n(;SZ[9]))", "line 2: the game has a second root; give one game"),
+        ("(;SZ[9]\n) x", "line 2: \"x\" is no SGF: expected ( ; ) or a property"),
+        ("()", "line 1: the game ends before its last )"),
+        ("(;SZ[13])", "the game is of size 13, expected 9"),
+        ("D4 I5", "action 2 is \"I5\", which is not among the legal ones"),
+    ] {
+        let error = read(text).err().unwrap();
+        assert!(error.starts_with(expected), "{text}: {error}");
+    }
+    let few = |text| go(9).read_variations(text, Bounds { moves: 3, depth: 1 }).err();
+    assert_eq!(few("(;SZ[9];B[aa](;W[bb])(;W[cc]))"), None);
+    let error = few("(;SZ[9];B[aa](;W[bb])(;W[cc])(;W[dd]))").unwrap();
+    assert_eq!(error, "the game has more than 3 moves with its variations");
+    let error = few("(;SZ[9](;B[aa])(;B[bb](;W[cc])(;W[dd])))").unwrap();
+    assert!(error.contains("more than"), "{error}");
+    assert_eq!(
+        few("(;SZ[9](;B[aa])(;B[bb](;W[])(;W[cc])))").unwrap(),
+        "the game has more than 3 moves with its variations"
+    );
+    let deep = go(9).read_variations("(;SZ[9](;B[aa])(;B[bb](;W[])(;W[cc])))", Bounds { moves: 9, depth: 1 }).err();
+    assert_eq!(deep.unwrap(), "variations stand in each other more than 1 deep");
+    for text in ["(".repeat(1_000_000), "(;".repeat(500_000), "(;SZ[9]".repeat(100_000) + &")".repeat(100_000)] {
+        let _ = read(&text); // in time, and without a stack that overflows
+    }
+}
+
+#[test]
+fn games_with_variations_are_read_as_they_were_written() {
+    let start = go(5);
+    let setup = start.with_stones([&[6, 7], &[1]], Player::One).unwrap();
+    for seed in 0..40 {
+        let start = if seed % 2 == 0 { &start } else { &setup };
+        let tree = random_tree(start, [0, 1, 9, 60, 300][seed as usize % 5], &mut Random(seed));
+        check_written(&go(5), &tree);
+    }
+}
+
+#[test]
+fn what_is_no_game_is_not_written() {
+    let write = |game: &Go9, moves: &[(Option<usize>, &str)], tags: &[(&str, &str)]| {
+        let moves: Vec<_> = moves.iter().map(|(before, name)| (*before, (*name).to_owned())).collect();
+        let tags: Vec<_> = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        game.write_variations(&moves, &tags, Bounds { moves: 4, depth: 1 })
+    };
+    let text = write(&go(5), &[(None, "C3"), (Some(0), "pass"), (Some(1), "pass"), (None, "A1")], &[("PB", "a]\\")]);
+    let expected = "(;FF[4]GM[1]CA[UTF-8]AP[azpy]PB[a\\]\\\\]SZ[5]KM[7.5]RE[B+17.5](\n;B[cc];W[];B[])(;B[ae]))\n";
+    assert_eq!(text.unwrap(), expected);
+    assert!(write(&go(5), &[], &[("RE", "B+R")]).unwrap().contains("RE[B+R]"));
+    for (moves, tags, why) in [
+        (&[(None, "C3"), (Some(0), "C3")][..], &[][..], "move 1 is \"C3\", which is not among the legal ones"),
+        (&[(None, "c3")], &[], "move 0 is \"c3\""),
+        (&[(Some(0), "C3")], &[], "move 0 stands behind move 0, which does not come before it"),
+        (&[(None, "pass"), (Some(0), "pass"), (Some(1), "C3")], &[], "but the game is over before it"),
+        (&[(None, "A1"); 5], &[], "the game has more than 4 moves"),
+        (&[], &[("SZ", "9")], "\"SZ\" is no property to choose"),
+        (&[], &[("P]", "9")], "\"P]\" is no property to choose"),
+    ] {
+        let error = write(&go(5), moves, tags).unwrap_err();
+        assert!(error.contains(why), "{error}");
+    }
+    let error = write(&go(5).parse("C3").unwrap(), &[], &[]).unwrap_err();
+    assert_eq!(error, "an SGF begins at a position without a past: give the moves before it too");
+}
+
+/// A valid text with some characters changed, left out or put in.
+fn mutated(text: &str, random: &mut Random) -> String {
+    let alphabet: Vec<char> = "()[];:\\ \n\u{feff}\u{e9}ABCEFGHKLMPSWZabcdeijst0123456789.-".chars().collect();
+    let mut characters: Vec<char> = text.chars().collect();
+    for _ in 0..1 + random.next() % 3 {
+        let at = (random.next() % (characters.len() as u64 + 1)) as usize;
+        match random.next() % 4 {
+            0 => characters.insert(at, *random.choose(&alphabet)),
+            1 if at < characters.len() => drop(characters.remove(at)),
+            2 => {
+                // A part of it once more.
+                let from = (random.next() % (at as u64 + 1)) as usize;
+                let part: Vec<char> = characters[from..at.min(from + 12)].to_vec();
+                characters.splice(at..at, part);
+            }
+            _ if at < characters.len() => characters[at] = *random.choose(&alphabet),
+            _ => {}
+        }
+    }
+    characters.into_iter().collect()
+}
+
+/// Reads texts that are nearly SGF: whatever is read can be written and read again.
+fn read_mutants(count: usize) -> usize {
+    let texts = [
+        "(;FF[4]GM[1]SZ[5]KM[7.5];B[cc];W[bb];B[dd](;W[ab]C[a\\]b];B[ea])(;W[aa]))",
+        "(;SZ[5]AB[aa:bb][dd]AW[ee]PL[W]HA[2];W[cc];B[];W[tt])",
+        "(;SZ[5];B[bb];W[bc];B[];W[ab];B[ad];W[cb];B[dc];W[ba])",
+        "C3 B2 pass D4 pass pass",
+    ];
+    let (start, mut random, mut read) = (go(5), Random(9), 0);
+    for number in 0..count {
+        let text = mutated(texts[number % texts.len()], &mut random);
+        if let Ok(read) = start.read_variations(&text, BOUNDS) {
+            check_written(&start, &read);
+        }
+        if let Ok(game) = start.parse(&text) {
+            let again = start.parse(&game.to_text().unwrap()).unwrap_or_else(|error| panic!("{error}: {text:?}"));
+            assert_eq!(again.key(), game.key(), "{text:?}");
+            read += 1;
+        }
+    }
+    read
+}
+
+#[test]
+fn nearly_sgf_is_read_or_refused() {
+    let read = read_mutants(20_000);
+    assert!((1_000..19_000).contains(&read), "{read} were read");
+}
+
+#[test]
+#[ignore = "a minute: cargo test --release --test all go_sgf:: -- --ignored"]
+fn millions_of_texts_that_are_nearly_sgf_are_read_or_refused() {
+    println!("{} of 5,000,000 were read", read_mutants(5_000_000));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_text_is_read_or_refused(text in any::<String>(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        for text in [text.clone(), format!("(;SZ[5]{text}"), format!("(;SZ[5];B[{text}])")] {
+            let _ = go(5).parse(&text);
+            let _ = go(5).read_variations(&text, BOUNDS);
+        }
+        let _ = go(5).parse(&String::from_utf8_lossy(&bytes));
+    }
+}

@@ -1,0 +1,425 @@
+//! Positions as text: what is written, what is refused and why, and that no text does harm.
+//!
+//! That a position written down and read again is the same one is checked for every game in `conformance.rs`.
+//! Millions of texts: `cargo test --release -p azpy-games --test all notation:: -- --ignored --nocapture`.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::text::Notation;
+use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use proptest::prelude::*;
+
+use crate::common::{Random, encode, moves};
+
+fn after<G: Notation>(start: &G, line: &str) -> G {
+    let mut state = start.clone();
+    for action in start.parse_actions(line).unwrap() {
+        state.try_play(action).unwrap();
+    }
+    state
+}
+
+fn text<G: Notation>(state: &G) -> String {
+    state.to_text().unwrap()
+}
+
+#[test]
+fn positions_are_written_as_documented() {
+    assert_eq!(text(&TicTacToe::new()), ".../.../... x");
+    assert_eq!(text(&after(&TicTacToe::new(), "c3 b2")), "..x/.o./... x");
+    let three = after(&ConnectFour::default(), "4 4 4");
+    assert_eq!(text(&three), "......./......./......./...x.../...o.../...x... o");
+    assert_eq!(text(&after(&ConnectFour::new(4, 1, 2).unwrap(), "2 4")), ".x.o x");
+    assert_eq!(text(&after(&Hex::new(3, true).unwrap(), "b1 swap")), ".../o../... x");
+    assert_eq!(text(&Othello::new(4).unwrap()), "..../.ox./.xo./.... x");
+    assert_eq!(text(&after(&Othello::new(4).unwrap(), "b1")), ".x../.xx./.xo./.... o");
+    let pig = Pig::default();
+    assert_eq!(text(&pig), "0/0 table 0 player 0 ply 0");
+    assert_eq!(text(&after(&pig, "roll 6 hold roll 4")), "6/0 table 4 player 1 ply 5");
+    assert_eq!(text(&after(&pig, "roll 6 hold roll 4 roll")), "6/0 table 4 player 1 ply 6 rolling");
+    let nim = DiceNim::default();
+    assert_eq!(text(&nim), "heap 12 player 0");
+    assert_eq!(text(&after(&nim, "roll 3 take 2")), "heap 10 player 1");
+    assert_eq!(text(&after(&nim, "roll 3 take 2 roll 1")), "heap 10 roll 1 player 1");
+}
+
+#[test]
+fn what_is_read_can_be_played_on() {
+    let drawn = TicTacToe::new().parse(" ..x/.o./...\n x ").unwrap();
+    assert_eq!(drawn.key(), after(&TicTacToe::new(), "c3 b2").key());
+    let won = Hex::new(3, false).unwrap().parse("x.o/x.o/x.. o").unwrap();
+    assert_eq!((won.turn(), won.outcome().0), (Turn::Terminal, 1.0));
+    let full = ConnectFour::new(4, 1, 2).unwrap().parse("xoox x").unwrap();
+    assert_eq!((full.turn(), full.outcome().0), (Turn::Terminal, -1.0));
+    // A stone of the chain to come; the set that is joined to a side must be known.
+    let nearly = Hex::new(3, false).unwrap().parse("x.o/x.o/... x").unwrap();
+    assert_eq!(after(&nearly, "a3").turn(), Turn::Terminal);
+    // The first stone may be swapped, and only with the option.
+    for (swap, actions) in [(true, 9), (false, 8)] {
+        let first = Hex::new(3, swap).unwrap().parse(".../.x./... o").unwrap();
+        assert_eq!(moves(&first).len(), actions);
+    }
+    let passes = Othello::new(4).unwrap().parse(".xxo/xxxx/xxxx/xxxx x").unwrap();
+    assert_eq!(moves(&passes), [16]);
+    assert_eq!(Pig::default().parse("0/20 table 0 player 0 ply 30").unwrap().outcome().0, -1.0);
+    assert_eq!(DiceNim::default().parse("heap 0 player 1").unwrap().outcome().0, 1.0);
+    // Not a board but the start, and a line of no plies.
+    assert_eq!(TicTacToe::new().parse(" \n").unwrap(), TicTacToe::new());
+}
+
+fn refused<G: Notation>(start: &G, cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        match start.parse(text) {
+            Ok(state) => panic!("{text:?} was read as\n{}", state.render()),
+            Err(error) => assert!(error.contains(expected), "{text:?}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_board_of_another_form_is_refused() {
+    refused(
+        &TicTacToe::new(),
+        &[
+            ("x/o", "the board must have 3 rows, from the top with \"/\" between them, got 2"),
+            ("x", "3 rows, from the top with \"/\" between them, got 1"),
+            (".../.../.../... x", "got 4"),
+            ("..../.../... x", "row 1 of the board must have 3 cells, got 4: \"....\""),
+            ("3/3/3 x", "row 1 of the board must have 3 cells, got 1: \"3\""),
+            (".../.X./... x", "row 2 of the board must be made of x, o and dots, got 'X'"),
+            (".../.../..\u{1b} x", "got '\\u{1b}'"),
+            (".../.../...", "after the board stands who is to move, x or o; got nothing"),
+            (".../.../... 0", "after the board stands who is to move, x or o, got \"0\""),
+            (".../.../... x x", "nothing stands after who is to move, got \"x\""),
+            ("b2 .../.../... x", "action 2 is \".../.../...\", which is not among the legal ones: a3, b3"),
+            ("b2 b2", "action 2 is \"b2\", which is not among the legal ones"),
+        ],
+    );
+    refused(&Hex::new(4, false).unwrap(), &[(".../.../... x", "the board must have 4 rows"), ("a1 e1", "action 2")]);
+    refused(&Othello::new(6).unwrap(), &[("..../.ox./.xo./.... x", "the board must have 6 rows")]);
+}
+
+#[test]
+fn numbers_of_stones_that_nobody_can_have_are_refused() {
+    let turns = "where x is to move both have as many stones, got 3 of x and 2 of o";
+    refused(
+        &TicTacToe::new(),
+        &[
+            ("xxx/oo./... x", turns),
+            (".../.../... o", "where o is to move x has one stone more, got 0 of x and 0 of o"),
+        ],
+    );
+    refused(&ConnectFour::new(4, 4, 4).unwrap(), &[("..../..../..../xo.. o", "got 1 of x and 1 of o")]);
+    refused(&Hex::new(3, false).unwrap(), &[(".../.o./... x", "got 0 of x and 1 of o"), ("x../o../... o", "got 1")]);
+    let swap = Hex::new(3, true).unwrap();
+    refused(&swap, &[(".../.../... o", "after a swap x has one less"), ("x../.x./... o", "got 2 of x and 0 of o")]);
+    for text in [".../.o./... x", "x../o../... o", "x../o../... x", ".../.x./... o"] {
+        assert!(swap.parse(text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn games_that_would_have_been_over_before_are_refused() {
+    refused(
+        &TicTacToe::new(),
+        &[("xxx/ooo/... x", "both x and o have won"), ("xxx/oo./o.. x", "x has won, so that o is to move, got x")],
+    );
+    let (one_row, two_rows) = (ConnectFour::new(7, 1, 3).unwrap(), ConnectFour::new(7, 2, 3).unwrap());
+    refused(&one_row, &[("xxxooo. x", "both x and o have won"), ("xxxoo.o x", "x has won, so that o is to move")]);
+    refused(&two_rows, &[("oo...oo/xxxoxxx o", "x has won more than once: no last stone can have done that")]);
+    refused(&Hex::new(4, false).unwrap(), &[("xoxo/xoxo/xoxo/xox. o", "x has won more than once")]);
+    refused(&Hex::new(3, true).unwrap(), &[("x.o/x.o/xo. x", "x has won, so that o is to move, got x")]);
+}
+
+#[test]
+fn stones_that_float_and_discs_apart_are_refused() {
+    refused(
+        &ConnectFour::new(4, 4, 4).unwrap(),
+        &[("..../.x../..../.o.. x", "there is nothing below the stone in column 2, row 2 from the top")],
+    );
+    refused(
+        &Othello::new(4).unwrap(),
+        &[
+            ("..../.o../.xo./.... x", "a cell in the centre is empty"),
+            ("..../.ox./.xo./.... o", "with four discs a game begins"),
+            ("..../.xx./.xx./.... x", "with four discs a game begins"),
+        ],
+    );
+    let apart = "x...../....../..ox../..xo../....../...... x";
+    refused(&Othello::new(6).unwrap(), &[(apart, "the disc on a1 does not hang together with the centre")]);
+    // Not around the edge: f3 and a4 are no neighbours.
+    let after_f3 = "....../....../..oxxx/..xo../x...../...... o";
+    let before_a4 = "....../.....x/..ox../xxxo../....../...... o";
+    refused(
+        &Othello::new(6).unwrap(),
+        &[(after_f3, "the disc on a5 does not"), (before_a4, "the disc on f2 does not")],
+    );
+    // The start of the other diagonal: images of games begin there.
+    assert!(Othello::new(4).unwrap().parse("..../.xo./.ox./.... x").is_ok());
+}
+
+#[test]
+fn dice_games_refuse_what_no_line_of_play_leads_to() {
+    refused(
+        &Pig::default(),
+        &[
+            ("6/0", "a position is written as in \"6/0 table 4 player 1 ply 9\""),
+            ("6/0 table 4 player 1 ply 9 rolling rolling", "got \"6/0 table"),
+            ("6/0/0 table 4 player 1 ply 9", "the bank of player 1 must be a whole number from 0 to 20, got \"0/0\""),
+            ("6/+1 table 4 player 1 ply 9", "got \"+1\""),
+            ("21/0 table 0 player 1 ply 9", "the bank of player 0 must be a whole number from 0 to 20, got \"21\""),
+            ("6/0 table 4 player 2 ply 9", "the player must be a whole number from 0 to 1, got \"2\""),
+            ("6/0 table 4 player 1 ply 401", "the ply must be a whole number from 0 to 400"),
+            ("6/0 table 4 player 1 ply 4", "such a position comes at ply 5 at the earliest, got ply 4"),
+            ("0/0 table 0 player 1 ply 1", "at ply 2 at the earliest"),
+            ("0/0 table 0 player 0 ply 0 rolling", "at ply 1 at the earliest"),
+            ("6/6 table 0 player 1 ply 7", "at ply 8 at the earliest"),
+            ("20/20 table 0 player 1 ply 90", "both players have banked 20"),
+            ("20/0 table 0 player 0 ply 90", "player 0 has won: then the table is empty"),
+            ("20/0 table 2 player 1 ply 90", "player 0 has won"),
+            ("18/0 table 3 player 0 ply 90", "the table stops at the 2 points that player 0 needs, got 3"),
+            ("1/0 table 0 player 1 ply 90", "no roll is worth a single point"),
+            ("roll 7", "action 2 is \"7\", which is not among the legal ones: 1, 2, 3, 4, 5, 6"),
+        ],
+    );
+    // A single point that is all that is left to win.
+    assert!(Pig::default().parse("19/0 table 1 player 0 ply 90").is_ok());
+    refused(
+        &DiceNim::default(),
+        &[
+            ("heap", "a position is written as in \"heap 9 roll 2 player 1\""),
+            ("heap 13 player 0", "the heap must be a whole number from 0 to 12, got \"13\""),
+            ("heap 9 roll 4 player 1", "the roll must be a whole number from 1 to 3, got \"4\""),
+            ("heap 12 player 1", "with 12 of 12 counters left player 1 cannot be to move"),
+            ("heap 11 player 0", "with 11 of 12 counters left player 0 cannot be to move"),
+            ("heap 0 roll 1 player 1", "the game is over with the heap"),
+            ("roll 2 take 3 roll 1", "action 2 is \"take 3\", which is not among the legal ones: take 1, take 2"),
+        ],
+    );
+}
+
+/// All positions of a small game as text.
+fn reached<G: Notation>(start: &G) -> HashSet<String> {
+    let (mut open, mut reached) = (vec![start.clone()], HashSet::new());
+    while let Some(state) = open.pop() {
+        if reached.insert(text(&state)) {
+            open.extend(moves(&state).into_iter().map(|action| crate::common::after(&state, action)));
+        }
+    }
+    reached
+}
+
+/// All texts of boards of that size.
+fn boards(width: u32, height: u32) -> impl Iterator<Item = String> {
+    (0..3_usize.pow(width * height)).flat_map(move |number| {
+        let cell = |cell: u32| ['.', 'x', 'o'][number / 3_usize.pow(cell) % 3];
+        let row = |row: u32| (width * row..width * (row + 1)).map(cell).collect::<String>();
+        let board = (0..height).map(row).collect::<Vec<_>>().join("/");
+        ["x", "o"].map(|mover| format!("{board} {mover}"))
+    })
+}
+
+#[test]
+fn the_texts_that_are_read_are_those_of_positions_that_play_reaches() {
+    fn check<G: Notation>(start: &G, texts: impl Iterator<Item = String>, positions: Option<usize>) {
+        let reached = reached(start);
+        assert!(positions.is_none_or(|positions| positions == reached.len()), "{} positions", reached.len());
+        let mut read = 0;
+        for text in texts {
+            assert_eq!(start.parse(&text).is_ok(), reached.contains(&text), "{text}");
+            read += usize::from(reached.contains(&text));
+        }
+        assert_eq!(read, reached.len());
+    }
+    check(&TicTacToe::new(), boards(3, 3), Some(5478));
+    check(&Hex::new(3, false).unwrap(), boards(3, 3), None);
+    check(&Hex::new(3, true).unwrap(), boards(3, 3), None);
+    let ends = ["", " roll 1", " roll 2", " roll 3"];
+    let texts = (0..=7).flat_map(|heap| [0, 1].map(|player| (heap, player)));
+    let texts = texts.flat_map(|(heap, player)| ends.map(|roll| format!("heap {heap}{roll} player {player}")));
+    check(&DiceNim::new(7).unwrap(), texts, None);
+}
+
+/// Where the refusals are not exact they leave little through, and nothing out.
+#[test]
+fn every_position_is_read_where_others_are_too() {
+    let start = ConnectFour::new(3, 3, 3).unwrap();
+    let known = reached(&start);
+    let read: HashSet<_> = boards(3, 3).filter(|text| start.parse(text).is_ok()).collect();
+    assert!(read.is_superset(&known));
+    assert!(read.len() < known.len() + known.len() / 6, "{} read, {} exist", read.len(), known.len());
+
+    let start = Pig::with_max_plies(9, 12).unwrap();
+    let known = reached(&start);
+    assert!(known.len() > 200, "{}", known.len());
+    for text in known {
+        assert_eq!(start.parse(&text).map(|state| state.to_text()), Ok(Some(text)));
+    }
+}
+
+/// A game's notation, whichever game it is.
+trait Texts {
+    /// Whether a text is read. What comes of it must be a position that can be played to its end and written down.
+    fn reads(&self, text: &str) -> bool;
+
+    /// A position of a random game as text, or the line of play that leads there.
+    fn random_text(&self, random: &mut Random) -> String;
+}
+
+impl<G: Notation> Texts for G {
+    fn reads(&self, text: &str) -> bool {
+        let mut state = match self.parse(text) {
+            Ok(state) => state,
+            Err(error) => {
+                assert!(!error.is_empty() && error.len() < 2500 && !error.contains('\n'), "{text:?}: {error}");
+                return false;
+            }
+        };
+        let written = state.to_text().unwrap();
+        assert_eq!(self.parse(&written).map(|again| again.key()), Ok(state.key()), "{text:?}, written {written:?}");
+        // No text is both.
+        assert!(self.parse_actions(&written).is_err(), "{written:?} is a line of play too");
+        if matches!(state.turn(), Turn::Player(_)) {
+            assert!(encode(&state).iter().all(|value| value.is_finite()), "{text:?}");
+        }
+        let (mut random, mut plies) = (Random(1), 0);
+        while state.turn() != Turn::Terminal {
+            assert!(plies < self.max_plies(), "{text:?} goes on for {plies} plies");
+            let action = *random.choose(&moves(&state));
+            state.play(action);
+            plies += 1;
+        }
+        assert!(state.outcome().0.abs() <= 1.0, "{text:?}");
+        true
+    }
+
+    fn random_text(&self, random: &mut Random) -> String {
+        let (mut state, mut names) = (self.clone(), Vec::new());
+        for _ in 0..random.next() % 40 {
+            let moves = moves(&state);
+            if moves.is_empty() {
+                break;
+            }
+            let action = *random.choose(&moves);
+            names.push(state.action_name(action));
+            state.play(action);
+        }
+        if random.next().is_multiple_of(4) { names.join(" ") } else { state.to_text().unwrap() }
+    }
+}
+
+fn notations() -> Vec<Box<dyn Texts>> {
+    let connect_four = |width, height, k| ConnectFour::new(width, height, k).unwrap();
+    vec![
+        Box::new(TicTacToe::new()),
+        Box::new(connect_four(7, 6, 4)),
+        Box::new(connect_four(6, 1, 2)),
+        Box::new(connect_four(1, 63, 63)),
+        Box::new(connect_four(4, 4, 3)),
+        Box::new(Hex::new(3, true).unwrap()),
+        Box::new(Hex::new(5, false).unwrap()),
+        Box::new(Hex::new(13, true).unwrap()),
+        Box::new(Othello::new(4).unwrap()),
+        Box::new(Othello::new(8).unwrap()),
+        Box::new(Pig::default()),
+        Box::new(Pig::with_max_plies(1, 30).unwrap()),
+        Box::new(DiceNim::default()),
+        Box::new(DiceNim::new(1).unwrap()),
+    ]
+}
+
+/// What texts are made of, so that mutations often mean something.
+static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let words = "x o . / 0 1 2 9 20 65535 65536 99999999999999999999 -1 +3 a1 b2 X swap pass roll hold take heap player \
+                 table ply rolling é \u{202e} \0";
+    words.split(' ').chain([" ", "\n"]).collect()
+});
+
+/// A few characters or words removed, put in, exchanged or repeated.
+fn mutated(text: &str, random: &mut Random) -> String {
+    let mut characters: Vec<char> = text.chars().collect();
+    for _ in 0..=random.next() % 4 {
+        let at = |random: &mut Random, length: usize| (random.next() % (length as u64 + 1)) as usize;
+        let (from, to) = (at(random, characters.len()), at(random, characters.len()));
+        let (from, to) = (from.min(to), from.max(to));
+        match random.next() % 6 {
+            0 => drop(characters.drain(from..to.min(from + 2))),
+            1 => drop(characters.splice(from..from, random.choose(&PIECES).chars())),
+            2 => drop(characters.splice(from..to.min(from + 1), random.choose(&PIECES).chars())),
+            3 if to < characters.len() => characters.swap(from, to),
+            4 => characters.truncate(to),
+            _ => {
+                let piece = characters[from..to].to_vec();
+                drop(characters.splice(from..from, piece));
+            }
+        }
+    }
+    characters.into_iter().collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn any_text_is_read_or_refused(
+        characters in proptest::collection::vec(any::<char>(), 0..60),
+        pieces in proptest::collection::vec(proptest::sample::select(&**PIECES), 0..40),
+    ) {
+        let (characters, pieces) = (characters.into_iter().collect::<String>(), pieces.concat());
+        for notation in notations() {
+            notation.reads(&characters);
+            notation.reads(&pieces);
+        }
+    }
+
+    #[test]
+    fn texts_that_are_nearly_right_are_read_or_refused(seed in any::<u64>()) {
+        let mut random = Random(seed);
+        for notation in notations() {
+            let text = notation.random_text(&mut random);
+            prop_assert!(notation.reads(&text), "{text:?}");
+            notation.reads(&mutated(&text, &mut random));
+        }
+    }
+}
+
+#[test]
+#[ignore = "minutes"]
+fn millions_of_texts_are_read_or_refused() {
+    const TEXTS: usize = 500_000;
+    for (number, notation) in notations().into_iter().enumerate() {
+        let (mut random, mut read) = (Random(number as u64), 0);
+        for _ in 0..TEXTS {
+            let text = notation.random_text(&mut random);
+            read += usize::from(notation.reads(&mutated(&text, &mut random)));
+        }
+        println!("notation {number}: {TEXTS} texts, {read} read");
+        assert!(read > 0 && read < TEXTS);
+    }
+}
+
+#[test]
+fn a_huge_text_is_refused_at_once_and_in_a_few_words() {
+    for (piece, notation) in ["x", ".", "/", "x/", "a1 ", "1 ", "roll ", "heap ", "é", "0/0 ", "\u{1b}"]
+        .into_iter()
+        .flat_map(|piece| notations().into_iter().map(move |notation| (piece, notation)))
+    {
+        notation.reads(&piece.repeat(1 << 17));
+    }
+}
+
+#[test]
+fn stones_of_either_player_are_those_of_the_text() {
+    let game = Hex::new(4, false).unwrap().parse("x..o/..../.x../...o x").unwrap();
+    let stones: Vec<_> = (0..16).map(|cell| game.stone(cell)).collect();
+    let expected = |cell: usize| match cell {
+        0 | 9 => Some(Player::Zero),
+        3 | 15 => Some(Player::One),
+        _ => None,
+    };
+    assert_eq!(stones, (0..16).map(expected).collect::<Vec<_>>());
+    let legal: Vec<Action> = (0..16).filter(|&cell| expected(cell as usize).is_none()).collect();
+    assert_eq!(moves(&game), legal);
+}

@@ -1,0 +1,188 @@
+//! Othello against a plain reading of its rules, with known counts, the exact result on 4x4, and passes by hand.
+
+use std::collections::HashMap;
+
+use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::text::Notation;
+use azpy_games::Othello;
+
+use crate::common::{Random, after, encode, legal, perft};
+
+fn othello(size: usize) -> Othello {
+    Othello::new(size).unwrap()
+}
+
+/// A position as drawn: x, o and dots, row by row.
+fn drawn(rows: &[&str], mover: Player) -> Othello {
+    let cells: String = rows.concat();
+    let discs = ['x', 'o'].map(|disc| {
+        let own = cells.chars().enumerate().filter(|&(_, cell)| cell == disc);
+        own.map(|(cell, _)| 1_u64 << cell).sum::<u64>()
+    });
+    Othello::from_discs(rows.len(), discs, mover).unwrap()
+}
+
+/// Discs by cell, and a walk from a cell in each direction.
+struct Naive {
+    size: usize,
+    discs: Vec<Option<Player>>,
+}
+
+impl Naive {
+    fn start(size: usize) -> Self {
+        let (mut discs, low, high) = (vec![None; size * size], size / 2 - 1, size / 2);
+        for (row, column, player) in
+            [(low, low, Player::One), (low, high, Player::Zero), (high, low, Player::Zero), (high, high, Player::One)]
+        {
+            discs[row * size + column] = Some(player);
+        }
+        Self { size, discs }
+    }
+
+    /// The cells whose discs turn over when `player` puts one on `cell`.
+    fn turned(&self, player: Player, cell: usize) -> Vec<usize> {
+        let size = self.size as isize;
+        let mut turned = Vec::new();
+        for (down, right) in [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)] {
+            let mut row = Vec::new();
+            let mut at = (cell as isize / size + down, cell as isize % size + right);
+            while (0..size).contains(&at.0) && (0..size).contains(&at.1) {
+                let cell = (at.0 * size + at.1) as usize;
+                match self.discs[cell] {
+                    None => break,
+                    Some(owner) if owner == player => {
+                        turned.append(&mut row);
+                        break;
+                    }
+                    Some(_) => row.push(cell),
+                }
+                at = (at.0 + down, at.1 + right);
+            }
+        }
+        turned
+    }
+
+    fn moves(&self, player: Player) -> Vec<Action> {
+        let fits = |&cell: &usize| self.discs[cell].is_none() && !self.turned(player, cell).is_empty();
+        (0..self.discs.len()).filter(fits).map(|cell| cell as Action).collect()
+    }
+
+    fn count(&self, player: Player) -> usize {
+        self.discs.iter().filter(|&&disc| disc == Some(player)).count()
+    }
+
+    fn encode(&self, mover: Player) -> Vec<f32> {
+        let plane = |player| self.discs.iter().map(move |&disc| f32::from(u8::from(disc == Some(player))));
+        plane(mover).chain(plane(mover.opponent())).collect()
+    }
+}
+
+#[test]
+fn othello_agrees_with_a_walk_in_every_direction() {
+    let mut random = Random(7);
+    let (mut passes, mut ends) = ([0; 3], [0; 3]);
+    for game in 0..900 {
+        let size = [4, 6, 8][game % 3];
+        let (mut fast, mut naive, mut mover) = (othello(size), Naive::start(size), Player::Zero);
+        let pass = (size * size) as Action;
+        loop {
+            let mut expected = naive.moves(mover);
+            if expected.is_empty() {
+                if naive.moves(mover.opponent()).is_empty() {
+                    break;
+                }
+                expected.push(pass);
+                passes[game % 3] += 1;
+            }
+            assert_eq!(fast.turn(), Turn::Player(mover), "{}", fast.render());
+            assert_eq!(legal(&fast), expected, "{}", fast.render());
+            assert_eq!(encode(&fast), naive.encode(mover), "{}", fast.render());
+            let action = *random.choose(&expected);
+            fast.play(action);
+            if action != pass {
+                let turned = naive.turned(mover, action as usize);
+                for cell in turned.into_iter().chain([action as usize]) {
+                    naive.discs[cell] = Some(mover);
+                }
+            }
+            mover = mover.opponent();
+        }
+        let (zero, one) = (naive.count(Player::Zero), naive.count(Player::One));
+        let outcome = (zero as f32 - one as f32).clamp(-1.0, 1.0);
+        assert_eq!((fast.turn(), fast.outcome()), (Turn::Terminal, Value(outcome)), "{}", fast.render());
+        assert_eq!(fast.discs().map(u64::count_ones), [zero as u32, one as u32]);
+        ends[(outcome + 1.0) as usize] += 1;
+    }
+    assert!(passes.iter().all(|&count| count > 100), "too few passes by size: {passes:?}");
+    assert!(ends.iter().all(|&count| count > 20), "the games are one-sided: {ends:?}");
+}
+
+#[test]
+fn othello_perft() {
+    // Often published, by Aart Bik for one.
+    let counts: Vec<_> = (1..=8).map(|depth| perft(&othello(8), depth)).collect();
+    assert_eq!(counts, [4, 12, 56, 244, 1_396, 8_200, 55_092, 390_216]);
+}
+
+/// Discs of player 0 less those of player 1 at the end if both play for it, by recursion over all lines of play.
+fn best_difference(state: &Othello, known: &mut HashMap<u128, i32>) -> i32 {
+    let Turn::Player(player) = state.turn() else {
+        let [zero, one] = state.discs().map(u64::count_ones);
+        return zero as i32 - one as i32;
+    };
+    if let Some(&difference) = known.get(&state.key()) {
+        return difference;
+    }
+    let values = legal(state).into_iter().map(|action| best_difference(&after(state, action), known));
+    let best = if player == Player::Zero { values.max() } else { values.min() };
+    let best = best.expect("a player always has an action");
+    known.insert(state.key(), best);
+    best
+}
+
+#[test]
+fn othello_4x4_is_won_by_the_second_player_with_eight_discs_more() {
+    assert_eq!(best_difference(&othello(4), &mut HashMap::new()), -8);
+}
+
+#[test]
+fn who_cannot_move_passes_and_only_then() {
+    const PASS: Action = 16;
+    let stuck = [".oxx", ".xx.", ".xxx", ".x.."];
+    let game = drawn(&stuck, Player::One);
+    assert_eq!((legal(&game), game.action_name(PASS)), (vec![PASS], "pass".to_owned()));
+    let passed = after(&game, PASS);
+    assert_eq!((passed.turn(), passed.discs()), (Turn::Player(Player::Zero), game.discs()));
+    assert_ne!(passed.key(), game.key());
+    assert_eq!(passed, drawn(&stuck, Player::Zero));
+    assert_eq!(legal(&passed), [0]);
+    // The last disc turns over: neither player can move, and empty cells are left.
+    let end = after(&passed, 0);
+    assert_eq!((end.turn(), end.outcome()), (Turn::Terminal, Value(1.0)));
+    assert_eq!(end.discs().map(u64::count_ones), [10, 0]);
+}
+
+#[test]
+fn the_game_is_over_where_neither_can_move() {
+    for mover in [Player::Zero, Player::One] {
+        let ends = [
+            (["xxxx", "xxxx", "oooo", "oooo"], 0.0),
+            (["xxxx", "xxxo", "oooo", "oooo"], -1.0),
+            (["....", ".xx.", ".xx.", "...."], 1.0),
+            (["x...", ".oo.", ".oo.", "...x"], -1.0),
+        ];
+        for (rows, outcome) in ends {
+            let game = drawn(&rows, mover);
+            assert_eq!((game.turn(), game.outcome()), (Turn::Terminal, Value(outcome)), "{}", game.render());
+        }
+    }
+}
+
+#[test]
+fn positions_that_make_no_sense_are_refused_with_the_reason() {
+    let refused = |size, discs| Othello::from_discs(size, discs, Player::Zero).unwrap_err();
+    assert_eq!(refused(5, [0, 0]), "the size must be 4, 6 or 8, got 5");
+    assert_eq!(refused(4, [0x1_0000, 0x0660]), "discs 0x10000 and 0x660 are not all on the 4 x 4 board");
+    assert_eq!(refused(4, [0x0661, 0x0001]), "cells 0x1 are taken by both players");
+    assert_eq!(refused(4, [0x0220, 0x0040]), "discs 0x220 and 0x40 leave a cell of the centre empty");
+}
