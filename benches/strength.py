@@ -6,7 +6,7 @@ RUN and OPPONENT are players as az-match names them. Without an OPPONENT the run
 
 - go: GNU Go, levels 1 and 10. othello: GRhino as it comes: level 3 of 5, a small opening book.
 - backgammon: GNU Backgammon at 0 plies (`gnubg_ugi.py`).
-- connect_four: OpenSpiel's Monte Carlo tree search with 10,000 simulations (`openspiel_ugi.py`).
+- connect_four, hex: OpenSpiel's Monte Carlo tree search with 10,000 and 1,000 simulations (`openspiel_ugi.py`).
 
 Debian's packages are gnugo, grhino and gnubg. Score and interval are those of az-match, whose command is in the row.
 """
@@ -29,8 +29,9 @@ _OPPONENTS = {
     "go": {f"GNU Go, level {level}": _GNUGO.format(level) for level in (1, 10)},
     "othello": {"GRhino, level 3": "gtp:gtp-rhino --level=3"},
     "backgammon": {"GNU Backgammon, 0 plies": f"ugi:python {_HERE}/gnubg_ugi.py --plies 0"},
-    "connect_four": {
-        "OpenSpiel's MCTS, 10,000": f"ugi:python {_HERE}/openspiel_ugi.py --game connect_four?nodes=10000"
+    **{
+        game: {f"OpenSpiel's MCTS, {nodes:,}": f"ugi:python {_HERE}/openspiel_ugi.py --game {game}?nodes={nodes}"}
+        for game, nodes in (("connect_four", 10_000), ("hex", 1000))
     },
 }
 _DICE = ["backgammon"]  # games that need no random openings

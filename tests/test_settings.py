@@ -447,7 +447,8 @@ def test_a_preset_in_force_is_said_at_start_and_what_is_given_is_left_out(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["hex(size=99)", "--network", "1x8", "--opening-plies", "3"]) == 2
-    expected = "preset for hex: games_per_iteration 128, temperature_plies 16, match_opening_plies 2\n"
+    gumbel = "simulations 32, gumbel_actions 16, games_per_iteration 256, passes 2.0"
+    expected = f"preset for hex: {gumbel}, match_opening_plies 2\n"
     assert capsys.readouterr().out == expected
 
 

@@ -8,30 +8,9 @@ from azpy.settings.run import ABOUT, unused
 
 __all__ = ["PRESETS", "preset_of"]
 
-_COLUMNS = (
-    "network",
-    "simulations",
-    "games_per_iteration",
-    "temperature_plies",
-    "opening_plies",
-    "match_opening_plies",
-)
-_ROWS: dict[str, tuple[str | int | None, ...]] = {  # None: the default
-    "tic_tac_toe": ("2x32", 50, 2000, 6, 2, 1),
-    "hex": ("4x48", None, 128, 16, 4, 2),
-    "go": ("6x64", None, 128, 16, 4, 4),
-    "gomoku": ("4x48", None, 128, 12, 6, 6),
-    "breakthrough": ("4x48", None, 256, 16, 6, 6),
-    "othello": ("4x48", None, 128, 16, 8, 6),
-    "chess": ("8x64", 200, 64, 30, 6, 6),
-    "backgammon": ("3x256", None, 128, 20, 4, 4),
-    "trictrac": ("3x256", None, 128, 20, 4, 4),
-    "wall_game": ("6x64", 200, 128, 24, 4, 4),  # a turn is two actions, and each counts as a ply
-    "pig": ("3x128", None, 500, None, None, 2),
-    "dice_nim": ("3x128", None, 500, None, None, 0),
-}
+# Many games with few simulations each: see the runs of docs/strength.md, and benches/ablation.py for Connect Four.
+_GUMBEL: dict[str, Any] = {"simulations": 32, "gumbel_actions": 16, "games_per_iteration": 256, "passes": 2.0}
 PRESETS: dict[str, dict[str, Any]] = {
-    # benches/ablation.py compares it with PUCT and 100 simulations.
     "connect_four": {
         "network": "4x32",
         "simulations": 16,
@@ -41,11 +20,42 @@ PRESETS: dict[str, dict[str, Any]] = {
         "batch_size": 128,
         "learning_rate": 0.0014,
         "passes": 2.0,
-    }
+    },
+    "hex": _GUMBEL | {"network": "3x32+pool", "opening_plies": 4, "match_opening_plies": 2},
+    "go": _GUMBEL | {"network": "4x48", "opening_plies": 4, "match_opening_plies": 4},
+    "gomoku": _GUMBEL | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6},
+    "breakthrough": _GUMBEL | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6},
+    "othello": _GUMBEL | {"network": "4x48", "opening_plies": 8, "match_opening_plies": 6},
+    "backgammon": _GUMBEL | {"network": "3x256", "opening_plies": 4, "match_opening_plies": 4},
+    "trictrac": _GUMBEL | {"network": "3x256", "opening_plies": 4, "match_opening_plies": 4},
+    "chess": {
+        "network": "8x64",
+        "simulations": 200,
+        "games_per_iteration": 64,
+        "temperature_plies": 30,
+        "opening_plies": 6,
+        "match_opening_plies": 6,
+    },
+    "wall_game": {
+        "network": "6x64",
+        "simulations": 200,
+        "games_per_iteration": 128,
+        "temperature_plies": 24,  # a turn is two actions, and each counts as a ply
+        "opening_plies": 4,
+        "match_opening_plies": 4,
+    },
+    "tic_tac_toe": {
+        "network": "2x32",
+        "simulations": 50,
+        "games_per_iteration": 2000,
+        "temperature_plies": 6,
+        "opening_plies": 2,
+        "match_opening_plies": 1,
+        "window_min": 10_000,
+    },
+    "pig": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 2},
+    "dice_nim": {"network": "3x128", "games_per_iteration": 500, "match_opening_plies": 0},
 }
-for _game, _row in _ROWS.items():
-    PRESETS[_game] = {name: value for name, value in zip(_COLUMNS, _row, strict=True) if value is not None}
-PRESETS["tic_tac_toe"]["window_min"] = 10_000
 
 
 def preset_of(game: str, given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
