@@ -437,6 +437,20 @@ def test_a_bound_of_zero_in_an_older_runs_file_is_read_as_it_played(tmp_path: Pa
     assert result.action == result.actions[often[result.q[often].argmax()]]
 
 
+def test_a_setting_that_is_gone_is_read_over_in_a_runs_file_alone(tmp_path: Path) -> None:
+    settings = asdict(combine({"game": "pig"}))
+    RunFolder(tmp_path / "run", settings).close()
+    file = tmp_path / "run/config.toml"
+    file.write_text('historical_choice = "turn"\n' + file.read_text())
+    assert "historical_choice" not in read_config(file)
+    with RunFolder(tmp_path / "run", settings) as run:
+        assert run.changed == {}
+    by_hand = tmp_path / "by_hand.toml"
+    by_hand.write_text('historical_choice = "turn"\n')
+    with pytest.raises(SettingsError, match="historical_choice"):
+        read_config(by_hand)
+
+
 def test_matches_search_a_hundred_simulations_at_least() -> None:
     for given, wanted in (({"simulations": 16}, 100), ({"simulations": 400}, 400), ({"match_simulations": 7}, 7)):
         assert combine({"game": "pig"}, given).simulations_in_matches == wanted
