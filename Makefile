@@ -61,7 +61,7 @@ test-python: $(VENV)/.dev
 test-slow: $(VENV)/.dev
 	$(PYTEST) -m slow -o faulthandler_timeout=1800 "$(ROOT)/tests"
 
-# On the wheel that users get.
+# Measures the wheel that users get.
 bench: $(VENV)/.train
 	$(BIN)/az-bench search games evaluator selfplay
 

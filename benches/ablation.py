@@ -82,13 +82,15 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def changes(name: str, game: str, network: str | None) -> dict[str, Any]:
-    """What a technique changes in a run of a game with a network, None for the preset's."""
+def plain_network(game: str) -> str:
+    """The network of a game's preset, without pooling."""
+    return str(preset_of(game).get("network", Settings.network)).removesuffix("+pool")
+
+
+def changes(name: str, network: str) -> dict[str, Any]:
+    """What a technique changes in a run with a network."""
     changed = TECHNIQUES[name][1]
-    if changed.get("network") == "+pool":
-        plain = network or preset_of(game).get("network", Settings.network)
-        return changed | {"network": f"{plain}+pool"}
-    return changed
+    return changed | {"network": f"{network}+pool"} if "network" in changed else changed
 
 
 def over_seeds(name: str, scores: list[float]) -> str:
@@ -123,7 +125,7 @@ def show(event: Event) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--game", default="connect_four")
-    parser.add_argument("--network", help="of all runs, by default the preset's")
+    parser.add_argument("--network", help="of all runs, by default the preset's without pooling")
     parser.add_argument("--out", type=Path, help="by default ablation/GAME")
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--evaluations", type=int, default=10_000_000)
@@ -134,12 +136,12 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     out = given.out or Path("ablation") / re.sub(r"\W+", "-", given.game).strip("-")
-    common = {} if given.network is None else {"network": given.network}
+    network = given.network or plain_network(given.game)
     work = {"total_evaluations": given.evaluations} if given.minutes is None else {"minutes": given.minutes}
-    comparison = Comparison(out, given.game, work, common, given.games)
+    comparison = Comparison(out, given.game, work, {"network": network}, given.games)
     rows = []
     for name in [name for name in TECHNIQUES if name in (given.only or TECHNIQUES)]:
-        against, changed = TECHNIQUES[name][0], changes(name, given.game, given.network)
+        against, changed = TECHNIQUES[name][0], changes(name, network)
         base = WITH_GUMBEL if against == GUMBEL else WITH_PUCT
         for seed in range(given.seeds):
             get = comparison.stored if given.table else partial(comparison.run, show=show)

@@ -217,14 +217,15 @@ def test_fits_on_frozen_records_differ_by_the_settings_and_go_on(
 
 def test_every_technique_of_the_ablation_can_be_trained_and_is_summed_up_over_its_seeds(tmp_path: Path) -> None:
     ablation = bench("ablation")
-    compared = ablation.Comparison(tmp_path, "connect_four", {"minutes": 1.0}, {})
+    networks = [ablation.plain_network(game) for game in ("connect_four", "hex")]
+    assert networks == ["4x32", "3x32"]
+    compared = ablation.Comparison(tmp_path, "connect_four", {"minutes": 1.0}, {"network": networks[0]})
     for name, (against, _) in ablation.TECHNIQUES.items():
         base = ablation.WITH_GUMBEL if against == ablation.GUMBEL else ablation.WITH_PUCT
-        changed = ablation.changes(name, "connect_four", None)
+        changed = ablation.changes(name, networks[0])
         mine, theirs = (vars(compared.settings(arm, 3)) for arm in (changed, base))
         assert any(mine[setting] != theirs[setting] for setting in mine), name
-    assert ablation.changes("global pooling", "connect_four", None)["network"] == "4x32+pool"
-    assert ablation.changes("global pooling", "connect_four", "2x16")["network"] == "2x16+pool"
+    assert ablation.changes("global pooling", networks[0])["network"] == "4x32+pool"
     row = {"low": 0.4, "high": 0.8, "rows_fitted": [1, 2], "evaluations": [3, 4], "seconds": [60, 60]}
     rows = [("solver", row | {"seed": seed, "score": score}) for seed, score in enumerate((0.5, 0.6, 0.55))]
     lines = ablation.table([*rows, ("int8", row | {"seed": 0, "score": 0.5})]).splitlines()

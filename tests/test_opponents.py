@@ -21,7 +21,7 @@ from azpy.playing.selfplay import rates
 from azpy.runs import exports
 from azpy.runs.reader import StoredRun
 from azpy.training.events import Saved
-from azpy.training.league import choose_opponents, is_kept
+from azpy.training.generations import is_kept, opponents_of
 from azpy.training.trainer import Trainer
 from oracles import Batch, Countdown, Hashed, after
 from test_selfplay import LAYOUTS, contents, play
@@ -188,7 +188,7 @@ def test_an_exception_of_an_opponent_comes_back_as_itself() -> None:
 def test_an_iterations_opponents_are_checkpoints_that_are_kept() -> None:
     there, met = set[int](), set[int]()
     for iteration in range(1, 80):
-        opponents = choose_opponents(iteration)
+        opponents = opponents_of(iteration)
         assert set(opponents) <= there - {iteration - 1}  # that one plays the other side
         assert len(opponents) == min(2, max(0, iteration - 2))
         met |= set(opponents)

@@ -445,10 +445,12 @@ def test_a_setting_that_is_gone_is_read_over_in_a_runs_file_alone(tmp_path: Path
     assert "historical_choice" not in read_config(file)
     with RunFolder(tmp_path / "run", settings) as run:
         assert run.changed == {}
+    file.write_text(file.read_text().replace('"turn"', '"hardest"'))  # this run would play other games now
     by_hand = tmp_path / "by_hand.toml"
     by_hand.write_text('historical_choice = "turn"\n')
-    with pytest.raises(SettingsError, match="historical_choice"):
-        read_config(by_hand)
+    for refused in (file, by_hand):
+        with pytest.raises(SettingsError, match="historical_choice"):
+            read_config(refused)
 
 
 def test_matches_search_a_hundred_simulations_at_least() -> None:
@@ -461,7 +463,7 @@ def test_a_preset_in_force_is_said_at_start_and_what_is_given_is_left_out(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["hex(size=99)", "--network", "1x8", "--opening-plies", "3"]) == 2
-    gumbel = "simulations 32, gumbel_actions 16, games_per_iteration 256, passes 2.0"
+    gumbel = "simulations 32, gumbel_actions 16, passes 2.0"
     expected = f"preset for hex: {gumbel}, match_opening_plies 2\n"
     assert capsys.readouterr().out == expected
 

@@ -9,7 +9,7 @@ from azpy.settings.run import ABOUT, unused
 __all__ = ["PRESETS", "preset_of"]
 
 # Many games with few simulations each: see the runs of docs/strength.md, and benches/ablation.py for Connect Four.
-_GUMBEL: dict[str, Any] = {"simulations": 32, "gumbel_actions": 16, "games_per_iteration": 256, "passes": 2.0}
+_GUMBEL: dict[str, Any] = {"simulations": 32, "gumbel_actions": 16, "passes": 2.0}
 PRESETS: dict[str, dict[str, Any]] = {
     "connect_four": {
         "network": "4x32",
@@ -32,7 +32,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "network": "8x64",
         "simulations": 200,
         "games_per_iteration": 64,
-        "temperature_plies": 30,
         "opening_plies": 6,
         "match_opening_plies": 6,
     },

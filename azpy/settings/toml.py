@@ -29,7 +29,7 @@ _MADE_WITH = "made_with"  # the table of facts that are no settings
 _COMMENT_WIDTH = 100
 # What 0 meant in runs of earlier versions: no bound in matches, and the highest mean in self-play.
 _OLD_ZEROS = {"match_lcb": "none", "lcb": math.ulp(0.0)}
-_GONE = ("historical_choice",)  # settings of earlier versions that changed no more than which games were played
+_GONE = {"historical_choice": "turn"}  # settings of earlier versions, and the value that is in force ever since
 
 
 def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -54,8 +54,9 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     for name, value in _OLD_ZEROS.items() if made else ():
         if found.get(name) == 0:
             found[name] = value
-    for name in _GONE if made else ():
-        found.pop(name, None)
+    for name, value in _GONE.items() if made else ():
+        if found.get(name) == value:
+            del found[name]
     return found
 
 

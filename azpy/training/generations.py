@@ -7,7 +7,6 @@ network before it plays on.
 
 import copy
 import time
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -28,12 +27,29 @@ from azpy.runs.reader import read_player
 from azpy.settings import Settings
 from azpy.training.loop import NOT_ROW_EXACT
 
-__all__ = ["Generations", "Ready"]
+__all__ = ["Generations", "Ready", "is_kept"]
 
 _PARITY_ROWS = 64
 _TENSORRT_TOLERANCE = 2e-2  # its layers may use TF32, which keeps 10 bits of a number, whatever is asked of it
+_KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
+_AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
 
 _Positions = tuple[NDArray[np.float32], NDArray[np.bool_]]
+
+
+def is_kept(checkpoint: int, newest: int) -> bool:
+    """Whether a checkpoint is kept once the checkpoint of iteration `newest` is written."""
+    return checkpoint > newest - _KEEP_NEWEST or checkpoint % _KEEP_EVERY == 0
+
+
+def opponents_of(iteration: int) -> list[int]:
+    """The checkpoints whose networks play one side of some of an iteration's games (`historical_share`), ascending.
+
+    Each kept checkpoint has its turn.
+    """
+    newest = iteration - 1  # plays the other side
+    kept = [checkpoint for checkpoint in range(1, newest) if is_kept(checkpoint, newest)]
+    return sorted({kept[(iteration + turn * len(kept) // _AT_ONCE) % len(kept)] for turn in range(_AT_ONCE) if kept})
 
 
 class Ready(NamedTuple):
@@ -158,15 +174,15 @@ class Generations:
         """Waits for the engine that is being built: a build cannot be interrupted."""
         self._builder.shutdown()
 
-    def choose_opponents(self, chosen: Sequence[int]) -> None:
-        """Opens the networks of these checkpoints, if they exist, and closes all others.
+    def choose_opponents(self, iteration: int) -> None:
+        """Opens the earlier networks that play in an iteration, if they exist, and closes all others.
 
         Raises:
             RunError: a checkpoint is missing, and a deterministic run would go on with other games.
         """
         there = self._run.checkpoints()
         before, self.earlier = self.earlier, {}
-        for checkpoint in chosen:
+        for checkpoint in opponents_of(iteration):
             if checkpoint not in there and self._settings.deterministic:
                 raise RunError(
                     f"{self._run.path} has no checkpoint {checkpoint} any more: without its network the games of a "

@@ -36,8 +36,7 @@ from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
 from azpy.training.events import BeingBuilt, Built, Event, Fitted, Imported, Matched, Saved, Supervised
 from azpy.training.fitting import IMPORTED_VALUE_WEIGHT, fit, learner_of, sampling_of
-from azpy.training.generations import Generations, Ready
-from azpy.training.league import choose_opponents, is_kept
+from azpy.training.generations import Generations, Ready, is_kept
 from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
@@ -240,7 +239,7 @@ class Trainer(Loop):
         settings, budget, generations = self._settings, self._budget, self._generations
         begin, metrics, there = budget.elapsed(), dict[str, float](), len(self._run.journal)
         if settings.historical_share:
-            generations.choose_opponents(choose_opponents(iteration))
+            generations.choose_opponents(iteration)
         if self._beside is not None and self._window.newest:
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
             self._beside.begin(iteration, self._window, sealed, budget, len(_OPPONENTS), self._held_out)

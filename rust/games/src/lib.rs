@@ -18,7 +18,7 @@
 //!
 //! Each has a `Default`, and a constructor that takes numbers refuses bad ones with a sentence that says why.
 //!
-//! Every game keeps the rules of [`azpy_core::game::Game`]. `tests/conformance.rs` plays all games at random and calls
+//! Every game keeps the rules of [`azpy_core::game::Game`]. `tests/all/conformance.rs` plays all games at random and calls
 //! [`azpy_core::conformance`] in each position. The crate knows the game contract of azpy-core and nothing above it: no
 //! tree, no search, no network.
 #![forbid(unsafe_code)]

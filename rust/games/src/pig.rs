@@ -9,7 +9,7 @@
 //! outcomes counted) the higher bank wins and equal banks draw; points on the table do not count then.
 //!
 //! At 20 points the best player rolls until the table wins and then holds; no earlier hold is right (proven by value
-//! iteration in `tests/dice.rs`). Targets well above that make holding early worthwhile.
+//! iteration in `tests/all/dice.rs`). Targets well above that make holding early worthwhile.
 //!
 //! The observation is `[5, 1, 1]`, seen by the player to move: the own bank, the opponent's bank and the points on
 //! the table as parts of the target, 1 if holding now wins, and the part of the plies that is used up.

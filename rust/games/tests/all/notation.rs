@@ -1,7 +1,7 @@
 //! Positions as text: what is written, what is refused and why, and that no text does harm.
 //!
 //! That a position written down and read again is the same one is checked for every game in `conformance.rs`.
-//! Millions of texts: `cargo test --release -p azpy-games --test all notation:: -- --ignored --nocapture`.
+//! Millions of texts: `cargo test --release -p azpy-games --test all millions_of_texts -- --ignored --nocapture`.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
