@@ -7,7 +7,7 @@ use azpy_core::text::Notation;
 use azpy_games::Backgammon;
 use proptest::prelude::*;
 
-use crate::common::{Random, moves, read_and_play, read_broken};
+use crate::common::{Random, edited, edits, moves, read_and_play, read_broken};
 
 #[test]
 fn positions_are_read_as_they_are_written() {
@@ -135,16 +135,10 @@ proptest! {
     #[test]
     fn no_broken_position_breaks_the_reader(
         which in 0..TEXTS.len(),
-        edits in proptest::collection::vec((any::<prop::sample::Index>(), "[-0-9a-z=:,/ *]{0,3}", 0..3_usize), 1..5),
+        edits in edits(),
         seed: u64,
     ) {
-        let mut text: Vec<char> = TEXTS[which].chars().collect();
-        for (at, new, removed) in edits {
-            let from = at.index(text.len() + 1);
-            let to = (from + removed).min(text.len());
-            text.splice(from..to, new.chars());
-        }
-        read_and_play::<Backgammon>(&text.into_iter().collect::<String>(), seed);
+        read_and_play::<Backgammon>(&edited(TEXTS[which], edits), seed);
     }
 }
 

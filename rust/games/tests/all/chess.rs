@@ -17,19 +17,19 @@ fn chess(encoding: Encoding) -> Chess {
     Chess::new(encoding, None, 512).unwrap()
 }
 
-fn az18() -> Chess {
+pub(crate) fn az18() -> Chess {
     chess(Encoding::Az18)
 }
 
-fn az119() -> Chess {
+pub(crate) fn az119() -> Chess {
     chess(Encoding::Az119)
 }
 
-fn chess960(number: usize) -> Chess {
+pub(crate) fn chess960(number: usize) -> Chess {
     Chess::new(Encoding::Az119, Some(number), 512).unwrap()
 }
 
-fn at(text: &str) -> Chess {
+pub(crate) fn at(text: &str) -> Chess {
     az119().parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 

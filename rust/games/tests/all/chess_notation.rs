@@ -10,27 +10,8 @@ use azpy_games::Chess;
 use azpy_games::chess::{Encoding, Ending};
 use proptest::prelude::*;
 
+use crate::chess::{at, az18, az119, chess960};
 use crate::common::{BOUNDS, Random, after, check_written, encode, legal, random_tree, tree_text};
-
-fn chess(encoding: Encoding) -> Chess {
-    Chess::new(encoding, None, 512).unwrap()
-}
-
-fn az18() -> Chess {
-    chess(Encoding::Az18)
-}
-
-fn az119() -> Chess {
-    chess(Encoding::Az119)
-}
-
-fn chess960(number: usize) -> Chess {
-    Chess::new(Encoding::Az119, Some(number), 512).unwrap()
-}
-
-fn at(text: &str) -> Chess {
-    az119().parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
-}
 
 /// The action's number under this name, in this position.
 fn number(state: &Chess, name: &str) -> Action {

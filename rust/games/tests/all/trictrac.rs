@@ -7,7 +7,7 @@ use azpy_core::text::Notation;
 use azpy_games::Trictrac;
 use proptest::prelude::*;
 
-use crate::common::{Random, after, legal, moves, read_and_play, read_broken};
+use crate::common::{Random, after, edited, edits, legal, moves, read_and_play, read_broken};
 
 /// All that a position is but its actions of this turn: where a line ends.
 fn ends(state: &Trictrac, mover: Player, line: &mut Vec<Action>, found: &mut Vec<(String, Vec<Action>)>) {
@@ -209,16 +209,10 @@ proptest! {
     #[test]
     fn no_broken_position_breaks_the_reader(
         which in 0..TEXTS.len(),
-        edits in proptest::collection::vec((any::<prop::sample::Index>(), "[-0-9a-z=:,/ *]{0,3}", 0..3_usize), 1..5),
+        edits in edits(),
         seed: u64,
     ) {
-        let mut text: Vec<char> = TEXTS[which].chars().collect();
-        for (at, new, removed) in edits {
-            let from = at.index(text.len() + 1);
-            let to = (from + removed).min(text.len());
-            text.splice(from..to, new.chars());
-        }
-        read_and_play::<Trictrac>(&text.into_iter().collect::<String>(), seed);
+        read_and_play::<Trictrac>(&edited(TEXTS[which], edits), seed);
     }
 
     #[test]

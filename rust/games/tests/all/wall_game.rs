@@ -9,16 +9,16 @@ use proptest::prelude::*;
 
 use crate::common::{Random, after, encode, legal, outcomes};
 
-const STANDARD: WallRules =
+pub(crate) const STANDARD: WallRules =
     WallRules { variant: Variant::Standard, immediate: false, one_move_rule: false, classic_policy: false };
-const CLASSIC: WallRules = WallRules { variant: Variant::Classic, ..STANDARD };
-const FREESTYLE: WallRules = WallRules { variant: Variant::Freestyle, ..STANDARD };
+pub(crate) const CLASSIC: WallRules = WallRules { variant: Variant::Classic, ..STANDARD };
+pub(crate) const FREESTYLE: WallRules = WallRules { variant: Variant::Freestyle, ..STANDARD };
 
-fn board(columns: usize, rows: usize, rules: WallRules) -> WallGame {
+pub(crate) fn board(columns: usize, rows: usize, rules: WallRules) -> WallGame {
     WallGame::new(columns, rows, rules).unwrap()
 }
 
-fn standard(columns: usize, rows: usize) -> WallGame {
+pub(crate) fn standard(columns: usize, rows: usize) -> WallGame {
     board(columns, rows, STANDARD)
 }
 

@@ -3,22 +3,10 @@
 
 use azpy_core::game::{Game, Player, Turn};
 use azpy_core::text::Notation;
-use azpy_games::{Variant, WallGame, WallRules};
+use azpy_games::{WallGame, WallRules};
 
 use crate::common::legal;
-
-const STANDARD: WallRules =
-    WallRules { variant: Variant::Standard, immediate: false, one_move_rule: false, classic_policy: false };
-const CLASSIC: WallRules = WallRules { variant: Variant::Classic, ..STANDARD };
-const FREESTYLE: WallRules = WallRules { variant: Variant::Freestyle, ..STANDARD };
-
-fn board(columns: usize, rows: usize, rules: WallRules) -> WallGame {
-    WallGame::new(columns, rows, rules).unwrap()
-}
-
-fn standard(columns: usize, rows: usize) -> WallGame {
-    board(columns, rows, STANDARD)
-}
+use crate::wall_game::{CLASSIC, FREESTYLE, STANDARD, board, standard};
 
 fn winner(game: &WallGame) -> f32 {
     assert_eq!(game.turn(), Turn::Terminal, "{}", game.render());

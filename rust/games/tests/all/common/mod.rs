@@ -8,6 +8,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::Notation;
 use azpy_core::written::{Bounds, Moves, Named, Order, Part, Variations};
+use proptest::prelude::*;
 
 /// SplitMix64 (Steele, Lea and Flood 2014): the same numbers on every machine and in every release.
 pub(crate) struct Random(pub(crate) u64);
@@ -228,4 +229,22 @@ pub(crate) fn perft<G: Game>(state: &G, depth: usize) -> u64 {
         return moves.len() as u64;
     }
     moves.into_iter().map(|action| perft(&after(state, action), depth - 1)).sum()
+}
+
+/// A place in a text, what is written there, and how many letters it replaces.
+type Edit = (prop::sample::Index, String, usize);
+
+/// A few edits with the letters of positions in words.
+pub(crate) fn edits() -> impl Strategy<Value = Vec<Edit>> {
+    proptest::collection::vec((any::<prop::sample::Index>(), "[-0-9a-z=:,/ *]{0,3}", 0..3_usize), 1..5)
+}
+
+pub(crate) fn edited(text: &str, edits: Vec<Edit>) -> String {
+    let mut text: Vec<char> = text.chars().collect();
+    for (at, new, removed) in edits {
+        let from = at.index(text.len() + 1);
+        let to = (from + removed).min(text.len());
+        text.splice(from..to, new.chars());
+    }
+    text.into_iter().collect()
 }
