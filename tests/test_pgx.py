@@ -77,7 +77,10 @@ def compare(env: Any, games: list[Game], planes: int = 2) -> tuple[int, int, set
             legal = state.legal_actions()
             assert set(legal) <= set(allowed), str(state)
             barred[row] = sorted(set(allowed) - set(legal))
-            np.testing.assert_array_equal(state.observation()[:planes], seen[row, :planes], err_msg=str(state))
+            ours = state.observation()
+            if state.game.startswith("hex"):  # theirs are the mover's stones and the opponent's
+                ours = ours[[0, 3] if state.turn == 0 else [3, 0]]
+            np.testing.assert_array_equal(ours[:planes], seen[row, :planes], err_msg=str(state))
             compared += 1
         for nth in range(max(map(len, barred))):
             tried = [row for row, each in enumerate(barred) if nth < len(each)]
