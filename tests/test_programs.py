@@ -370,13 +370,9 @@ def is_over(protocol: str, actions: Sequence[int]) -> bool:
 @pytest.mark.parametrize(
     ("protocol", "how"),
     [
-        ("gtp", "floods"),
-        ("uci", "floods"),
-        ("ugi", "hangs"),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in [("gtp", "hangs"), ("uci", "hangs"), ("ugi", "floods")]
-        ),
+        pytest.param(name, how, marks=pytest.mark.slow if (name == "ugi") == (how == "floods") else ())
+        for name in GAMES
+        for how in ("hangs", "floods")
     ],
 )
 def test_a_program_that_gives_no_answer_loses_in_time(protocol: str, how: str, folder: Path) -> None:

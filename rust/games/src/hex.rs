@@ -19,8 +19,8 @@
 //! the stones of player 1, those connected to the left, to the right; and a plane that is 1 where player 1 is to move.
 //! The players' planes do not change places, because a chain of player 0 is one from top to bottom whoever moves. (Both
 //! together count: on equal records a 3x32 network explains 12 % of the variance of the outcomes, and 5 % with the
-//! mover's stones first and without connections.) The rules have two symmetries: the identity and the half turn. (A mirror image has the players
-//! exchanged.)
+//! mover's stones first and without connections.) The rules have two symmetries: the identity and the half turn. (A
+//! mirror image has the players exchanged.)
 //!
 //! Of each player the stones that a chain connects to the first side, top or left, are kept as a set. It has a mark for
 //! that side too, which the cells there touch as they touch each other. A stone that touches the set brings in all that

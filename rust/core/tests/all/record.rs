@@ -216,23 +216,26 @@ fn flags_that_do_not_go_together_are_refused() {
     }
 }
 
+/// Policy targets [rows, 2] and value targets of a batch.
+fn drawn(buffer: &ReplayBuffer<Toy>, draw: Draw, rows: usize) -> (Vec<f32>, Vec<f32>) {
+    let (mut policies, mut values) = (vec![0.0; rows * 2], vec![0.0; rows]);
+    let samples = Samples {
+        observations: &mut vec![0.0; rows * 3],
+        legal: &mut vec![false; rows * 2],
+        policies: &mut policies,
+        values: &mut values,
+        weights: &mut vec![0.0; rows],
+    };
+    buffer.sample(draw, samples, &Workers::new(2).unwrap());
+    (policies, values)
+}
+
 #[test]
 fn training_draws_the_targets_and_not_the_visits() {
     for (record, expected) in [(game(), [[0.25, 0.75], [0.5, 0.5]]), (with_targets(), [[0.125, 0.875], [1.0, 0.0]])] {
         let mut buffer = ReplayBuffer::new(toy(), 100);
         buffer.extend([Arc::new(record)], &Workers::Serial).unwrap();
-        let rows = 50;
-        let (mut observations, mut legal) = (vec![0.0; rows * 3], vec![false; rows * 2]);
-        let (mut policies, mut values) = (vec![0.0; rows * 2], vec![0.0; rows]);
-        let draw = Draw { seed: 1, symmetries: true, ..Draw::default() };
-        let samples = Samples {
-            observations: &mut observations,
-            legal: &mut legal,
-            policies: &mut policies,
-            values: &mut values,
-            weights: &mut vec![0.0; rows],
-        };
-        buffer.sample(draw, samples, &Workers::Serial);
+        let (policies, values) = drawn(&buffer, Draw { seed: 1, symmetries: true, ..Draw::default() }, 50);
         // Player 0, who lost, was to move at ply 0.
         for (policy, value) in policies.chunks(2).zip(&values) {
             assert_eq!(policy, expected[usize::from(*value > 0.0)]);
@@ -248,19 +251,9 @@ fn surprising_plies_are_drawn_by_their_weight() {
     let share_of_ply_1 = |record: GameRecord, surprise_weight: f64| {
         let mut buffer = ReplayBuffer::new(toy(), 100);
         buffer.extend([Arc::new(record)], &Workers::Serial).unwrap();
-        let rows = 10_000;
-        let (mut observations, mut legal) = (vec![0.0; rows * 3], vec![false; rows * 2]);
-        let (mut policies, mut values) = (vec![0.0; rows * 2], vec![0.0; rows]);
-        let samples = Samples {
-            observations: &mut observations,
-            legal: &mut legal,
-            policies: &mut policies,
-            values: &mut values,
-            weights: &mut vec![0.0; rows],
-        };
         let draw = Draw { seed: 3, symmetries: true, surprise_weight, ..Draw::default() };
-        buffer.sample(draw, samples, &Workers::new(2).unwrap());
-        values.iter().filter(|&&value| value > 0.0).count() as f64 / rows as f64
+        let (_, values) = drawn(&buffer, draw, 10_000);
+        values.iter().filter(|&&value| value > 0.0).count() as f64 / values.len() as f64
     };
     for weight in [0.0, 0.25, 0.5, 1.0] {
         let expected = (1.0 - weight) / 2.0 + weight * surprises[1] / (surprises[0] + surprises[1]);
