@@ -372,7 +372,9 @@ def test_a_new_model_is_loaded_while_clients_ask(tmp_path: Path) -> None:
             one.start()
         before = post(address, {"id": "1"}).json()["rootInfo"]["network"]
         assert not model.renew(), "the file is the same"
-        path.write_bytes(make_model(weight=0.9))
+        beside = tmp_path / "new.onnx"  # renamed into place, as a run writes its models
+        beside.write_bytes(make_model(weight=0.9))
+        beside.replace(path)
         assert model.renew()
         after = post(address, {"id": "1"}).json()["rootInfo"]["network"]
         done.set()
