@@ -2,6 +2,7 @@
 
 import base64
 import math
+import statistics
 from html.parser import HTMLParser
 from typing import Any
 
@@ -70,10 +71,25 @@ def test_games_without_a_search_have_no_search_statistics() -> None:
     records = play("tic_tac_toe", opening_plies=40, games=40)
     unsearched = [record for record in records if not (record.flags & 1).any()]
     assert unsearched
-    statistics = game_statistics(unsearched)
-    assert "search_gain" not in statistics
-    assert "value_error" not in statistics
-    assert statistics["mean_plies"] > 0
+    found = game_statistics(unsearched)
+    assert not {"search_gain", "value_spread", "explained_variance"} & found.keys()
+    assert found["mean_plies"] > 0
+
+
+def test_values_explain_what_their_distance_to_the_outcomes_leaves() -> None:
+    records = play("connect_four", games=30)
+    pairs = [
+        (value, record.outcome if player == 0 else -record.outcome)
+        for record in records
+        for value, player, flags in zip(record.root_values, record.players, record.flags, strict=True)
+        if flags & 1
+    ]
+    errors = [result - value for value, result in pairs]
+    explained = 1 - statistics.pvariance(errors) / statistics.pvariance([result for _, result in pairs])
+    assert game_statistics(records)["explained_variance"] == pytest.approx(explained)
+    assert 0 < explained < 1
+    drawn = [record for record in play("tic_tac_toe", games=30) if record.outcome == 0]
+    assert "explained_variance" not in game_statistics(drawn)
 
 
 def test_a_value_that_says_what_happens_lies_on_the_diagonal() -> None:
@@ -88,6 +104,7 @@ def test_a_value_that_says_what_happens_lies_on_the_diagonal() -> None:
 def iterations(count: int = 3, **values: float) -> Rows:
     usual = {
         "value_spread": 0.4,
+        "explained_variance": 0.2,
         "draws": 0.1,
         "search_gain": 0.1,
         "duplicates": 0.0,
@@ -105,6 +122,7 @@ def match(iteration: int, score: float, opponent: str = "mcts-100") -> dict[str,
     ("rows", "word"),
     [
         (iterations(value_spread=0.01), "Value collapse"),
+        (iterations(explained_variance=-0.2), "value misleads"),
         (iterations(draws=1.0), "All draws"),
         (iterations(search_gain=0.0005), "no longer moves"),
         (iterations(duplicates=0.5), "Duplicate"),

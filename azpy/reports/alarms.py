@@ -23,6 +23,12 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
         "are of.",
     ),
     (
+        {"explained_variance": (-math.inf, -0.05)},
+        "The value misleads: it explains {explained_variance:.0%} of the variance of new outcomes, where a constant "
+        "explains 0 %. The network may know few games by heart. Fewer passes, more games an iteration or a longer "
+        "window may help.",
+    ),
+    (
         {"draws": (0.98, 1.0)},
         "All draws: {draws:.0%} of the games. Right for a game that is a draw and a player that is strong; otherwise "
         "look at the outcome, or add opening plies.",

@@ -194,7 +194,11 @@ def _charts(rows: Rows, positions: Searched) -> list[str]:
             "Shares of the games: different openings, repeated games.",
             lines("openings", "duplicates", share=True),
         ),
-        ("Value error", "Spread of root values, and their squared error.", lines("value_spread", "value_error")),
+        (
+            "What the value knows",
+            "Of new games: share of the outcomes' variance that root values explain (0: none), and their spread.",
+            lines("explained_variance", "value_spread"),
+        ),
         ("Speed", "Simulations and evaluations a second in self-play.", speeds),
         ("Where the time went", "Shares of an iteration: growing trees, evaluating leaves, fitting, matches.", times),
     )

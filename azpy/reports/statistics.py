@@ -81,8 +81,10 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
         * ``simulations``: mean of a full search; absent where the games are those of one number.
         * ``policy_entropy``, ``search_entropy``, ``search_gain``: means of those of `Searched` over the positions with
           a choice; absent where there is none.
-        * ``value_spread``: standard deviation of the root values; ``value_error``: mean squared difference between
-          the root value and the outcome; absent where nothing was searched.
+        * ``value_spread``: standard deviation of the root values; absent where nothing was searched.
+        * ``explained_variance``: share of the outcomes' variance that the root values explain, 1 at best, 0 for values
+          that know nothing, below 0 for values that mislead. In self-play no network learned from these games before.
+          Absent where all outcomes are the same.
     """
     outcomes = np.array([record.outcome for record in records])
     positions = searched_positions(records)
@@ -99,7 +101,9 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
         statistics["simulations"] = float(np.mean(simulations))
     if len(positions.value):
         statistics["value_spread"] = float(positions.value.std())
-        statistics["value_error"] = float(np.square(positions.value - positions.result).mean())
+        variance = float(positions.result.var())
+        if variance > 0:
+            statistics["explained_variance"] = 1 - float((positions.result - positions.value).var()) / variance
     if positions.choice.any():
         for name in ("policy_entropy", "search_entropy", "search_gain"):
             statistics[name] = float(getattr(positions, name)[positions.choice].mean())
