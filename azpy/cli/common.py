@@ -28,7 +28,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, prog: str, text: str | None) -> None:
         form = argparse.RawDescriptionHelpFormatter
-        super().__init__(prog=prog, description=f"{text}{_EXIT_CODES}", formatter_class=form)
+        # Not by their beginnings: --no-match is not --no-match-solver.
+        super().__init__(prog=prog, description=f"{text}{_EXIT_CODES}", formatter_class=form, allow_abbrev=False)
         self.add_argument("--version", action="version", version=f"{prog} {__version__} (azpy)")
 
     def _print_message(self, message: str, file: Any = None) -> None:
