@@ -10,6 +10,7 @@ __all__ = ["PRESETS", "preset_of"]
 
 # Many games with few simulations each: see the runs of docs/strength.md, and benches/ablation.py for Connect Four.
 _GUMBEL: dict[str, Any] = {"simulations": 32, "gumbel_actions": 16, "passes": 2.0}
+_LONG_GAMES = _GUMBEL | {"games_per_iteration": 128}
 PRESETS: dict[str, dict[str, Any]] = {
     "connect_four": {
         "network": "4x32",
@@ -28,21 +29,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "othello": _GUMBEL | {"network": "4x48", "opening_plies": 8, "match_opening_plies": 6},
     "backgammon": _GUMBEL | {"network": "3x256", "opening_plies": 4, "match_opening_plies": 4},
     "trictrac": _GUMBEL | {"network": "3x256", "opening_plies": 4, "match_opening_plies": 4},
-    "chess": {
-        "network": "8x64",
-        "simulations": 200,
-        "games_per_iteration": 64,
-        "opening_plies": 6,
-        "match_opening_plies": 6,
-    },
-    "wall_game": {
-        "network": "6x64",
-        "simulations": 200,
-        "games_per_iteration": 128,
-        "temperature_plies": 24,  # a turn is two actions, and each counts as a ply
-        "opening_plies": 4,
-        "match_opening_plies": 4,
-    },
+    "chess": _LONG_GAMES | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6},
+    "wall_game": _LONG_GAMES | {"network": "3x32+pool", "opening_plies": 4, "match_opening_plies": 4},
     "tic_tac_toe": {
         "network": "2x32",
         "simulations": 50,
