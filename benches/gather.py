@@ -3,7 +3,8 @@
     python benches/gather.py go games A B [--games 400] [--opening-plies 2] [--slots 2] [--seed 0]
 
 A and B are players as az-match names them. FOLDER gets one file a game. Each opening is played twice, with the seats
-exchanged. A game in which a program misbehaves is left out, and so is the other one of its opening.
+exchanged. If A and B play alike, both games are the same: give GNU Go's levels 1 and 2, not 1 and 1. A game in which a
+program misbehaves is left out, and so is the other one of its opening.
 """
 
 import argparse
