@@ -225,8 +225,8 @@ def test_a_signal_while_a_game_is_waited_for_does_not_cost_that_game() -> None:
         with azpy.SelfPlay("tic_tac_toe", Slow(), slots=4, simulations=1) as play:
             for turn in range(10):
                 signal.setitimer(signal.ITIMER_REAL, 0.1 + 0.003 * turn)
-                # Python handles signals between its own instructions too: `taken.append(next(play))` could lose a game
-                # there. `extend` has no such place.
+                # A signal between two instructions of `taken.append(next(play))` would lose a game. `extend` runs in C,
+                # and looks for signals in `next` alone.
                 with pytest.raises(StopError):
                     taken.extend(play)
             play.pause()

@@ -145,6 +145,7 @@ def test_each_sign_has_its_sentence(rows: Rows, word: str) -> None:
         iterations(),
         iterations(2, draws=1.0),  # two iterations are no sign yet
         iterations(draws=1.0, value_spread=0.0)[:2] + iterations(1),  # it is over
+        iterations(draws=0.95, explained_variance=-0.3),
         [{"kind": "iteration", "iteration": i} for i in range(5)],  # rows of a version that counted less
         [match(5, 0.5), match(10, 0.52), match(15, 0.48)],
         [match(2, 0.5, "random")],

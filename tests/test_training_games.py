@@ -48,7 +48,7 @@ RUNS = [
 
 def train(game: str, thousands: int, changes: dict[str, Any], folder: Path) -> tuple[bytes, Path]:
     """The untrained model and that of a short run."""
-    settings = Settings(game, total_evaluations=1000 * thousands, **(preset_of(game) | SHORT | changes))
+    settings = Settings(game, total_evaluations=1000 * thousands, **(preset_of(game, SHORT) | SHORT | changes))
     with Trainer(settings, folder) as trainer:
         for _ in trainer.run():
             pass

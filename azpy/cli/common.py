@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, prog: str, text: str | None) -> None:
         form = argparse.RawDescriptionHelpFormatter
-        # Not by their beginnings: --no-match is not --no-match-solver.
+        # With abbreviations argparse would take --no-match for --no-match-solver.
         super().__init__(prog=prog, description=f"{text}{_EXIT_CODES}", formatter_class=form, allow_abbrev=False)
         self.add_argument("--version", action="version", version=f"{prog} {__version__} (azpy)")
 

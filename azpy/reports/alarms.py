@@ -23,10 +23,10 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
         "are of.",
     ),
     (
-        {"explained_variance": (-math.inf, -0.05)},
-        "The value misleads: it explains {explained_variance:.0%} of the variance of new outcomes, where a constant "
-        "explains 0 %. The network may know few games by heart. Fewer passes, more games an iteration or a longer "
-        "window may help.",
+        {"explained_variance": (-math.inf, -0.05), "draws": (0.0, 0.9)},  # few wins vary too little to be explained
+        "The value misleads: a constant would predict new outcomes better (explained variance "
+        "{explained_variance:.2f}). The network may have learned a few games by heart. Take fewer passes, more games "
+        "an iteration or a longer window.",
     ),
     (
         {"draws": (0.98, 1.0)},

@@ -196,7 +196,8 @@ def _charts(rows: Rows, positions: Searched) -> list[str]:
         ),
         (
             "What the value knows",
-            "Of new games: share of the outcomes' variance that root values explain (0: none), and their spread.",
+            "New games. Explained variance: share of the outcomes' variance that root values explain; a constant has "
+            "0. Value spread: standard deviation of the root values.",
             lines("explained_variance", "value_spread"),
         ),
         ("Speed", "Simulations and evaluations a second in self-play.", speeds),

@@ -82,9 +82,9 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
         * ``policy_entropy``, ``search_entropy``, ``search_gain``: means of those of `Searched` over the positions with
           a choice; absent where there is none.
         * ``value_spread``: standard deviation of the root values; absent where nothing was searched.
-        * ``explained_variance``: share of the outcomes' variance that the root values explain, 1 at best, 0 for values
-          that know nothing, below 0 for values that mislead. In self-play no network learned from these games before.
-          Absent where all outcomes are the same.
+        * ``explained_variance``: share of the outcomes' variance that the root values explain: 1 for exact values, 0
+          for a constant, below 0 for values that mislead. In self-play the network that searched had not learned from
+          the games. Absent where nothing was searched, or where all outcomes are equal for the player to move.
     """
     outcomes = np.array([record.outcome for record in records])
     positions = searched_positions(records)
@@ -101,9 +101,9 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
         statistics["simulations"] = float(np.mean(simulations))
     if len(positions.value):
         statistics["value_spread"] = float(positions.value.std())
-        variance = float(positions.result.var())
-        if variance > 0:
-            statistics["explained_variance"] = 1 - float((positions.result - positions.value).var()) / variance
+        if positions.result.min() < positions.result.max():
+            left = float((positions.result - positions.value).var())
+            statistics["explained_variance"] = 1 - left / float(positions.result.var())
     if positions.choice.any():
         for name in ("policy_entropy", "search_entropy", "search_gain"):
             statistics[name] = float(getattr(positions, name)[positions.choice].mean())
