@@ -5,10 +5,11 @@
 RUN and OPPONENT are players as az-match names them. Without an OPPONENT the run meets those of its game:
 
 - go: GNU Go, levels 1 and 10. othello: GRhino as it comes: level 3 of 5, a small opening book.
-- backgammon: GNU Backgammon at 0 plies (`gnubg_ugi.py`).
+- backgammon: GNU Backgammon at 0 plies (`gnubg_ugi.py`). chess: Stockfish's lowest level.
 - connect_four, hex: OpenSpiel's Monte Carlo tree search with 10,000 and 1,000 simulations (`openspiel_ugi.py`).
 
-Debian's packages are gnugo, grhino and gnubg. Score and interval are those of az-match, whose command is in the row.
+Debian's packages are gnugo, grhino, gnubg and stockfish. Score and interval are those of az-match, whose command is in
+the row.
 """
 
 import argparse
@@ -28,6 +29,7 @@ _GNUGO = "gtp:gnugo --mode gtp --level {} --chinese-rules --positional-superko -
 _OPPONENTS = {
     "go": {f"GNU Go, level {level}": _GNUGO.format(level) for level in (1, 10)},
     "othello": {"GRhino, level 3": "gtp:gtp-rhino --level=3"},
+    "chess": {"Stockfish, level 0, 100 nodes": "uci:stockfish?Skill Level=0&nodes=100"},
     "backgammon": {"GNU Backgammon, 0 plies": f"ugi:python {_HERE}/gnubg_ugi.py --plies 0"},
     **{
         game: {f"OpenSpiel's MCTS, {nodes:,}": f"ugi:python {_HERE}/openspiel_ugi.py --game {game}?nodes={nodes}"}
