@@ -153,7 +153,7 @@ def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None
         (["tic_tac_toe", "--pipelines", "300", "--slots", "300"], "pipelines must be at most 256, got 300"),
         (["tic_tac_toe", "--frobnicate"], "--frobnicate: no such flag (see az-train --help)"),
         (["tic_tac_toe", "--learning-rte=1"], "--learning-rte: no such flag; did you mean --learning-rate?"),
-        (["tic_tac_toe", "--no-match"], "--no-match: no such flag; did you mean --no-match-solver?"),
+        (["no_game", "--no-match"], "--no-match: no such flag; did you mean --no-match-solver?"),
         (["--config", "nowhere.toml"], "nowhere.toml cannot be read: No such file"),
         ([], "no game"),
         (
