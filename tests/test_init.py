@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from azpy.errors import ModelError, RunError, SettingsError
+from azpy.evaluators.onnx import network_id
 from azpy.learning.learner import Learner
 from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays
-from azpy.runs.reader import read_checkpoint
+from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.training.events import Started
 from azpy.training.trainer import Trainer
 from test_network import rows, trained
-from test_trainer import run, settings
+from test_trainer import run, same_weights, settings
 
 BOARD: tuple[tuple[int, int, int], int, Any] = ((3, 5, 4), 40, None)
 BY_CELL: tuple[tuple[int, int, int], int, Any] = ((3, 5, 4), 60, tuple(range(20)))
@@ -99,6 +100,20 @@ def test_a_run_goes_on_from_another_run_s_network(tmp_path: Path) -> None:
         run(tmp_path / "fourth", **changes)
     assert not (tmp_path / "fourth").exists()
     assert first.keys() <= read_checkpoint(tmp_path / "third/checkpoints/000002").model.keys()
+
+
+def test_a_run_that_ends_before_its_first_games_keeps_the_network_it_began_with(tmp_path: Path) -> None:
+    run(tmp_path / "first", iterations=1)
+    changes = {"network": "2x24", "init": str(tmp_path / "first"), "iterations": 1, "deterministic": True}
+    run(tmp_path / "straight", **changes)
+    with Trainer(settings(**changes), tmp_path / "left") as trainer:
+        next(iter(trainer.run()))
+    run(tmp_path / "first", iterations=2)  # it has another network now
+    run(tmp_path / "left", **changes)
+    assert same_weights(tmp_path / "left", tmp_path / "straight", 1)
+    for _, game in StoredRun(tmp_path / "left").games([1]):  # so az-replay finds it
+        model = read_checkpoint(tmp_path / "left/checkpoints/000000").onnx
+        assert game.networks.max() == network_id(model)
 
 
 def test_the_network_of_another_game_is_refused(tmp_path: Path) -> None:

@@ -336,6 +336,29 @@ def test_the_soft_policy_head_learns_flat_targets_and_shapes_the_trunk(
             torch.testing.assert_close(parameter.grad, other.grad, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.parametrize(("threads_of_torch", "parts"), [(1, 1), (2, 2)])
+def test_rows_of_little_weight_push_the_value_little_and_count_in_its_loss_by_their_weight(
+    threads: Callable[[int], None], threads_of_torch: int, parts: int
+) -> None:
+    threads(threads_of_torch)
+    trainee = learner()
+    twin, rows, cut = copy.deepcopy(trainee.network).train(), 128, 128 // parts
+    batch = (*Planted().sample(rows, seed=0), np.where(np.arange(rows) % 3 > 0, 0.01, 1.0).astype(np.float32))
+    total, weighted = torch.zeros(()), 0.0
+    for begin in range(0, rows, cut):  # batch norm's statistics come from each part
+        observations, legal, policy, value, weight = (torch.from_numpy(array[begin : begin + cut]) for array in batch)
+        logits, values = twin(observations)
+        errors = weight * (values - value) ** 2
+        total = total + policy_loss(logits, legal, policy) / parts + errors.sum() / rows
+        weighted += errors.sum().item()
+    torch.autograd.backward(total)
+    torch.nn.utils.clip_grad_norm_(twin.parameters(), 4.0)
+    (loss,) = trainee.fit(SimpleNamespace(sample=lambda *_, **__: batch), 1, batch_size=rows)
+    assert loss.value == pytest.approx(weighted / batch[4].sum(), rel=1e-5)
+    for parameter, other in zip(trainee.network.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(parameter.grad, other.grad, rtol=2e-4, atol=2e-5)
+
+
 def test_the_soft_policy_head_is_in_no_model_and_goes_on_where_it_was_saved() -> None:
     trainee, plain = soft_learner(), learner()
     assert all(np.array_equal(trainee.model_arrays()[name], array) for name, array in plain.model_arrays().items())

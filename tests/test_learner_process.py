@@ -11,13 +11,15 @@ import pytest
 
 from azpy.errors import RunError
 from azpy.fleet import child
+from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
 from azpy.training import learner_process
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Fitted, Noticed, Played
-from azpy.training.fitting import fit
+from azpy.training.fitting import fit, learner_of
+from azpy.training.learner_process import _bytes, _Pupil
 from azpy.training.trainer import Trainer
 from azpy.training.window import Window
 from starts import Starts, command
@@ -49,13 +51,16 @@ class InTurn:
     def __init__(self, folder: Path, game: str, learner: Any) -> None:
         self._folder, self._learner = folder, learner
 
-    def begin(self, iteration: int, window: Window, iterations: list[int], budget: Budget, *other: float) -> None:
+    def begin(
+        self, iteration: int, steps: int, window: Window, iterations: list[int], budget: Budget, *other: float
+    ) -> None:
         run = StoredRun(self._folder)
         games = Window(run.settings, run.start)
         for sealed in iterations:  # all, however many the window holds
             games.add([record for _, record in run.games([sealed])])
         assert games.buffer.num_positions == window.buffer.num_positions
-        *_, self._last = list(fit(self._learner, games.buffer, run.settings, budget, iteration, window.newest))
+        options: dict[str, Any] = {"may_go_on": budget.may_fit, "rate": lambda done: budget.rate(iteration - 1 + done)}
+        *_, self._last = fit(self._learner, games.buffer, run.settings, iteration, steps, **options)
 
     def finish(self) -> Iterator[Fitted]:
         yield self._last
@@ -104,6 +109,18 @@ def test_the_process_takes_the_steps_that_one_process_takes_in_turn(straight: tu
     assert hashes(train(tmp_path / "none", learner_lag=0)) != straight
     networks = {game.networks.max() for _, game in StoredRun(tmp_path / "lag").games(range(1, 4))}
     assert len(networks) == 2  # the untrained network plays two iterations
+
+
+def test_a_long_fit_says_little_while_nobody_reads(tmp_path: Path) -> None:
+    train(tmp_path, learner_lag=0, iterations=1)
+    run, said = StoredRun(tmp_path), list[dict[str, Any]]()
+    trainee = learner_of(run.settings, run.start)
+    task = {"folder": str(tmp_path), "game": run.settings.game, "taken": 0, "steps": 777, "iteration": 2}
+    task |= {"seen": 200, "iterations": [1], "opponents": 0, "held_out": 0.0, "budget": Budget(run.settings, 0).state()}
+    pupil = _Pupil(lambda data: said.extend(message for message, _ in Unpacker(MOST_OF_A_HEAD).feed(data)))
+    pupil.fit(task, _bytes(trainee))
+    assert [message["said"] for message in said] == ["step"] * 100 + ["fitted"]
+    assert (said[0]["taken"], said[-1]["taken"]) == (8, 777)
 
 
 def test_a_process_that_is_killed_in_every_iteration_changes_nothing(straight: tuple[str, str], tmp_path: Path) -> None:

@@ -24,11 +24,16 @@ from azpy.cli import train
 from azpy.errors import RunError
 from azpy.fleet.examine import Examiner, RefusedError
 from azpy.games.lines import replayed
+from azpy.learning.learner import Learner
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from azpy.runs.imports import Filters, import_games, is_held_out
-from azpy.runs.reader import StoredRun
+from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
+from azpy.training.budget import Budget
+from azpy.training.events import Event, Matched
+from azpy.training.trainer import Trainer
+from azpy.training.window import Window
 
 CHESS, GO = azpy.make_game("chess"), azpy.make_game("go(size=5)")
 
@@ -295,6 +300,21 @@ def test_only_imported_games_have_a_smaller_weight(merge: bool) -> None:
             assert weight == pytest.approx((1 + 0.125) / 2)
 
 
+def test_imported_games_are_gone_once_self_play_has_filled_the_window() -> None:
+    games = selfplay(6)
+    positions = sum(game.positions for game in games)
+    window = Window(Settings("go(size=5)", window_min=positions), GO)
+    window.add([game.as_imported(game_id=index, seed=0) for index, game in enumerate(games)])
+    shares = []
+    for _ in range(4):
+        *_, weights = window.buffer.sample(2_000, seed=0, imported_value_weight=0.01)
+        shares.append(float((weights < 1).mean()))
+        window.add(games[:3])
+    assert shares[0] == 1
+    assert 0.3 < shares[1] < 0.7
+    assert shares[2:] == [0, 0]
+
+
 def test_records_keep_that_they_are_imported() -> None:
     record = azpy.GameRecord.of_actions(GO, [12, 25, 25], 1.0, game_id=3, seed=4)
     back = azpy.GameRecord.from_bytes(record.to_bytes())
@@ -406,6 +426,53 @@ def test_the_learner_s_process_learns_from_imported_games_whatever_dies(tmp_path
             shutil.rmtree(copy / f"checkpoints/{lost:06d}")
             (copy / f"games/{lost:06d}.npz").unlink()
         assert hashes(trained(files, copy, *more)) == hashes(whole)
+
+
+def begun(files: Path, out: Path, **changes: Any) -> list[Event]:
+    options: dict[str, Any] = {"network": "1x8", "iterations": 1, "games_per_iteration": 4, "simulations": 4}
+    options |= {"deterministic": True, "supervised_passes": 2.0, "batch_size": 16, "match_games": 2, "slots": 4}
+    options |= {"final_match_games": 2, "match_simulations": 2, "match_every": 1, "supervised_held_out": 0.3}
+    with Trainer(Settings("go(size=5)", **(options | changes)), out, [str(files)]) as trainer:
+        return list(trainer.run())
+
+
+def test_the_fit_begins_with_the_network_of_init_beside_play_too(tmp_path: Path, files: Path) -> None:
+    begun(files, tmp_path / "first")
+    found = []
+    for name, changes in (("none", {}), ("turns", {"learner_lag": 0}), ("beside", {"learner_lag": 1})):
+        begun(files, tmp_path / name, **({"init": str(tmp_path / "first")} | changes if changes else {}))
+        found.append(read_checkpoint(tmp_path / name / "checkpoints/000000").model)
+    none, turns, beside = found
+    assert all(np.array_equal(turns[name], beside[name]) for name in turns)
+    assert any(not np.array_equal(turns[name], none[name]) for name in turns)
+
+
+def test_a_fit_that_takes_all_the_time_is_measured_and_meets_the_opponents(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[int]()
+    monkeypatch.setattr(Budget, "may_fit", lambda self: asked.append(1) or len(asked) < 3)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(Budget, "is_over", lambda self, iteration: bool(asked))
+    events = begun(files, tmp_path / "run", supervised_passes=50.0)
+    assert len([event for event in events if isinstance(event, Matched)]) == 4
+    assert (tmp_path / "run/report.html").exists()
+    last = rows_of(tmp_path / "run", "supervised")[-1]
+    assert last["steps"] == 3
+    assert last["move_match"] >= 0
+
+
+def test_outcomes_of_imported_games_count_little_in_every_fit(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit, weights = Learner.fit, []
+
+    def noted(self: Learner, batches: Any, steps: int, **options: Any) -> Any:
+        weights.append(options.get("imported_value_weight"))
+        return fit(self, batches, steps, **options)
+
+    monkeypatch.setattr(Learner, "fit", noted)
+    begun(files, tmp_path / "run")
+    assert weights == [0.01, 0.01], "before self-play, and in the iteration"
 
 
 def test_a_run_that_began_otherwise_is_refused(tmp_path: Path, files: Path, capsys: pytest.CaptureFixture[str]) -> None:

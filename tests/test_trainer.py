@@ -596,6 +596,15 @@ def test_a_fit_is_cut_short_where_time_is_up(tmp_path: Path, monkeypatch: pytest
     assert read_checkpoint(tmp_path / "checkpoints/000001").optimizer["steps"] == 3
 
 
+@pytest.mark.parametrize("learner_lag", [0, 1])
+def test_a_position_is_drawn_as_often_as_asked_in_small_iterations_too(tmp_path: Path, learner_lag: int) -> None:
+    run(tmp_path, iterations=7, games_per_iteration=2, batch_size=64, passes=2.0, learner_lag=learner_lag)
+    rows = [row for row in map(json.loads, (tmp_path / "metrics.jsonl").open()) if row["kind"] == "iteration"]
+    learned = sum(row["positions"] for row in rows[: len(rows) - learner_lag])
+    assert sum(row["steps"] for row in rows) == round(learned * 2 / 64)
+    assert 0 in {row["steps"] for row in rows}
+
+
 def test_matches_without_time_leave_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.training.budget.Budget.match_seconds", lambda self, begin, last: 0.0)
     events = run(tmp_path, iterations=1)

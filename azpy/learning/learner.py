@@ -46,7 +46,10 @@ _LEAST_PART = 64  # rows: batch norm's statistics come from one part, and smalle
 
 @dataclass(frozen=True)
 class Losses:
-    """A step's losses: cross-entropy of the policy over the legal actions in nats, and squared error of the value."""
+    """A step's losses: cross-entropy of the policy over the legal actions in nats, and squared error of the value.
+
+    The squared error is the mean of the rows by their weights, so it says the same whatever the weights are.
+    """
 
     policy: float
     value: float
@@ -270,12 +273,13 @@ def _sharing(network: _Trained, count: int, *, bf16: bool) -> Iterator[Callable[
         cuts = pairwise(rows * part // count for part in range(count + 1))
         parts = [[tensor[begin:end] for tensor in batch] for begin, end in cuts]
         running = [others.submit(_gradient, *work, rows, bf16) for work in zip(networks[1:], parts[1:], strict=True)]
-        losses = [_gradient(network, parts[0], rows, bf16), *(each.result() for each in running)]
+        shares = [_gradient(network, parts[0], rows, bf16), *(each.result() for each in running)]
         with torch.no_grad():
             for parameter, *rest in zip(*(each.parameters() for each in networks), strict=True):
                 for other in rest:
                     parameter.grad += other.grad
-        return Losses(sum(loss.policy for loss in losses), sum(loss.value for loss in losses))
+        policy, value, weight = (sum(each) for each in zip(*shares, strict=True))
+        return Losses(policy, value / weight)
 
     threads = torch.get_num_threads()
     torch.set_num_threads(threads // count)  # torch keeps this number for each thread that calls it
@@ -286,11 +290,15 @@ def _sharing(network: _Trained, count: int, *, bf16: bool) -> Iterator[Callable[
         torch.set_num_threads(threads)
 
 
-def _gradient(trained: _Trained, batch: Sequence[Tensor], rows: int, bf16: bool) -> Losses:
-    """Sets a network's gradients to those of a batch's share of the mean losses over `rows`; returns these losses.
+def _gradient(trained: _Trained, batch: Sequence[Tensor], rows: int, bf16: bool) -> tuple[float, float, float]:
+    """Sets a network's gradients to those of a batch's share of the mean losses over `rows`.
 
     A batch is observations [B, C, H, W], legal actions [B, A], policy targets [B, A], value targets [B]; and weights
     [B] of the value targets if these do not all count alike.
+
+    Returns:
+        The batch's share of the means over `rows`: of the policy's loss, of the value's loss times its weight, and of
+        the weight.
     """
     observations, legal, policy, value, *weights = batch
     share = len(observations) / rows
@@ -302,14 +310,15 @@ def _gradient(trained: _Trained, batch: Sequence[Tensor], rows: int, bf16: bool)
     policy_part = policy_loss(logits.float(), legal, policy) * share
     if weights:
         value_part = (weights[0] * (values.float() - value) ** 2).mean() * share
+        weight = weights[0].mean().item() * share
     else:
-        value_part = nn.functional.mse_loss(values.float(), value) * share
+        value_part, weight = nn.functional.mse_loss(values.float(), value) * share, share
     loss = policy_part + value_part
     if soft is not None:
         flat = policy**_SOFT_POWER
         loss += trained.soft_weight * share * policy_loss(soft.float(), legal, flat / flat.sum(1, keepdim=True))
     torch.autograd.backward(loss)
-    return Losses(policy_part.item(), value_part.item())
+    return policy_part.item(), value_part.item(), weight
 
 
 def _choose(device: str) -> torch.device:

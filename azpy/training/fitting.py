@@ -1,22 +1,20 @@
 """The gradient steps of an iteration."""
 
 import contextlib
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from azpy import _core
 from azpy.learning.learner import Learner
 from azpy.settings.run import Settings
-from azpy.training.budget import Budget
 from azpy.training.events import Fitted
-from azpy.training.loop import EVENT_SECONDS
+from azpy.training.window import Window
 
-__all__ = ["IMPORTED_VALUE_WEIGHT", "fit", "learner_of", "sampling_of"]
+__all__ = ["fit", "learner_of", "sampling_of", "steps_of"]
 
 # In the loss of the value, for rows of imported games: the positions of a game share one outcome, and a network learns
 # outcomes by heart before it knows the moves. 0.01 as AlphaGo Zero's supervised network (Silver et al. 2017, Methods).
-IMPORTED_VALUE_WEIGHT = 0.01
+_IMPORTED_VALUE_WEIGHT = 0.01
 _SAMPLING = (
     "batch_size",
     "root_value_weight",
@@ -43,42 +41,49 @@ def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> 
 def sampling_of(settings: Settings, *, imported: bool = False) -> dict[str, Any]:
     """The settings of a training batch, as `Learner.fit` takes them; `imported`: the run began with imported games."""
     sampling = {name: getattr(settings, name) for name in _SAMPLING}
-    return sampling | ({"imported_value_weight": IMPORTED_VALUE_WEIGHT} if imported else {})
+    return sampling | ({"imported_value_weight": _IMPORTED_VALUE_WEIGHT} if imported else {})
+
+
+def steps_of(settings: Settings, window: Window) -> int:
+    """Gradient steps for the newest games of a window: what all games so far are due, less what those before were."""
+    due, before = (
+        round(positions * settings.passes / settings.batch_size)
+        for positions in (window.seen, window.seen - window.newest)
+    )
+    return due - before
 
 
 def fit(
     learner: Learner,
     buffer: _core.ReplayBuffer,
     settings: Settings,
-    budget: Budget,
     iteration: int,
-    positions: int,
+    steps: int,
+    *,
+    may_go_on: Callable[[], bool],
+    rate: Callable[[float], float] = lambda done: 1.0,
     imported: bool = False,
 ) -> Iterator[Fitted]:
-    """Takes gradient steps in proportion to the new positions, fewer where time is up.
+    """Takes gradient steps: one at least, and fewer than `steps` where time is up.
 
     Args:
         learner: takes them.
         buffer: holds a position at least.
         settings: of the run.
-        budget: of the run; says the learning rate, and when time is up.
         iteration: in which they are taken.
-        positions: how many are new.
+        steps: how many, more than 0.
+        may_go_on: False when time is up.
+        rate: factor of the learning rate, given the share of these steps that is done.
         imported: see `sampling_of`.
 
     Yields:
-        How far it is, now and then and after the last step.
+        How far it is, after each step.
     """
-    steps = max(1, round(positions * settings.passes / settings.batch_size))
-    taken, policy, value, reported = 0, 0.0, 0.0, 0.0
-    rate, sampling = budget.rate, sampling_of(settings, imported=imported)
-    losses = learner.fit(buffer, steps, schedule=lambda done: rate(iteration - 1 + done), **sampling)
+    taken, policy, value = 0, 0.0, 0.0
+    losses = learner.fit(buffer, steps, schedule=rate, **sampling_of(settings, imported=imported))
     with contextlib.closing(losses):
-        while taken < steps and (not taken or budget.may_fit()):
+        while taken < steps and (not taken or may_go_on()):
             loss, taken = next(losses), taken + 1
             policy += (loss.policy - policy) / taken
             value += (loss.value - value) / taken
-            if time.monotonic() - reported > EVENT_SECONDS and taken < steps:
-                reported = time.monotonic()
-                yield Fitted(iteration, taken, steps, policy, value)
-    yield Fitted(iteration, taken, steps, policy, value)
+            yield Fitted(iteration, taken, steps, policy, value)

@@ -6,13 +6,14 @@ begins with the trainer's weights and does the same steps again. Messages are th
 
 The trainer says, `do`:
 
-    fit     folder, game, steps (taken before), iteration, seen, iterations (sealed), positions, budget, opponents,
-            held_out; see `fit`, `Window` and `Budget`. The bytes are the weights and the optimizer's state, or nothing
-            where the process has them.
+    fit     folder, game, taken (before), steps, iteration, seen, iterations (sealed), budget, opponents, held_out; see
+            `fit`, `Window` and `Budget`. The bytes are the weights and the optimizer's state, or nothing where the
+            process has them.
 
 The process says, `said`:
 
-    step    taken, steps, policy_loss, value_loss
+    step    taken, steps, policy_loss, value_loss; at most a hundred times a fit, as the trainer may not read before it
+            has played its games, and a socket holds few messages
     fitted  the same after the last step, and seconds; the bytes are as above
     failed  error: in words; the last message
 """
@@ -40,6 +41,7 @@ from azpy.training.window import Window
 __all__ = ["LearnerProcess", "serve"]
 
 _CLOSED_SECONDS = 5.0  # for a process to end that has closed its socket
+_REPORTS = 100  # of a fit
 _MOST_DEATHS = 3  # so many without a fit in between end the run
 _SILENT_SECONDS = 600.0  # in which the process neither reads nor says anything: it hangs
 
@@ -67,6 +69,7 @@ class LearnerProcess:
     def begin(
         self,
         iteration: int,
+        steps: int,
         window: Window,
         iterations: list[int],
         budget: Budget,
@@ -77,6 +80,7 @@ class LearnerProcess:
 
         Args:
             iteration: in which they are taken.
+            steps: how many, more than 0.
             window: the games to learn from.
             iterations: whose games are sealed, those of the window last.
             budget: of the run.
@@ -84,7 +88,7 @@ class LearnerProcess:
             held_out: share of the imported games that is not learned from.
         """
         self._task = {"do": "fit", **self._run, "iteration": iteration, "iterations": iterations}
-        self._task |= {"seen": window.seen, "positions": window.newest, "steps": self._learner.steps}
+        self._task |= {"seen": window.seen, "steps": steps, "taken": self._learner.steps}
         self._task |= {"opponents": opponents, "held_out": held_out}
         self._budget = budget
         self._ask()
@@ -93,7 +97,7 @@ class LearnerProcess:
         """Waits for the weights and takes them over.
 
         Yields:
-            As `fit`, and a notice of each process that died.
+            Some of the steps that `fit` yields, the last one among them, and a notice of each process that died.
 
         Raises:
             RunError: the process failed, or died three times.
@@ -188,18 +192,26 @@ class _Pupil:
             self._learner, self._window = learner_of(settings, run.start), None
             self._learner.load(*_arrays(body))
         learner = self._learner
-        if learner is None or learner.steps != task["steps"]:
-            raise RunError(f"the learner's process has no weights after {task['steps']} steps")
+        if learner is None or learner.steps != task["taken"]:
+            raise RunError(f"the learner's process has no weights after {task['taken']} steps")
         budget = Budget(settings, task["opponents"])
         budget.load(task["budget"])
         begin = time.monotonic()
-        buffer = self._games(run, task).buffer
+        buffer, iteration = self._games(run, task).buffer, task["iteration"]
         told: dict[str, Any] = {}
-        imported = 0 in task["iterations"]
-        steps = fit(learner, buffer, settings, budget, task["iteration"], task["positions"], imported)
-        for step in steps:
+        for step in fit(
+            learner,
+            buffer,
+            settings,
+            iteration,
+            task["steps"],
+            may_go_on=budget.may_fit,
+            rate=lambda done: budget.rate(iteration - 1 + done),
+            imported=0 in task["iterations"],
+        ):
             told = vars(step)
-            self._send(pack({"said": "step"} | told))
+            if step.taken * _REPORTS // step.steps > (step.taken - 1) * _REPORTS // step.steps:
+                self._send(pack({"said": "step"} | told))
         self._send(pack({"said": "fitted", "seconds": time.monotonic() - begin} | told, _bytes(learner)))
 
     def _games(self, run: StoredRun, task: Mapping[str, Any]) -> Window:

@@ -6,7 +6,6 @@ ready (TensorRT), the model before it begins the next iteration and is replaced 
 that is done; a new `Trainer` on the same folder goes on from there.
 """
 
-import contextlib
 import importlib.util
 import os
 import time
@@ -35,7 +34,7 @@ from azpy.settings.run import Settings, match_search
 from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
 from azpy.training.events import BeingBuilt, Built, Event, Fitted, Imported, Matched, Saved, Supervised
-from azpy.training.fitting import IMPORTED_VALUE_WEIGHT, fit, learner_of, sampling_of
+from azpy.training.fitting import fit, learner_of, steps_of
 from azpy.training.generations import Generations, Ready, is_kept
 from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
@@ -47,7 +46,7 @@ __all__ = ["Trainer"]
 
 _MOST_MEASURED = 4096  # rows of held-out games
 _MEASUREMENTS = 10  # of the fit to the imported games
-_UNTRAINED = "untrained"  # the run's own network as it was before its first gradient step
+_UNTRAINED = "untrained"  # the network that the run's seed gives, without a gradient step
 _OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the run itself makes the untrained player
     "random": RandomPlayer,
     _UNTRAINED: None,
@@ -130,6 +129,8 @@ class Trainer(Loop):
                 yield BeingBuilt(self._iteration, 0.0, waited_for=True)
             if not generations.model:
                 generations.publish(self._learner.averaged)
+                if self._begun_with and not self._has_imported:
+                    self._save(0)  # the other run may have another network soon
             else:
                 is_checked = not self._budget.is_over(self._iteration) and self._window.buffer.num_positions
                 generations.reopen(self._learner.averaged, self._iteration, self._window.buffer if is_checked else None)
@@ -152,7 +153,7 @@ class Trainer(Loop):
             if generations.on_tensorrt:
                 generations.prune_engines()
             over = self._budget.is_over(self._iteration)
-            if self._iteration and (over or self._budget.match_is_due(self._iteration)):
+            if (over and self._run.checkpoints()) or (self._iteration and self._budget.match_is_due(self._iteration)):
                 yield from self._match(over)
             if not self._budget.is_over(self._iteration):  # a match on the way can take the rest of the time
                 yield from self._iterate(self._iteration + 1)
@@ -175,38 +176,41 @@ class Trainer(Loop):
         unknown.extend(record for record in games if is_held_out(record, self._held_out))
         count = min(unknown.num_positions, _MOST_MEASURED)
         rows = unknown.sample(count, seed=0, symmetries=False) if count else None
-        metrics = dict[str, float]()
         with self._time.stage("fitting"):
             steps = max(1, round(buffer.num_positions * settings.supervised_passes / settings.batch_size))
-            # The learner's process has no part in it.
-            learner = self._learner if self._beside is None else learner_of(settings, self._start)
-            losses = learner.fit(buffer, steps, **sampling_of(settings, imported=True))
-            taken, policy, value, reported = 0, 0.0, 0.0, 0.0
-            with contextlib.closing(losses):
-                while taken < steps and (not taken or budget.may_fit()):
-                    loss, taken = next(losses), taken + 1
-                    policy += (loss.policy - policy) / taken
-                    value += (loss.value / IMPORTED_VALUE_WEIGHT - value) / taken  # as if it counted in full
-                    if taken * _MEASUREMENTS // steps > (taken - 1) * _MEASUREMENTS // steps:
-                        metrics = {"steps": taken, "policy_loss": policy, "value_loss": value}
-                        if rows is not None:
-                            found = learner.measure(rows)
-                            metrics |= {f"held_out_{name}": found[name] for name in ("policy_loss", "value_loss")}
-                            metrics["move_match"] = found["move_match"]
-                        metrics["seconds"] = budget.elapsed()
-                        self._note({"kind": "supervised", "iteration": 0, **metrics})
-                        yield Supervised(taken, steps, policy, value, metrics)
-                    elif time.monotonic() - reported > EVENT_SECONDS:
-                        reported = time.monotonic()
-                        yield Supervised(taken, steps, policy, value)
+            learner = self._learner
+            if self._beside is not None:  # its process has no part in it
+                learner = learner_of(settings, self._start)
+                learner.load(self._learner.model_arrays(), self._learner.optimizer_arrays())
+            measured, reported, step = 0, 0.0, Fitted(0, 0, steps, 0.0, 0.0)
+            for step in fit(learner, buffer, settings, 0, steps, may_go_on=budget.may_fit, imported=True):
+                if step.taken * _MEASUREMENTS // steps > measured:
+                    measured = step.taken * _MEASUREMENTS // steps
+                    yield self._measure_supervised(learner, step, rows)
+                elif time.monotonic() - reported > EVENT_SECONDS:
+                    reported = time.monotonic()
+                    yield Supervised(step.taken, steps, step.policy_loss, step.value_loss)
+            if measured < _MEASUREMENTS:  # time was up
+                yield self._measure_supervised(learner, step, rows)
             if learner is not self._learner:
                 self._learner.load(learner.model_arrays(), learner.optimizer_arrays())
-        fitted = taken * settings.batch_size / settings.passes
+        fitted = step.taken * settings.batch_size / settings.passes
         budget.note_iteration(0.0, budget.elapsed() - begin, fitted, 0)
         self._window.add(known)
         yield from self._change_over(wait=True)
         generations.publish(self._learner.averaged, 0, self._window.buffer, last=budget.is_over(0))
         self._save(0)
+
+    def _measure_supervised(self, learner: Learner, step: Fitted, rows: Sequence[Any] | None) -> Supervised:
+        """Notes the losses of the fit so far, and those on rows of held-out games."""
+        metrics = {"steps": step.taken, "policy_loss": step.policy_loss, "value_loss": step.value_loss}
+        if rows is not None:
+            found = learner.measure(rows)
+            metrics |= {f"held_out_{name}": found[name] for name in ("policy_loss", "value_loss")}
+            metrics["move_match"] = found["move_match"]
+        metrics["seconds"] = self._budget.elapsed()
+        self._note({"kind": "supervised", "iteration": 0, **metrics})
+        return Supervised(step.taken, step.steps, step.policy_loss, step.value_loss, metrics)
 
     def _keep_imported(self) -> Imported:
         """Puts the imported games and what became of the others on the disk."""
@@ -240,9 +244,9 @@ class Trainer(Loop):
         begin, metrics, there = budget.elapsed(), dict[str, float](), len(self._run.journal)
         if settings.historical_share:
             generations.choose_opponents(iteration)
-        if self._beside is not None and self._window.newest:
+        if self._beside is not None and (steps := steps_of(settings, self._window)):
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
-            self._beside.begin(iteration, self._window, sealed, budget, len(_OPPONENTS), self._held_out)
+            self._beside.begin(iteration, steps, self._window, sealed, budget, len(_OPPONENTS), self._held_out)
         games = yield from self._play(iteration, metrics, self._lineup())
         played = len(games) - there if "play_seconds" in metrics else 0
         metrics |= game_statistics(games)
@@ -259,7 +263,7 @@ class Trainer(Loop):
         fitted, simulations = share * metrics["positions"], metrics.get("simulations", 0.0)
         budget.note_iteration(now - begin, fitting, fitted, played, exporting, simulations)
         self._iteration = iteration
-        metrics |= {"fit_seconds": fitting + exporting, "seconds": now} | self._time.shares()
+        metrics |= {"seconds": now} | self._time.shares()
         self._recent.append(metrics)
         own_device = generations.ready.evaluators[0].device != "cpu"
         advice = advise(settings, self._recent, self._cores, own_device=own_device)
@@ -296,23 +300,35 @@ class Trainer(Loop):
         With `learner_lag`, the steps are those that the learner's process began to take before the games were played.
         The first iteration then has none.
         """
-        window = self._window
-        steps: Iterator[Event] = iter(())
+        window, budget, settings = self._window, self._budget, self._settings
         if self._beside is None:
             window.add(games)
             self._refuse_nothing(metrics)
-            steps = fit(
-                self._learner, window.buffer, self._settings, self._budget, iteration, window.newest, self._has_imported
+        due = steps_of(settings, window)
+        events: Iterator[Event] = iter(())
+        if due and self._beside is not None:
+            events = self._beside.finish()
+        elif due:
+            events = fit(
+                self._learner,
+                window.buffer,
+                settings,
+                iteration,
+                due,
+                may_go_on=budget.may_fit,
+                rate=lambda done: budget.rate(iteration - 1 + done),
+                imported=self._has_imported,
             )
-        elif window.newest:
-            steps = self._beside.finish()
         metrics |= {"window": window.buffer.num_positions, "steps": 0}
-        share = 1.0
-        for event in steps:
-            yield event
+        share, reported = 1.0, 0.0
+        for event in events:
             if isinstance(event, Fitted):
                 metrics |= {"steps": event.taken, "policy_loss": event.policy_loss, "value_loss": event.value_loss}
                 share = event.taken / event.steps
+                if event.taken < event.steps and time.monotonic() - reported < EVENT_SECONDS:
+                    continue
+                reported = time.monotonic()
+            yield event
         if self._beside is not None:
             metrics["learner_seconds"] = self._beside.seconds
             window.add(games)
