@@ -138,17 +138,18 @@ def test_tensorboard_shows_the_metrics_once_each(tmp_path: Path) -> None:
 
 
 def test_a_slow_disk_is_seen_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    append = RunFolder.append
+    append, slept = RunFolder.append, [0.0]
 
     def slow(folder: RunFolder, *records: azpy.GameRecord) -> None:
         time.sleep(0.1)
+        slept[0] += 0.1
         append(folder, *records)
 
     monkeypatch.setattr(RunFolder, "append", slow)
-    saved = [event for event in run(tmp_path, iterations=2) if isinstance(event, Saved)]
-    metrics = saved[-1].metrics
-    assert metrics["share_writing"] > 5 * (metrics["share_growing"] + metrics["share_evaluating"])
-    assert "the disk is slow" in str(saved[-1].advice)
+    (saved,) = [event for event in run(tmp_path, iterations=1) if isinstance(event, Saved)]
+    # The pipelines play on for a part of the sleep, a longer part on a busy machine.
+    assert saved.metrics["share_writing"] * saved.metrics["seconds"] > 0.5 * slept[0] > 0
+    assert "the disk is slow" in str(saved.advice)
 
 
 def test_matches_are_played_with_their_own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
