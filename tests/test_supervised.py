@@ -303,7 +303,7 @@ def test_only_imported_games_have_a_smaller_weight(merge: bool) -> None:
 def test_imported_games_are_gone_once_self_play_has_filled_the_window() -> None:
     games = selfplay(6)
     positions = sum(game.positions for game in games)
-    window = Window(Settings("go(size=5)", window_min=positions), GO)
+    window = Window(Settings("go(size=5)", window_min=positions, window_share=1.0), GO)
     window.add([game.as_imported(game_id=index, seed=0) for index, game in enumerate(games)])
     shares = []
     for _ in range(4):
