@@ -19,8 +19,9 @@ from azpy import _core
 from azpy.errors import AzpyError
 from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker
 
-__all__ = ["PIECE", "Child", "Inbox", "in_words", "talk"]
+__all__ = ["CLOSED_SECONDS", "PIECE", "Child", "Inbox", "in_words", "talk"]
 
+CLOSED_SECONDS = 5.0  # for a process to end that has closed its socket
 PIECE = 1 << 20  # bytes read at once
 _COMMAND = (sys.executable, "-P", "-m", "azpy.cli.child")  # what it is, and the number of its socket
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from azpy.errors import RunError
-from azpy.fleet.child import PIECE, Child
+from azpy.fleet.child import CLOSED_SECONDS, PIECE, Child
 from azpy.fleet.remote import RemoteFleet, RemoteWorker
 from azpy.fleet.wire import pack
 from azpy.machine import usable_cores
@@ -18,7 +18,6 @@ from azpy.settings import Settings
 
 __all__ = ["LocalFleet", "settings_of_worker"]
 
-_CLOSED_SECONDS = 5.0  # for a process to end that has closed its socket
 
 
 def settings_of_worker(settings: Settings, devices: Sequence[str], number: int) -> Settings:
@@ -108,7 +107,7 @@ class LocalFleet(RemoteFleet[_Worker]):
                     self._receive(key.data)
             except (OSError, ValueError, KeyError, TypeError) as error:  # it is gone, or says nonsense
                 gone = isinstance(error, OSError)
-                self._bury(key.data, "" if gone else str(error), _CLOSED_SECONDS if gone else 0.0)
+                self._bury(key.data, "" if gone else str(error), CLOSED_SECONDS if gone else 0.0)
 
     def _receive(self, worker: _Worker) -> None:
         try:

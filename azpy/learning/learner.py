@@ -32,7 +32,7 @@ except ImportError as error:
 from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device
 from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
 
-__all__ = ["Learner", "Losses", "has_bf16", "policy_loss", "use_threads"]
+__all__ = ["Learner", "Losses", "device_of", "has_bf16", "policy_loss", "use_threads"]
 
 _SOFT, _SOFT_POWER = "soft.", 0.25
 _MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -94,8 +94,7 @@ class Learner:
         soft_policy_weight: float = 0.0,
     ) -> None:
         self._rate, self._seed, self.steps = learning_rate, seed, 0
-        self.device = _choose(device)
-        self.precision = _choose_precision(precision, self.device)
+        self.device, self.precision = device_of(device, precision)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network: Any = Network.of(game, spec)  # torch's releases type `to` differently
@@ -319,6 +318,12 @@ def _gradient(trained: _Trained, batch: Sequence[Tensor], rows: int, bf16: bool)
         loss += trained.soft_weight * share * policy_loss(soft.float(), legal, flat / flat.sum(1, keepdim=True))
     torch.autograd.backward(loss)
     return policy_part.item(), value_part.item(), weight
+
+
+def device_of(device: str, precision: str) -> tuple[torch.device, str]:
+    """The device and the precision that `Learner` takes for these words, and its errors."""
+    chosen = _choose(device)
+    return chosen, _choose_precision(precision, chosen)
 
 
 def _choose(device: str) -> torch.device:

@@ -28,7 +28,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from azpy.errors import RunError
-from azpy.fleet.child import PIECE, Child, Inbox, in_words
+from azpy.fleet.child import CLOSED_SECONDS, PIECE, Child, Inbox, in_words
 from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker, pack
 from azpy.learning.learner import Learner, use_threads
 from azpy.runs.imports import is_held_out
@@ -40,7 +40,6 @@ from azpy.training.window import Window
 
 __all__ = ["LearnerProcess", "serve"]
 
-_CLOSED_SECONDS = 5.0  # for a process to end that has closed its socket
 _REPORTS = 100  # of a fit
 _MOST_DEATHS = 3  # so many without a fit in between end the run
 _SILENT_SECONDS = 600.0  # in which the process neither reads nor says anything: it hangs
@@ -137,7 +136,7 @@ class LearnerProcess:
 
     def _bury(self, child: Child) -> str:
         """Ends a process; returns how it ended."""
-        how = child.end(_CLOSED_SECONDS)
+        how = child.end(CLOSED_SECONDS)
         self._child, self._deaths = None, self._deaths + 1
         if self._deaths == _MOST_DEATHS:
             raise RunError(

@@ -22,7 +22,7 @@ from azpy.evaluators.onnx import import_onnxruntime
 from azpy.fleet.fleet import Lineup
 from azpy.games.names import make_position
 from azpy.learning.export import to_onnx
-from azpy.learning.learner import Learner, use_threads
+from azpy.learning.learner import Learner, device_of, use_threads
 from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
@@ -102,7 +102,7 @@ class Trainer(Loop):
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
         self._beside: LearnerProcess | None = None
         if settings.learner_lag:
-            learner_of(settings, self._start)  # refuses a device and a precision that are not there
+            device_of(settings.training_device, settings.training_precision)  # refuses what is not there
             self._beside = LearnerProcess(Path(path), settings.game, self._learner)
             self._last_first.callback(self._beside.close)
         flags = ["--supervised", *map(path_argument, supervised)] if supervised else []

@@ -161,7 +161,6 @@ impl ReplayBuffer {
     ///         surprise weighting; 0.5 there). Each game has its share of the rows either way. 0 if the buffer merges.
     ///     value_lambda: below 1, the lambda return stands in the place of the outcome: the mean of the values of this
     ///         and the later searches, each with lambda times the weight of the one before, and of the outcome.
-    ///
     ///     imported_value_weight: weight of the value target of an imported game's row, where that of others is 1. The
     ///         weights are returned if it is given.
     ///
