@@ -19,7 +19,6 @@ from azpy.settings import Settings
 __all__ = ["LocalFleet", "settings_of_worker"]
 
 
-
 def settings_of_worker(settings: Settings, devices: Sequence[str], number: int) -> Settings:
     """A worker's part of the run's settings: slots, pipelines, threads and the cache are shared out.
 
