@@ -126,16 +126,16 @@ class Generations:
             network: the newest.
             iteration: in which it was fitted, 0 before the first.
             buffer: games to check the model on, if there are any.
-            last: the network will play no games, so it gets no engine and no int8 model. A deterministic run still
-                makes an int8 model, so that it plays the same games if it goes on.
+            last: the network will play no games, so it gets no int8 model. A deterministic run still makes one, so that
+                it plays the same games if it goes on.
         """
         model, rows = to_onnx(network), self._rows_to_check(iteration, buffer)
         self.model, self.newest = model, iteration
-        if self.on_tensorrt and self.ready.evaluators and not last:
+        if self.on_tensorrt and self.ready.evaluators:
             as_it_is, self.begun = copy.deepcopy(network), time.monotonic()
             self.future = self._builder.submit(self._build, self.begun, model, as_it_is, *rows)
             return {}
-        ready = self._open_checked(model, network, *rows, on_cuda=last)
+        ready = self._open_checked(model, network, *rows)
         if buffer is not None and self._wants_int8 and (self._settings.deterministic or not last):
             ready = self._with_int8(ready, model, None, iteration, buffer)
         self.ready = ready
