@@ -68,7 +68,7 @@ def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) ->
 
 
 def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
-    row = {"seconds": 1.0, "games": 1.0, "positions": 9.0, "policy_loss": 1.0, "value_loss": 1.0}
+    row = {"seconds": 1.0, "games": 1.0, "positions": 9.0, "steps": 5.0, "policy_loss": 1.0, "value_loss": 1.0}
     row |= {f"share_{name}": 0.0 for name in (*STAGES, "other")} | {"share_growing": 0.25, "share_matches": 0.5}
     with Display() as display:
         for advice in ("do this", "do this", "do that", None, "do that"):
@@ -579,6 +579,11 @@ def test_a_run_without_a_finished_iteration_names_no_model(capsys: pytest.Captur
     Display().show(Finished("runs/t", 0, 1.0))
     said = "no model yet: the run ends before an iteration is done, give it more"
     assert capsys.readouterr().out == f"done: 0 iterations in 0:01, {said}\n"
+
+
+def test_a_run_may_have_a_model_before_its_first_iteration(capsys: pytest.CaptureFixture[str]) -> None:
+    Display().show(Finished("runs/t", 0, 1.0, has_model=True))
+    assert capsys.readouterr().out == "done: 0 iterations in 0:01, model in runs/t/checkpoints/000000/model.onnx\n"
 
 
 def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:

@@ -31,7 +31,7 @@ from azpy.runs.imports import Filters, import_games, is_held_out
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.budget import Budget
-from azpy.training.events import Event, Matched
+from azpy.training.events import Event, Finished, Matched
 from azpy.training.trainer import Trainer
 from azpy.training.window import Window
 
@@ -455,8 +455,10 @@ def test_a_fit_that_takes_all_the_time_is_measured_and_meets_the_opponents(
     monkeypatch.setattr(Budget, "is_over", lambda self, iteration: bool(asked))
     events = begun(files, tmp_path / "run", supervised_passes=50.0)
     assert len([event for event in events if isinstance(event, Matched)]) == 4
-    assert (tmp_path / "run/report.html").exists()
-    last = rows_of(tmp_path / "run", "supervised")[-1]
+    assert isinstance(events[-1], Finished)
+    assert events[-1].has_model
+    assert "Last matches" in (tmp_path / "run/report.html").read_text()
+    (last,) = rows_of(tmp_path / "run", "supervised")
     assert last["steps"] == 3
     assert last["move_match"] >= 0
 

@@ -112,11 +112,13 @@ class Display(Screen):
             case events.Built():
                 failed = f"no engine for the network of iteration {event.iteration} after {event.seconds:.0f} s"
                 self.line(f"  warning: {failed}, the one before plays on: {event.problem}")
-            case events.Saved() if "policy_loss" not in event.metrics:
+            case events.Saved() if "steps" not in event.metrics:  # a collection
                 self.line(f"{_played(event)}, sealed in {event.path}")
             case events.Saved():
-                losses = "policy loss {policy_loss:.3f}, value loss {value_loss:.3f}".format(**event.metrics)
-                self.line(f"{_played(event)}, {losses}{_shares(event.metrics)}")
+                losses = ", no steps"
+                if event.metrics["steps"]:
+                    losses = ", policy loss {policy_loss:.3f}, value loss {value_loss:.3f}".format(**event.metrics)
+                self.line(f"{_played(event)}{losses}{_shares(event.metrics)}")
                 if event.advice and event.advice != self._advice:
                     self.line(f"  advice: {event.advice}")
                 self._advice = event.advice or ""
@@ -129,7 +131,7 @@ class Display(Screen):
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
                 none = "no model yet: the run ends before an iteration is done, give it more"
                 done = f"{event.iteration} iterations in {_clock(event.seconds)}"
-                self.line(f"done: {done}, {model if event.iteration else none}")
+                self.line(f"done: {done}, {model if event.iteration or event.has_model else none}")
                 if event.games_hash and event.weights_hash:
                     games, weights = event.games_hash[:16], event.weights_hash[:16]
                     self.line(f"equal for equal runs: hash of the games {games}, of the weights {weights}")

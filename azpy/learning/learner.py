@@ -307,9 +307,10 @@ def _gradient(trained: _Trained, batch: Sequence[Tensor], rows: int, bf16: bool)
         logits, values = trained.network.answer(features)
         soft = None if trained.soft is None else trained.soft(features)
     policy_part = policy_loss(logits.float(), legal, policy) * share
+    weight: Tensor | float
     if weights:
         value_part = (weights[0] * (values.float() - value) ** 2).mean() * share
-        weight = weights[0].mean().item() * share
+        weight = weights[0].mean() * share
     else:
         value_part, weight = nn.functional.mse_loss(values.float(), value) * share, share
     loss = policy_part + value_part
@@ -317,7 +318,7 @@ def _gradient(trained: _Trained, batch: Sequence[Tensor], rows: int, bf16: bool)
         flat = policy**_SOFT_POWER
         loss += trained.soft_weight * share * policy_loss(soft.float(), legal, flat / flat.sum(1, keepdim=True))
     torch.autograd.backward(loss)
-    return policy_part.item(), value_part.item(), weight
+    return policy_part.item(), value_part.item(), float(weight)
 
 
 def device_of(device: str, precision: str) -> tuple[torch.device, str]:

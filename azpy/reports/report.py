@@ -102,12 +102,12 @@ td { overflow-wrap: anywhere }
 
 def _summary(rows: Rows) -> str:
     iterations = [row for row in rows if row["kind"] == "iteration"]
-    if not iterations:
-        return "No iteration is done yet."
-    last, games = iterations[-1], sum(row["games"] for row in iterations)
-    positions = sum(row["positions"] for row in iterations)
-    minutes = f"{last['seconds'] / 60:.1f} minutes"
-    text = f"Iteration {last['iteration']}, {minutes}, {games:,} games, {positions:,} positions."
+    text = "No iteration is done yet."
+    if iterations:
+        last, games = iterations[-1], sum(row["games"] for row in iterations)
+        positions = sum(row["positions"] for row in iterations)
+        minutes = f"{last['seconds'] / 60:.1f} minutes"
+        text = f"Iteration {last['iteration']}, {minutes}, {games:,} games, {positions:,} positions."
     newest = {row["opponent"]: row for row in rows if row["kind"] == "match"}
     scores = ["{score:.2f} [{low:.2f}, {high:.2f}] against {opponent}".format(**row) for row in newest.values()]
     return f"{text} Last matches: {', '.join(scores)}." if scores else text

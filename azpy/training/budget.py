@@ -168,14 +168,15 @@ class Budget:
         Args:
             seconds: of the whole iteration.
             fit_seconds: of its gradient steps.
-            positions: that were fitted in them.
+            positions: that were fitted in them; 0: no step was taken.
             games: that were played, without those from before an interruption.
             export_seconds: to export the model, check it and have it play.
             simulations: mean of a full search; 0: those of the settings.
         """
         self._measured["simulations"] = simulations
         self._measured["iteration_seconds"] = seconds
-        self._measured["fit_seconds_per_position"] = fit_seconds / max(positions, 1)
+        if positions:
+            self._measured["fit_seconds_per_position"] = fit_seconds / positions
         self._measured["export_seconds"] = export_seconds
         if games:
             self._measured["play_seconds_per_game"] = (seconds - fit_seconds - export_seconds) / games

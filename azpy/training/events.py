@@ -158,7 +158,8 @@ class Finished(Event):
 
     `game` is the id of one of the newest games, None without any. A `repeatable` run gives the same games once more.
     The hashes (SHA-256, hexadecimal) cover all games and the last weights; only deterministic training has them.
-    `collected` is the number of games of a collection, None for training.
+    `collected` is the number of games of a collection, None for training. A run may have a model before its first
+    iteration is done.
     """
 
     path: str
@@ -169,3 +170,4 @@ class Finished(Event):
     games_hash: str | None = None
     weights_hash: str | None = None
     collected: int | None = None
+    has_model: bool = False

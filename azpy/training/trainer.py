@@ -182,15 +182,15 @@ class Trainer(Loop):
             if self._beside is not None:  # its process has no part in it
                 learner = learner_of(settings, self._start)
                 learner.load(self._learner.model_arrays(), self._learner.optimizer_arrays())
-            measured, reported, step = 0, 0.0, Fitted(0, 0, steps, 0.0, 0.0)
+            at, reported, step = 0, 0.0, Fitted(0, 0, steps, 0.0, 0.0)
             for step in fit(learner, buffer, settings, 0, steps, may_go_on=budget.may_fit, imported=True):
-                if step.taken * _MEASUREMENTS // steps > measured:
-                    measured = step.taken * _MEASUREMENTS // steps
+                if step.taken * _MEASUREMENTS // steps > at * _MEASUREMENTS // steps:
+                    at = step.taken
                     yield self._measure_supervised(learner, step, rows)
                 elif time.monotonic() - reported > EVENT_SECONDS:
                     reported = time.monotonic()
                     yield Supervised(step.taken, steps, step.policy_loss, step.value_loss)
-            if measured < _MEASUREMENTS:  # time was up
+            if step.taken > at:  # time was up
                 yield self._measure_supervised(learner, step, rows)
             if learner is not self._learner:
                 self._learner.load(learner.model_arrays(), learner.optimizer_arrays())
@@ -260,7 +260,8 @@ class Trainer(Loop):
             yield BeingBuilt(iteration, 0.0, waited_for=False)
         now = budget.elapsed()
         fitting, exporting = (self._time.seconds[stage] for stage in ("fitting", "exporting"))
-        fitted, simulations = share * metrics["positions"], metrics.get("simulations", 0.0)
+        fitted = share * metrics["positions"] if metrics["steps"] else 0.0
+        simulations = metrics.get("simulations", 0.0)
         budget.note_iteration(now - begin, fitting, fitted, played, exporting, simulations)
         self._iteration = iteration
         metrics |= {"seconds": now} | self._time.shares()
@@ -330,7 +331,7 @@ class Trainer(Loop):
                 reported = time.monotonic()
             yield event
         if self._beside is not None:
-            metrics["learner_seconds"] = self._beside.seconds
+            metrics["learner_seconds"] = self._beside.seconds if due else 0.0
             window.add(games)
             self._refuse_nothing(metrics)
         return share
