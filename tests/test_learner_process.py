@@ -59,8 +59,7 @@ class InTurn:
         for sealed in iterations:  # all, however many the window holds
             games.add([record for _, record in run.games([sealed])])
         assert games.buffer.num_positions == window.buffer.num_positions
-        options: dict[str, Any] = {"may_go_on": budget.may_fit, "rate": lambda done: budget.rate(iteration - 1 + done)}
-        *_, self._last = fit(self._learner, games.buffer, run.settings, iteration, steps, **options)
+        *_, self._last = fit(self._learner, games.buffer, run.settings, budget, iteration, steps)
 
     def finish(self) -> Iterator[Fitted]:
         yield self._last

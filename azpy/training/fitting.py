@@ -1,12 +1,13 @@
 """The gradient steps of an iteration."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from azpy import _core
 from azpy.learning.learner import Learner
 from azpy.settings.run import Settings
+from azpy.training.budget import Budget
 from azpy.training.events import Fitted
 from azpy.training.window import Window
 
@@ -57,11 +58,10 @@ def fit(
     learner: Learner,
     buffer: _core.ReplayBuffer,
     settings: Settings,
+    budget: Budget,
     iteration: int,
     steps: int,
     *,
-    may_go_on: Callable[[], bool],
-    rate: Callable[[float], float] = lambda done: 1.0,
     imported: bool = False,
 ) -> Iterator[Fitted]:
     """Takes gradient steps: one at least, and fewer than `steps` where time is up.
@@ -70,19 +70,22 @@ def fit(
         learner: takes them.
         buffer: holds a position at least.
         settings: of the run.
-        iteration: in which they are taken.
+        budget: of the run; says the learning rate, and when time is up.
+        iteration: in which they are taken; 0: before self-play, at the full learning rate.
         steps: how many, more than 0.
-        may_go_on: False when time is up.
-        rate: factor of the learning rate, given the share of these steps that is done.
         imported: see `sampling_of`.
 
     Yields:
         How far it is, after each step.
     """
     taken, policy, value = 0, 0.0, 0.0
+
+    def rate(done: float) -> float:
+        return budget.rate(iteration - 1 + done) if iteration else 1.0
+
     losses = learner.fit(buffer, steps, schedule=rate, **sampling_of(settings, imported=imported))
     with contextlib.closing(losses):
-        while taken < steps and (not taken or may_go_on()):
+        while taken < steps and (not taken or budget.may_fit()):
             loss, taken = next(losses), taken + 1
             policy += (loss.policy - policy) / taken
             value += (loss.value - value) / taken

@@ -196,18 +196,10 @@ class _Pupil:
         budget = Budget(settings, task["opponents"])
         budget.load(task["budget"])
         begin = time.monotonic()
-        buffer, iteration = self._games(run, task).buffer, task["iteration"]
+        buffer = self._games(run, task).buffer
         told: dict[str, Any] = {}
-        for step in fit(
-            learner,
-            buffer,
-            settings,
-            iteration,
-            task["steps"],
-            may_go_on=budget.may_fit,
-            rate=lambda done: budget.rate(iteration - 1 + done),
-            imported=0 in task["iterations"],
-        ):
+        imported = 0 in task["iterations"]
+        for step in fit(learner, buffer, settings, budget, task["iteration"], task["steps"], imported=imported):
             told = vars(step)
             if step.taken * _REPORTS // step.steps > (step.taken - 1) * _REPORTS // step.steps:
                 self._send(pack({"said": "step"} | told))

@@ -94,8 +94,8 @@ class Loop:
         if self._settings.deterministic and collected is None:
             games_hash, weights_hash = run.games_hash(), run.weights_hash(self._iteration)
         path, seconds, game = str(run.path), self._budget.elapsed(), run.newest_game()
-        hashes = run.is_repeatable(), games_hash, weights_hash
-        return Finished(path, self._iteration, seconds, game, *hashes, collected, bool(run.checkpoints()))
+        found = path, self._iteration, seconds, game, run.is_repeatable(), games_hash, weights_hash, collected
+        return Finished(*found, has_model=bool(run.checkpoints()))
 
     def _change_over(self) -> Iterator[Event]:
         """Called now and then while games are played."""

@@ -183,7 +183,7 @@ class Trainer(Loop):
                 learner = learner_of(settings, self._start)
                 learner.load(self._learner.model_arrays(), self._learner.optimizer_arrays())
             at, reported, step = 0, 0.0, Fitted(0, 0, steps, 0.0, 0.0)
-            for step in fit(learner, buffer, settings, 0, steps, may_go_on=budget.may_fit, imported=True):
+            for step in fit(learner, buffer, settings, budget, 0, steps, imported=True):
                 if step.taken * _MEASUREMENTS // steps > at * _MEASUREMENTS // steps:
                     at = step.taken
                     yield self._measure_supervised(learner, step, rows)
@@ -301,7 +301,7 @@ class Trainer(Loop):
         With `learner_lag`, the steps are those that the learner's process began to take before the games were played.
         The first iteration then has none.
         """
-        window, budget, settings = self._window, self._budget, self._settings
+        window, settings = self._window, self._settings
         if self._beside is None:
             window.add(games)
             self._refuse_nothing(metrics)
@@ -310,16 +310,8 @@ class Trainer(Loop):
         if due and self._beside is not None:
             events = self._beside.finish()
         elif due:
-            events = fit(
-                self._learner,
-                window.buffer,
-                settings,
-                iteration,
-                due,
-                may_go_on=budget.may_fit,
-                rate=lambda done: budget.rate(iteration - 1 + done),
-                imported=self._has_imported,
-            )
+            imported = self._has_imported
+            events = fit(self._learner, window.buffer, settings, self._budget, iteration, due, imported=imported)
         metrics |= {"window": window.buffer.num_positions, "steps": 0}
         share, reported = 1.0, 0.0
         for event in events:
