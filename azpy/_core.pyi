@@ -264,6 +264,7 @@ class SearchOptions(TypedDict, total=False):
     gumbel_rescale: bool
     lcb: float | None
     solver: bool
+    lookahead: int
     early_stop: bool
     evaluations: int | None
     max_memory_mb: float | None

@@ -119,6 +119,16 @@ def test_a_proven_win_ends_the_search() -> None:
     assert won.principal_variation == [won.action]
 
 
+def test_a_look_ahead_finds_forced_ends_without_the_network() -> None:
+    # Three in a row on the floor, open on both sides: each of the actions that block leads to a loss in two plies.
+    state = connect_four(2, 2, 3, 3, 4)
+    for lookahead in (0, 1):
+        search = azpy.Search(azpy.UniformEvaluator(), simulations=1000, solver=True, lookahead=lookahead)
+        assert (search.run(state).stop, search.run(state).value) == ("proven", -1.0)
+        # With the look only the root needs the network: a winning reply is seen from each of its actions.
+        assert (search.run(azpy.State(state)).stats["evaluations"] == 1) == (lookahead == 1)
+
+
 @pytest.mark.parametrize("eval_batch", [1, 8])
 @pytest.mark.parametrize("start", [Countdown(9), Countdown(8, 1, turns=2), DiceCountdown(5, roll=2)], ids=str)
 def test_what_is_proven_is_what_a_plain_solver_finds(start: Any, eval_batch: int) -> None:
@@ -180,6 +190,8 @@ def test_shaped_noise_temperature_and_forced_visits_leave_the_priors_clean() -> 
         ({"lcb": 0}, ValueError, "lcb must be more than 0, got 0"),
         ({"early_stop": True, "lcb": 1.0}, ValueError, "early_stop does not go with lcb: leave one of them out"),
         ({"early_stop": True, "solver": True}, ValueError, "early_stop does not go with solver: leave one of them out"),
+        ({"lookahead": 2}, ValueError, "lookahead needs solver: give both, or leave lookahead out"),
+        ({"lookahead": 9, "solver": True}, ValueError, "lookahead must be at most 8, got 9"),
         ({"gumbel_actions": 1.5}, TypeError, "gumbel_actions must be a whole number, got 1.5"),
         ({"c_puct_base": -1.0}, ValueError, "c_puct_base must be more than 0, got -1$"),
         ({"root_noise": (-1.0, 0.5)}, ValueError, "the alpha of root_noise must be a number > 0, got -1$"),
@@ -423,7 +435,7 @@ def test_pondering_with_gumbel_is_refused_at_once() -> None:
 def test_self_play_with_every_option_makes_games_that_bear_out() -> None:
     for options in (
         {"solver": True, "forced_visits": 2.0, "noise_shaped": True, "root_temperature": 1.2, "c_puct_stdev": 0.85},
-        {"gumbel_actions": 4, "solver": True},
+        {"gumbel_actions": 4, "solver": True, "lookahead": 3},
         {"lcb": 1.0},
         {"early_stop": True},
     ):
@@ -448,6 +460,7 @@ READERS = {
     "gumbel_scale": "matches/players",
     "lcb": "serving/gtp serving/katago serving/queries settings/run settings/toml",  # in serving a word of protocols
     "solver": "settings/run",
+    "lookahead": "settings/run",
     "full_search_share": "training/budget",
     "fast_simulations": "training/budget",
     "opening_plies": "cli/match matches/arena settings/presets training/trainer",
@@ -463,7 +476,8 @@ COMMON = {"simulations", "evaluations", "max_plies"}
 @pytest.mark.parametrize("name", OPTIONS)
 def test_an_option_of_the_table_reaches_all_that_take_options(name: str) -> None:
     value = another(name)
-    needs = {"gumbel_actions": 4} if OPTIONS[name]["rule"] == "Gumbel" else {}
+    needs: dict[str, Any] = {"gumbel_actions": 4} if OPTIONS[name]["rule"] == "Gumbel" else {}
+    needs |= {switch: True for switch in [OPTIONS[name]["needs"]] if switch}
     kinds = ("Search", "VectorSearch", "Engine", "SelfPlay") if name in SEARCH else ("SelfPlay",)
     for kind in kinds:
         extra = {"max_batch": 100} if kind == "Engine" else {}
@@ -474,12 +488,12 @@ def test_an_option_of_the_table_reaches_all_that_take_options(name: str) -> None
     assert Settings("pig", **{name: value}, **needs).search_options()[name] == value
     flag = "--" + name.replace("_", "-")
     typed = [flag if value else f"--no-{flag[2:]}"] if isinstance(value, bool) else [flag, text]
-    gumbel = ["--gumbel-actions", "4"] if needs else []
-    assert settings_from(["pig", *gumbel, *typed])[0].search_options()[name] == value
+    needed = [f"--{key}" if value is True else f"--{key}={value}" for key, value in needs.items()]
+    needed = [each.replace("_", "-") for each in needed]
+    assert settings_from(["pig", *needed, *typed])[0].search_options()[name] == value
     assert getattr(bench_parser().parse_args(["selfplay", flag, text]), name) == text
     if name in SEARCH:
-        query = "&".join(["gumbel_actions=4", f"{name}={text}"] if needs else [f"{name}={text}"])
-        assert parse_search(query)[name] == value
+        assert parse_search(f"{name}={text}")[name] == value
 
 
 @pytest.mark.parametrize("name", [name for name, row in OPTIONS.items() if row["kind"] is not bool])

@@ -26,7 +26,7 @@ from azpy.games.names import make_position, must_be_typed, refuse_untyped
 from azpy.playing.selfplay import on_devices
 from azpy.playing.tuning import TUNED, tune
 from azpy.settings.presets import preset_of
-from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse, unused
+from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
 from azpy.settings.toml import path_argument, read_config, repeat_command
 from azpy.training.events import Finished
 
@@ -110,7 +110,7 @@ def _choose(options: argparse.Namespace) -> tuple[Settings, str, str]:
     said = said and f"preset for {settings.game.partition('(')[0]}: {said}"
     gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
     if gone:
-        causes = [name for name in now if name == "gumbel_actions" or unused({"gumbel_actions": 1, name: now[name]})]
+        causes = [name for name in now if gone.keys() - preset_of(settings.game, {name: now[name]}).keys()]
         said += f"; it leaves out {_listed(gone)} because of {', '.join(causes)}"
     return settings, str(out), said
 

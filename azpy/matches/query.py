@@ -6,7 +6,7 @@ from typing import Any
 
 from azpy import _core
 from azpy.errors import SettingsError, did_you_mean
-from azpy.settings.run import ABOUT, refuse_unused
+from azpy.settings.run import ABOUT
 
 __all__ = ["SEARCH_KEYS", "parse_query", "parse_search", "query_text"]
 
@@ -35,12 +35,9 @@ def parse_search(text: str) -> dict[str, Any]:
     """The options of a player's search that a query gives, `simulations` among them.
 
     Raises:
-        SettingsError: see `parse_query`; an unknown key, a bad value, or an option that the search does not look at.
+        SettingsError: see `parse_query`; an unknown key or a bad value.
     """
-    found = parse_query(text, _search_value)
-    # A player's search has its own defaults, not those of self-play.
-    refuse_unused(found, lambda name: _core.OPTIONS.get(name, {}).get("default"))
-    return found
+    return parse_query(text, _search_value)
 
 
 def query_text(values: Mapping[str, Any]) -> str:

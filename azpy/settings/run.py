@@ -35,8 +35,10 @@ def _setting(
 
 def _like(option: str, default: Any, source: str) -> Any:
     """A setting of matches that may be what an option of the search may be."""
+    about = _OPTIONS[option]
+    needs = about.needs and f"match_{about.needs}"
     about = replace(
-        _OPTIONS[option], help=f"{option} in matches", group="matches", source=source, rule="", same_games=True
+        about, help=f"{option} in matches", group="matches", source=source, rule="", needs=needs, same_games=True
     )
     return field(default=default, metadata={"about": about})
 
@@ -254,6 +256,7 @@ class Settings:
     match_fpu: float | str = _like("fpu", 0.25, "Leela Chess Zero; measured in Connect Four: 0.93, and 0.88 with zero")
     match_lcb: float | None = _like("lcb", 2.0, "Leela Zero; measured in Connect Four: 0.87, and 0.80 with none")
     match_solver: bool = _like("solver", True, "Winands, Björnsson and Saito 2008")
+    match_lookahead: int = _like("lookahead", 0, "Baier and Winands 2015")
     match_opening_plies: int = _matches("random plies before each pair of match games", 4, 0, unit="plies")
 
     def __post_init__(self) -> None:
@@ -328,6 +331,7 @@ def match_search(settings: Settings | type[Settings]) -> dict[str, Any]:
         "fpu": settings.match_fpu,
         "lcb": settings.match_lcb,
         "solver": settings.match_solver,
+        "lookahead": settings.match_lookahead,
     }
 
 
@@ -366,7 +370,8 @@ def default_of(name: str) -> Any:
 def unused(settings: Mapping[str, Any], default: Callable[[str], Any] = default_of) -> dict[str, str]:
     """The settings without effect that differ from their default, and why each has none.
 
-    These are PUCT's with `gumbel_actions`, Gumbel's without, and those that another setting rules out.
+    These are PUCT's with `gumbel_actions`, Gumbel's without, those that another setting rules out, and those that need
+    a switch that is off.
     """
 
     def is_set(name: str) -> bool:
@@ -380,6 +385,8 @@ def unused(settings: Mapping[str, Any], default: Callable[[str], Any] = default_
             found[name] = puct if actions else f"needs gumbel_actions above 0: give both, or leave {name} out"
         elif others := list(filter(is_set, about.without)):
             found[name] = f"does not go with {others[0]}: leave one of them out"
+        elif about.needs and not settings.get(about.needs, default(about.needs)):
+            found[name] = f"needs {about.needs}: give both, or leave {name} out"
     return found
 
 

@@ -113,6 +113,8 @@ options! {
             rule = Rule::Puct;
         /// proven wins, draws and losses are carried up the tree and not searched again
         solver: bool = false, source = "Winands, Björnsson and Saito 2008";
+        /// plies that are played out from each new position to find a forced win or loss, which then needs no evaluation
+        lookahead: usize = 0, unit = "plies", source = "Baier and Winands 2015", high = 8.0, needs = "solver";
         /// a search ends once the most visited action cannot be overtaken; not with lcb or solver, where visits alone do not
         /// choose the action
         early_stop: bool = false, rule = Rule::Puct, without = &["lcb", "solver"];
@@ -174,6 +176,9 @@ impl SearchConfig {
             }
             if let Some(other) = row.without.iter().find(|other| self.get(other) != plain.get(other)) {
                 return Err(format!("{name} does not go with {other}: leave one of them out"));
+            }
+            if self.get(row.needs) == Some(OptionValue::Switch(false)) {
+                return Err(format!("{name} needs {}: give both, or leave {name} out", row.needs));
             }
         }
         Ok(())

@@ -94,6 +94,8 @@ pub struct OptionRow {
     pub rule: Rule,
     /// Options of the search that it does not go with.
     pub without: &'static [&'static str],
+    /// The switch of the search that it needs, if it needs one.
+    pub needs: &'static str,
     /// Where self-play has another default.
     pub in_self_play: Option<OptionValue>,
 }
@@ -113,6 +115,7 @@ impl OptionRow {
         source: "our choice",
         rule: Rule::Any,
         without: &[],
+        needs: "",
         in_self_play: None,
     };
 

@@ -220,6 +220,7 @@ pub(crate) fn option_table(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         entry.set_item("source", row.source)?;
         entry.set_item("rule", rule)?;
         entry.set_item("without", PyTuple::new(py, row.without)?)?;
+        entry.set_item("needs", row.needs)?;
         table.set_item(row.name, entry)?;
     }
     Ok(table)

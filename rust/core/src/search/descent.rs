@@ -2,6 +2,7 @@
 
 use super::Search;
 use crate::game::{Game, GameFault, Player, PovValue, Turn, Value, check_chance};
+use crate::search::ahead::forced_end;
 use crate::search::gumbel;
 use crate::search::puct::select;
 use crate::search::solver;
@@ -11,7 +12,10 @@ use crate::search::tree::{Kind, NodeId, ROOT};
 pub(super) enum Descent {
     /// The position is the last of `states`; whether it is that of the last node.
     Leaf(Player, bool),
+    /// A finished game, or a position whose value is proven.
     Terminal(Value),
+    /// A position that leads to this end for certain, in so many plies at most.
+    Forced(Value, usize),
     Collision,
 }
 
@@ -61,6 +65,13 @@ impl<G: Game> Search<G> {
                             return Ok(Descent::Terminal(state.outcome()));
                         }
                         Turn::Player(player) => {
+                            // The root has to have children, whatever is known of it.
+                            if !PLAIN
+                                && id != ROOT
+                                && let Some((value, plies)) = forced_end(&state, player, &mut self.scratch.lines)
+                            {
+                                return Ok(Descent::Forced(value, plies));
+                            }
                             self.tree.set_kind(id, Kind::Pending);
                             self.round.states.push(state);
                             return Ok(Descent::Leaf(player, true));

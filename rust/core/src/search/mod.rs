@@ -11,6 +11,7 @@ use crate::search::root::Root;
 use crate::search::round::Round;
 use crate::search::tree::{Kind, MOST_VISITS, ROOT, Tree};
 
+mod ahead;
 mod descent;
 mod gumbel;
 pub mod look;
@@ -87,6 +88,8 @@ struct Scratch {
     priors: Vec<f32>,
     outcomes: Vec<(Action, f32)>,
     scores: Vec<f64>,
+    /// A list a ply of a look ahead.
+    lines: Vec<Vec<Action>>,
 }
 
 impl<G: Game> Search<G> {
@@ -100,7 +103,7 @@ impl<G: Game> Search<G> {
             root: Root::default(),
             run: Run::new(Stream::keyed(&[])),
             round: Round::default(),
-            scratch: Scratch::default(),
+            scratch: Scratch { lines: vec![Vec::new(); config.lookahead], ..Scratch::default() },
         }
     }
 

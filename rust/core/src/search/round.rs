@@ -122,8 +122,12 @@ impl<G: Game> Search<G> {
                     self.run.fault = Some(fault);
                     return;
                 }
-                Ok(Descent::Terminal(value)) => {
-                    self.ascend(start as usize..self.round.paths.len(), value);
+                Ok(known @ (Descent::Terminal(value) | Descent::Forced(value, _))) => {
+                    let path = start as usize..self.round.paths.len();
+                    self.ascend(path.clone(), value);
+                    if let Descent::Forced(value, plies) = known {
+                        solver::prove(&mut self.tree, &self.round.paths[path], value, plies);
+                    }
                     self.round.paths.truncate(start as usize);
                     self.run.remaining -= 1;
                     self.run.stats.simulations += 1;
@@ -166,7 +170,7 @@ impl<G: Game> Search<G> {
         solver::ascend(&mut self.tree, path, value);
         let last = self.tree.node(path[path.len() - 1]);
         if last.kind == Kind::Terminal && last.proof == 0 {
-            solver::prove(&mut self.tree, path, value);
+            solver::prove(&mut self.tree, path, value, 0);
         }
     }
 

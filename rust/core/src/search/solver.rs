@@ -33,9 +33,9 @@ pub(crate) fn ascend(tree: &mut Tree, path: &[NodeId], value: Value) {
     }
 }
 
-/// Notes that the last node of `path` is a finished game worth `value`, and whatever follows from that above.
-pub(crate) fn prove(tree: &mut Tree, path: &[NodeId], value: Value) {
-    let (mut value, mut plies) = (value, 0);
+/// Notes that the game is over at most `plies` after the last node of `path`, and worth `value`; and whatever follows
+/// from that above.
+pub(crate) fn prove(tree: &mut Tree, path: &[NodeId], mut value: Value, mut plies: usize) {
     for at in (0..path.len()).rev() {
         if tree.node(path[at]).proof != 0 {
             return;

@@ -13,7 +13,8 @@
 //! (`ascend`) nor been taken back (`release`). With nothing in flight, an evaluated decision node has 1 + the sum of its
 //! children's visits, and a chance node has the sum. There are two exceptions:
 //!
-//! - A proven node may have more: dice can lead to it again without a visit below. Its `value_sum / visits` is as proven.
+//! - A proven node may have more: dice can lead to it again, and a look ahead proves it, without a visit below. Its
+//!   `value_sum / visits` is as proven.
 //! - A node that found no room for its children in a full tree is evaluated anew at each visit. It keeps these visits if
 //!   it gets children later, when the root has moved on and there is room.
 //!
@@ -34,7 +35,7 @@ pub const MOST_VISITS: u32 = u32::MAX - (1 << 18);
 /// What is known of the position at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Not expanded: never reached by a descent, or its children found no room.
+    /// Not expanded: never reached by a descent, or its children found no room, or a look ahead proved its value.
     New,
     /// A leaf whose evaluation is under way.
     Pending,

@@ -62,10 +62,10 @@ fn walk(tree: &Tree, root: &Toy, mut look: impl FnMut(NodeId, &Toy, Player)) {
 fn what_is_proven_is_true_at_every_node_and_a_small_game_is_proven_whole() {
     let mut proven_early = 0;
     for seed in 0..300 {
-        for (eval_batch, max_considered) in [(1, 0), (8, 0), (4, 3)] {
+        for (eval_batch, gumbel_actions, lookahead) in [(1, 0, 0), (8, 0, 0), (4, 3, 0), (1, 0, 1), (8, 3, 4)] {
             let toy = decisive(seed, 6, seed % 2 == 1);
-            let config =
-                SearchConfig { eval_batch, solver: true, gumbel_actions: max_considered, ..SearchConfig::default() };
+            let options = SearchConfig { eval_batch, gumbel_actions, lookahead, ..SearchConfig::default() };
+            let config = SearchConfig { solver: true, ..options };
             let search = run(&toy, config, 20_000, seed, &mut hashed());
             let result = search.result();
             assert_eq!(result.stop, Stop::Proven, "{}", toy.render());
@@ -121,6 +121,81 @@ fn a_proof_says_in_how_many_plies_the_game_can_be_ended() {
         let search = run(&toy, config, 20_000, seed, &mut hashed());
         assert_eq!(usize::from(search.result().proof), 1 + forced(&toy, search.tree(), ROOT), "{}", toy.render());
     }
+}
+
+/// The least and the highest value for player 0 that a position can have, as far as so many plies tell.
+fn bounds(state: &Toy, plies: usize) -> (f64, f64) {
+    let turn = state.turn();
+    let (Turn::Player(player), 1..) = (turn, plies) else {
+        let value = f64::from(state.outcome().0);
+        return if turn == Turn::Terminal { (value, value) } else { (-1.0, 1.0) };
+    };
+    let mut legal = Vec::new();
+    state.legal_actions(&mut legal);
+    let next = legal.into_iter().map(|action| {
+        let mut next = state.clone();
+        next.play(action);
+        bounds(&next, plies - 1)
+    });
+    next.reduce(|(low, high), (a, b)| match player {
+        Player::Zero => (low.max(a), high.max(b)),
+        Player::One => (low.min(a), high.min(b)),
+    })
+    .unwrap()
+}
+
+/// Whether so many plies tell a position's value.
+fn is_decided(state: &Toy, plies: usize) -> bool {
+    let (low, high) = bounds(state, plies);
+    low == high && (low - state.exact()).abs() < 1e-6
+}
+
+#[test]
+fn a_look_ahead_finds_every_forced_end_within_its_plies_and_no_other() {
+    let (mut found, mut open) = ([0; 5], 0);
+    for seed in 0..600 {
+        let (rolls, lookahead) = (seed % 2 == 1, 1 + seed as usize / 2 % 4);
+        let toy = decisive(seed, 7, rolls);
+        let config =
+            SearchConfig { solver: true, lookahead, eval_batch: 1 + seed as usize % 3, ..SearchConfig::default() };
+        let search = run(&toy, config, 60, seed, &mut hashed());
+        walk(search.tree(), &toy, |id, state, _| {
+            let node = search.tree().node(id);
+            if id == ROOT || !matches!(state.turn(), Turn::Player(_)) {
+                return;
+            }
+            // No other leaf is left without children.
+            let (low, high) = bounds(state, lookahead);
+            let forced = low == 1.0 || high == -1.0;
+            assert_eq!(node.num_children == 0, forced, "{lookahead} plies from {}", state.render());
+            if forced {
+                let plies = usize::from(node.proof) - 1;
+                assert!(is_decided(state, plies), "{plies} plies from {}", state.render());
+                found[plies] += 1;
+            } else {
+                open += 1;
+            }
+        });
+        let result = search.result();
+        if result.proof != 0 && result.value.abs() == 1.0 && !rolls {
+            assert!(is_decided(&toy, usize::from(result.proof) - 1), "{}", toy.render());
+        }
+    }
+    assert!(found[1..].iter().all(|&count| count > 20) && open > 1000, "{found:?}, {open} open");
+}
+
+#[test]
+fn a_root_that_a_look_ahead_would_end_has_children_all_the_same() {
+    let toy = Toy::parse("0(0(+ 1(- =)) 1(= -))").unwrap();
+    let config = SearchConfig { solver: true, lookahead: 8, ..SearchConfig::default() };
+    let mut search = run(&toy, config, 10, 0, &mut hashed());
+    assert_eq!((search.result().action, search.result().stop), (Some(0), Stop::Proven));
+    search.advance(0);
+    assert_eq!(run(search.root(), config, 10, 0, &mut hashed()).result().action, Some(0));
+    search.begin(10, Stream::keyed(&[1])).unwrap();
+    let mut rounds = Rounds::new(Workers::Serial, None);
+    while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+    assert_eq!((search.result().actions, search.result().action), (vec![0, 1], Some(0)));
 }
 
 #[test]

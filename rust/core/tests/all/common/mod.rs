@@ -69,7 +69,7 @@ pub fn check_tree<G: Game>(search: &Search<G>) {
             Kind::Decision(_) | Kind::Chance if node.proof != 0 => assert!(node.visits >= below),
             Kind::Decision(_) => assert_eq!(node.visits, 1 + below),
             Kind::Chance => assert_eq!(node.visits, below),
-            Kind::New => assert_eq!(node.visits, 0),
+            Kind::New => assert!(node.visits == 0 || node.proof != 0),
             Kind::Terminal => assert!(children.is_empty()),
             Kind::Pending => panic!("a leaf still waits"),
         }
