@@ -65,6 +65,7 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
     "training in bf16": (GUMBEL, WITH_GUMBEL | {"training_precision": "bf16"}),
     "int8": (GUMBEL, WITH_GUMBEL | {"precision": "int8"}),
     "solver": (GUMBEL, WITH_GUMBEL | {"solver": True}),
+    "look ahead": (GUMBEL, WITH_GUMBEL | {"solver": True, "lookahead": 4}),
     "earlier networks": (GUMBEL, WITH_GUMBEL | {"historical_share": 0.2}),
     "simulations from 2 to 64": (GUMBEL, WITH_GUMBEL | {"simulations_start": 2, "simulations": 64}),
     "soft policy": (GUMBEL, WITH_GUMBEL | {"soft_policy_weight": 8.0}),

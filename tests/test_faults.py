@@ -209,6 +209,14 @@ def test_an_exception_in_a_game_reaches_the_caller_as_itself(run: Run, method: s
         run(Faulty(12, roll=3, plan=plan), Hashed(3, network_id=5))
 
 
+@pytest.mark.parametrize("calls", [0, 1, 50])
+@pytest.mark.parametrize("method", ["turn", "legal_actions", "play", "clone", "outcome"])
+def test_an_exception_in_a_look_ahead_reaches_the_caller_as_itself(method: str, calls: int) -> None:
+    search = azpy.Search(Hashed(3), simulations=500, solver=True, lookahead=4)
+    with pytest.raises(Boom, match=method):
+        search.run(Faulty(12, roll=3, plan=(method, calls, [])))
+
+
 def with_cache(start: Any, evaluator: Any) -> object:
     return azpy.Search(evaluator, simulations=2000, eval_batch=8, cache_positions=1000).run(start)
 

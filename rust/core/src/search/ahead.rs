@@ -9,7 +9,7 @@ use crate::game::{Action, Game, Player, Turn, Value};
 /// Who wins, as the value for player 0, and in how many plies at the most; `None` if lines of `memory.len()` plies do
 /// not tell. `player` is to move in `state`. `memory` has a list of actions for each ply of a line, with any content.
 pub(super) fn forced_end<G: Game>(state: &G, player: Player, memory: &mut [Vec<Action>]) -> Option<(Value, usize)> {
-    if let Some(plies) = wins(state, player, memory) {
+    if let Some((_, plies)) = wins(state, player, memory) {
         return Some((whole_win(player), plies));
     }
     loses(state, player, memory).map(|plies| (whole_win(player.opponent()), plies))
@@ -22,12 +22,12 @@ fn whole_win(player: Player) -> Value {
     }
 }
 
-/// In how many plies the player to move can force a win; wins at once come first.
-fn wins<G: Game>(state: &G, player: Player, memory: &mut [Vec<Action>]) -> Option<usize> {
+/// An action with which the player to move forces a win, and in how many plies; wins at once come first.
+pub(super) fn wins<G: Game>(state: &G, player: Player, memory: &mut [Vec<Action>]) -> Option<(Action, usize)> {
     let (actions, deeper) = memory.split_first_mut()?;
     state.legal_actions(actions);
-    if actions.iter().any(|&action| is_won(&after(state, action), player)) {
-        return Some(1);
+    if let Some(&action) = actions.iter().find(|&&action| is_won(&after(state, action), player)) {
+        return Some((action, 1));
     }
     if deeper.is_empty() {
         return None;
@@ -35,11 +35,11 @@ fn wins<G: Game>(state: &G, player: Player, memory: &mut [Vec<Action>]) -> Optio
     actions.iter().find_map(|&action| {
         let next = after(state, action);
         let plies = match next.turn() {
-            Turn::Player(other) if other == player => wins(&next, player, deeper),
+            Turn::Player(other) if other == player => wins(&next, player, deeper).map(|(_, plies)| plies),
             Turn::Player(other) => loses(&next, other, deeper),
             Turn::Chance | Turn::Terminal => None,
         };
-        plies.map(|plies| plies + 1)
+        plies.map(|plies| (action, plies + 1))
     })
 }
 
@@ -53,7 +53,7 @@ fn loses<G: Game>(state: &G, player: Player, memory: &mut [Vec<Action>]) -> Opti
         let plies = match next.turn() {
             Turn::Terminal if is_won(&next, player.opponent()) => 0,
             Turn::Player(other) if other == player => loses(&next, player, deeper)?,
-            Turn::Player(other) => wins(&next, other, deeper)?,
+            Turn::Player(other) => wins(&next, other, deeper)?.1,
             Turn::Chance | Turn::Terminal => return None,
         };
         most = most.max(Some(plies + 1));

@@ -113,6 +113,12 @@ impl<G: Game> Search<G> {
 
     /// The child to go on to from a decision, whatever the options.
     fn choose(&mut self, id: NodeId, player: Player, chooser: Player) -> NodeId {
+        if id == ROOT
+            && let Some(winning) = self.root.winning
+        {
+            let index = self.tree.children(ROOT).iter().position(|child| child.action == winning);
+            return self.tree.node(ROOT).first_child + index.expect("a winning action is legal") as NodeId;
+        }
         let Some(rule) = self.config.gumbel() else {
             let forced = if id == ROOT && self.root.exploring { self.config.forced_visits } else { 0.0 };
             return select::<false>(&self.tree, id, player, chooser, &self.config, forced);

@@ -18,6 +18,8 @@ pub(crate) struct Root {
     noised: bool,
     /// Gumbel draws to use in place of random ones.
     given_draws: Vec<f64>,
+    /// An action with which a look ahead saw a win: the first simulation proves it.
+    pub(crate) winning: Option<Action>,
     /// The actions to choose among, ascending; empty where all that are legal may be chosen.
     pub(crate) allowed: Vec<Action>,
 }
@@ -30,6 +32,7 @@ impl Default for Root {
             halving: Halving::default(),
             noised: false,
             given_draws: Vec::new(),
+            winning: None,
             allowed: Vec::new(),
         }
     }
@@ -42,6 +45,7 @@ impl Root {
         self.noised = false;
         self.halving = Halving::default();
         self.given_draws.clear();
+        self.winning = None;
         self.allowed.clear();
     }
 

@@ -177,6 +177,10 @@ fn a_look_ahead_finds_every_forced_end_within_its_plies_and_no_other() {
             }
         });
         let result = search.result();
+        // Where the root's player can force a win, one simulation is enough.
+        let (low, high) = bounds(&toy, lookahead);
+        let wins = if toy.turn() == Turn::Player(Player::Zero) { low == 1.0 } else { high == -1.0 };
+        assert_eq!(run(&toy, config, 1, seed, &mut hashed()).result().value == 1.0, wins, "{}", toy.render());
         if result.proof != 0 && result.value.abs() == 1.0 && !rolls {
             assert!(is_decided(&toy, usize::from(result.proof) - 1), "{}", toy.render());
         }
