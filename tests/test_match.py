@@ -276,6 +276,7 @@ def test_a_player_takes_search_settings_of_its_own(run: str) -> None:
     assert plays("c4@5?solver=false") == plays("c4?simulations=5&solver=false") != plays("c4?solver=false")
     assert plays("mcts:60?c_puct=0.01") != plays("mcts:60")
     assert plays("uniform:400?c_puct=9") != plays("uniform:400")
+    assert plays("c4@5?lookahead=4") != plays("c4@5")
     assert plays("c4?gumbel_actions=2") == plays("c4?gumbel_actions=2", seed=2) != plays("c4")  # no Gumbel noise
     named = "c4/checkpoints/000010?c_puct=0.01&solver=false (7 simulations)"
     assert str(loaded("c4?c_puct=0.01&simulations=7&solver=false")) == named
@@ -516,6 +517,7 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
         (["c4?lcb=0", "random"], "lcb must be more than 0, got 0"),
         (["c4?early_stop=true&solver=true", "random"], "early_stop does not go with solver: leave one of them out"),
         (["c4?early_stop=true", "random"], "az-match: early_stop does not go with lcb"),
+        (["c4?lookahead=2&solver=false", "random"], "az-match: lookahead needs solver: give both, or leave lookahead out"),
         (["c4?gumbel_actions=4&root_noise=0.25", "random"], "root_noise does not go with gumbel_actions 4"),
         (["random?c_puct=1", "c4"], "random does not search and has no settings"),
         (["nobody?c_puct=1", "random"], "player 'nobody': expected random, mcts:N"),

@@ -215,6 +215,127 @@ def test_fits_on_frozen_records_differ_by_the_settings_and_go_on(
     assert float(other[1]) == pytest.approx(np.mean(found[1::2]), abs=1e-3)
 
 
+def stones_around(cell: int, board: list[str], size: int) -> set[str]:
+    """The stones that a cell reaches over empty cells; its own if it has one."""
+    seen, ahead = set[int](), [cell]
+    while ahead:
+        here = ahead.pop()
+        if here not in seen and board[here] == ".":
+            row, column = divmod(here, size)
+            around = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
+            ahead += [size * r + c for r, c in around if 0 <= r < size and 0 <= c < size]
+        seen.add(here)
+    return {board[here] for here in seen} - {"."}
+
+
+@pytest.mark.parametrize(("game", "komi", "cap"), [("othello(size=4)", 0, 12), ("go(size=5,komi=2.5)", 2.5, 40)])
+def test_the_targets_of_heads_are_those_of_the_games_ply_by_ply(
+    game: str, komi: float, cap: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    from azpy.runs.exports import game_as_dict, to_npz
+
+    monkeypatch.syspath_prepend(str(BENCHES))
+    heads, start = bench("heads"), azpy.make_game(game)
+    play: dict[str, Any] = {"simulations": 16, "full_search_share": 0.7, "fast_simulations": 4, "seed": 1}
+    play |= {"resign_below": -0.4, "resign_plies": 1, "resign_control": 0.5, "max_plies": cap}
+    with azpy.SelfPlay(game, azpy.RolloutEvaluator(), games=60, **play) as played:
+        games = [(1, record) for record in sorted(played, key=lambda record: record.game_id)]
+    to_npz(tmp_path / "rows.npz", start, games)
+    targets = heads.targets_of(start, games, dict(np.load(tmp_path / "rows.npz")), 0.25)
+    row, ends = 0, {"resigned": 0, "capped": 0, "over": 0}
+    for _, record in games:
+        last = after(start, *record.actions.tolist())
+        board = [cell for line in str(last).splitlines()[1:] for cell in line.split()[1:]]
+        sides = [stones_around(k, board, 5) if komi else {board[k]} for k in range(len(board))]
+        whose = [(side == {"x"}) - (side == {"o"}) for side in sides]
+        ends["resigned" if record.resigned else "capped" if record.capped else "over"] += 1
+        assert not last.is_terminal or np.sign(sum(whose) - komi) == record.outcome
+        plies = game_as_dict(start, record)["plies"]
+        for ply, then in zip(plies, [*plies[1:], {}], strict=False):  # a game may have no ply
+            if not ply["searched"]:
+                continue
+            view, reply = 1 - 2 * ply["player"], [0.0] * start.num_actions
+            for entry in then.get("search", []):
+                reply[entry["action"]] = entry["target"]
+            assert targets["reply"][row].tolist() == reply
+            assert targets["ended"][row] == last.is_terminal
+            assert targets["owner"][row].tolist() == [view * cell * last.is_terminal for cell in whose]
+            value = 0.75 * view * record.outcome + 0.25 * ply["root_value"]
+            loss, draw, win = targets["classes"][row].tolist()
+            assert (loss + draw + win, (win - loss) / 0.8) == pytest.approx((1, value), abs=1e-6)
+            assert targets["value"][row] == pytest.approx(value, abs=1e-6)
+            row += 1
+    assert row == len(targets["owner"])
+    assert min(ends.values()) > 0, ends
+    assert 0 < (targets["reply"].sum(1) == 0).mean() < 1
+
+
+def test_fits_with_heads_differ_from_the_learner_s_by_the_heads_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch = pytest.importorskip("torch")
+    from azpy.learning.network import to_arrays
+    from azpy.runs.reader import StoredRun
+    from azpy.settings import Settings
+    from azpy.training.collector import Collector
+    from azpy.training.fitting import learner_of
+
+    monkeypatch.syspath_prepend(str(BENCHES))
+    heads, falling = bench("heads"), lambda done: 0.525 + 0.475 * math.cos(math.pi * done)
+    shape: dict[str, Any] = {"network": "1x8", "batch_size": 32, "soft_policy_weight": 2.0}
+    played = Settings("othello(size=4)", simulations=8, games_per_iteration=40, iterations=3, **shape)
+    with Collector(played, tmp_path / "run") as collector:
+        assert list(collector.run())
+    run = StoredRun(tmp_path / "run")
+    rows, start = heads.Rows(run, [1, 2], run.settings), run.start
+
+    def seen(arrays: dict[str, Any], row: int, symmetry: int) -> bytes:
+        """All of a row that a symmetry moves."""
+        places = [start.symmetric_action(symmetry, action) for action in range(start.num_actions)]
+        owner = arrays["owner"][row].astype(np.float32).reshape(1, 4, 4).repeat(2, axis=0)
+        moved = [start.symmetric_observation(symmetry, arrays["planes"][row].astype(np.float32))]
+        moved.append(start.symmetric_observation(symmetry, owner)[0])
+        for name in ("legal", "policy", "reply"):
+            moved.append(np.zeros(len(places), np.float32))
+            moved[-1][places] = arrays[name][row]
+        return b"".join(array.tobytes() for array in moved)
+
+    known = [{seen(rows.arrays, row, each) for row in range(len(rows.arrays["value"]))} for each in range(8)]
+    drawn = {name: tensor.numpy() for name, tensor in rows.sample(100, seed=1).items()}
+    found = [{each for each in range(8) if seen(drawn, row, 0) in known[each]} for row in range(100)]
+    assert all(found)
+    assert set.union(*found) == set(range(8))
+    assert any(len(each) == 1 for each in found)
+
+    class Batches:
+        def sample(self, count: int, *, seed: int) -> list[NDArray[Any]]:
+            batch = rows.sample(count, seed=seed)
+            return [batch[name].numpy() for name in ("planes", "legal", "policy", "value")]
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the learner cuts batches into a part for each
+    learner = learner_of(run.settings, start)
+    list(learner.fit(Batches(), 20, batch_size=32, schedule=falling))
+    plain, *others = (
+        to_arrays(heads.fit(start, run.settings, [name], rows, 20))
+        for name in ("plain", "reply", "ownership", "score", "wdl")
+    )
+    torch.set_num_threads(threads)
+    assert all((array == plain[name]).all() for name, array in learner.model_arrays().items())
+    assert len({arrays["trunk.0.0.weight"].tobytes() for arrays in (plain, *others)}) == 5
+
+    command = ["heads", str(run.path), "--iterations", "1-2", "--held-out", "3", "--steps", "10", "--rows", "64"]
+    monkeypatch.setattr(sys, "argv", [*command, "--seeds", "2", "--threads", str(threads)])
+    heads.main()
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[-5:]]
+    assert [line[-1] for line in lines] == ["plain", "reply", "ownership", "score", "wdl"]
+    monkeypatch.setattr(sys, "argv", [*command, "--only", "score+territory"])
+    with pytest.raises(SystemExit):
+        heads.main()
+    assert "othello(size=4) has no territory: its heads are" in capsys.readouterr().err
+
+
 def test_every_technique_of_the_ablation_can_be_trained_and_is_summed_up_over_its_seeds(tmp_path: Path) -> None:
     ablation = bench("ablation")
     networks = [ablation.plain_network(game) for game in ("connect_four", "hex")]

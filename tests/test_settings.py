@@ -392,6 +392,21 @@ def test_gumbel_leaves_the_presets_settings_of_puct_out() -> None:
     assert settings_from(["tic_tac_toe", "--gumbel-actions", "4"])[0].temperature_plies == 30
 
 
+def test_a_preset_leaves_out_what_needs_a_switch_that_is_off_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("not-a-folder").touch()
+    assert main(["connect_four", "--out", "not-a-folder", "--no-match-solver"]) == 2
+    assert capsys.readouterr().out.endswith("; it leaves out match_lookahead 4 because of match_solver\n")
+    assert settings_from(["connect_four", "--no-match-solver"])[0].match_lookahead == 0
+    for given in ({"match_solver": False, "match_lookahead": 2}, {"lookahead": 2}):
+        with pytest.raises(SettingsError, match=r"(match_)?lookahead needs (match_)?solver: give both, or leave"):
+            combine(preset_of("connect_four", given), {"game": "connect_four"}, given)
+    # What lacks its switch is no wish for PUCT.
+    assert preset_of("connect_four", {"lookahead": 2})["gumbel_actions"] == 7
+
+
 def test_an_older_runs_file_with_settings_of_both_searches_is_read_as_it_played(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('game = "pig"\ngumbel_actions = 7\nc_puct = 2.0\n\n[made_with]\nformat = 1\n')
     with pytest.warns(SettingsWarning, match="c_puct has no effect on this run's search, and is left out"):

@@ -21,7 +21,7 @@ from azpy.matches.programs import Transcripts
 from azpy.matches.protocols import ProgramSpec, load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
-from azpy.settings.run import ABOUT, Settings, match_search, refuse_unused
+from azpy.settings.run import Settings, match_search, refuse_unused, unused
 
 __all__ = ["Entrant", "Spec", "checkpoints_of", "load_players", "parse_player", "settings_of"]
 
@@ -181,13 +181,20 @@ def load_players(
 
 
 def _combined(search: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
-    """The options of a search; those of the spec go first."""
+    """The options of a search; those of the spec go first, and take away what has no effect beside them."""
     options = {**search, **spec.search}
+    without_effect = unused(options, _usual)
+    options = {name: value for name, value in options.items() if name in spec.search or name not in without_effect}
     if options.get("gumbel_actions"):
         # The player plays to win: the draws of training would only weaken it.
-        options = {"gumbel_scale": 0.0} | {name: options[name] for name in options if ABOUT[name].rule != "PUCT"}
-    refuse_unused(options)
+        options = {"gumbel_scale": 0.0} | options
+    refuse_unused(options, _usual)
     return options
+
+
+def _usual(option: str) -> Any:
+    """The default of a player's search, which is not always that of self-play."""
+    return _core.OPTIONS[option]["default"]
 
 
 def _simulations(text: str, number: str) -> int:
