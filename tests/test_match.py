@@ -49,7 +49,7 @@ def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from azpy.runs.folder import RunFolder
 
     path = tmp_path_factory.mktemp("runs") / "c4"
-    settings: dict[str, Any] = {"game": BOARD, "match_c_puct": 2.0, "match_opening_plies": 3}
+    settings: dict[str, Any] = {"game": BOARD, "match_c_puct": 2.0, "match_opening_plies": 3, "match_lookahead": 2}
     arrays: dict[str, Any] = {"weight": np.zeros(1, np.float32)}
     with RunFolder(path, settings) as run:
         for iteration in (1, 2, 3, 10):
@@ -516,8 +516,8 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
         (["c4?gumbel_actions=4&lcb=1", "random"], "lcb does not go with gumbel_actions"),
         (["c4?lcb=0", "random"], "lcb must be more than 0, got 0"),
         (["c4?early_stop=true&solver=true", "random"], "early_stop does not go with solver: leave one of them out"),
-        (["c4?early_stop=true", "random"], "az-match: early_stop does not go with lcb"),
-        (["c4?lookahead=2&solver=false", "random"], "az-match: lookahead needs solver: give both, or leave lookahead out"),
+        (["c4?early_stop=true", "random"], "az-match: player with 'early_stop=true': early_stop does not go with lcb"),
+        (["c4?lookahead=2&solver=false", "random"], "lookahead needs solver: give both, or leave lookahead out"),
         (["c4?gumbel_actions=4&root_noise=0.25", "random"], "root_noise does not go with gumbel_actions 4"),
         (["random?c_puct=1", "c4"], "random does not search and has no settings"),
         (["nobody?c_puct=1", "random"], "player 'nobody': expected random, mcts:N"),

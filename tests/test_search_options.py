@@ -191,7 +191,7 @@ def test_shaped_noise_temperature_and_forced_visits_leave_the_priors_clean() -> 
         ({"early_stop": True, "lcb": 1.0}, ValueError, "early_stop does not go with lcb: leave one of them out"),
         ({"early_stop": True, "solver": True}, ValueError, "early_stop does not go with solver: leave one of them out"),
         ({"lookahead": 2}, ValueError, "lookahead needs solver: give both, or leave lookahead out"),
-        ({"lookahead": 9, "solver": True}, ValueError, "lookahead must be at most 8, got 9"),
+        ({"lookahead": 7, "solver": True}, ValueError, "lookahead must be at most 6, got 7"),
         ({"gumbel_actions": 1.5}, TypeError, "gumbel_actions must be a whole number, got 1.5"),
         ({"c_puct_base": -1.0}, ValueError, "c_puct_base must be more than 0, got -1$"),
         ({"root_noise": (-1.0, 0.5)}, ValueError, "the alpha of root_noise must be a number > 0, got -1$"),

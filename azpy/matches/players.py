@@ -21,7 +21,7 @@ from azpy.matches.programs import Transcripts
 from azpy.matches.protocols import ProgramSpec, load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
-from azpy.settings.run import Settings, match_search, refuse_unused, unused
+from azpy.settings.run import Settings, match_search, unused
 
 __all__ = ["Entrant", "Spec", "checkpoints_of", "load_players", "parse_player", "settings_of"]
 
@@ -183,12 +183,13 @@ def load_players(
 def _combined(search: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     """The options of a search; those of the spec go first, and take away what has no effect beside them."""
     options = {**search, **spec.search}
-    without_effect = unused(options, _usual)
-    options = {name: value for name, value in options.items() if name in spec.search or name not in without_effect}
+    for name, why in unused(options, _usual).items():
+        if name in spec.search:
+            raise SettingsError(f"player with {query_text(spec.search)[1:]!r}: {name} {why}")
+        del options[name]
     if options.get("gumbel_actions"):
         # The player plays to win: the draws of training would only weaken it.
         options = {"gumbel_scale": 0.0} | options
-    refuse_unused(options, _usual)
     return options
 
 

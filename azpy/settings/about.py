@@ -28,7 +28,7 @@ class About:
     source: str = "our choice"  # the paper, program or measurement that the default comes from
     rule: str = ""  # "PUCT" or "Gumbel": only that search looks at it
     without: tuple[str, ...] = ()  # settings that it does not go with
-    needs: str = ""  # a switch without which it has no effect
+    needs: str | None = None  # the switch without which it has no effect
     low: float = -math.inf
     high: float = math.inf
     above: bool = False  # `low` itself is refused

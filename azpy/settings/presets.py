@@ -52,11 +52,12 @@ def preset_of(game: str, given: Mapping[str, Any] = MappingProxyType({})) -> dic
     Args:
         game: its spec.
         given: settings of the user. The preset leaves out Gumbel's settings if one of them is PUCT-only or sets
-            `gumbel_actions` to 0, and what has no effect with them.
+            `gumbel_actions` to 0. It leaves out settings that have no effect beside those of the user.
     """
     preset = dict(PRESETS.get(game.partition("(")[0].strip(), {}))
     puct_only = any(ABOUT[name].rule == "PUCT" for name in unused({"gumbel_actions": 1, **given}))
     wants_puct = not given["gumbel_actions"] if "gumbel_actions" in given else puct_only
     if "gumbel_actions" in preset and wants_puct:
         del preset["gumbel_actions"], preset["simulations"]  # so few are for Gumbel
-    return {name: value for name, value in preset.items() if name not in unused({**preset, **given})}
+    without_effect = unused({**preset, **given})
+    return {name: value for name, value in preset.items() if name not in without_effect}

@@ -95,7 +95,7 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
         settings = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
-    # Earlier versions took settings of both searches together, and ignored those of the other one.
+    # Earlier versions took settings without effect, and ignored them.
     for name in unused(settings) if written else []:
         leave_out(name, settings, "has no effect on this run's search, and is left out")
     return settings, run_id

@@ -114,7 +114,7 @@ options! {
         /// proven wins, draws and losses are carried up the tree and not searched again
         solver: bool = false, source = "Winands, Björnsson and Saito 2008";
         /// plies that are played out from each new position to find a forced win or loss, which then needs no evaluation
-        lookahead: usize = 0, unit = "plies", source = "Baier and Winands 2015", high = 8.0, needs = "solver";
+        lookahead: usize = 0, unit = "plies", source = "Baier and Winands 2015", high = 6.0, needs = Some("solver");
         /// a search ends once the most visited action cannot be overtaken; not with lcb or solver, where visits alone do not
         /// choose the action
         early_stop: bool = false, rule = Rule::Puct, without = &["lcb", "solver"];
@@ -177,8 +177,8 @@ impl SearchConfig {
             if let Some(other) = row.without.iter().find(|other| self.get(other) != plain.get(other)) {
                 return Err(format!("{name} does not go with {other}: leave one of them out"));
             }
-            if self.get(row.needs) == Some(OptionValue::Switch(false)) {
-                return Err(format!("{name} needs {}: give both, or leave {name} out", row.needs));
+            if let Some(needs) = row.needs.filter(|needs| self.get(needs) != Some(OptionValue::Switch(true))) {
+                return Err(format!("{name} needs {needs}: give both, or leave {name} out"));
             }
         }
         Ok(())

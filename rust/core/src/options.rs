@@ -95,7 +95,7 @@ pub struct OptionRow {
     /// Options of the search that it does not go with.
     pub without: &'static [&'static str],
     /// The switch of the search that it needs, if it needs one.
-    pub needs: &'static str,
+    pub needs: Option<&'static str>,
     /// Where self-play has another default.
     pub in_self_play: Option<OptionValue>,
 }
@@ -115,7 +115,7 @@ impl OptionRow {
         source: "our choice",
         rule: Rule::Any,
         without: &[],
-        needs: "",
+        needs: None,
         in_self_play: None,
     };
 

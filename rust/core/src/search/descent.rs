@@ -2,7 +2,7 @@
 
 use super::Search;
 use crate::game::{Game, GameFault, Player, PovValue, Turn, Value, check_chance};
-use crate::search::ahead::forced_end;
+use crate::search::ahead::{forced_end, winning_action};
 use crate::search::gumbel;
 use crate::search::puct::select;
 use crate::search::solver;
@@ -12,10 +12,8 @@ use crate::search::tree::{Kind, NodeId, ROOT};
 pub(super) enum Descent {
     /// The position is the last of `states`; whether it is that of the last node.
     Leaf(Player, bool),
-    /// A finished game, or a position whose value is proven.
-    Terminal(Value),
-    /// A position that leads to this end for certain, in so many plies at most.
-    Forced(Value, usize),
+    /// A position of known value; and in how many plies the game is over, if the tree does not know yet.
+    Known(Value, Option<usize>),
     Collision,
 }
 
@@ -36,7 +34,7 @@ impl<G: Game> Search<G> {
             let kind = self.tree.node(id).kind;
             if !PLAIN && let Some(proven) = solver::proven_value(self.tree.node(id)) {
                 self.tree.mark(id);
-                return Ok(Descent::Terminal(PovValue(proven).absolute(chooser)));
+                return Ok(Descent::Known(PovValue(proven).absolute(chooser), None));
             }
             // Chosen before it is marked: the descent itself is not among those in flight.
             let chosen = match kind {
@@ -56,21 +54,22 @@ impl<G: Game> Search<G> {
                     let drawn = self.run.stream.weighted(children.iter().map(|child| f64::from(child.prior)));
                     self.tree.node(id).first_child + drawn as NodeId
                 }
-                Kind::Terminal => return Ok(Descent::Terminal(state.outcome())),
+                Kind::Terminal => return Ok(Descent::Known(state.outcome(), Some(0))),
                 Kind::Pending => return Ok(Descent::Collision),
                 Kind::New => {
                     match state.turn() {
                         Turn::Terminal => {
                             self.tree.set_kind(id, Kind::Terminal);
-                            return Ok(Descent::Terminal(state.outcome()));
+                            return Ok(Descent::Known(state.outcome(), Some(0)));
                         }
                         Turn::Player(player) => {
-                            // The root has to have children, whatever is known of it.
-                            if !PLAIN
-                                && id != ROOT
+                            if !PLAIN && id == ROOT {
+                                // The root has to have children, whatever is known of it.
+                                self.root.winning = winning_action(&state, player, &mut self.scratch.lines);
+                            } else if !PLAIN
                                 && let Some((value, plies)) = forced_end(&state, player, &mut self.scratch.lines)
                             {
-                                return Ok(Descent::Forced(value, plies));
+                                return Ok(Descent::Known(value, Some(plies)));
                             }
                             self.tree.set_kind(id, Kind::Pending);
                             self.round.states.push(state);
@@ -115,9 +114,9 @@ impl<G: Game> Search<G> {
     fn choose(&mut self, id: NodeId, player: Player, chooser: Player) -> NodeId {
         if id == ROOT
             && let Some(winning) = self.root.winning
+            && let Some(index) = self.tree.children(ROOT).iter().position(|child| child.action == winning)
         {
-            let index = self.tree.children(ROOT).iter().position(|child| child.action == winning);
-            return self.tree.node(ROOT).first_child + index.expect("a winning action is legal") as NodeId;
+            return self.tree.node(ROOT).first_child + index as NodeId;
         }
         let Some(rule) = self.config.gumbel() else {
             let forced = if id == ROOT && self.root.exploring { self.config.forced_visits } else { 0.0 };
@@ -138,7 +137,7 @@ impl<G: Game> Search<G> {
     fn roll_unseen(&mut self, id: NodeId, mut state: G) -> Result<Descent, GameFault> {
         for _ in 0..=state.max_plies() {
             match state.turn() {
-                Turn::Terminal => return Ok(Descent::Terminal(state.outcome())),
+                Turn::Terminal => return Ok(Descent::Known(state.outcome(), None)),
                 Turn::Player(player) => {
                     self.tree.set_kind(id, Kind::Pending);
                     self.round.states.push(state);

@@ -118,11 +118,7 @@ impl<G: Game> Search<G> {
         match self.position.turn() {
             Turn::Chance => return Err(GameFault::ChanceRoot),
             Turn::Terminal => self.end(Stop::GameOver),
-            Turn::Player(player) => {
-                if !self.is_restricted() {
-                    self.root.winning =
-                        ahead::wins(&self.position, player, &mut self.scratch.lines).map(|(action, _)| action);
-                }
+            Turn::Player(_) => {
                 // The evaluation of a new root is a visit too. No node has more visits than the root.
                 let room = MOST_VISITS.saturating_sub(self.tree.node(ROOT).visits + u32::from(self.root_is_due()));
                 if simulations > room {

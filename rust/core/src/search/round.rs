@@ -122,10 +122,12 @@ impl<G: Game> Search<G> {
                     self.run.fault = Some(fault);
                     return;
                 }
-                Ok(known @ (Descent::Terminal(value) | Descent::Forced(value, _))) => {
+                Ok(Descent::Known(value, plies)) => {
                     let path = start as usize..self.round.paths.len();
                     self.ascend(path.clone(), value);
-                    if let Descent::Forced(value, plies) = known {
+                    if self.config.solver
+                        && let Some(plies) = plies
+                    {
                         solver::prove(&mut self.tree, &self.round.paths[path], value, plies);
                     }
                     self.round.paths.truncate(start as usize);
@@ -155,22 +157,14 @@ impl<G: Game> Search<G> {
         self.run.stats.rounds += u64::from(!self.round.leaves.is_empty());
     }
 
-    /// Ends a simulation, and with a solver draws the conclusions of a finished game at its end.
+    /// Ends a simulation.
     #[inline]
     fn ascend(&mut self, path: Range<usize>, value: Value) {
-        if self.config.solver {
-            self.ascend_and_prove(path, value);
-        } else {
-            self.tree.ascend(&self.round.paths[path], value);
-        }
-    }
-
-    fn ascend_and_prove(&mut self, path: Range<usize>, value: Value) {
         let path = &self.round.paths[path];
-        solver::ascend(&mut self.tree, path, value);
-        let last = self.tree.node(path[path.len() - 1]);
-        if last.kind == Kind::Terminal && last.proof == 0 {
-            solver::prove(&mut self.tree, path, value, 0);
+        if self.config.solver {
+            solver::ascend(&mut self.tree, path, value);
+        } else {
+            self.tree.ascend(path, value);
         }
     }
 

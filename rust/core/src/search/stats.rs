@@ -9,7 +9,7 @@ pub struct SearchStats {
     pub evaluations: u64,
     /// Leaves answered by the cache.
     pub cache_hits: u64,
-    /// Simulations that ended in a finished game.
+    /// Simulations that ended in a finished game, or in a position whose value is proven.
     pub terminals: u64,
     /// Descents that met a leaf in flight and were taken back.
     pub collisions: u64,

@@ -152,7 +152,7 @@ fn is_decided(state: &Toy, plies: usize) -> bool {
 
 #[test]
 fn a_look_ahead_finds_every_forced_end_within_its_plies_and_no_other() {
-    let (mut found, mut open) = ([0; 5], 0);
+    let (mut found, mut open, mut won) = ([0; 5], 0, 0);
     for seed in 0..600 {
         let (rolls, lookahead) = (seed % 2 == 1, 1 + seed as usize / 2 % 4);
         let toy = decisive(seed, 7, rolls);
@@ -170,36 +170,50 @@ fn a_look_ahead_finds_every_forced_end_within_its_plies_and_no_other() {
             assert_eq!(node.num_children == 0, forced, "{lookahead} plies from {}", state.render());
             if forced {
                 let plies = usize::from(node.proof) - 1;
-                assert!(is_decided(state, plies), "{plies} plies from {}", state.render());
+                // The soonest end: who puts a win off could do so for ever.
+                assert!(is_decided(state, plies) && !is_decided(state, plies - 1), "{plies}: {}", state.render());
                 found[plies] += 1;
             } else {
                 open += 1;
             }
         });
         let result = search.result();
-        // Where the root's player can force a win, one simulation is enough.
+        // Where the root's player can force a win, one simulation is enough, with Gumbel too.
         let (low, high) = bounds(&toy, lookahead);
-        let wins = if toy.turn() == Turn::Player(Player::Zero) { low == 1.0 } else { high == -1.0 };
-        assert_eq!(run(&toy, config, 1, seed, &mut hashed()).result().value == 1.0, wins, "{}", toy.render());
+        if if toy.turn() == Turn::Player(Player::Zero) { low == 1.0 } else { high == -1.0 } {
+            for gumbel_actions in [0, 2] {
+                let once = run(&toy, SearchConfig { gumbel_actions, ..config }, 1, seed, &mut hashed()).result();
+                assert_eq!((once.value, once.stop), (1.0, Stop::Proven), "{}", toy.render());
+                won += 1;
+            }
+        }
         if result.proof != 0 && result.value.abs() == 1.0 && !rolls {
             assert!(is_decided(&toy, usize::from(result.proof) - 1), "{}", toy.render());
         }
     }
-    assert!(found[1..].iter().all(|&count| count > 20) && open > 1000, "{found:?}, {open} open");
+    assert!(found[1..].iter().all(|&count| count > 20) && open > 1000 && won > 100, "{found:?}, {open} open, {won}");
 }
 
 #[test]
 fn a_root_that_a_look_ahead_would_end_has_children_all_the_same() {
     let toy = Toy::parse("0(0(+ 1(- =)) 1(= -))").unwrap();
-    let config = SearchConfig { solver: true, lookahead: 8, ..SearchConfig::default() };
+    let config = SearchConfig { solver: true, lookahead: 6, ..SearchConfig::default() };
     let mut search = run(&toy, config, 10, 0, &mut hashed());
     assert_eq!((search.result().action, search.result().stop), (Some(0), Stop::Proven));
+    let finish = |search: &mut Search<Toy>| {
+        search.begin(10, Stream::keyed(&[1])).unwrap();
+        let mut rounds = Rounds::new(Workers::Serial, None);
+        while rounds.run(std::slice::from_mut(search), &mut [hashed()]).unwrap() {}
+        search.result()
+    };
     search.advance(0);
-    assert_eq!(run(search.root(), config, 10, 0, &mut hashed()).result().action, Some(0));
-    search.begin(10, Stream::keyed(&[1])).unwrap();
-    let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
-    assert_eq!((search.result().actions, search.result().action), (vec![0, 1], Some(0)));
+    let result = finish(&mut search);
+    assert_eq!((result.actions, result.action), (vec![0, 1], Some(0)));
+    // A win that the root does not offer is not taken.
+    let mut restricted = Search::new(Toy::parse("0(+ 1(- =) 1(= =))").unwrap(), config, 0);
+    restricted.allow(vec![1, 2]);
+    let result = finish(&mut restricted);
+    assert_eq!((result.action, result.value), (Some(2), 0.0));
 }
 
 #[test]
