@@ -24,7 +24,7 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import make_position
 from azpy.matches.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_pairs
 from azpy.matches.openings import Book, draw_from
-from azpy.matches.players import Entrant, checkpoints_of, load_players, parse_player
+from azpy.matches.players import Entrant, Spec, _combined, checkpoints_of, load_players, parse_player
 from azpy.matches.ratings import PAIR_SCORES
 from oracles import whole_match
 from test_onnx import make_model
@@ -49,7 +49,7 @@ def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from azpy.runs.folder import RunFolder
 
     path = tmp_path_factory.mktemp("runs") / "c4"
-    settings: dict[str, Any] = {"game": BOARD, "match_c_puct": 2.0, "match_opening_plies": 3, "match_lookahead": 2}
+    settings: dict[str, Any] = {"game": BOARD, "match_c_puct": 2.0, "match_opening_plies": 3}
     arrays: dict[str, Any] = {"weight": np.zeros(1, np.float32)}
     with RunFolder(path, settings) as run:
         for iteration in (1, 2, 3, 10):
@@ -276,11 +276,20 @@ def test_a_player_takes_search_settings_of_its_own(run: str) -> None:
     assert plays("c4@5?solver=false") == plays("c4?simulations=5&solver=false") != plays("c4?solver=false")
     assert plays("mcts:60?c_puct=0.01") != plays("mcts:60")
     assert plays("uniform:400?c_puct=9") != plays("uniform:400")
-    assert plays("c4@5?lookahead=0") != plays("c4@5")
     assert plays("c4?gumbel_actions=2") == plays("c4?gumbel_actions=2", seed=2) != plays("c4")  # no Gumbel noise
     named = "c4/checkpoints/000010?c_puct=0.01&solver=false (7 simulations)"
     assert str(loaded("c4?c_puct=0.01&simulations=7&solver=false")) == named
     assert str(loaded("mcts:9?fpu=parent")) == "mcts?fpu=parent (9 simulations)"
+
+
+def test_a_player_leaves_out_what_its_run_has_and_its_own_settings_leave_without_effect(run: str) -> None:
+    found = load("c4?lookahead=4", 60).player
+    assert isinstance(found, SearchPlayer)
+    assert (found.options["lookahead"], found.options["solver"]) == (4, True)
+    of_run = {"solver": True, "lookahead": 4, "lcb": 2.0}
+    assert _combined(of_run, Spec("uniform", search={"solver": False})) == {"solver": False, "lcb": 2.0}
+    gumbel = _combined(of_run, Spec("uniform", search={"gumbel_actions": 4}))
+    assert gumbel == {"solver": True, "lookahead": 4, "gumbel_actions": 4, "gumbel_scale": 0.0}
 
 
 def test_a_path_with_a_question_mark_is_a_path(run: str) -> None:
@@ -515,7 +524,7 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
         (["c4?fpu=zero@9", "random"], "fpu must be zero or parent or a number, got 'zero@9'"),
         (["c4?gumbel_actions=4&lcb=1", "random"], "lcb does not go with gumbel_actions"),
         (["c4?lcb=0", "random"], "lcb must be more than 0, got 0"),
-        (["c4?early_stop=true&solver=true", "random"], "early_stop does not go with solver: leave one of them out"),
+        (["c4?early_stop=true&solver=true", "random"], "early_stop does not go with lcb: leave one of them out"),
         (["c4?early_stop=true", "random"], "az-match: player with 'early_stop=true': early_stop does not go with lcb"),
         (["c4?lookahead=2&solver=false", "random"], "lookahead needs solver: give both, or leave lookahead out"),
         (["c4?gumbel_actions=4&root_noise=0.25", "random"], "root_noise does not go with gumbel_actions 4"),

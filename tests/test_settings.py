@@ -144,6 +144,7 @@ def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None
     about = ABOUT[name]
     fits: dict[str, Any] = {"game": "pig", "pipelines": 1, "slots": 256}
     fits |= {"gumbel_actions": 4} if about.rule == "Gumbel" else {}
+    fits |= {about.needs: True} if about.needs else {}
     fits |= {"simulations": 2**32 - 1, "iterations": 1} if name == "simulations_start" else {}
     edges = [(about.low, not about.above), (about.low - 1, False)]
     if about.high < math.inf:
@@ -242,7 +243,9 @@ def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_
         in_file, typed = ({name: random_value(name, rng) for name in names if rng.random() < 0.5} for _ in range(2))
         in_file = {name: value for name, value in in_file.items() if value is not None} | {"pipelines": 1}
         for layer in (in_file, typed):  # those of PUCT that go together
-            for name in [name for name in layer if ABOUT[name].rule == "Gumbel" or ABOUT[name].without]:
+            for name in [
+                name for name in layer if ABOUT[name].rule == "Gumbel" or ABOUT[name].without or ABOUT[name].needs
+            ]:
                 del layer[name]
             layer.pop("gumbel_actions", None)
         file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in in_file.items()))
