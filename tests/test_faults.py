@@ -230,7 +230,7 @@ def test_an_exception_in_a_look_ahead_reaches_the_caller_as_itself(
     run(0, 10_000)
     without = len(made)
     with pytest.raises(Boom, match=method):
-        run(6, without + calls)  # no look would call it so often
+        run(6, without + calls)  # a search without a look does not call it so often
 
 
 def with_cache(start: Any, evaluator: Any) -> object:

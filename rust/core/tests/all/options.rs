@@ -180,7 +180,8 @@ fn a_look_ahead_finds_every_forced_end_within_its_plies_and_no_other() {
         let result = search.result();
         // Where the root's player can force a win, one simulation is enough, with Gumbel too.
         let (low, high) = bounds(&toy, lookahead);
-        if if toy.turn() == Turn::Player(Player::Zero) { low == 1.0 } else { high == -1.0 } {
+        let is_won = if toy.turn() == Turn::Player(Player::Zero) { low == 1.0 } else { high == -1.0 };
+        if is_won {
             for gumbel_actions in [0, 2] {
                 let once = run(&toy, SearchConfig { gumbel_actions, ..config }, 1, seed, &mut hashed()).result();
                 assert_eq!((once.value, once.stop), (1.0, Stop::Proven), "{}", toy.render());
