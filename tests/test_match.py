@@ -525,7 +525,7 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
         (["c4?gumbel_actions=4&lcb=1", "random"], "lcb does not go with gumbel_actions"),
         (["c4?lcb=0", "random"], "lcb must be more than 0, got 0"),
         (["c4?early_stop=true&solver=true", "random"], "early_stop does not go with lcb: leave one of them out"),
-        (["c4?early_stop=true", "random"], "az-match: player with 'early_stop=true': early_stop does not go with lcb"),
+        (["c4?early_stop=true", "random"], "az-match: player 'c4?early_stop=true': early_stop does not go with lcb"),
         (["c4?lookahead=2&solver=false", "random"], "lookahead needs solver: give both, or leave lookahead out"),
         (["c4?gumbel_actions=4&root_noise=0.25", "random"], "root_noise does not go with gumbel_actions 4"),
         (["random?c_puct=1", "c4"], "random does not search and has no settings"),

@@ -185,7 +185,8 @@ def _combined(search: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     options = {**search, **spec.search}
     for name, why in unused(options, _usual).items():
         if name in spec.search:
-            raise SettingsError(f"player with {query_text(spec.search)[1:]!r}: {name} {why}")
+            player = f"{spec.run or spec.model or spec.kind}{query_text(spec.search)}"
+            raise SettingsError(f"player {player!r}: {name} {why}")
         del options[name]
     if options.get("gumbel_actions"):
         # The player plays to win: the draws of training would only weaken it.
