@@ -24,7 +24,7 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import make_position
 from azpy.matches.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_pairs
 from azpy.matches.openings import Book, draw_from
-from azpy.matches.players import Entrant, Spec, _combined, checkpoints_of, load_players, parse_player
+from azpy.matches.players import Entrant, _combined, checkpoints_of, load_players, parse_player
 from azpy.matches.ratings import PAIR_SCORES
 from oracles import whole_match
 from test_onnx import make_model
@@ -287,8 +287,8 @@ def test_a_player_leaves_out_what_its_run_has_and_its_own_settings_leave_without
     assert isinstance(found, SearchPlayer)
     assert (found.options["lookahead"], found.options["solver"]) == (4, True)
     of_run = {"solver": True, "lookahead": 4, "lcb": 2.0}
-    assert _combined(of_run, Spec("uniform", search={"solver": False})) == {"solver": False, "lcb": 2.0}
-    gumbel = _combined(of_run, Spec("uniform", search={"gumbel_actions": 4}))
+    assert _combined(of_run, {"solver": False}, "") == {"solver": False, "lcb": 2.0}
+    gumbel = _combined(of_run, {"gumbel_actions": 4}, "")
     assert gumbel == {"solver": True, "lookahead": 4, "gumbel_actions": 4, "gumbel_scale": 0.0}
 
 
@@ -525,7 +525,7 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
         (["c4?gumbel_actions=4&lcb=1", "random"], "lcb does not go with gumbel_actions"),
         (["c4?lcb=0", "random"], "lcb must be more than 0, got 0"),
         (["c4?early_stop=true&solver=true", "random"], "early_stop does not go with lcb: leave one of them out"),
-        (["c4?early_stop=true", "random"], "az-match: player 'c4?early_stop=true': early_stop does not go with lcb"),
+        (["c4?early_stop=true", "random"], "'c4/checkpoints/000010?early_stop=true': early_stop does not go with lcb"),
         (["c4?lookahead=2&solver=false", "random"], "lookahead needs solver: give both, or leave lookahead out"),
         (["c4?gumbel_actions=4&root_noise=0.25", "random"], "root_noise does not go with gumbel_actions 4"),
         (["random?c_puct=1", "c4"], "random does not search and has no settings"),

@@ -171,22 +171,22 @@ def load_players(
             network = open_model(spec.model.resolve())
             search = match_search(Settings if spec.run is None else StoredRun(spec.run).settings)
             search |= {} if c_puct is None else {"c_puct": c_puct}
-        count, search = spec.simulations or simulations, _combined(search, spec)
+        called = f"{name}{query_text(spec.search)}"
+        count, search = spec.simulations or simulations, _combined(search, spec.search, called)
         if spec.kind == "mcts":
             player = mcts(count, **search)
         else:
             player = SearchPlayer(network or _core.UniformEvaluator(), count, **search)
-        players.append(Entrant(f"{name}{query_text(spec.search)}", count, player, network))
+        players.append(Entrant(called, count, player, network))
     return players
 
 
-def _combined(search: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
-    """The options of a search; those of the spec go first, and take away what has no effect beside them."""
-    options = {**search, **spec.search}
+def _combined(search: Mapping[str, Any], own: Mapping[str, Any], called: str) -> dict[str, Any]:
+    """The options of a player's search; its own go first, and take away what has no effect beside them."""
+    options = {**search, **own}
     for name, why in unused(options, _usual).items():
-        if name in spec.search:
-            player = f"{spec.run or spec.model or spec.kind}{query_text(spec.search)}"
-            raise SettingsError(f"player {player!r}: {name} {why}")
+        if name in own:
+            raise SettingsError(f"player {called!r}: {name} {why}")
         del options[name]
     if options.get("gumbel_actions"):
         # The player plays to win: the draws of training would only weaken it.
