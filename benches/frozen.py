@@ -55,6 +55,7 @@ def fitted(settings: Settings, start: azpy.State, buffer: azpy.ReplayBuffer, ste
     sampling = sampling_of(settings)
     for _ in learner.fit(buffer, steps, schedule=lambda done: 0.525 + 0.475 * math.cos(math.pi * done), **sampling):
         pass
+    learner.set_statistics(buffer, **sampling)
     cpu = time.process_time() - begin
     observations, legal, policies, outcomes = held_out
     with torch.no_grad():

@@ -299,6 +299,29 @@ def test_a_step_keeps_the_share_decay_of_the_averaged_weights() -> None:
         np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-7, err_msg=name)
 
 
+def test_batch_norm_of_the_averaged_network_has_the_statistics_of_its_own_weights() -> None:
+    trainee = Learner(GAME, "2x16", learning_rate=0.05)  # so high that the weights move far around their mean
+    fit(trainee, 60)
+    before = trainee.model_arrays()
+    trainee.set_statistics(Planted(), batch_size=64, root_value_weight=0.0)
+    after = trainee.model_arrays()
+    assert all(np.array_equal(after[name], before[name]) for name in dict(trainee.network.named_parameters()))
+    assert not trainee.averaged.training
+    rows = torch.from_numpy(Planted().sample(4096, seed=1)[0])
+    with torch.no_grad():
+        found = trainee.averaged(rows)
+        expected = copy.deepcopy(trainee.averaged).train()(rows)  # with the statistics of these rows
+    for mine, theirs in zip(found, expected, strict=True):
+        assert (mine - theirs).abs().mean() < 0.05 * theirs.std()
+
+
+def test_a_network_without_batch_norm_draws_no_rows_for_statistics() -> None:
+    trainee = Learner(FLAT, "1x16")
+    before = trainee.model_arrays()
+    trainee.set_statistics(None, batch_size=64)
+    assert all(np.array_equal(array, before[name]) for name, array in trainee.model_arrays().items())
+
+
 def soft_learner(weight: float = 8.0) -> Learner:
     return Learner(GAME, "1x16", learning_rate=5e-3, soft_policy_weight=weight)
 

@@ -697,3 +697,18 @@ def test_openspiel_s_search_plays_and_can_be_played_again(game: str, capsys: pyt
     assert (report["forfeits"], report["faults"]) == ([0, 0], [[], []])
     assert report["score"] > 0.5
     assert texts[0] == texts[1]
+
+
+@pytest.mark.skipif(not BENCHES.exists(), reason="needs the source tree")
+def test_openspiel_s_search_with_fresh_seeds_plays_other_games_from_the_start(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("pyspiel")
+    distinct = []
+    for option in ("", " --fresh"):
+        players = [f"ugi:{bench('openspiel_ugi.py')} --game connect_four{each}?nodes=50" for each in (option, "")]
+        words = ["--game", "connect_four", "--games", "8", "--opening-plies", "0", "--json", "--slots", "4"]
+        assert main([*players, *words]) == 0
+        distinct.append(json.loads(capsys.readouterr().out)["distinct_games"])
+    assert distinct[0] == 1
+    assert distinct[1] > 2

@@ -25,7 +25,7 @@ try:
     import torch
     from torch import Tensor, nn
     from torch.optim import AdamW
-    from torch.optim.swa_utils import get_ema_multi_avg_fn
+    from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 except ImportError as error:
     raise missing_to_train("torch") from error
 
@@ -41,6 +41,7 @@ _GRADIENT_NORM = 4.0
 _WARM_UP_STEPS = 50
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 _MEASURED_ROWS = 256  # of one evaluation
+_STATISTICS_ROWS = 512  # from which batch norm's statistics of the averaged network come
 _LEAST_PART = 64  # rows: batch norm's statistics come from one part, and smaller parts make them coarse
 
 
@@ -115,7 +116,8 @@ class Learner:
     ) -> Generator[Losses]:
         """Takes gradient steps; yields the losses of each.
 
-        Torch has fewer threads for the calling thread meanwhile: end or close the generator in the same thread.
+        Torch has fewer threads for the calling thread meanwhile: end or close the generator in the same thread. Then
+        call `set_statistics` for the averaged network.
 
         Args:
             batches: a `ReplayBuffer`, or any object with its `sample`.
@@ -144,6 +146,26 @@ class Learner:
                 # Early steps have a smaller decay, so that the mean forgets the initial weights quickly.
                 average(min(_AVERAGE_DECAY, (1 + self.steps) / (10 + self.steps)))(*averaged, self.steps)
                 yield losses
+
+    def set_statistics(self, batches: Any, *, batch_size: int, **sampling: Any) -> None:
+        """Sets batch norm's statistics of the averaged network to those of its own weights, on rows of the batches.
+
+        `fit` leaves the mean of the statistics that the steps had. The weights of the steps lie around their mean, the
+        further the higher the learning rate, and their statistics do not fit the mean.
+
+        Args:
+            batches: a `ReplayBuffer`, or any object with its `sample`.
+            batch_size: rows that are drawn at a time.
+            sampling: options of `ReplayBuffer.sample`.
+        """
+
+        def observations() -> Iterator[Tensor]:
+            for part in range(-(-_STATISTICS_ROWS // batch_size)):
+                seed = np.random.SeedSequence([self._seed, self.steps, part + 1]).generate_state(1, np.uint64)[0]
+                drawn = torch.from_numpy(batches.sample(batch_size, seed=int(seed), **sampling)[0])
+                yield drawn.to(self.device).contiguous(memory_format=torch.channels_last)
+
+        update_bn(observations(), self._running)
 
     def measure(self, rows: Sequence[NDArray[Any]]) -> dict[str, float]:
         """How well the averaged network predicts rows that it did not learn from.

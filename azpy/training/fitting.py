@@ -83,10 +83,12 @@ def fit(
     def rate(done: float) -> float:
         return budget.rate(iteration - 1 + done) if iteration else 1.0
 
-    losses = learner.fit(buffer, steps, schedule=rate, **sampling_of(settings, imported=imported))
+    sampling = sampling_of(settings, imported=imported)
+    losses = learner.fit(buffer, steps, schedule=rate, **sampling)
     with contextlib.closing(losses):
         while taken < steps and (not taken or budget.may_fit()):
             loss, taken = next(losses), taken + 1
             policy += (loss.policy - policy) / taken
             value += (loss.value - value) / taken
             yield Fitted(iteration, taken, steps, policy, value)
+    learner.set_statistics(buffer, **sampling)

@@ -34,7 +34,7 @@ from azpy.settings.run import Settings, match_search
 from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
 from azpy.training.events import BeingBuilt, Built, Event, Fitted, Imported, Matched, Saved, Supervised
-from azpy.training.fitting import fit, learner_of, steps_of
+from azpy.training.fitting import fit, learner_of, sampling_of, steps_of
 from azpy.training.generations import Generations, Ready, is_kept
 from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
@@ -184,14 +184,14 @@ class Trainer(Loop):
                 learner.load(self._learner.model_arrays(), self._learner.optimizer_arrays())
             at, reported, step = 0, 0.0, Fitted(0, 0, steps, 0.0, 0.0)
             for step in fit(learner, buffer, settings, budget, 0, steps, imported=True):
-                if step.taken * _MEASUREMENTS // steps > at * _MEASUREMENTS // steps:
+                if at * _MEASUREMENTS // steps < step.taken * _MEASUREMENTS // steps < _MEASUREMENTS:
                     at = step.taken
+                    learner.set_statistics(buffer, **sampling_of(settings, imported=True))
                     yield self._measure_supervised(learner, step, rows)
                 elif time.monotonic() - reported > EVENT_SECONDS:
                     reported = time.monotonic()
                     yield Supervised(step.taken, steps, step.policy_loss, step.value_loss)
-            if step.taken > at:  # time was up
-                yield self._measure_supervised(learner, step, rows)
+            yield self._measure_supervised(learner, step, rows)
             if learner is not self._learner:
                 self._learner.load(learner.model_arrays(), learner.optimizer_arrays())
         fitted = step.taken * settings.batch_size / settings.passes
