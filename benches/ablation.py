@@ -48,7 +48,7 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
     PUCT: (GUMBEL, WITH_PUCT),
     "32 simulations": (GUMBEL, WITH_GUMBEL | {"simulations": 32}),
     "four passes": (GUMBEL, WITH_GUMBEL | {"passes": 4.0}),
-    "batches of 256": (GUMBEL, WITH_GUMBEL | {"batch_size": 256, "learning_rate": 0.0113}),
+    "batches of 256": (GUMBEL, WITH_GUMBEL | {"batch_size": 256}),
     "low rate, little decay": (GUMBEL, WITH_GUMBEL | {"learning_rate": 0.0014, "weight_decay": 0.0001}),
     "no symmetries": (GUMBEL, WITH_GUMBEL | {"symmetries": False}),
     "no random openings": (GUMBEL, WITH_GUMBEL | {"opening_plies": 0}),

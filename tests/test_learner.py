@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,6 +17,10 @@ from numpy.typing import NDArray
 from azpy.errors import DeviceError, ModelError, SettingsError
 from azpy.learning.learner import Learner, policy_loss
 from azpy.learning.network import to_arrays
+from azpy.settings import Settings
+from azpy.training.budget import Budget
+from azpy.training.fitting import fit as iteration_steps
+from azpy.training.fitting import sampling_of
 
 Batch = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]
 
@@ -313,6 +317,15 @@ def test_batch_norm_of_the_averaged_network_has_the_statistics_of_its_own_weight
         expected = copy.deepcopy(trainee.averaged).train()(rows)  # with the statistics of these rows
     for mine, theirs in zip(found, expected, strict=True):
         assert (mine - theirs).abs().mean() < 0.05 * theirs.std()
+
+
+def test_the_steps_of_an_iteration_end_with_the_statistics_of_the_averaged_weights() -> None:
+    trainee, batches = learner(), cast(Any, Planted())
+    settings = Settings(game="tic_tac_toe", network="1x16", iterations=1, batch_size=64)
+    list(iteration_steps(trainee, batches, settings, Budget(settings, opponents=0), 1, 30))
+    found = trainee.model_arrays()
+    trainee.set_statistics(batches, **sampling_of(settings))
+    assert all(np.array_equal(array, found[name]) for name, array in trainee.model_arrays().items())
 
 
 def test_a_network_without_batch_norm_draws_no_rows_for_statistics() -> None:

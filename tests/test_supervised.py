@@ -447,6 +447,20 @@ def test_the_fit_begins_with_the_network_of_init_beside_play_too(tmp_path: Path,
     assert any(not np.array_equal(turns[name], none[name]) for name in turns)
 
 
+def test_the_last_measurement_of_the_fit_is_of_the_saved_network(tmp_path: Path, files: Path) -> None:
+    begun(files, tmp_path / "run", supervised_passes=20.0, learning_rate=0.05)
+    run, saved = StoredRun(tmp_path / "run"), read_checkpoint(tmp_path / "run/checkpoints/000000")
+    measured = rows_of(tmp_path / "run", "supervised")
+    assert len({row["steps"] for row in measured}) == len(measured) == 10
+    unknown = azpy.ReplayBuffer(run.start, max_positions=10_000)
+    unknown.extend(record for _, record in run.games([0]) if is_held_out(record, 0.3))
+    learner = Learner(run.start, run.settings.network)
+    learner.load(saved.model, saved.optimizer)
+    found = learner.measure(unknown.sample(unknown.num_positions, seed=0, symmetries=False))
+    assert measured[-1]["held_out_policy_loss"] == pytest.approx(found["policy_loss"], rel=1e-5)
+    assert measured[-1]["held_out_value_loss"] == pytest.approx(found["value_loss"], rel=1e-5)
+
+
 def test_a_fit_that_takes_all_the_time_is_measured_and_meets_the_opponents(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,8 +135,7 @@ class Learner:
             keep_freed_memory()
         with _sharing(self._trained, parts, bf16=self.precision == "bf16") as set_gradients:
             for index in range(steps):
-                seed = np.random.SeedSequence([self._seed, self.steps]).generate_state(1, np.uint64)[0]
-                batch = batches.sample(batch_size, seed=int(seed), **sampling)
+                batch = batches.sample(batch_size, seed=self._seed_of(self.steps), **sampling)
                 warm_up = min(1.0, (self.steps + 1) / _WARM_UP_STEPS)
                 self._optimizer.param_groups[0]["lr"] = self._rate * warm_up * schedule(index / steps)
                 losses = set_gradients([torch.from_numpy(array).to(self.device) for array in batch])
@@ -161,11 +160,13 @@ class Learner:
 
         def observations() -> Iterator[Tensor]:
             for part in range(-(-_STATISTICS_ROWS // batch_size)):
-                seed = np.random.SeedSequence([self._seed, self.steps, part + 1]).generate_state(1, np.uint64)[0]
-                drawn = torch.from_numpy(batches.sample(batch_size, seed=int(seed), **sampling)[0])
-                yield drawn.to(self.device).contiguous(memory_format=torch.channels_last)
+                drawn = batches.sample(batch_size, seed=self._seed_of(self.steps, part + 1), **sampling)
+                yield torch.from_numpy(drawn[0]).to(self.device).contiguous(memory_format=torch.channels_last)
 
         update_bn(observations(), self._running)
+
+    def _seed_of(self, *numbers: int) -> int:
+        return int(np.random.SeedSequence([self._seed, *numbers]).generate_state(1, np.uint64)[0])
 
     def measure(self, rows: Sequence[NDArray[Any]]) -> dict[str, float]:
         """How well the averaged network predicts rows that it did not learn from.
