@@ -17,8 +17,8 @@ evaluations of their self-play, and their minutes. The interval of a seed is tha
 seeds do is not in it: with several seeds, the row `all` has the mean score and its interval over the seeds (Student's
 t). With one seed a difference can be the seed's.
 
-    python benches/ablation.py --only "soft policy" "global pooling" --seeds 5                # equal evaluations
-    python benches/ablation.py --only "soft policy" "global pooling" --seeds 5 --minutes 20   # equal time
+    python benches/ablation.py --only "32 simulations" "global pooling" --seeds 5                # equal evaluations
+    python benches/ablation.py --only "32 simulations" "global pooling" --seeds 5 --minutes 20   # equal time
 
 share a folder. `benches/solved.py` then counts the errors of its runs in solved positions of Connect Four.
 """
@@ -69,7 +69,6 @@ TECHNIQUES: dict[str, tuple[str, dict[str, Any]]] = {
     "look ahead": (GUMBEL, WITH_GUMBEL | {"solver": True, "lookahead": 4}),
     "earlier networks": (GUMBEL, WITH_GUMBEL | {"historical_share": 0.2}),
     "simulations from 2 to 64": (GUMBEL, WITH_GUMBEL | {"simulations_start": 2, "simulations": 64}),
-    "soft policy": (GUMBEL, WITH_GUMBEL | {"soft_policy_weight": 8.0}),
     "global pooling": (GUMBEL, WITH_GUMBEL | {"network": "+pool"}),
     "learning beside play": (GUMBEL, WITH_GUMBEL | {"learner_lag": 1}),
     "no root noise": (PUCT, WITH_PUCT | {"root_noise": 0.0}),

@@ -7,6 +7,7 @@ RUN is a run folder. Each seed fits an untrained network to the same games: firs
 each NAME, a head or several, such as "ownership+score". Without --only, each head of the game has its turn. All fits of
 a seed begin with the same weights and draw the same batches. The policy and the value are measured.
 
+soft: a second policy head learns the policy target to the power of 1/4, in which rarely visited actions count for more.
 reply: a second policy head learns the policy target of the next ply, over all actions. It learns nothing from a row
 whose next ply was not searched in full.
 ownership: a 1x1 convolution learns whose each cell is at the end, seen by the player to move. Nobody's cell counts as
@@ -45,7 +46,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 sys.path.insert(0, str(Path(__file__).parent))
 import azpy
 from azpy.games.lines import replayed
-from azpy.learning.learner import _AVERAGE_DECAY, _GRADIENT_NORM, _SOFT_POWER, _WARM_UP_STEPS, policy_loss
+from azpy.learning.learner import _AVERAGE_DECAY, _GRADIENT_NORM, _WARM_UP_STEPS, policy_loss
 from azpy.learning.network import _VALUE_HIDDEN, Network
 from azpy.machine import keep_freed_memory
 from azpy.runs.exports import Games, to_npz
@@ -55,8 +56,10 @@ from frozen import settings_of, span, table
 from heldout import measured, rows_of
 
 _BATCH = 1024
-# reply and ownership: KataGo and Sayuri. Their heads of the score learn points: the weight of ours is our choice.
-_WEIGHTS = {"reply": 0.15, "ownership": 1.5, "score": 0.5}
+# KataGo has these powers and weights, and Sayuri those of soft, reply and ownership too. Their heads of the score learn
+# points: the weight of ours is our choice.
+_SOFT_POWER = 0.25
+_WEIGHTS = {"soft": 8.0, "reply": 0.15, "ownership": 1.5, "score": 0.5}
 # lc0's value head has these classes, (loss, draw, win). The shares and the weight of decisive games are our choice.
 _LOSS, _DRAW, _WIN = np.array([[0.85, 0.10, 0.05], [0.15, 0.70, 0.15], [0.05, 0.10, 0.85]], np.float32)
 _DECISIVE = 3.0  # a draw has weight 1
@@ -140,12 +143,11 @@ class Rows:
 
 
 class Trained(nn.Module):
-    """A network with heads that only train, of which the run's soft policy head is one."""
+    """A network with heads that only train."""
 
     def __init__(self, start: azpy.State, settings: Settings, heads: Sequence[str]) -> None:
         super().__init__()
         self.network: Any = Network.of(start, settings.network)
-        self.weights = _WEIGHTS | {"soft": settings.soft_policy_weight}
         width = int(re.split("[x+]", settings.network)[1])
         makers: dict[str, Callable[[], nn.Module]] = {
             "soft": lambda: copy.deepcopy(self.network.policy),
@@ -153,8 +155,7 @@ class Trained(nn.Module):
             "ownership": lambda: nn.Sequential(nn.Conv2d(width, 1, 1), nn.Flatten()),
             "score": lambda: nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 1), nn.Flatten(0)),
         }
-        trained = [*heads, "soft"] if settings.soft_policy_weight > 0 else heads
-        self.heads = nn.ModuleDict({name: make() for name, make in makers.items() if name in trained})
+        self.heads = nn.ModuleDict({name: make() for name, make in makers.items() if name in heads})
         if "wdl" in heads:
             last = self.network.value[-1] = nn.Linear(_VALUE_HIDDEN, 3)
             with torch.no_grad():  # begins near even classes, as the plain head begins near 0
@@ -184,7 +185,7 @@ class Trained(nn.Module):
                 each = cells.mean(1) * batch["ended"]
             else:
                 each = functional.huber_loss(found, owner.mean(1), reduction="none") * batch["ended"]
-            loss = loss + self.weights[name] * each.mean()
+            loss = loss + _WEIGHTS[name] * each.mean()
         return loss
 
 
@@ -247,7 +248,7 @@ def main() -> None:
     torch.set_num_threads(given.threads)
     keep_freed_memory()
     run = StoredRun(given.run)
-    known = ["reply", *(["ownership", "score"] if kind(run.start) in ("go", "othello") else []), "wdl"]
+    known = ["soft", "reply", *(["ownership", "score"] if kind(run.start) in ("go", "othello") else []), "wdl"]
     names = given.only or known
     if unknown := {head for name in names for head in name.split("+")} - set(known):
         parser.error(f"{run.settings.game} has no {', '.join(sorted(unknown))}: its heads are {', '.join(known)}")

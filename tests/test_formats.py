@@ -81,8 +81,11 @@ def test_the_same_command_goes_on_with_it(stored: tuple[str, Path], capsys: pyte
     assert StoredRun(path).iterations() == [*RUNS[name][0], newest + 1]
     after = {file.name: file.read_bytes() for file in path.glob("games/*.npz")}
     assert before.items() <= after.items()
-    old, new = (read_checkpoint(path / f"checkpoints/{iteration:06d}").model for iteration in (newest, newest + 1))
-    assert any(not np.array_equal(old[key], new[key]) for key in old)
+    old, new = (read_checkpoint(path / f"checkpoints/{iteration:06d}") for iteration in (newest, newest + 1))
+    assert any(not np.array_equal(array, new.model[key]) for key, array in old.model.items())
+    # A former version's head that only trained is dropped.
+    assert {key for key in old.optimizer if "soft." not in key} == new.optimizer.keys()
+    assert "soft" not in (path / "config.toml").read_text(encoding="utf-8")
 
 
 def test_its_network_plays_and_its_games_are_shown(
@@ -115,9 +118,9 @@ def test_a_network_with_more_of_everything_begins_as_it(stored: tuple[str, Path]
         assert (mine - theirs).abs().max() < 1e-6
     # The exported model is that network too.
     check_parity(old, OnnxEvaluator(checkpoint.onnx, game=run.start), rows)
-    # With one head more, in a run.
+    # And a run goes on from it.
     out = tmp_path / "larger"
-    flags: dict[str, Any] = {"network": larger, "init": path, "soft-policy-weight": 1, "iterations": 1, "out": out}
+    flags: dict[str, Any] = {"network": larger, "init": path, "iterations": 1, "out": out}
     flags |= {"games-per-iteration": 8, "opening-plies": 0, "match-opening-plies": 0}
     flags |= {"simulations": 4, "final-match-games": 2, "match-simulations": 2}
     assert az_train([run.settings.game, *(f"--{key}={value}" for key, value in flags.items())]) == 0

@@ -190,7 +190,7 @@ def networks_of(path: Path, iteration: int) -> list[list[int]]:
     return [record.networks.tolist() for _, record in StoredRun(path).games([iteration])]
 
 
-# Such a run is another each time. After so few games its network likes many actions equally: int8 may choose others.
+# A run with these settings differs each time. Its network likes many actions equally: int8 may choose others.
 FREE: dict[str, Any] = {"deterministic": False, "games_per_iteration": 20, "passes": 1.0}
 
 

@@ -335,43 +335,6 @@ def test_a_network_without_batch_norm_draws_no_rows_for_statistics() -> None:
     assert all(np.array_equal(array, before[name]) for name, array in trainee.model_arrays().items())
 
 
-def soft_learner(weight: float = 8.0) -> Learner:
-    return Learner(GAME, "1x16", learning_rate=5e-3, soft_policy_weight=weight)
-
-
-@pytest.mark.parametrize(("threads_of_torch", "parts"), [(1, 1), (2, 2)])
-def test_the_soft_policy_head_learns_flat_targets_and_shapes_the_trunk(
-    threads: Callable[[int], None], threads_of_torch: int, parts: int
-) -> None:
-    threads(threads_of_torch)
-    trainee = soft_learner()
-    twin, soft = copy.deepcopy(trainee.network), copy.deepcopy(trainee.network.policy)
-    rows, cut = 128, 128 // parts
-    *_, target, _ = batch = Planted().sample(rows, seed=int(np.random.SeedSequence([0, 0]).generate_state(1, "u8")[0]))
-    spread = 0.9 * target + 0.1 * batch[1] / batch[1].sum(1, keepdims=True)  # targets with more than one action
-    twin.train()
-    soft.train()
-    total = torch.zeros(())
-    for begin in range(0, rows, cut):  # batch norm's statistics come from each part
-        observations, legal, _, value = (torch.from_numpy(array[begin : begin + cut]) for array in batch)
-        policy = torch.from_numpy(spread[begin : begin + cut].astype(np.float32))
-        features = twin.trunk(observations)
-        total = total + policy_loss(twin.policy(features), legal, policy)
-        total = total + torch.nn.functional.mse_loss(torch.tanh(twin.value(features)).squeeze(1), value)
-        flat = torch.where(legal, policy, torch.zeros(())) ** 0.25
-        log = torch.log_softmax(soft(features).masked_fill(~legal, -torch.inf), dim=1).masked_fill(~legal, 0.0)
-        total = total - 8.0 * (flat / flat.sum(1, keepdim=True) * log).sum(1).mean()
-    torch.autograd.backward(total / parts)
-    torch.nn.utils.clip_grad_norm_([*twin.parameters(), *soft.parameters()], 4.0)
-
-    given = SimpleNamespace(sample=lambda *_, **__: (batch[0], batch[1], spread.astype(np.float32), batch[3]))
-    list(trainee.fit(given, 1, batch_size=rows, root_value_weight=0.0))
-    for mine, theirs in ((trainee.network, twin), (trainee._trained.soft, soft)):
-        assert isinstance(mine, torch.nn.Module)
-        for parameter, other in zip(mine.parameters(), theirs.parameters(), strict=True):
-            torch.testing.assert_close(parameter.grad, other.grad, rtol=2e-4, atol=2e-5)
-
-
 @pytest.mark.parametrize(("threads_of_torch", "parts"), [(1, 1), (2, 2)])
 def test_rows_of_little_weight_push_the_value_little_and_count_in_its_loss_by_their_weight(
     threads: Callable[[int], None], threads_of_torch: int, parts: int
@@ -393,28 +356,3 @@ def test_rows_of_little_weight_push_the_value_little_and_count_in_its_loss_by_th
     assert loss.value == pytest.approx(weighted / batch[4].sum(), rel=1e-5)
     for parameter, other in zip(trainee.network.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(parameter.grad, other.grad, rtol=2e-4, atol=2e-5)
-
-
-def test_the_soft_policy_head_is_in_no_model_and_goes_on_where_it_was_saved() -> None:
-    trainee, plain = soft_learner(), learner()
-    assert all(np.array_equal(trainee.model_arrays()[name], array) for name, array in plain.model_arrays().items())
-    fit(trainee, 20)
-    assert trainee.model_arrays().keys() == plain.model_arrays().keys()
-    other = soft_learner()
-    other.load(trainee.model_arrays(), trainee.optimizer_arrays())
-    assert fit(other, 5) == fit(trainee, 5)
-    saved = trainee.optimizer_arrays()
-    assert all(np.array_equal(saved[name], array) for name, array in other.optimizer_arrays().items())
-
-
-def test_a_soft_policy_head_can_come_and_go_between_parts_of_a_run() -> None:
-    trainee = learner()
-    fit(trainee, 5)
-    with_head, without = soft_learner(), learner()
-    with_head.load(trainee.model_arrays(), trainee.optimizer_arrays())
-    again = soft_learner()  # a head that was saved before its first step learns as one that was not
-    again.load(with_head.model_arrays(), with_head.optimizer_arrays())
-    assert fit(with_head, 5) == fit(again, 5)
-    without.load(with_head.model_arrays(), with_head.optimizer_arrays())
-    assert without.optimizer_arrays().keys() == trainee.optimizer_arrays().keys()
-    fit(without, 1)

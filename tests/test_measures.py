@@ -283,7 +283,7 @@ def test_fits_with_heads_differ_from_the_learner_s_by_the_heads_alone(
 
     monkeypatch.syspath_prepend(str(BENCHES))
     heads, falling = bench("heads"), lambda done: 0.525 + 0.475 * math.cos(math.pi * done)
-    shape: dict[str, Any] = {"network": "1x8", "batch_size": 32, "soft_policy_weight": 2.0}
+    shape: dict[str, Any] = {"network": "1x8", "batch_size": 32}
     played = Settings("othello(size=4)", simulations=8, games_per_iteration=40, iterations=3, **shape)
     with Collector(played, tmp_path / "run") as collector:
         assert list(collector.run())
@@ -319,17 +319,25 @@ def test_fits_with_heads_differ_from_the_learner_s_by_the_heads_alone(
     list(learner.fit(Batches(), 20, batch_size=32, schedule=falling))
     plain, *others = (
         to_arrays(heads.fit(start, run.settings, [name], rows, 20))
-        for name in ("plain", "reply", "ownership", "score", "wdl")
+        for name in ("plain", "soft", "reply", "ownership", "score", "wdl")
     )
     torch.set_num_threads(threads)
     assert all((array == plain[name]).all() for name, array in learner.model_arrays().items())
-    assert len({arrays["trunk.0.0.weight"].tobytes() for arrays in (plain, *others)}) == 5
+    assert len({arrays["trunk.0.0.weight"].tobytes() for arrays in (plain, *others)}) == 6
+
+    soft, plain_loss = heads.Trained(start, run.settings, ["soft"]), heads.Trained(start, run.settings, [])
+    plain_loss.network, batch = soft.network, rows.sample(40, seed=2)
+    legal, flat = batch["legal"], batch["policy"] ** 0.25
+    answers = soft.heads["soft"](soft.network.trunk(batch["planes"])).masked_fill(~legal, -torch.inf)
+    logs = torch.log_softmax(answers, 1).masked_fill(~legal, 0.0)
+    added = -(flat / flat.sum(1, keepdim=True) * logs).sum(1).mean()
+    torch.testing.assert_close(soft.loss(batch), plain_loss.loss(batch) + 8.0 * added)
 
     command = ["heads", str(run.path), "--iterations", "1-2", "--held-out", "3", "--steps", "10", "--rows", "64"]
     monkeypatch.setattr(sys, "argv", [*command, "--seeds", "2", "--threads", str(threads)])
     heads.main()
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()[-5:]]
-    assert [line[-1] for line in lines] == ["plain", "reply", "ownership", "score", "wdl"]
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[-6:]]
+    assert [line[-1] for line in lines] == ["plain", "soft", "reply", "ownership", "score", "wdl"]
     monkeypatch.setattr(sys, "argv", [*command, "--only", "score+territory"])
     with pytest.raises(SystemExit):
         heads.main()

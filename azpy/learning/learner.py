@@ -34,7 +34,6 @@ from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
 
 __all__ = ["Learner", "Losses", "device_of", "has_bf16", "policy_loss", "use_threads"]
 
-_SOFT, _SOFT_POWER = "soft.", 0.25
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
 _GRADIENT_NORM = 4.0
@@ -69,8 +68,6 @@ class Learner:
         device: where the steps are taken: "cpu", "cuda", "cuda:1", or "auto" for CUDA where torch can use it.
         precision: "fp32"; or "bf16", in which the network is computed. Weights, their gradients, batch norm's
             statistics and losses stay in float32. "auto" is bf16 where the device has instructions for it.
-        soft_policy_weight: of a second policy head in the loss, which learns the policy targets to the power of 1/4
-            (Sayuri and KataGo, 8 in KataGo). The head shapes the trunk. It is in no model. 0: there is none.
 
     Attributes:
         device: where the steps are taken.
@@ -92,7 +89,6 @@ class Learner:
         seed: int = 0,
         device: str = "cpu",
         precision: str = "fp32",
-        soft_policy_weight: float = 0.0,
     ) -> None:
         self._rate, self._seed, self.steps = learning_rate, seed, 0
         self.device, self.precision = device_of(device, precision)
@@ -101,8 +97,7 @@ class Learner:
             network: Any = Network.of(game, spec)  # torch's releases type `to` differently
         self.network: Network = network.to(self.device, memory_format=torch.channels_last)
         self._running: Network = copy.deepcopy(self.network).eval()
-        self._trained = _Trained(self.network, soft_policy_weight)
-        self._parameters = dict(self.network.named_parameters()) | self._trained.extra()
+        self._parameters = dict(self.network.named_parameters())
         self._optimizer = AdamW(self._parameters.values(), lr=learning_rate, weight_decay=weight_decay, fused=True)
 
     def fit(
@@ -133,7 +128,7 @@ class Learner:
         average: Any = get_ema_multi_avg_fn  # torch gives it no types
         if self.device.type == "cpu":
             keep_freed_memory()
-        with _sharing(self._trained, parts, bf16=self.precision == "bf16") as set_gradients:
+        with _sharing(self.network, parts, bf16=self.precision == "bf16") as set_gradients:
             for index in range(steps):
                 batch = batches.sample(batch_size, seed=self._seed_of(self.steps), **sampling)
                 warm_up = min(1.0, (self.steps + 1) / _WARM_UP_STEPS)
@@ -203,8 +198,6 @@ class Learner:
     def optimizer_arrays(self) -> dict[str, NDArray[Any]]:
         """The weights in training, AdamW's moments and the number of steps."""
         arrays = {f"network.{name}": array for name, array in to_arrays(self.network).items()}
-        if self._trained.soft is not None:
-            arrays |= {f"{_SOFT}{name}": array for name, array in to_arrays(self._trained.soft).items()}
         for name, parameter in self._parameters.items():
             state = self._optimizer.state.get(parameter, {})
             for moment in _MOMENTS:
@@ -236,46 +229,24 @@ class Learner:
     def load(self, model: dict[str, NDArray[Any]], optimizer: dict[str, NDArray[Any]]) -> None:
         """Continues from what `model_arrays` and `optimizer_arrays` returned.
 
-        A soft policy head that was not trained there begins as it is; one that is not trained here any more is dropped.
-
         Raises:
             ModelError: the arrays are of another network.
         """
         load_arrays(self._running, model)
         load_arrays(self.network, _with_prefix(optimizer, "network."))
-        soft = _with_prefix(optimizer, _SOFT)
-        if self._trained.soft is not None and soft:
-            load_arrays(self._trained.soft, soft)
         moments = {moment: _with_prefix(optimizer, f"{moment}.") for moment in _MOMENTS}
-        known = {name for name in self._parameters if soft or not name.startswith(_SOFT)}
-        if "steps" not in optimizer or any(known - set(part) for part in moments.values()):
+        if "steps" not in optimizer or any(self._parameters.keys() - part.keys() for part in moments.values()):
             raise ModelError("the saved optimizer is of another network")
         self.steps = int(optimizer["steps"])
         for name, parameter in self._parameters.items():
             state: dict[str, Tensor] = {"step": torch.tensor(float(self.steps), device=self.device)}
             for moment, arrays in moments.items():
-                saved = arrays.get(name)  # a new head has none
-                state[moment] = torch.zeros_like(parameter)
-                if saved is not None:
-                    state[moment].copy_(torch.from_numpy(saved.copy()))
+                state[moment] = torch.empty_like(parameter).copy_(torch.from_numpy(arrays[name].copy()))
             self._optimizer.state[parameter] = state
 
 
-class _Trained(nn.Module):
-    """A network, and the soft policy head, which is made as the network's policy head is."""
-
-    def __init__(self, network: Network, soft_weight: float) -> None:
-        super().__init__()
-        self.network, self.soft_weight = network, soft_weight
-        self.soft = copy.deepcopy(network.policy) if soft_weight > 0 else None
-
-    def extra(self) -> dict[str, nn.Parameter]:
-        """The parameters that the network does not have."""
-        return {} if self.soft is None else {f"{_SOFT}{name}": each for name, each in self.soft.named_parameters()}
-
-
 @contextmanager
-def _sharing(network: _Trained, count: int, *, bf16: bool) -> Iterator[Callable[[Sequence[Tensor]], Losses]]:
+def _sharing(network: Network, count: int, *, bf16: bool) -> Iterator[Callable[[Sequence[Tensor]], Losses]]:
     """Lets `count` threads compute a step's gradients together, each from its own part of the batch.
 
     Each thread has a network with the same weights in memory, but with its own gradients and batch norm statistics.
@@ -312,7 +283,7 @@ def _sharing(network: _Trained, count: int, *, bf16: bool) -> Iterator[Callable[
         torch.set_num_threads(threads)
 
 
-def _gradient(trained: _Trained, batch: Sequence[Tensor], rows: int, bf16: bool) -> tuple[float, float, float]:
+def _gradient(network: Network, batch: Sequence[Tensor], rows: int, bf16: bool) -> tuple[float, float, float]:
     """Sets a network's gradients to those of a batch's share of the mean losses over `rows`.
 
     A batch is observations [B, C, H, W], legal actions [B, A], policy targets [B, A], value targets [B]; and weights
@@ -324,11 +295,9 @@ def _gradient(trained: _Trained, batch: Sequence[Tensor], rows: int, bf16: bool)
     """
     observations, legal, policy, value, *weights = batch
     share = len(observations) / rows
-    trained.zero_grad()
+    network.zero_grad()
     with torch.autocast(observations.device.type, torch.bfloat16, enabled=bf16):  # of this thread alone
-        features = trained.network.trunk(observations.contiguous(memory_format=torch.channels_last))
-        logits, values = trained.network.answer(features)
-        soft = None if trained.soft is None else trained.soft(features)
+        logits, values = network(observations.contiguous(memory_format=torch.channels_last))
     policy_part = policy_loss(logits.float(), legal, policy) * share
     weight: Tensor | float
     if weights:
@@ -336,11 +305,7 @@ def _gradient(trained: _Trained, batch: Sequence[Tensor], rows: int, bf16: bool)
         weight = weights[0].mean() * share
     else:
         value_part, weight = nn.functional.mse_loss(values.float(), value) * share, share
-    loss = policy_part + value_part
-    if soft is not None:
-        flat = policy**_SOFT_POWER
-        loss += trained.soft_weight * share * policy_loss(soft.float(), legal, flat / flat.sum(1, keepdim=True))
-    torch.autograd.backward(loss)
+    torch.autograd.backward(policy_part + value_part)
     return policy_part.item(), value_part.item(), float(weight)
 
 

@@ -169,10 +169,7 @@ class Network(nn.Module):
         if tuple(observations.shape[1:]) != self.obs_shape:
             expected = ", ".join(map(str, self.obs_shape))
             raise ModelError(f"the network takes observations [B, {expected}], got {list(observations.shape)}")
-        return self.answer(self.trunk(observations))
-
-    def answer(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits and values, as `forward`, of what the trunk makes of observations."""
+        features = self.trunk(observations)
         return self.policy(features), torch.tanh(self.value(features)).squeeze(1)
 
 

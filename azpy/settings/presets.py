@@ -10,9 +10,11 @@ __all__ = ["PRESETS", "preset_of"]
 
 # Many games with few simulations each: see the runs of docs/strength.md, and benches/ablation.py for Connect Four.
 _GUMBEL: dict[str, Any] = {"simulations": 32, "gumbel_actions": 16, "passes": 2.0}
+_FAST_LEARNING: dict[str, Any] = {"learning_rate": 0.008, "weight_decay": 0.1}
 _LONG_GAMES = _GUMBEL | {"games_per_iteration": 128}
 PRESETS: dict[str, dict[str, Any]] = {
     "connect_four": {
+        **_FAST_LEARNING,
         "network": "4x32",
         "simulations": 16,
         "gumbel_actions": 7,
@@ -20,12 +22,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "opening_plies": 16,
         "match_lookahead": 4,
         "batch_size": 128,
-        "learning_rate": 0.008,
-        "weight_decay": 0.1,
         "passes": 2.0,
     },
     "hex": _GUMBEL | {"network": "3x32+pool", "opening_plies": 4, "match_opening_plies": 2},
-    "go": _GUMBEL | {"network": "4x48", "opening_plies": 4, "match_opening_plies": 4},
+    "go": _GUMBEL | _FAST_LEARNING | {"network": "4x48", "opening_plies": 4, "match_opening_plies": 4},
     "gomoku": _GUMBEL | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6},
     "breakthrough": _GUMBEL | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6},
     "othello": _GUMBEL | {"network": "4x48", "opening_plies": 8, "match_opening_plies": 6},

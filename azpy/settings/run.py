@@ -183,12 +183,6 @@ class Settings:
         unit="iterations",
         fixed="the games of an iteration would be learned from twice, or never",
     )
-    soft_policy_weight: float = _learning(
-        "weight of a second policy head, which learns the policy targets to the power of 1/4 and only trains; 0: none",
-        0.0,
-        0,
-        source="KataGo, 8 there",
-    )
     value_lambda: float = _learning(
         "each later search of a game counts this much times as much as the one before it, in place of the outcome; "
         "1: the outcome alone",

@@ -29,7 +29,9 @@ _MADE_WITH = "made_with"  # the table of facts that are no settings
 _COMMENT_WIDTH = 100
 # What 0 meant in runs of earlier versions: no bound in matches, and the highest mean in self-play.
 _OLD_ZEROS = {"match_lcb": "none", "lcb": math.ulp(0.0)}
-_GONE = {"historical_choice": "turn"}  # settings of earlier versions, and the value that is in force ever since
+# Settings of earlier versions, and the value that is in force ever since.
+_GONE = {"historical_choice": "turn", "soft_policy_weight": 0.0}
+_DISPENSABLE = {"soft_policy_weight"}  # a run with another value of these goes on without it, with a warning
 
 
 def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -63,8 +65,8 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The settings of a file, by name.
 
-    From the file of a run, it leaves out settings without effect and, if another version of azpy wrote the file, names
-    that are no settings here, each with a `SettingsWarning`.
+    From the file of a run, it leaves out settings without effect, settings that a run can go on without and, if another
+    version of azpy wrote the file, names that are no settings here, each with a `SettingsWarning`.
 
     Raises:
         SettingsError: no such file, or an entry that is no setting, of another type or out of range.
@@ -89,8 +91,11 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     here, run_id = versions()["azpy"], run_id_of(given)
     writer = _made_with(given).get("azpy", here)
     written = given.pop(_MADE_WITH, None) is not None
-    for name in [name for name in given if name not in ABOUT and writer != here]:
-        leave_out(name, given, f"is no setting of azpy {here}, and is left out (azpy {writer} wrote the file)")
+    for name in [name for name in given if name not in ABOUT]:
+        if writer != here:
+            leave_out(name, given, f"is no setting of azpy {here}, and is left out (azpy {writer} wrote the file)")
+        elif written and name in _DISPENSABLE:
+            leave_out(name, given, "is no setting any more, and is left out")
     try:
         settings = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     except SettingsError as error:

@@ -35,7 +35,6 @@ def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> 
         seed=settings.seed,
         device=settings.training_device if here else "cpu",
         precision=settings.training_precision if here else "fp32",
-        soft_policy_weight=settings.soft_policy_weight,
     )
 
 
