@@ -1,0 +1,54 @@
+"""What the machine gives this process: cores and memory, less the limits of control groups."""
+
+from pathlib import Path
+
+import pytest
+
+from azpy import machine
+from azpy.settings.run import combine
+
+
+@pytest.fixture
+def cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine of 64 cores, and its folder of control groups."""
+    monkeypatch.setattr(machine, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(machine, "_MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(machine, "allowed_cores", lambda: 64)
+    return tmp_path
+
+
+def test_a_container_gets_pipelines_by_its_quota(cgroups: Path) -> None:
+    assert combine({"game": "pig"}).pipelines == 64
+    (cgroups / "membership").write_text("0::/\n")
+    (cgroups / "cpu.max").write_text("200000 100000\n")
+    assert combine({"game": "pig"}).pipelines == 2
+    (cgroups / "cpu.max").write_text("450000 100000\n")
+    assert combine({"game": "pig"}).pipelines == 4
+    (cgroups / "cpu.max").write_text("50000 100000\n")
+    assert machine.usable_cores() == 1
+
+
+def test_control_groups_limit_cores_in_both_versions(cgroups: Path) -> None:
+    def quota(membership: str) -> float | None:
+        (cgroups / "membership").write_text(membership)
+        return machine.cpu_quota()
+
+    assert quota("0::/\n") is None
+    (cgroups / "a/b").mkdir(parents=True)
+    (cgroups / "a/b/cpu.max").write_text("max 100000\n")
+    (cgroups / "a/cpu.max").write_text("150000 100000\n")  # the limit of a group around ours
+    assert quota("0::/a/b\n") == 1.5
+    assert quota("0::/elsewhere\n") is None
+    (cgroups / "cpu").mkdir()  # version 1
+    (cgroups / "cpu/cpu.cfs_quota_us").write_text("200000\n")
+    (cgroups / "cpu/cpu.cfs_period_us").write_text("100000\n")
+    assert quota("4:cpu,cpuacct:/docker/x\n") == 2.0
+    (cgroups / "cpu/cpu.cfs_quota_us").write_text("-1\n")
+    assert quota("4:cpu,cpuacct:/docker/x\n") is None
+
+
+def test_control_groups_limit_memory(cgroups: Path) -> None:
+    (cgroups / "membership").write_text("")
+    for text, limit in (("max\n", None), ("1073741824\n", 2**30), ("9223372036854771712\n", None)):
+        (cgroups / "memory.max").write_text(text)
+        assert machine.memory_limit() == limit
