@@ -154,7 +154,8 @@ def test_opponents_change_for_games_to_come() -> None:
         theirs = record.networks[record.flags & OPPONENT > 0]
         assert set(theirs.tolist()) == ({opponent[0]} if opponent else set())
     assert {opponent[0] for opponent in map(opponent_of, found) if opponent} == {2, 3}
-    assert not any(opponent_of(record) for record in found[-50:])
+    # At most 80 games had begun: 64 that waited to be taken, and 8 slots twice. Any of them may end last.
+    assert sum(opponent_of(record) is not None for record in found[-200:]) <= 80
 
 
 def test_each_pipeline_has_forks_of_the_opponents_too() -> None:
