@@ -13,7 +13,7 @@ from azpy.evaluators.protocol import Evaluator
 
 __all__ = ["Drift", "drift", "held_out"]
 
-_DRIFT_ROWS = 2048
+_DRIFT_ROWS = 512  # the share of equal first actions has a standard error of 1 % at the limit
 
 
 @dataclass(frozen=True)
