@@ -48,11 +48,11 @@ class InTurn:
 
     seconds = 0.0
 
-    def __init__(self, folder: Path, game: str, learner: Any) -> None:
+    def __init__(self, folder: Path, settings: Settings, learner: Any) -> None:
         self._folder, self._learner = folder, learner
 
     def begin(
-        self, iteration: int, steps: int, window: Window, iterations: list[int], budget: Budget, *other: float
+        self, iteration: int, steps: int, window: Window, iterations: list[int], budget: Budget, opponents: int
     ) -> None:
         run = StoredRun(self._folder)
         games = Window(run.settings, run.start)
@@ -110,12 +110,18 @@ def test_the_process_takes_the_steps_that_one_process_takes_in_turn(straight: tu
     assert len(networks) == 2  # the untrained network plays two iterations
 
 
+def test_an_edit_of_config_toml_changes_nothing_while_the_run_goes_on(
+    straight: tuple[str, str], tmp_path: Path
+) -> None:
+    assert hashes(train(tmp_path, lambda *_: (tmp_path / "config.toml").write_text("batch_size = "))) == straight
+
+
 def test_a_long_fit_says_little_while_nobody_reads(tmp_path: Path) -> None:
     train(tmp_path, learner_lag=0, iterations=1)
     run, said = StoredRun(tmp_path), list[dict[str, Any]]()
     trainee = learner_of(run.settings, run.start)
-    task = {"folder": str(tmp_path), "game": run.settings.game, "taken": 0, "steps": 777, "iteration": 2}
-    task |= {"seen": 200, "iterations": [1], "opponents": 0, "held_out": 0.0, "budget": Budget(run.settings, 0).state()}
+    task = {"games": str(tmp_path / "games"), "settings": vars(run.settings), "taken": 0, "steps": 777, "iteration": 2}
+    task |= {"seen": 200, "iterations": [1], "opponents": 0, "budget": Budget(run.settings, 0).state()}
     pupil = _Pupil(lambda data: said.extend(message for message, _ in Unpacker(MOST_OF_A_HEAD).feed(data)))
     pupil.fit(task, _bytes(trainee))
     assert [message["said"] for message in said] == ["step"] * 100 + ["fitted"]

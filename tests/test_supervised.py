@@ -477,6 +477,48 @@ def test_a_fit_that_takes_all_the_time_is_measured_and_meets_the_opponents(
     assert last["move_match"] >= 0
 
 
+def test_the_fit_before_self_play_does_not_count_as_time_of_the_first_iteration(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    iterate, spent = Trainer._iterate, []
+
+    def noted(self: Trainer, iteration: int) -> Any:
+        spent.append(self._time.seconds["fitting"])
+        return iterate(self, iteration)
+
+    monkeypatch.setattr(Trainer, "_iterate", noted)
+    begun(files, tmp_path / "run")
+    assert spent == [0.0]
+
+
+def test_a_run_goes_on_without_the_files_and_knows_them(tmp_path: Path, files: Path) -> None:
+    begun(files, tmp_path / "run")
+    with Trainer(StoredRun(tmp_path / "run").settings, tmp_path / "run") as trainer:
+        assert trainer.supervised == [str(files)]
+        list(trainer.run())
+    command = (tmp_path / "run/config.toml").read_text().splitlines()
+    assert any("az-train" in line and f"--supervised {files}" in line for line in command)
+
+
+def test_what_imported_games_were_chosen_by_cannot_change(tmp_path: Path, files: Path) -> None:
+    begun(files, tmp_path / "run")
+    for name, value in (("held_out", 0.1), ("passes", 3.0), ("min_rating", 1500), ("min_seconds", 0)):
+        with pytest.raises(RunError, match=f"supervised_{name} .*games are imported and learned from once"):
+            begun(files, tmp_path / "run", **{f"supervised_{name}": value})
+
+
+def test_games_that_are_all_held_out_are_refused_before_a_folder_is_made(tmp_path: Path, files: Path) -> None:
+    with pytest.raises(RunError, match=r"all [0-9]+ imported games are held out: give more files, or less than 1 as"):
+        begun(files, tmp_path / "run", supervised_held_out=1.0)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_that_a_run_writes_at_the_moment_is_not_read(files: Path) -> None:
+    whole = import_games([str(files)], GO, 0, Filters())
+    (files / ".tmp-000002.npz").write_bytes(b"PK\x03\x04 and no more")
+    assert import_games([str(files)], GO, 0, Filters()).found == whole.found
+
+
 def test_outcomes_of_imported_games_count_little_in_every_fit(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

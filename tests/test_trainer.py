@@ -636,6 +636,31 @@ def test_the_last_match_is_played_after_a_match_on_the_way(tmp_path: Path, monke
     assert matches(events) == [(1, 4)] * 4 + [(1, 6)] * 4
 
 
+def test_the_network_that_met_the_opponents_last_is_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = list[Any]()
+
+    def ends(name: str) -> None:
+        events.clear()
+        with Trainer(settings(iterations=3, match_every=1000), tmp_path / name) as trainer:
+            for event in trainer.run():
+                events.append(event)
+        assert [event.iteration for event in events if isinstance(event, Saved)] == [1]
+        assert {event.iteration for event in events if isinstance(event, Matched)} == {1}
+
+    # The last match leaves time for another iteration.
+    met = lambda: any(isinstance(event, Matched) for event in events)  # noqa: E731
+    monkeypatch.setattr(Budget, "is_over", lambda self, iteration: iteration == 1 and not met())
+    ends("left")
+    # Time was up when the model was made, so that it has no int8 model; after the iteration was measured, it was not.
+    asked = list[int]()
+    monkeypatch.setattr(
+        Budget, "is_over", lambda self, iteration: iteration == 1 and not asked.append(1) and len(asked) == 1
+    )
+    ends("measured")
+
+
 def test_every_setting_is_in_the_folder(tmp_path: Path) -> None:
     run_until(tmp_path, 1)
     assert Settings(**read_config(tmp_path / "config.toml")) == settings()

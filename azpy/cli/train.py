@@ -178,7 +178,7 @@ def _train(arguments: Sequence[str]) -> int:
         for event in trainer.run():
             display.show(event)
     if isinstance(event, Finished):
-        _say_next(settings, event, ["--supervised", *options.supervised] if options.supervised else [])
+        _say_next(settings, event, ["--supervised", *trainer.supervised] if trainer.supervised else [])
     return 0
 
 

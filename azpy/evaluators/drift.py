@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.evaluators.protocol import Evaluator
 
-__all__ = ["Drift", "drift", "held_out"]
+__all__ = ["Drift", "drift", "rows_to_compare"]
 
 _DRIFT_ROWS = 512  # the share of equal first actions has a standard error of 1 % at the limit
 
@@ -60,7 +60,7 @@ def drift(exact: Evaluator, faster: Evaluator, observations: NDArray[np.float32]
     Args:
         exact: the float32 model.
         faster: the model made from it.
-        observations: [B, C, H, W] float32; not the positions that an int8 model was calibrated on.
+        observations: [B, C, H, W] float32; drawn apart from the positions that an int8 model was calibrated on.
         legal: [B, A], at least one action a row.
     """
     (logits, values), (its_logits, its_values) = (each.evaluate_batch(observations) for each in (exact, faster))
@@ -80,7 +80,10 @@ def _log_softmax(logits: NDArray[np.float32], legal: NDArray[np.bool_]) -> NDArr
     return np.asarray(masked - np.log(np.exp(masked).sum(1, keepdims=True)))
 
 
-def held_out(buffer: _core.ReplayBuffer, seed: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Positions of games for `drift`: observations [B, C, H, W] and legal actions [B, A], others for each seed."""
+def rows_to_compare(buffer: _core.ReplayBuffer, seed: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Positions of games for `drift`: observations [B, C, H, W] and legal actions [B, A], others for each seed.
+
+    No draw of `calibration` has such a seed.
+    """
     observations, legal, *_ = buffer.sample(_DRIFT_ROWS, seed=2 * seed + 1)
     return observations, legal

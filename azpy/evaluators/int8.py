@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.errors import ModelError, missing_to_train
-from azpy.evaluators.drift import Drift, drift, held_out
+from azpy.evaluators.drift import Drift, drift, rows_to_compare
 from azpy.evaluators.fp16 import LAYERS, end_nodes
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import Evaluator, first_line
@@ -44,7 +44,7 @@ def int8_of(model: bytes, buffer: _core.ReplayBuffer, seed: int) -> tuple[bytes,
     """`to_int8` of a model on positions of its games, others for each seed, and its drift on other positions."""
     fp32 = OnnxEvaluator(model)  # refuses a model that would read other files, before the quantizer reads it
     int8 = to_int8(model, calibration(buffer, seed))
-    return int8, drift(fp32, OnnxEvaluator(int8), *held_out(buffer, seed))
+    return int8, drift(fp32, OnnxEvaluator(int8), *rows_to_compare(buffer, seed))
 
 
 def calibration(buffer: _core.ReplayBuffer, seed: int) -> NDArray[np.float32]:

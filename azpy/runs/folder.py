@@ -61,10 +61,10 @@ class RunFolder:
         settings: written to config.toml: at once in a new folder, by `write_settings` in an old one.
         fixed: settings that a run cannot change, each with the reason.
         made_with: other facts that the run depends on, such as versions; written beside the settings.
-        flags: of `az-train`, besides the settings; part of the command in config.toml.
 
     Attributes:
         path: the folder.
+        flags: of `az-train`, besides the settings: part of the command that `write_settings` writes.
         notices: repairs and changes, in plain sentences.
         sealed: the games of finished iterations.
         journal: games of the iteration in play, in the order in which they ended; always the same list.
@@ -80,14 +80,13 @@ class RunFolder:
         settings: Mapping[str, Setting | None],
         fixed: Mapping[str, str] | None = None,
         made_with: Mapping[str, str | int] | None = None,
-        flags: Sequence[str] = (),
     ) -> None:
         self.path = Path(path)
+        self.flags: Sequence[str] = ()
         self.notices: list[str] = []
         self.changed: dict[str, tuple[Any, Any]] = {}
         self._settings = dict(settings)
         self._made_with = dict(made_with or {})
-        self._flags = tuple(flags)
         self._games = self.path / "games"
         self._checkpoints = self.path / "checkpoints"
         self._metrics = self.path / "metrics.jsonl"
@@ -128,7 +127,7 @@ class RunFolder:
     def write_settings(self) -> None:
         """Writes config.toml anew; called once nothing in the folder stands in the way of going on."""
         made_with = self._made_with | ({} if self._run_id is None else {"run_id": self._run_id})
-        self.replace("config.toml", to_toml(self._settings, made_with, self.path, self._flags))
+        self.replace("config.toml", to_toml(self._settings, made_with, self.path, self.flags))
 
     def close(self) -> None:
         """Lets go of the folder, whatever fails."""

@@ -16,7 +16,7 @@ from azpy.errors import RunError
 from azpy.games.notations import notation_of
 from azpy.runs import storage
 
-__all__ = ["REASONS", "Filters", "Imported", "import_games", "is_held_out"]
+__all__ = ["REASONS", "Filters", "Imported", "import_games", "is_held_out", "learned_from"]
 
 REASONS = {  # why a game is left out, in the order in which a game is asked; the first reason counts
     "variant": "another variant",
@@ -47,7 +47,7 @@ class Filters:
     """What a user wants of imported games.
 
     Attributes:
-        min_rating: both players' ratings are at least this; None: all games, also without ratings.
+        min_rating: in PGN and SGF both players' ratings are at least this; None: all games, also without ratings.
         min_seconds: a player has at least so long for 40 moves, where the file says it.
     """
 
@@ -110,6 +110,11 @@ def is_held_out(record: GameRecord, share: float) -> bool:
     return int.from_bytes(_digest(record)[:8], "big") < share * 2**64
 
 
+def learned_from(games: Sequence[GameRecord], share: float) -> list[GameRecord]:
+    """The games without the imported ones that are held out."""
+    return [record for record in games if not (record.imported and is_held_out(record, share))]
+
+
 def _digest(record: GameRecord) -> bytes:
     return hashlib.sha256(record.actions.astype("<i4").tobytes()).digest()
 
@@ -118,7 +123,9 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
     for path in map(Path, paths):
         if path.is_dir():
             with storage.disk_errors(path):
-                found = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in _SUFFIXES)
+                # The folder may be one of a run that writes a file at the moment, or was killed while it did.
+                names = (entry for entry in path.iterdir() if not entry.name.startswith(storage.TEMPORARY))
+                found = sorted(entry for entry in names if entry.suffix.lower() in _SUFFIXES)
             if not found:
                 raise RunError(f"{path} has no .pgn, .sgf or .npz file: give a folder with games, or the files")
             yield from found

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.errors import DeviceError, ModelError, RunError
-from azpy.evaluators.drift import Drift, drift, held_out
+from azpy.evaluators.drift import Drift, drift, rows_to_compare
 from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, calibration, times_as_fast, to_int8
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from azpy.fleet.fleet import PlayingNetwork
@@ -223,7 +223,7 @@ class Generations:
         `int8` is its file, None to make it from `model`, the float32 file of `ready`. Self-play is paused meanwhile:
         its threads would slow the timing.
         """
-        exact, positions = ready.evaluators[0], held_out(buffer, iteration)
+        exact, positions = ready.evaluators[0], rows_to_compare(buffer, iteration)
         try:
             int8 = to_int8(model, calibration(buffer, iteration)) if int8 is None else int8
             evaluators = self._open(int8)
@@ -290,7 +290,7 @@ class Generations:
             # Ones and zeros, as planes that travel as bytes hold nothing in between.
             return rng.integers(0, 2, (_PARITY_ROWS, *self._start.obs_shape)).astype(np.float32), None
         observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
-        return observations, held_out(buffer, iteration) if self._reduced != "fp32" else None
+        return observations, rows_to_compare(buffer, iteration) if self._reduced != "fp32" else None
 
     @property
     def _wants_int8(self) -> bool:

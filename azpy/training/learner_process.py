@@ -6,14 +6,14 @@ begins with the trainer's weights and does the same steps again. Messages are th
 
 The trainer says, `do`:
 
-    fit     folder, game, taken (before), steps, iteration, seen, iterations (sealed), budget, opponents, held_out; see
-            `fit`, `Window` and `Budget`. The bytes are the weights and the optimizer's state, or nothing where the
-            process has them.
+    fit     games (their folder), settings, taken (before), steps, iteration, seen, iterations (sealed), budget,
+            opponents; see `fit`, `Window` and `Budget`. The bytes are the weights and the optimizer's state, or nothing
+            where the process has them.
 
 The process says, `said`:
 
-    step    taken, steps, policy_loss, value_loss; at most a hundred times a fit, as the trainer may not read before it
-            has played its games, and a socket holds few messages
+    step    iteration, taken, steps, policy_loss, value_loss; at most a hundred times a fit, as the trainer may not read
+            before it has played its games, and a socket holds few messages
     fitted  the same after the last step, and seconds; the bytes are as above
     failed  error: in words; the last message
 """
@@ -22,6 +22,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,11 @@ from numpy.typing import NDArray
 from azpy.errors import RunError
 from azpy.fleet.child import CLOSED_SECONDS, PIECE, Child, Inbox, in_words
 from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker, pack
+from azpy.games.names import make_position
 from azpy.learning.learner import Learner, use_threads
-from azpy.runs.imports import is_held_out
-from azpy.runs.reader import StoredRun, safetensors
+from azpy.runs.reader import safetensors
+from azpy.runs.storage import SealedGames
+from azpy.settings.run import Settings
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Fitted, Noticed
 from azpy.training.fitting import fit, learner_of
@@ -50,15 +53,15 @@ class LearnerProcess:
 
     Args:
         folder: the run's.
-        game: the run's.
+        settings: of the run.
         learner: has the run's weights; takes over those of each fit.
 
     Attributes:
         seconds: that the last steps took in the process.
     """
 
-    def __init__(self, folder: Path, game: str, learner: Learner) -> None:
-        self._run, self._learner = {"folder": str(folder), "game": game}, learner
+    def __init__(self, folder: Path, settings: Settings, learner: Learner) -> None:
+        self._run, self._learner = {"games": str(folder / "games"), "settings": asdict(settings)}, learner
         self.seconds = 0.0
         self._task: dict[str, Any] = {}
         self._child: Child | None = None
@@ -66,14 +69,7 @@ class LearnerProcess:
         self._deaths = 0  # since the last fit
 
     def begin(
-        self,
-        iteration: int,
-        steps: int,
-        window: Window,
-        iterations: list[int],
-        budget: Budget,
-        opponents: int,
-        held_out: float,
+        self, iteration: int, steps: int, window: Window, iterations: list[int], budget: Budget, opponents: int
     ) -> None:
         """Has the process begin with the steps of an iteration.
 
@@ -84,11 +80,9 @@ class LearnerProcess:
             iterations: whose games are sealed, those of the window last.
             budget: of the run.
             opponents: of its matches.
-            held_out: share of the imported games that is not learned from.
         """
         self._task = {"do": "fit", **self._run, "iteration": iteration, "iterations": iterations}
-        self._task |= {"seen": window.seen, "steps": steps, "taken": self._learner.steps}
-        self._task |= {"opponents": opponents, "held_out": held_out}
+        self._task |= {"seen": window.seen, "steps": steps, "taken": self._learner.steps, "opponents": opponents}
         self._budget = budget
         self._ask()
 
@@ -184,11 +178,10 @@ class _Pupil:
 
     def fit(self, task: Mapping[str, Any], body: bytes) -> None:
         """Takes the steps of a `fit` message."""
-        run = StoredRun(task["folder"], task["game"])
-        settings = run.settings
+        settings = Settings(**task["settings"])
         if body:
             use_threads(single=settings.deterministic)
-            self._learner, self._window = learner_of(settings, run.start), None
+            self._learner, self._window = learner_of(settings, make_position(settings.game)), None
             self._learner.load(*_arrays(body))
         learner = self._learner
         if learner is None or learner.steps != task["taken"]:
@@ -196,7 +189,7 @@ class _Pupil:
         budget = Budget(settings, task["opponents"])
         budget.load(task["budget"])
         begin = time.monotonic()
-        buffer = self._games(run, task).buffer
+        buffer = self._games(settings, task).buffer
         told: dict[str, Any] = {}
         imported = 0 in task["iterations"]
         for step in fit(learner, buffer, settings, budget, task["iteration"], task["steps"], imported=imported):
@@ -205,19 +198,14 @@ class _Pupil:
                 self._send(pack({"said": "step"} | told))
         self._send(pack({"said": "fitted", "seconds": time.monotonic() - begin} | told, _bytes(learner)))
 
-    def _games(self, run: StoredRun, task: Mapping[str, Any]) -> Window:
+    def _games(self, settings: Settings, task: Mapping[str, Any]) -> Window:
         """The window with the games of all sealed iterations of a task."""
-        window, newest = self._window, task["iterations"][-1]
-
-        def read(iteration: int) -> list[Any]:
-            games = (record for _, record in run.games([iteration]))
-            return [record for record in games if iteration or not is_held_out(record, task["held_out"])]
-
+        window, newest, sealed = self._window, task["iterations"][-1], SealedGames(Path(task["games"]), {})
         if window is None or task["iterations"][-2:-1] != [self._newest]:
-            window = Window(run.settings, run.start)
-            window.refill(task["seen"], task["iterations"], read)
+            window = Window(settings, make_position(settings.game))
+            window.refill(task["seen"], task["iterations"], sealed.read)
         else:
-            window.add(read(newest))
+            window.add(sealed.read(newest))
         self._window, self._newest = window, newest
         return window
 
@@ -228,7 +216,7 @@ def _bytes(learner: Learner) -> bytes:
     if len(body) > MOST_OF_A_HEAD:
         raise RunError(
             f"the network and its optimizer have {len(body):,} bytes, and the learner's process takes "
-            f"{MOST_OF_A_HEAD:,} at most: use --learner-lag 0"
+            f"{MOST_OF_A_HEAD:,} at most: a smaller --network, or a run with --learner-lag 0 in another folder"
         )
     return body
 

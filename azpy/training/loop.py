@@ -55,10 +55,8 @@ class Loop:
         self._under_way = False
         self._last_first = contextlib.ExitStack()  # `close` ends all of it, whatever fails
 
-    def _open(
-        self, path: str | os.PathLike[str], packages: Sequence[str], flags: Sequence[str] = (), **made: str | int
-    ) -> None:
-        self._run = RunFolder(path, asdict(self._settings), FIXED_SETTINGS, made_with(*packages) | made, flags)
+    def _open(self, path: str | os.PathLike[str], packages: Sequence[str], **made: str | int) -> None:
+        self._run = RunFolder(path, asdict(self._settings), FIXED_SETTINGS, made_with(*packages) | made)
         self._last_first.callback(self._run.close)
         try:
             self._resume()

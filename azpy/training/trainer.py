@@ -27,7 +27,7 @@ from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_ma
 from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
-from azpy.runs.imports import REASONS, Filters, import_games, is_held_out
+from azpy.runs.imports import REASONS, Filters, import_games, is_held_out, learned_from
 from azpy.runs.reader import Checkpoint, checkpoint_at, read_checkpoint
 from azpy.runs.storage import disk_errors, numbered
 from azpy.settings.run import Settings, match_search
@@ -64,6 +64,9 @@ class Trainer(Loop):
         supervised: files and folders of games that the network learns from before self-play begins, see
             `import_games`. They are read once: the run keeps the games as those of iteration 0.
 
+    Attributes:
+        supervised: the files and folders that the run began with.
+
     Raises:
         RunError: the folder is in use, damaged, or of another run; a file of games is missing, damaged, or of another
             game, or the run began without these files.
@@ -91,22 +94,27 @@ class Trainer(Loop):
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             checkpoint = read_checkpoint(checkpoint_at(Path(settings.init)))
             self._begun_with = f"the network begins as that of {checkpoint.path}, {self._begin_with(checkpoint)}"
-        self._supervised, self._imported = list(supervised), None
+        self.supervised, self._imported = list(supervised), None
         self._has_imported = False  # iteration 0 holds imported games
         if supervised and not numbered(Path(path) / "games", ".npz") and not numbered(Path(path) / "checkpoints"):
             filters = Filters(settings.supervised_min_rating, settings.supervised_min_seconds)
             # Before the folder is made: a bad file leaves nothing behind.
             self._imported = import_games(supervised, self._start, settings.seed, filters)
+            records, share = self._imported.records, settings.supervised_held_out
+            if not learned_from(records, share):
+                raise RunError(
+                    f"all {len(records)} imported games are held out: give more files, or less than {share:g} as "
+                    "--supervised-held-out"
+                )
         self._board: Board | None = None
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
         self._beside: LearnerProcess | None = None
         if settings.learner_lag:
             device_of(settings.training_device, settings.training_precision)  # refuses what is not there
-            self._beside = LearnerProcess(Path(path), settings.game, self._learner)
+            self._beside = LearnerProcess(Path(path), settings, self._learner)
             self._last_first.callback(self._beside.close)
-        flags = ["--supervised", *map(path_argument, supervised)] if supervised else []
-        self._open(path, ("numpy", "torch", "onnxruntime"), flags, cores=self._cores)
+        self._open(path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
 
     def _begin_with(self, checkpoint: Checkpoint) -> str:
         """Takes over a checkpoint's network; returns the network's spec."""
@@ -147,16 +155,17 @@ class Trainer(Loop):
         yield self._started(evaluators, player, notices, parameters)
         if self._has_imported and not self._run.checkpoints():
             yield from self._supervise()
-        over = False
+        over = last = False
         while not over:
             self._run.prune_checkpoints(lambda iteration: is_kept(iteration, self._iteration))
             if generations.on_tensorrt:
                 generations.prune_engines()
-            over = self._budget.is_over(self._iteration)
+            over = last or self._budget.is_over(self._iteration)
             if (over and self._run.checkpoints()) or (self._iteration and self._budget.match_is_due(self._iteration)):
                 yield from self._match(over)
-            if not self._budget.is_over(self._iteration):  # a match on the way can take the rest of the time
-                yield from self._iterate(self._iteration + 1)
+            # A match on the way can take the rest of the time. The last match may leave some.
+            if not over and not self._budget.is_over(self._iteration):
+                last = yield from self._iterate(self._iteration + 1)
         yield self._finished()
 
     def _supervise(self) -> Iterator[Event]:
@@ -169,11 +178,12 @@ class Trainer(Loop):
             yield self._keep_imported()
         begin, games = budget.elapsed(), self._run.sealed.read(0)
         self._next_game = len(games)
-        known = self._known(games)
+        self._window.add(games)
+        known = learned_from(games, settings.supervised_held_out)
         buffer = _core.ReplayBuffer(self._start, max_positions=2**40, merge=settings.merge_positions)
         buffer.extend(known)
         unknown = _core.ReplayBuffer(self._start, max_positions=2**40)
-        unknown.extend(record for record in games if is_held_out(record, self._held_out))
+        unknown.extend(record for record in games if is_held_out(record, settings.supervised_held_out))
         count = min(unknown.num_positions, _MOST_MEASURED)
         rows = unknown.sample(count, seed=0, symmetries=False) if count else None
         with self._time.stage("fitting"):
@@ -197,10 +207,10 @@ class Trainer(Loop):
                 self._learner.load(learner.model_arrays(), learner.optimizer_arrays())
         fitted = step.taken * settings.batch_size / settings.passes
         budget.note_iteration(0.0, budget.elapsed() - begin, fitted, 0)
-        self._window.add(known)
         yield from self._change_over(wait=True)
         generations.publish(self._learner.averaged, 0, self._window.buffer, last=budget.is_over(0))
         self._save(0)
+        self._time = TimeShares()
 
     def _measure_supervised(self, learner: Learner, step: Fitted, rows: Sequence[Any] | None) -> Supervised:
         """Notes the losses of the fit so far, and those on rows of held-out games."""
@@ -217,37 +227,27 @@ class Trainer(Loop):
         """Puts the imported games and what became of the others on the disk."""
         imported, self._imported = self._imported, None
         assert imported is not None  # noqa: S101  the caller looked
-        known = self._known(imported.records)
+        known = learned_from(imported.records, self._settings.supervised_held_out)
         positions = sum(record.positions for record in known)
         left_out = {words: imported.left_out[name] for name, words in REASONS.items() if imported.left_out[name]}
-        row = {"kind": "imported", "iteration": 0, "files": self._supervised, "found": imported.found}
-        row |= {"games": len(known), "positions": positions, "held_out": len(imported.records) - len(known)}
-        row |= {"held_out_share": self._held_out, "left_out": left_out, "seconds": self._budget.elapsed()}
+        held_out = len(imported.records) - len(known)
+        row = {"kind": "imported", "iteration": 0, "files": self.supervised, "found": imported.found}
+        row |= {"games": len(known), "positions": positions, "held_out": held_out}
+        row |= {"left_out": left_out, "seconds": self._budget.elapsed()}
         self._run.append_metrics(row)
         with disk_errors(self._run.path):
             self._run.sealed.write(0, imported.records)
-        held_out = len(imported.records) - len(known)
         return Imported(imported.files, imported.found, len(known), positions, held_out, left_out)
 
-    def _known(self, games: Sequence[_core.GameRecord]) -> list[_core.GameRecord]:
-        """The imported games that are learned from."""
-        known = [record for record in games if not is_held_out(record, self._held_out)]
-        if not known:
-            share = self._held_out
-            raise RunError(
-                f"all {len(games)} imported games are held out: give more files, or less than {share:g} as "
-                "--supervised-held-out, in another folder with --out"
-            )
-        return known
-
-    def _iterate(self, iteration: int) -> Iterator[Event]:
+    def _iterate(self, iteration: int) -> Generator[Event, None, bool]:
+        """Plays, fits and saves; returns whether this iteration was the last one."""
         settings, budget, generations = self._settings, self._budget, self._generations
         begin, metrics, there = budget.elapsed(), dict[str, float](), len(self._run.journal)
         if settings.historical_share:
             generations.choose_opponents(iteration)
         if self._beside is not None and (steps := steps_of(settings, self._window)):
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
-            self._beside.begin(iteration, steps, self._window, sealed, budget, len(_OPPONENTS), self._held_out)
+            self._beside.begin(iteration, steps, self._window, sealed, budget, len(_OPPONENTS))
         games = yield from self._play(iteration, metrics, self._lineup())
         played = len(games) - there if "play_seconds" in metrics else 0
         metrics |= game_statistics(games)
@@ -277,6 +277,7 @@ class Trainer(Loop):
             self._note(row | ({"advice": advice} if advice else {}))
             saved = self._save(iteration)
         yield Saved(iteration, str(saved), metrics, advice)
+        return last
 
     def _save(self, iteration: int) -> Path:
         """Writes the checkpoint of an iteration; returns its folder."""
@@ -427,7 +428,7 @@ class Trainer(Loop):
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             self._next_game = int(checkpoint.state["next_game"])
             seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
-            self._window.refill(seen, held, self._games_of)
+            self._window.refill(seen, held, self._run.sealed.read)
         self._resume_budget("iteration")
         if self._settings.tensorboard:
             self._board = Board(self._run.path / "tensorboard", self._iteration)
@@ -442,22 +443,17 @@ class Trainer(Loop):
         """Goes on with the imported games of the run, if there are any."""
         rows = [row for row in self._run.metrics() if row["kind"] == "imported"]
         has_begun = bool(checkpoints or sealed or self._run.journal)
-        if has_begun and self._supervised:
+        if has_begun:
             began = list(rows[-1].get("files", [])) if rows else []
-            if began != self._supervised:
+            if self.supervised and began != self.supervised:
                 how = f"with --supervised {' '.join(map(str, began))}" if began else "without --supervised"
                 raise RunError(
                     f"{self._run.path} holds a run that began {how}: give the same, leave it out to go on, or choose "
                     "another folder with --out"
                 )
-        # The games were split by the share of their import.
-        share = rows[-1].get("held_out_share") if rows and has_begun else None
-        self._held_out = float(self._settings.supervised_held_out if share is None else share)
+            self.supervised = began
+        if self.supervised:
+            self._run.flags = ("--supervised", *map(path_argument, self.supervised))
         self._has_imported = 0 in sealed or self._imported is not None
         if self._has_imported and not checkpoints:
             self._run.trim_metrics(-1)  # the fit begins again
-
-    def _games_of(self, iteration: int) -> list[_core.GameRecord]:
-        """The games of a sealed iteration that are learned from."""
-        games = self._run.sealed.read(iteration)
-        return games if iteration else self._known(games)

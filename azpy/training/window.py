@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from azpy import _core
 from azpy.errors import RunError
+from azpy.runs.imports import learned_from
 from azpy.settings.run import Settings
 
 __all__ = ["Window", "window_size"]
@@ -31,9 +32,12 @@ class Window:
     def add(self, games: Sequence[_core.GameRecord]) -> None:
         """Adds the games of an iteration, and drops the oldest games beyond the window's size.
 
+        Imported games that are held out are left out.
+
         Raises:
             RunError: a game does not obey the rules.
         """
+        games = learned_from(games, self._settings.supervised_held_out)
         self.newest = _played(games)
         self.seen += self.newest
         self.buffer.resize(window_size(self._settings, self.seen))
@@ -55,7 +59,7 @@ class Window:
         held: list[Sequence[_core.GameRecord]] = []
         positions, size, left = 0, window_size(self._settings, seen), list(iterations)
         while left and positions < size:
-            held.append(read(left.pop()))
+            held.append(learned_from(read(left.pop()), self._settings.supervised_held_out))
             positions += sum(record.positions for record in held[-1])
         self.seen = seen - sum(map(_played, held))
         for games in reversed(held):
