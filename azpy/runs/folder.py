@@ -365,7 +365,7 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[
 def _check_same_run(config: Path, changed: Mapping[str, tuple[Any, Any]], fixed: Mapping[str, str]) -> None:
     """Refuses changes of fixed settings."""
     refused = {name: changed[name] for name in fixed if name in changed}
-    if missing := [name for name, (old, _) in refused.items() if old is None]:
+    if missing := [name for name, (old, _) in refused.items() if old is None and name in _ALWAYS_SAID]:
         raise _damaged(config, f"it does not say {missing[0]}")
     if refused:
         parts = [f"{name} {old!r}, asked for {new!r} ({fixed[name]})" for name, (old, new) in refused.items()]

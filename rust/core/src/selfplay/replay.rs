@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::batched::Workers;
 use crate::game::{Game, Player, PovValue, Value};
@@ -123,8 +123,8 @@ pub struct ReplayBuffer<G> {
     max_samples: usize,
     games: VecDeque<Held>,
     added: u64,
-    /// Of a buffer that merges equal positions.
-    merged: Option<Merged>,
+    /// Of a buffer that merges equal positions; made for the first draw after a change.
+    merged: Option<OnceLock<Merged>>,
 }
 
 impl<G: Game> ReplayBuffer<G> {
@@ -136,7 +136,7 @@ impl<G: Game> ReplayBuffer<G> {
     /// The same, but equal positions are one sample: with the mean of their targets, drawn with a weight of log2(n) + 1
     /// for n of them. `surprise_weight` has no effect.
     pub fn merging(start: G, max_samples: usize) -> Self {
-        Self { merged: Some(Merged::default()), ..Self::new(start, max_samples) }
+        Self { merged: Some(OnceLock::new()), ..Self::new(start, max_samples) }
     }
 
     /// The position that all its games begin from.
@@ -184,7 +184,7 @@ impl<G: Game> ReplayBuffer<G> {
             self.games.pop_front();
         }
         if let Some(merged) = &mut self.merged {
-            *merged = Merged::of(&self.games);
+            *merged = OnceLock::new();
         }
     }
 
@@ -229,7 +229,7 @@ impl<G: Game> ReplayBuffer<G> {
     /// Draws a row: where its position is found.
     fn places(&self, draw: Draw, stream: &mut Stream) -> Cow<'_, [Place]> {
         match &self.merged {
-            Some(merged) => Cow::Borrowed(merged.pick(stream)),
+            Some(merged) => Cow::Borrowed(merged.get_or_init(|| Merged::of(&self.games)).pick(stream)),
             None => Cow::Owned(vec![self.pick(draw, stream)]),
         }
     }
