@@ -113,7 +113,10 @@ def test_the_process_takes_the_steps_that_one_process_takes_in_turn(straight: tu
 def test_an_edit_of_config_toml_changes_nothing_while_the_run_goes_on(
     straight: tuple[str, str], tmp_path: Path
 ) -> None:
-    assert hashes(train(tmp_path, lambda *_: (tmp_path / "config.toml").write_text("batch_size = "))) == straight
+    def edit(*_: object) -> None:
+        (tmp_path / "config.toml").write_text("batch_size = ")
+
+    assert hashes(train(tmp_path, edit)) == straight
 
 
 def test_a_long_fit_says_little_while_nobody_reads(tmp_path: Path) -> None:

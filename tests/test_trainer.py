@@ -650,14 +650,15 @@ def test_the_network_that_met_the_opponents_last_is_the_last_one(
         assert {event.iteration for event in events if isinstance(event, Matched)} == {1}
 
     # The last match leaves time for another iteration.
-    met = lambda: any(isinstance(event, Matched) for event in events)  # noqa: E731
-    monkeypatch.setattr(Budget, "is_over", lambda self, iteration: iteration == 1 and not met())
+    monkeypatch.setattr(
+        Budget,
+        "is_over",
+        lambda self, iteration: iteration == 1 and not any(isinstance(event, Matched) for event in events),
+    )
     ends("left")
     # Time was up when the model was made, so that it has no int8 model; after the iteration was measured, it was not.
-    asked = list[int]()
-    monkeypatch.setattr(
-        Budget, "is_over", lambda self, iteration: iteration == 1 and not asked.append(1) and len(asked) == 1
-    )
+    answers = iter([True])
+    monkeypatch.setattr(Budget, "is_over", lambda self, iteration: iteration == 1 and next(answers, False))
     ends("measured")
 
 
