@@ -22,7 +22,6 @@ from azpy.playing.resignation import Resignation
 from azpy.runs.folder import RunFolder, read_checkpoint
 from azpy.settings.run import Settings, auto_eval_batch
 from azpy.settings.toml import read_config
-from azpy.training.budget import Budget
 from azpy.training.events import Finished, Fitted, Matched, Played, Saved, Started
 from azpy.training.generations import Generations
 from azpy.training.timing import STAGES
@@ -578,25 +577,6 @@ def test_the_window_grows_as_it_is_told() -> None:
     assert sizes(1.0) == [1000, 1000, 7000, 50_000]
 
 
-@pytest.mark.slow
-def test_a_timed_run_ends_on_time(tmp_path: Path) -> None:
-    begin = time.monotonic()
-    events = run(tmp_path, iterations=None, minutes=0.5, games_per_iteration=200, match_every=2)
-    seconds = time.monotonic() - begin
-    assert 20 < seconds < 45  # half a minute, and something for a machine that does other things too
-    last = events[-1].iteration
-    assert [event.opponent for event in events if isinstance(event, Matched) and event.iteration == last]
-
-
-def test_a_fit_is_cut_short_where_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr("azpy.training.budget.Budget.may_fit", lambda self: asked.append(1) or len(asked) < 3)  # type: ignore[func-returns-value]
-    run(tmp_path, iterations=1, batch_size=16)
-    row = next(row for row in map(json.loads, (tmp_path / "metrics.jsonl").open()) if row["kind"] == "iteration")
-    assert row["steps"] == 3 < row["positions"] * 4 / 16
-    assert read_checkpoint(tmp_path / "checkpoints/000001").optimizer["steps"] == 3
-
-
 @pytest.mark.parametrize("learner_lag", [0, 1])
 def test_a_position_is_drawn_as_often_as_asked_in_small_iterations_too(tmp_path: Path, learner_lag: int) -> None:
     run(tmp_path, iterations=7, games_per_iteration=2, batch_size=64, passes=2.0, learner_lag=learner_lag)
@@ -604,62 +584,6 @@ def test_a_position_is_drawn_as_often_as_asked_in_small_iterations_too(tmp_path:
     learned = sum(row["positions"] for row in rows[: len(rows) - learner_lag])
     assert sum(row["steps"] for row in rows) == round(learned * 2 / 64)
     assert 0 in {row["steps"] for row in rows}
-
-
-def test_matches_without_time_leave_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.training.budget.Budget.match_seconds", lambda self, begin, last: 0.0)
-    events = run(tmp_path, iterations=1)
-    assert not any(isinstance(event, Matched) for event in events)
-    assert isinstance(events[-1], Finished)
-    assert "match" not in {row["kind"] for row in map(json.loads, (tmp_path / "metrics.jsonl").open())}
-
-
-def test_the_last_match_is_played_after_a_match_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def matches(events: list[Any]) -> list[tuple[int, int]]:
-        return [(event.iteration, event.result.games) for event in events if isinstance(event, Matched)]
-
-    changes: dict[str, Any] = {"match_every": 1, "final_match_games": 6}
-    events = list[Any]()
-    with Trainer(settings(iterations=2, **changes), tmp_path / "parts") as trainer:
-        for event in trainer.run():
-            events.append(event)
-            if matches(events) == [(1, 4)] * 4:
-                break
-    assert matches(run(tmp_path / "parts", iterations=1, **changes)) == [(1, 6)] * 4
-    assert matches(run(tmp_path / "parts", iterations=1, **changes)) == []
-    # The match on the way takes the rest of the time.
-    events.clear()
-    monkeypatch.setattr(Budget, "is_over", lambda self, iteration: len(matches(events)) >= 4)
-    with Trainer(settings(iterations=2, **changes), tmp_path / "straight") as trainer:
-        for event in trainer.run():
-            events.append(event)
-    assert matches(events) == [(1, 4)] * 4 + [(1, 6)] * 4
-
-
-def test_the_network_that_met_the_opponents_last_is_the_last_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    events = list[Any]()
-
-    def ends(name: str) -> None:
-        events.clear()
-        with Trainer(settings(iterations=3, match_every=1000), tmp_path / name) as trainer:
-            for event in trainer.run():
-                events.append(event)
-        assert [event.iteration for event in events if isinstance(event, Saved)] == [1]
-        assert {event.iteration for event in events if isinstance(event, Matched)} == {1}
-
-    # The last match leaves time for another iteration.
-    monkeypatch.setattr(
-        Budget,
-        "is_over",
-        lambda self, iteration: iteration == 1 and not any(isinstance(event, Matched) for event in events),
-    )
-    ends("left")
-    # Time was up when the model was made, so that it has no int8 model; after the iteration was measured, it was not.
-    answers = iter([True])
-    monkeypatch.setattr(Budget, "is_over", lambda self, iteration: iteration == 1 and next(answers, False))
-    ends("measured")
 
 
 def test_every_setting_is_in_the_folder(tmp_path: Path) -> None:
@@ -692,29 +616,3 @@ def test_a_run_may_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.M
     if device == "cpu":
         assert started.evaluator.startswith("CPU, fp32")
         assert sum(notice.startswith("CUDA cannot be used: ") for notice in started.notices) == 1
-
-
-def test_a_run_as_long_as_so_many_evaluations_goes_on_and_ends_there(tmp_path: Path) -> None:
-    whole = [event for event in run(tmp_path / "a", iterations=3) if isinstance(event, Saved)]
-    each = [event.metrics["evaluations"] for event in whole]
-    assert all(count > 0 for count in each)
-    length: dict[str, Any] = {"iterations": None, "total_evaluations": int(sum(each) * 1.5)}
-    run(tmp_path / "b", iterations=1)
-    saved = [event for event in run(tmp_path / "b", **length) if isinstance(event, Saved)]
-    rows = [json.loads(line) for line in (tmp_path / "b/metrics.jsonl").read_text().splitlines()]
-    counts = [row["evaluations"] for row in rows if row["kind"] == "iteration"]
-    assert saved[-1].iteration == len(counts) > 1
-    assert sum(counts[:-1]) < length["total_evaluations"] <= sum(counts)
-    assert not [event for event in run(tmp_path / "b", **length) if isinstance(event, Saved)]
-
-
-@pytest.mark.parametrize("deterministic", [False, True])
-def test_a_checkpoint_holds_the_evaluations_of_all_iterations(tmp_path: Path, deterministic: bool) -> None:
-    saved = [event for event in run(tmp_path, deterministic=deterministic) if isinstance(event, Saved)]
-    total = sum(event.metrics["evaluations"] for event in saved)
-    assert read_checkpoint(tmp_path / "checkpoints/000003").state["budget"]["evaluations"] == total > 0
-
-
-def test_a_deterministic_run_cannot_be_as_long_as_so_many_evaluations() -> None:
-    with pytest.raises(SettingsError, match="depend on the cache: give iterations"):
-        settings(deterministic=True, total_evaluations=1000)
