@@ -74,7 +74,7 @@ def test_the_network_that_met_the_opponents_last_is_the_last_one(
         with Trainer(settings(iterations=3, match_every=1000), tmp_path / name) as trainer:
             for event in trainer.run():
                 events.append(event)
-        assert [event.iteration for event in events if isinstance(event, Saved)] == [1]
+                assert not isinstance(event, Saved) or event.iteration == 1
         assert {event.iteration for event in events if isinstance(event, Matched)} == {1}
 
     # The last match leaves time for another iteration.

@@ -507,6 +507,21 @@ def test_what_imported_games_were_chosen_by_cannot_change(tmp_path: Path, files:
             begun(files, tmp_path / "run", **{f"supervised_{name}": value})
 
 
+def test_the_window_has_the_games_that_are_learned_from(tmp_path: Path, files: Path) -> None:
+    begun(files, tmp_path / "run")
+    run = StoredRun(tmp_path / "run")
+    games = [record for _, record in run.games([0])]
+    known = [record for record in games if not is_held_out(record, 0.3)]
+    assert 0 < len(known) < len(games)
+    added, filled = Window(run.settings, run.start), Window(run.settings, run.start)
+    added.add(games)
+    filled.refill(0, [0], lambda _: games)
+    assert added.buffer.num_games == filled.buffer.num_games == len(known)
+    own = [record for _, record in run.games([1])]  # games of self-play, whatever their moves
+    added.add(own)
+    assert added.buffer.num_games == len(known) + len(own)
+
+
 def test_games_that_are_all_held_out_are_refused_before_a_folder_is_made(tmp_path: Path, files: Path) -> None:
     with pytest.raises(RunError, match=r"all [0-9]+ imported games are held out: give more files, or less than 1 as"):
         begun(files, tmp_path / "run", supervised_held_out=1.0)

@@ -37,7 +37,9 @@ class Window:
         Raises:
             RunError: a game does not obey the rules.
         """
-        games = learned_from(games, self._settings.supervised_held_out)
+        self._extend(learned_from(games, self._settings.supervised_held_out))
+
+    def _extend(self, games: Sequence[_core.GameRecord]) -> None:
         self.newest = _played(games)
         self.seen += self.newest
         self.buffer.resize(window_size(self._settings, self.seen))
@@ -63,7 +65,7 @@ class Window:
             positions += sum(record.positions for record in held[-1])
         self.seen = seen - sum(map(_played, held))
         for games in reversed(held):
-            self.add(games)
+            self._extend(games)
 
 
 def _played(games: Sequence[_core.GameRecord]) -> int:
