@@ -56,9 +56,11 @@ class Collector(Loop):
         self._games = 0
         self._take_model()
         packages = ["numpy"] if model is None else ["numpy", "onnxruntime"]
-        self._open(path, packages, ["--collect-only", *([] if model is None else ["--model", path_argument(model)])])
+        self._open(path, packages)
 
     def _resume(self) -> None:
+        model = [] if self._model is None else ["--model", path_argument(self._model)]
+        self._run.flags = ["--collect-only", *model]
         if self._run.checkpoints() or 0 in self._run.sealed.iterations():
             raise RunError(f"{self._run.path} holds a training run: choose another folder to collect games in")
         sealed = self._run.sealed.iterations()
