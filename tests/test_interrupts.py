@@ -122,6 +122,8 @@ def test_an_interrupt_on_the_way_to_the_journal_loses_no_game(
 def test_games_that_wait_while_the_network_is_trained_are_kept(tmp_path: Path) -> None:
     with Trainer(settings(iterations=3), tmp_path) as trainer:
         for event in trainer.run():
+            if isinstance(event, Played) and event.games == 150:  # self-play is about to be paused
+                wait_for_games(self_play_of(trainer), 151)
             if isinstance(event, Fitted):
                 finished = self_play_of(trainer).stats["games"]
                 break
