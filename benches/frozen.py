@@ -3,10 +3,11 @@
     python benches/frozen.py RECORDS SETTINGS [SETTINGS ...] [--steps 800] [--seeds 5] [--iterations 20-57]
         [--held-out 58-61] [--rows 16384] [--out FILE] [--threads 1]
 
-RECORDS is a run folder. SETTINGS are those of learning and of the network, such as "network=4x48+pool&passes=2"; "" are
-the run's own. Each seed fits an untrained network with each of them to the same records for so many steps, and the
-learning rate falls along a cosine. Networks that learn from the same games are compared by what they say of later
-games. What they would play themselves is not asked: settings of self-play and of the window have no effect.
+RECORDS is a run folder. SETTINGS are those of learning and of the network, such as "network=4x48+pool&batch_size=256";
+"" are the run's own. Each seed fits an untrained network with each of them to the same records for so many steps, and
+the learning rate falls along a cosine. Networks that learn from the same games are compared by what they say of later
+games. What they would play themselves is not asked: settings of self-play, of the window, `passes` and `schedule` have
+no effect.
 
 The columns are those of benches/heldout.py, as means over the seeds with the standard error of the difference to the
 first SETTINGS, seed by seed. `cpu` is the time of all threads in seconds. --out keeps what is done, and the same
@@ -14,6 +15,7 @@ command goes on from there.
 """
 
 import argparse
+import functools
 import json
 import math
 import statistics
@@ -95,8 +97,13 @@ def main() -> None:
     run = StoredRun(given.records)
     sealed = run.iterations()
     learned, held_out = given.iterations or sealed[:-4], given.held_out or sealed[-4:]
-    buffer = azpy.ReplayBuffer(run.start, max_positions=2**40)
-    buffer.extend(record for _, record in run.games(learned))
+
+    @functools.cache
+    def games(merge: bool) -> azpy.ReplayBuffer:
+        buffer = azpy.ReplayBuffer(run.start, max_positions=2**40, merge=merge)
+        buffer.extend(record for _, record in run.games(learned))
+        return buffer
+
     *rows, _ = rows_of(run, held_out, given.rows)
     what = [str(given.records.resolve()), learned[0], learned[-1], held_out[0], held_out[-1], given.steps, given.rows]
     done = dict[str, dict[str, float]]()
@@ -107,7 +114,8 @@ def main() -> None:
         for text in given.settings:
             key = json.dumps([*what, text, seed])
             if key not in done:
-                done[key] = fitted(settings_of(run, text, seed), run.start, buffer, given.steps, rows)
+                settings = settings_of(run, text, seed)
+                done[key] = fitted(settings, run.start, games(settings.merge_positions), given.steps, rows)
                 if given.out is not None:
                     with given.out.open("a") as file:
                         file.write(json.dumps([key, done[key]]) + "\n")

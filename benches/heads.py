@@ -41,12 +41,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.optim.swa_utils import get_ema_multi_avg_fn
+from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 
 sys.path.insert(0, str(Path(__file__).parent))
 import azpy
 from azpy.games.lines import replayed
-from azpy.learning.learner import _AVERAGE_DECAY, _GRADIENT_NORM, _WARM_UP_STEPS, policy_loss
+from azpy.learning.learner import _AVERAGE_DECAY, _GRADIENT_NORM, _STATISTICS_ROWS, _WARM_UP_STEPS, policy_loss
 from azpy.learning.network import _VALUE_HIDDEN, Network
 from azpy.machine import keep_freed_memory
 from azpy.runs.exports import Games, to_npz
@@ -197,8 +197,13 @@ def values_of(worth: Tensor) -> Tensor:
     return ((shares[:, 2] - shares[:, 0]) / _SPAN).clamp(-1, 1)
 
 
+def seed_of(*numbers: int) -> int:
+    """The seed of a batch, as `Learner` has it."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
+
+
 def fit(start: azpy.State, settings: Settings, heads: Sequence[str], rows: Any, steps: int) -> Any:
-    """The network with averaged weights, after steps as `Learner.fit` takes them."""
+    """The network with averaged weights, after steps and with batch norm's statistics as `Learner` has them."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         trained: Any = Trained(start, settings, heads)  # torch's releases type `to` differently
@@ -210,14 +215,16 @@ def fit(start: azpy.State, settings: Settings, heads: Sequence[str], rows: Any, 
     rate, decay = settings.learning_rate, settings.weight_decay
     optimizer = torch.optim.AdamW(trained.parameters(), lr=rate, weight_decay=decay, fused=True)
     for step in range(steps):
-        seed = np.random.SeedSequence([settings.seed, step]).generate_state(1, np.uint64)[0]
         falling = 0.525 + 0.475 * math.cos(math.pi * step / steps)
         optimizer.param_groups[0]["lr"] = rate * min(1.0, (step + 1) / _WARM_UP_STEPS) * falling
         optimizer.zero_grad()
-        trained.loss(rows.sample(settings.batch_size, seed=int(seed))).backward()
+        trained.loss(rows.sample(settings.batch_size, seed=seed_of(settings.seed, step))).backward()
         nn.utils.clip_grad_norm_(trained.parameters(), _GRADIENT_NORM)
         optimizer.step()
         average(min(_AVERAGE_DECAY, (2 + step) / (11 + step)))(*averaged, step + 1)
+    parts = range(-(-_STATISTICS_ROWS // settings.batch_size))
+    drawn = (rows.sample(settings.batch_size, seed=seed_of(settings.seed, steps, part + 1)) for part in parts)
+    update_bn((batch["planes"].contiguous(memory_format=torch.channels_last) for batch in drawn), running)
     return running
 
 

@@ -48,12 +48,10 @@ class InTurn:
 
     seconds = 0.0
 
-    def __init__(self, folder: Path, settings: Settings, learner: Any) -> None:
+    def __init__(self, folder: Path, settings: Settings, learner: Any, opponents: int) -> None:
         self._folder, self._learner = folder, learner
 
-    def begin(
-        self, iteration: int, steps: int, window: Window, iterations: list[int], budget: Budget, opponents: int
-    ) -> None:
+    def begin(self, iteration: int, steps: int, window: Window, iterations: list[int], budget: Budget) -> None:
         run = StoredRun(self._folder)
         games = Window(run.settings, run.start)
         for sealed in iterations:  # all, however many the window holds
@@ -164,7 +162,8 @@ def test_a_run_that_is_left_in_every_iteration_goes_on_with_the_same_games(
 @pytest.mark.slow
 def test_a_trainer_that_is_killed_leaves_no_process_and_goes_on(starts: Starts, tmp_path: Path) -> None:
     arguments = [*command("tic_tac_toe", tmp_path / "run", 4), "--learner-lag", "1"]
-    assert starts.run(*arguments, kill_when="iteration 3").code in (-9, 0)
+    mark = f"import os; os.environ['MARK'] = {str(tmp_path)!r}"  # tells its processes from those of others
+    assert starts.run(*arguments, kill_when="iteration 3", before=mark).code in (-9, 0)
     starts.finish(*arguments)
     alone = [*command("tic_tac_toe", tmp_path / "alone", 4), "--learner-lag", "1"]
     starts.finish(*alone)
@@ -174,15 +173,15 @@ def test_a_trainer_that_is_killed_leaves_no_process_and_goes_on(starts: Starts, 
             found.append((run.games_hash(), run.weights_hash(3)))
     assert found[0] == found[1]
     until = time.monotonic() + SOON
-    while left := [one for one in Path("/proc").glob("[0-9]*/cmdline") if b"azpy.cli.child" in words(one)]:
+    while left := [one for one in Path("/proc").glob("[0-9]*/environ") if bytes(tmp_path) in content(one)]:
         assert time.monotonic() < until, left
         time.sleep(0.05)
 
 
-def words(cmdline: Path) -> bytes:
+def content(file: Path) -> bytes:
     try:
-        return cmdline.read_bytes()
-    except OSError:  # it has ended
+        return file.read_bytes()
+    except OSError:  # the process has ended
         return b""
 
 

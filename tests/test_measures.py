@@ -317,6 +317,7 @@ def test_fits_with_heads_differ_from_the_learner_s_by_the_heads_alone(
     torch.set_num_threads(1)  # the learner cuts batches into a part for each
     learner = learner_of(run.settings, start)
     list(learner.fit(Batches(), 20, batch_size=32, schedule=falling))
+    learner.set_statistics(Batches(), batch_size=32)
     plain, *others = (
         to_arrays(heads.fit(start, run.settings, [name], rows, 20))
         for name in ("plain", "soft", "reply", "ownership", "score", "wdl")

@@ -27,11 +27,13 @@ from azpy.games.lines import replayed
 from azpy.learning.learner import Learner
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
-from azpy.runs.imports import Filters, import_games, is_held_out
+from azpy.runs.imports import Filters, import_games, is_held_out, learned_from
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Matched
+from azpy.training.fitting import learner_of
+from azpy.training.learner_process import _bytes, _Pupil
 from azpy.training.trainer import Trainer
 from azpy.training.window import Window
 
@@ -494,7 +496,7 @@ def test_the_fit_before_self_play_does_not_count_as_time_of_the_first_iteration(
 def test_a_run_goes_on_without_the_files_and_knows_them(tmp_path: Path, files: Path) -> None:
     begun(files, tmp_path / "run")
     with Trainer(StoredRun(tmp_path / "run").settings, tmp_path / "run") as trainer:
-        assert trainer.supervised == [str(files)]
+        assert trainer.flags == ["--supervised", str(files)]
         list(trainer.run())
     command = (tmp_path / "run/config.toml").read_text().splitlines()
     assert any("az-train" in line and f"--supervised {files}" in line for line in command)
@@ -546,6 +548,67 @@ def test_outcomes_of_imported_games_count_little_in_every_fit(
     monkeypatch.setattr(Learner, "fit", noted)
     begun(files, tmp_path / "run")
     assert weights == [0.01, 0.01], "before self-play, and in the iteration"
+
+
+def test_the_learner_s_process_gives_outcomes_of_imported_games_their_weight(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(files, tmp_path / "run")
+    run, fit, found = StoredRun(tmp_path / "run"), Learner.fit, list[tuple[int, float | None]]()
+
+    def noted(self: Learner, batches: azpy.ReplayBuffer, steps: int, **options: Any) -> Any:
+        found.append((batches.num_games, options.get("imported_value_weight")))
+        return fit(self, batches, steps, **options)
+
+    monkeypatch.setattr(Learner, "fit", noted)
+    games = {iteration: [record for _, record in run.games([iteration])] for iteration in (0, 1)}
+    known = len(learned_from(games[0], 0.3))
+    assert known < len(games[0])
+    for iterations, expected in (([0, 1], (known + len(games[1]), 0.01)), ([1], (len(games[1]), None))):
+        task = {"games": str(tmp_path / "run/games"), "settings": vars(run.settings), "opponents": 0, "iteration": 2}
+        task |= {"budget": Budget(run.settings, 0).state(), "steps": 1, "taken": 0, "iterations": iterations}
+        seen = sum(record.positions for record in games[1])
+        _Pupil(lambda data: None).fit(task | {"seen": seen}, _bytes(learner_of(run.settings, run.start)))
+        assert found.pop() == expected
+
+
+@pytest.mark.parametrize("lost", ["row", "metrics"])
+def test_a_run_knows_by_its_games_that_it_began_with_imported_ones(
+    tmp_path: Path, files: Path, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lost == "row":  # killed after the games were written, and before their row was
+
+        def killed(self: RunFolder, row: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RunFolder, "append_metrics", killed)
+            with pytest.raises(KeyboardInterrupt):
+                begun(files, tmp_path / "run")
+        assert not (tmp_path / "run/checkpoints/000000").exists()
+    else:
+        begun(files, tmp_path / "run")
+        (tmp_path / "run/metrics.jsonl").unlink()
+    begun(files, tmp_path / "run")
+    assert (tmp_path / "run/checkpoints/000000").exists()
+    assert f"--supervised {files}" in (tmp_path / "run/config.toml").read_text()
+
+
+def test_settings_of_imports_are_no_part_of_a_run_s_games(tmp_path: Path, files: Path) -> None:
+    begun(files, tmp_path / "run")
+    config = tmp_path / "run/config.toml"
+    edited = config.read_text().replace("supervised_passes = 2.0", "supervised_passes = 3.0")
+    assert edited != config.read_text()
+    config.write_text(edited)
+    assert len(list(StoredRun(tmp_path / "run").games([1]))) == 4
+
+
+def test_a_run_without_imported_games_takes_their_settings_as_any_others(tmp_path: Path) -> None:
+    settings = {"network": "1x8", "iterations": 1, "games_per_iteration": 4, "simulations": 4, "match_games": 2}
+    settings |= {"final_match_games": 2, "match_simulations": 2, "batch_size": 16}
+    for passes in (2.0, 3.0):
+        with Trainer(Settings("tic_tac_toe", **settings, supervised_passes=passes), tmp_path / "run") as trainer:
+            list(trainer.run())
 
 
 def test_a_run_that_began_otherwise_is_refused(tmp_path: Path, files: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -165,8 +165,7 @@ def _train(arguments: Sequence[str]) -> int:
             for collected in collector.run():
                 display.show(collected)
         if isinstance(collected, Finished):
-            flags = ["--collect-only", *([] if options.model is None else ["--model", path_argument(options.model)])]
-            _say_next(settings, collected, flags)
+            _say_next(settings, collected, collector.flags)
         return 0
     if options.model is not None:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
@@ -178,11 +177,11 @@ def _train(arguments: Sequence[str]) -> int:
         for event in trainer.run():
             display.show(event)
     if isinstance(event, Finished):
-        _say_next(settings, event, ["--supervised", *trainer.supervised] if trainer.supervised else [])
+        _say_next(settings, event, trainer.flags)
     return 0
 
 
-def _say_next(settings: Settings, done: Finished, flags: Sequence[str] = ()) -> None:
+def _say_next(settings: Settings, done: Finished, flags: Sequence[str]) -> None:
     """Prints commands for the next steps; `flags` of the run are no settings."""
     run = path_argument(done.path)
     file = path_argument(Path(done.path).resolve().name or "model")

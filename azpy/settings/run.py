@@ -55,7 +55,6 @@ _play, _layout = partial(_setting, "self-play"), partial(_setting, "self-play", 
 _matches = partial(_setting, "matches", same_games=True)
 _SHARE: dict[str, Any] = {"unit": "share", "low": 0, "high": 1}
 _ABOVE_0: dict[str, Any] = {"low": 0, "above": True}
-_IMPORTED_ONCE = "games are imported and learned from once, before self-play"
 _PRECISIONS = ("fp32", "int8", "auto", "fp16", "bf16", "tf32")
 
 
@@ -211,13 +210,11 @@ class Settings:
         "with --supervised: how often a position of the imported games is drawn before self-play begins, on average",
         10.0,
         unit="times",
-        fixed=_IMPORTED_ONCE,
         **_ABOVE_0,
     )
     supervised_held_out: float = _learning(
         "with --supervised: share of the imported games that are measured on, and not learned from",
         0.05,
-        fixed=_IMPORTED_ONCE,
         **_SHARE,
     )
     supervised_min_rating: int | None = _learning(
@@ -226,7 +223,6 @@ class Settings:
         0,
         100_000,
         unit="points",
-        fixed=_IMPORTED_ONCE,
     )
     supervised_min_seconds: int = _learning(
         "with --supervised: leaves out games whose files say that a player had less for 40 moves",
@@ -235,7 +231,6 @@ class Settings:
         2**31,
         unit="seconds",
         source="Lichess's bound of bullet games",
-        fixed=_IMPORTED_ONCE,
     )
     schedule: str = _learning(
         "of the learning rate; linear-tail: full for half of the run, then a line to a twentieth",

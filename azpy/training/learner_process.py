@@ -55,22 +55,22 @@ class LearnerProcess:
         folder: the run's.
         settings: of the run.
         learner: has the run's weights; takes over those of each fit.
+        opponents: of the run's matches.
 
     Attributes:
         seconds: that the last steps took in the process.
     """
 
-    def __init__(self, folder: Path, settings: Settings, learner: Learner) -> None:
-        self._run, self._learner = {"games": str(folder / "games"), "settings": asdict(settings)}, learner
+    def __init__(self, folder: Path, settings: Settings, learner: Learner, opponents: int) -> None:
+        self._run = {"games": str(folder / "games"), "settings": asdict(settings), "opponents": opponents}
+        self._learner = learner
         self.seconds = 0.0
         self._task: dict[str, Any] = {}
         self._child: Child | None = None
         self._budget: Budget | None = None
         self._deaths = 0  # since the last fit
 
-    def begin(
-        self, iteration: int, steps: int, window: Window, iterations: list[int], budget: Budget, opponents: int
-    ) -> None:
+    def begin(self, iteration: int, steps: int, window: Window, iterations: list[int], budget: Budget) -> None:
         """Has the process begin with the steps of an iteration.
 
         Args:
@@ -79,10 +79,9 @@ class LearnerProcess:
             window: the games to learn from.
             iterations: whose games are sealed, those of the window last.
             budget: of the run.
-            opponents: of its matches.
         """
         self._task = {"do": "fit", **self._run, "iteration": iteration, "iterations": iterations}
-        self._task |= {"seen": window.seen, "steps": steps, "taken": self._learner.steps, "opponents": opponents}
+        self._task |= {"seen": window.seen, "steps": steps, "taken": self._learner.steps}
         self._budget = budget
         self._ask()
 

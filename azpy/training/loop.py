@@ -67,6 +67,11 @@ class Loop:
             self._last_first.close()
             raise
 
+    @property
+    def flags(self) -> Sequence[str]:
+        """Of `az-train` for this run, besides the settings."""
+        return self._run.flags
+
     def _resume(self) -> None:
         """Goes on from the folder's contents."""
         raise NotImplementedError

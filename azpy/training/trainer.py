@@ -64,9 +64,6 @@ class Trainer(Loop):
         supervised: files and folders of games that the network learns from before self-play begins, see
             `import_games`. They are read once: the run keeps the games as those of iteration 0.
 
-    Attributes:
-        supervised: the files and folders that the run began with.
-
     Raises:
         RunError: the folder is in use, damaged, or of another run; a file of games is missing, damaged, or of another
             game, or the run began without these files.
@@ -94,7 +91,7 @@ class Trainer(Loop):
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             checkpoint = read_checkpoint(checkpoint_at(Path(settings.init)))
             self._begun_with = f"the network begins as that of {checkpoint.path}, {self._begin_with(checkpoint)}"
-        self.supervised, self._imported = list(supervised), None
+        self._supervised, self._imported = list(supervised), None
         self._has_imported = False  # iteration 0 holds imported games
         if supervised and not numbered(Path(path) / "games", ".npz") and not numbered(Path(path) / "checkpoints"):
             filters = Filters(settings.supervised_min_rating, settings.supervised_min_seconds)
@@ -112,7 +109,7 @@ class Trainer(Loop):
         self._beside: LearnerProcess | None = None
         if settings.learner_lag:
             device_of(settings.training_device, settings.training_precision)  # refuses what is not there
-            self._beside = LearnerProcess(Path(path), settings, self._learner)
+            self._beside = LearnerProcess(Path(path), settings, self._learner, len(_OPPONENTS))
             self._last_first.callback(self._beside.close)
         self._open(path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
 
@@ -231,12 +228,12 @@ class Trainer(Loop):
         positions = sum(record.positions for record in known)
         left_out = {words: imported.left_out[name] for name, words in REASONS.items() if imported.left_out[name]}
         held_out = len(imported.records) - len(known)
-        row = {"kind": "imported", "iteration": 0, "files": self.supervised, "found": imported.found}
+        row = {"kind": "imported", "iteration": 0, "files": self._supervised, "found": imported.found}
         row |= {"games": len(known), "positions": positions, "held_out": held_out}
         row |= {"left_out": left_out, "seconds": self._budget.elapsed()}
-        self._run.append_metrics(row)
         with disk_errors(self._run.path):
             self._run.sealed.write(0, imported.records)
+        self._run.append_metrics(row)  # after the games: they say how the run began
         return Imported(imported.files, imported.found, len(known), positions, held_out, left_out)
 
     def _iterate(self, iteration: int) -> Generator[Event, None, bool]:
@@ -247,7 +244,7 @@ class Trainer(Loop):
             generations.choose_opponents(iteration)
         if self._beside is not None and (steps := steps_of(settings, self._window)):
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
-            self._beside.begin(iteration, steps, self._window, sealed, budget, len(_OPPONENTS))
+            self._beside.begin(iteration, steps, self._window, sealed, budget)
         games = yield from self._play(iteration, metrics, self._lineup())
         played = len(games) - there if "play_seconds" in metrics else 0
         metrics |= game_statistics(games)
@@ -442,18 +439,26 @@ class Trainer(Loop):
     def _resume_imported(self, checkpoints: Sequence[int], sealed: Sequence[int]) -> None:
         """Goes on with the imported games of the run, if there are any."""
         rows = [row for row in self._run.metrics() if row["kind"] == "imported"]
-        has_begun = bool(checkpoints or sealed or self._run.journal)
-        if has_begun:
+        if checkpoints or sealed or self._run.journal:
             began = list(rows[-1].get("files", [])) if rows else []
-            if self.supervised and began != self.supervised:
+            if not rows and 0 in sealed:  # the row was lost
+                began = self._supervised
+            if self._supervised and began != self._supervised:
                 how = f"with --supervised {' '.join(map(str, began))}" if began else "without --supervised"
                 raise RunError(
                     f"{self._run.path} holds a run that began {how}: give the same, leave it out to go on, or choose "
                     "another folder with --out"
                 )
-            self.supervised = began
-        if self.supervised:
-            self._run.flags = ("--supervised", *map(path_argument, self.supervised))
+            self._supervised = began
+        changed = [name for name in self._run.changed if name.startswith("supervised_")]
+        if changed and 0 in sealed:
+            old, new = self._run.changed[changed[0]]
+            raise RunError(
+                f"{self._run.path} holds a run with {changed[0]} {old!r}, asked for {new!r} (games are imported and "
+                "learned from once, before self-play): choose another folder"
+            )
+        if self._supervised:
+            self._run.flags = ["--supervised", *map(path_argument, self._supervised)]
         self._has_imported = 0 in sealed or self._imported is not None
         if self._has_imported and not checkpoints:
             self._run.trim_metrics(-1)  # the fit begins again
