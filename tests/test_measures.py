@@ -200,19 +200,19 @@ def test_fits_on_frozen_records_differ_by_the_settings_and_go_on(
     with Collector(played, tmp_path / "run") as collector:
         assert list(collector.run())
     out = tmp_path / "out"
-    command = ["frozen", str(tmp_path / "run"), "", "network=2x8+pool", "--iterations", "1-2", "--held-out", "3"]
-    command += ["--steps", "30", "--rows", "64", "--out", str(out)]
+    command = ["frozen", str(tmp_path / "run"), "", "network=2x8+pool", "merge_positions=true"]
+    command += ["--iterations", "1-2", "--held-out", "3", "--steps", "30", "--rows", "64", "--out", str(out)]
     for seeds in (1, 2, 2):  # the last finds all done
         monkeypatch.setattr(sys, "argv", [*command, "--seeds", str(seeds)])
         frozen.main()
         lines = capsys.readouterr().out.splitlines()
-    assert len(out.read_text().splitlines()) == 4
+    assert len(out.read_text().splitlines()) == 6
     found = [json.loads(line)[1]["policy"] for line in out.read_text().splitlines()]
-    assert len(set(found)) == 4
-    own, other = (line.split() for line in lines[-2:])
+    assert len(set(found)) == 6
+    own, other, _ = (line.split() for line in lines[-3:])
     assert own[0] == other[0] == "2"
     assert own[2] == "±0.0000"
-    assert float(other[1]) == pytest.approx(np.mean(found[1::2]), abs=1e-3)
+    assert float(other[1]) == pytest.approx(np.mean(found[1::3]), abs=1e-3)
 
 
 def stones_around(cell: int, board: list[str], size: int) -> set[str]:

@@ -495,9 +495,11 @@ def test_the_fit_before_self_play_does_not_count_as_time_of_the_first_iteration(
 
 def test_a_run_goes_on_without_the_files_and_knows_them(tmp_path: Path, files: Path) -> None:
     begun(files, tmp_path / "run")
-    with Trainer(StoredRun(tmp_path / "run").settings, tmp_path / "run") as trainer:
-        assert trainer.flags == ["--supervised", str(files)]
-        list(trainer.run())
+    settings = StoredRun(tmp_path / "run").settings
+    for given in ([], [f"{files}/"], [str(files)]):
+        with Trainer(settings, tmp_path / "run", given) as trainer:
+            assert trainer.flags == ["--supervised", str(files)]
+            list(trainer.run())
     command = (tmp_path / "run/config.toml").read_text().splitlines()
     assert any("az-train" in line and f"--supervised {files}" in line for line in command)
 
@@ -572,26 +574,37 @@ def test_the_learner_s_process_gives_outcomes_of_imported_games_their_weight(
         assert found.pop() == expected
 
 
-@pytest.mark.parametrize("lost", ["row", "metrics"])
-def test_a_run_knows_by_its_games_that_it_began_with_imported_ones(
-    tmp_path: Path, files: Path, lost: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if lost == "row":  # killed after the games were written, and before their row was
+def test_an_import_that_is_killed_is_done_again(tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(self: storage.SealedGames, iteration: int, records: Any) -> None:
+        raise KeyboardInterrupt
 
-        def killed(self: RunFolder, row: Any) -> None:
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(RunFolder, "append_metrics", killed)
-            with pytest.raises(KeyboardInterrupt):
-                begun(files, tmp_path / "run")
-        assert not (tmp_path / "run/checkpoints/000000").exists()
-    else:
-        begun(files, tmp_path / "run")
-        (tmp_path / "run/metrics.jsonl").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(storage.SealedGames, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            begun(files, tmp_path / "run")
+    assert len(rows_of(tmp_path / "run", "imported")) == 1
+    plain = shutil.copytree(tmp_path / "run", tmp_path / "plain")
     begun(files, tmp_path / "run")
-    assert (tmp_path / "run/checkpoints/000000").exists()
-    assert f"--supervised {files}" in (tmp_path / "run/config.toml").read_text()
+    assert len(rows_of(tmp_path / "run", "imported")) == 1
+    assert (tmp_path / "run/games/000000.npz").exists()
+    with Trainer(StoredRun(plain).settings, plain) as trainer:  # without the files
+        list(trainer.run())
+        assert not trainer.flags
+    assert not rows_of(plain, "imported")
+
+
+@pytest.mark.parametrize("gone", ["metrics.jsonl", "games/000000.npz"])
+def test_a_run_that_lost_a_file_still_knows_that_it_began_with_imported_games(
+    tmp_path: Path, files: Path, gone: str
+) -> None:
+    begun(files, tmp_path / "run")
+    (tmp_path / "run" / gone).unlink()
+    for _ in range(2):
+        begun(files, tmp_path / "run")
+        with pytest.raises(RunError, match=f"began with --supervised {files}: give the same"):
+            begun(tmp_path, tmp_path / "run")
+    with Trainer(StoredRun(tmp_path / "run").settings, tmp_path / "run") as trainer:
+        assert trainer.flags == ["--supervised", str(files)]
 
 
 def test_settings_of_imports_are_no_part_of_a_run_s_games(tmp_path: Path, files: Path) -> None:
@@ -607,8 +620,11 @@ def test_a_run_without_imported_games_takes_their_settings_as_any_others(tmp_pat
     settings = {"network": "1x8", "iterations": 1, "games_per_iteration": 4, "simulations": 4, "match_games": 2}
     settings |= {"final_match_games": 2, "match_simulations": 2, "batch_size": 16}
     for passes in (2.0, 3.0):
-        with Trainer(Settings("tic_tac_toe", **settings, supervised_passes=passes), tmp_path / "run") as trainer:
-            list(trainer.run())
+        given = Settings("tic_tac_toe", **settings, deterministic=True, supervised_passes=passes)
+        with Trainer(given, tmp_path / "run") as trainer:
+            *_, last = trainer.run()
+        assert isinstance(last, Finished)
+        assert last.repeatable
 
 
 def test_a_run_that_began_otherwise_is_refused(tmp_path: Path, files: Path, capsys: pytest.CaptureFixture[str]) -> None:

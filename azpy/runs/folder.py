@@ -266,9 +266,9 @@ class RunFolder:
     def trim_metrics(self, last_iteration: int) -> None:
         """Drops a torn last line, and the rows of iterations that will be done again.
 
-        It keeps the rows of changed settings, of collected games that are still there, and of the last stop.
+        It keeps the rows of changed settings, of collected and imported games that are there, and of the last stop.
         """
-        rows, sealed = self.metrics(), set(self.sealed.iterations())
+        rows, sealed, there = self.metrics(), set(self.sealed.iterations()), bool(self.checkpoints())
         if self._metrics.exists() and self._metrics.read_bytes().rpartition(b"\n")[2]:
             self.notices.append("dropped a torn line at the end of metrics.jsonl")
         last_stop = {row["kind"]: row for row in rows if row["kind"] in _STOPPED}
@@ -276,8 +276,10 @@ class RunFolder:
         def stays(row: Mapping[str, Any]) -> bool:
             if row["kind"] in _STOPPED:
                 return row is last_stop[row["kind"]]
+            if row["kind"] == "imported":  # written before its games
+                return 0 in sealed or there
             collected = row["kind"] == "collected" and row["iteration"] in sealed
-            return row["iteration"] <= last_iteration or row["kind"] in {"settings", "imported"} or collected
+            return row["iteration"] <= last_iteration or row["kind"] == "settings" or collected
 
         self.replace("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows if stays(row)))
 

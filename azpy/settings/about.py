@@ -37,7 +37,7 @@ class About:
     words: tuple[str, ...] = ()  # texts that stand for a number; of a text, all there are
     prefixes: tuple[str, ...] = ()  # texts that begin so stand for a number too, if more follows
     fixed: str = ""  # why a run that goes on cannot change it
-    same_games: bool = False  # it changes neither games nor weights of a deterministic run
+    same_games: bool = False  # where a deterministic run may change it, games and weights stay the same
 
     @property
     def range(self) -> str:

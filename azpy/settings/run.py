@@ -210,11 +210,13 @@ class Settings:
         "with --supervised: how often a position of the imported games is drawn before self-play begins, on average",
         10.0,
         unit="times",
+        same_games=True,
         **_ABOVE_0,
     )
     supervised_held_out: float = _learning(
         "with --supervised: share of the imported games that are measured on, and not learned from",
         0.05,
+        same_games=True,
         **_SHARE,
     )
     supervised_min_rating: int | None = _learning(
@@ -223,6 +225,7 @@ class Settings:
         0,
         100_000,
         unit="points",
+        same_games=True,
     )
     supervised_min_seconds: int = _learning(
         "with --supervised: leaves out games whose files say that a player had less for 40 moves",
@@ -231,6 +234,7 @@ class Settings:
         2**31,
         unit="seconds",
         source="Lichess's bound of bullet games",
+        same_games=True,
     )
     schedule: str = _learning(
         "of the learning rate; linear-tail: full for half of the run, then a line to a twentieth",

@@ -91,7 +91,7 @@ class Trainer(Loop):
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             checkpoint = read_checkpoint(checkpoint_at(Path(settings.init)))
             self._begun_with = f"the network begins as that of {checkpoint.path}, {self._begin_with(checkpoint)}"
-        self._supervised, self._imported = list(supervised), None
+        self._supervised, self._imported = list(map(path_argument, supervised)), None
         self._has_imported = False  # iteration 0 holds imported games
         if supervised and not numbered(Path(path) / "games", ".npz") and not numbered(Path(path) / "checkpoints"):
             filters = Filters(settings.supervised_min_rating, settings.supervised_min_seconds)
@@ -231,9 +231,9 @@ class Trainer(Loop):
         row = {"kind": "imported", "iteration": 0, "files": self._supervised, "found": imported.found}
         row |= {"games": len(known), "positions": positions, "held_out": held_out}
         row |= {"left_out": left_out, "seconds": self._budget.elapsed()}
+        self._run.append_metrics(row)  # first: without the games it counts for nothing
         with disk_errors(self._run.path):
             self._run.sealed.write(0, imported.records)
-        self._run.append_metrics(row)  # after the games: they say how the run began
         return Imported(imported.files, imported.found, len(known), positions, held_out, left_out)
 
     def _iterate(self, iteration: int) -> Generator[Event, None, bool]:
@@ -438,11 +438,14 @@ class Trainer(Loop):
 
     def _resume_imported(self, checkpoints: Sequence[int], sealed: Sequence[int]) -> None:
         """Goes on with the imported games of the run, if there are any."""
-        rows = [row for row in self._run.metrics() if row["kind"] == "imported"]
+        # Without games and checkpoints the import did not end, and it is done again.
+        begun = [row for row in self._run.metrics() if 0 in sealed or checkpoints]
+        rows = [row for row in begun if row["kind"] == "imported"]
+        if 0 in sealed and self._supervised and not rows:  # metrics.jsonl was lost
+            rows.append({"kind": "imported", "iteration": 0, "files": self._supervised, "seconds": 0.0})
+            self._run.append_metrics(rows[0])
         if checkpoints or sealed or self._run.journal:
-            began = list(rows[-1].get("files", [])) if rows else []
-            if not rows and 0 in sealed:  # the row was lost
-                began = self._supervised
+            began = list(map(path_argument, rows[-1].get("files", []))) if rows else []
             if self._supervised and began != self._supervised:
                 how = f"with --supervised {' '.join(map(str, began))}" if began else "without --supervised"
                 raise RunError(
@@ -458,7 +461,7 @@ class Trainer(Loop):
                 "learned from once, before self-play): choose another folder"
             )
         if self._supervised:
-            self._run.flags = ["--supervised", *map(path_argument, self._supervised)]
+            self._run.flags = ["--supervised", *self._supervised]
         self._has_imported = 0 in sealed or self._imported is not None
         if self._has_imported and not checkpoints:
             self._run.trim_metrics(-1)  # the fit begins again
