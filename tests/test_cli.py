@@ -562,7 +562,7 @@ def test_to_go_on_longer_is_longer_than_what_is_done(
 
 
 def test_a_run_of_five_minutes_is_twice_as_long_with_ten(capsys: pytest.CaptureFixture[str]) -> None:
-    _say_next(Settings("tic_tac_toe", minutes=5.0), Finished("runs/t", 9, 301.4))
+    _say_next(Settings("tic_tac_toe", minutes=5.0), Finished("runs/t", 9, 301.4), ())
     assert "--minutes=10\n" in capsys.readouterr().out
 
 
