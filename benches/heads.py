@@ -46,7 +46,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 sys.path.insert(0, str(Path(__file__).parent))
 import azpy
 from azpy.games.lines import replayed
-from azpy.learning.learner import _AVERAGE_DECAY, _GRADIENT_NORM, _STATISTICS_ROWS, _WARM_UP_STEPS, policy_loss
+from azpy.learning.learner import _AVERAGE_DECAY, _GRADIENT_NORM, _STATISTICS_ROWS, _WARM_UP_STEPS, policy_loss, seed_of
 from azpy.learning.network import _VALUE_HIDDEN, Network
 from azpy.machine import keep_freed_memory
 from azpy.runs.exports import Games, to_npz
@@ -195,11 +195,6 @@ def values_of(worth: Tensor) -> Tensor:
         return torch.tanh(worth).squeeze(1)
     shares = torch.softmax(worth, 1)
     return ((shares[:, 2] - shares[:, 0]) / _SPAN).clamp(-1, 1)
-
-
-def seed_of(*numbers: int) -> int:
-    """The seed of a batch, as `Learner` has it."""
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
 
 
 def fit(start: azpy.State, settings: Settings, heads: Sequence[str], rows: Any, steps: int) -> Any:

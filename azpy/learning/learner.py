@@ -32,7 +32,7 @@ except ImportError as error:
 from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device
 from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
 
-__all__ = ["Learner", "Losses", "device_of", "has_bf16", "policy_loss", "use_threads"]
+__all__ = ["Learner", "Losses", "device_of", "has_bf16", "policy_loss", "seed_of", "use_threads"]
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
@@ -130,7 +130,7 @@ class Learner:
             keep_freed_memory()
         with _sharing(self.network, parts, bf16=self.precision == "bf16") as set_gradients:
             for index in range(steps):
-                batch = batches.sample(batch_size, seed=self._seed_of(self.steps), **sampling)
+                batch = batches.sample(batch_size, seed=seed_of(self._seed, self.steps), **sampling)
                 warm_up = min(1.0, (self.steps + 1) / _WARM_UP_STEPS)
                 self._optimizer.param_groups[0]["lr"] = self._rate * warm_up * schedule(index / steps)
                 losses = set_gradients([torch.from_numpy(array).to(self.device) for array in batch])
@@ -155,13 +155,10 @@ class Learner:
 
         def observations() -> Iterator[Tensor]:
             for part in range(-(-_STATISTICS_ROWS // batch_size)):
-                drawn = batches.sample(batch_size, seed=self._seed_of(self.steps, part + 1), **sampling)
+                drawn = batches.sample(batch_size, seed=seed_of(self._seed, self.steps, part + 1), **sampling)
                 yield torch.from_numpy(drawn[0]).to(self.device).contiguous(memory_format=torch.channels_last)
 
         update_bn(observations(), self._running)
-
-    def _seed_of(self, *numbers: int) -> int:
-        return int(np.random.SeedSequence([self._seed, *numbers]).generate_state(1, np.uint64)[0])
 
     def measure(self, rows: Sequence[NDArray[Any]]) -> dict[str, float]:
         """How well the averaged network predicts rows that it did not learn from.
@@ -307,6 +304,11 @@ def _gradient(network: Network, batch: Sequence[Tensor], rows: int, bf16: bool) 
         value_part, weight = nn.functional.mse_loss(values.float(), value) * share, share
     torch.autograd.backward(policy_part + value_part)
     return policy_part.item(), value_part.item(), float(weight)
+
+
+def seed_of(*numbers: int) -> int:
+    """The seed of a batch: of the run's seed, the step, and the part if it is for batch norm's statistics."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
 
 
 def device_of(device: str, precision: str) -> tuple[torch.device, str]:

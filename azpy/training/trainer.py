@@ -438,9 +438,9 @@ class Trainer(Loop):
 
     def _resume_imported(self, checkpoints: Sequence[int], sealed: Sequence[int]) -> None:
         """Goes on with the imported games of the run, if there are any."""
-        # Without games and checkpoints the import did not end, and it is done again.
-        begun = [row for row in self._run.metrics() if 0 in sealed or checkpoints]
-        rows = [row for row in begun if row["kind"] == "imported"]
+        if not checkpoints:
+            self._run.trim_metrics(-1)  # the fit begins again, and so does an import that did not end
+        rows = [row for row in self._run.metrics() if row["kind"] == "imported"]
         if 0 in sealed and self._supervised and not rows:  # metrics.jsonl was lost
             rows.append({"kind": "imported", "iteration": 0, "files": self._supervised, "seconds": 0.0})
             self._run.append_metrics(rows[0])
@@ -463,5 +463,3 @@ class Trainer(Loop):
         if self._supervised:
             self._run.flags = ["--supervised", *self._supervised]
         self._has_imported = 0 in sealed or self._imported is not None
-        if self._has_imported and not checkpoints:
-            self._run.trim_metrics(-1)  # the fit begins again
