@@ -471,7 +471,7 @@ class Json(Dialect):
         assert sum(one["visits"] for one in found) == root["visits"], answer
         assert all(one["pv"][0] == one["move"] for one in found), answer
         lowest, bound = (0, "winrate") if self.is_go else (-1, "value")
-        assert all(lowest <= one["lcb"] <= 1 and lowest <= one[bound] <= 1 for one in found), answer
+        assert all(lowest <= one.get("lcb", lowest) <= 1 and lowest <= one[bound] <= 1 for one in found), answer
 
     def is_settled(self) -> bool:
         return not self.due and self.came_errors >= self.due_errors

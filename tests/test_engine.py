@@ -366,7 +366,7 @@ def test_an_engine_with_games_in_python_is_dropped_while_it_searches() -> None:
     said = program("""
         import faulthandler
         from oracles import Countdown, Hashed
-        faulthandler.dump_traceback_later(15, exit=True)
+        faulthandler.dump_traceback_later(120, exit=True)
         future.cancel()
         for _ in range(40):
             engine = azpy.Engine(Hashed(3), max_batch=16)

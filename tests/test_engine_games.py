@@ -53,10 +53,10 @@ def test_a_game_keeps_its_tree_as_a_search_that_is_advanced_does() -> None:
         search = azpy.Search(Hashed(7), seed=seed)
         with azpy.Engine(Hashed(7)) as engine:
             game, state = engine.game(STATE, seed=seed), azpy.make_game("connect_four")
-            same(game.search(30).result(PATIENCE), search.run(state, 30))
+            same(game.search(30, standard_errors=True).result(PATIENCE), search.run(state, 30))
             while not state.is_terminal and game.num_played < 12:
                 for simulations in rng.sample((5, 40, 100), k=rng.randrange(3)):
-                    same(game.search(simulations).result(PATIENCE), search.run(None, simulations))
+                    same(game.search(simulations, standard_errors=True).result(PATIENCE), search.run(None, simulations))
                 action = rng.choice(state.legal_actions())
                 state.play(action)
                 game.play(action)
@@ -68,7 +68,7 @@ def test_a_request_is_answered_for_the_position_at_which_it_was_made() -> None:
     evaluator = Held()
     with azpy.Engine(evaluator) as engine:
         game = engine.game(STATE, seed=1)
-        first = game.search(50)
+        first = game.search(50, standard_errors=True)
         game.play(3)
         second = game.search(50)
         game.undo()
@@ -98,7 +98,7 @@ def test_what_a_game_refuses_changes_nothing() -> None:
         with pytest.raises(ValueError, match="report_every needs on_report"):
             game.search(10, report_every=1.0)
         assert game.state.key() == STATE.key()
-        same(game.search(20).result(PATIENCE), azpy.Search(Hashed(7)).run(STATE, 20))
+        same(game.search(20, standard_errors=True).result(PATIENCE), azpy.Search(Hashed(7)).run(STATE, 20))
         with pytest.raises(ValueError, match="an engine's game has kept"):
             game.search(5).result(PATIENCE).to_svg()
     with pytest.raises(RuntimeError, match="closed"):
@@ -109,7 +109,7 @@ def test_what_a_game_refuses_changes_nothing() -> None:
 def test_actions_restrict_the_root(options: dict[str, Any]) -> None:
     with azpy.Engine(Hashed(7), simulations=80, **options) as engine:
         game = engine.game(STATE)
-        found = game.search(actions=[5, 1, 5]).result(PATIENCE)
+        found = game.search(actions=[5, 1, 5], standard_errors=True).result(PATIENCE)
         assert list(found.actions) == [1, 5]
         assert found.visits.sum() == 80
         assert abs(found.priors.sum() - 1) < 1e-6
@@ -275,7 +275,7 @@ def play_at_random(engine: azpy.Engine, evaluators: dict[str, Any], answers: int
                 game.play(rng.choice(now.legal_actions()))
                 game.undo()
             simulations = rng.randrange(80)
-            asked.append((game.search(simulations), facts(search.run(None, simulations))))
+            asked.append((game.search(simulations, standard_errors=True), facts(search.run(None, simulations))))
             action = rng.choice(now.legal_actions())
             game.play(action)
             search.advance(action)

@@ -244,7 +244,13 @@ class Gtp:
         game = self._track.follow(self._board.start(line), line.played)
         seconds = self._seconds(color)
         simulations = self._served.simulations if seconds is None else None
-        return game.search(self._simulations or simulations, seconds=seconds, actions=actions, on_report=tell).result()
+        return game.search(
+            self._simulations or simulations,
+            seconds=seconds,
+            actions=actions,
+            on_report=tell,
+            standard_errors=tell is not None,
+        ).result()
 
     def _analyze(self, number: str, words: list[str], form: str) -> None:
         line, _, interval, actions = self._read_analyze(words)
@@ -254,7 +260,12 @@ class Gtp:
         game = self._track.follow(self._board.start(line), line.played)
         self._talk.say(f"={number}")
         self._analysis = game.search(
-            _WITHOUT_END, priority="analysis", actions=actions, on_report=tell, report_every=interval
+            _WITHOUT_END,
+            priority="analysis",
+            actions=actions,
+            on_report=tell,
+            report_every=interval,
+            standard_errors=True,
         )
 
     def _genmove_analyze(self, number: str, words: list[str], form: str) -> None:
@@ -331,13 +342,14 @@ def _color(word: str) -> int:
 def _info(result: _core.SearchResult, name: Callable[[int], str], form: str) -> str:
     """The root's visited actions in one line, the most visited first."""
     places = {int(action): index for index, action in enumerate(result.actions)}
+    bounds = [lower_bound(*pair) for pair in zip(result.q.tolist(), result.standard_errors.tolist(), strict=True)]
     found = []
     for order, (actions, visits, q) in enumerate(result.principal_variations(len(places))):
         index = places[actions[0]]
         shares = {
             "winrate": (q + 1) / 2,
             "prior": float(result.priors[index]),
-            "lcb": (lower_bound(q, float(result.standard_errors[index])) + 1) / 2,
+            "lcb": (bounds[index] + 1) / 2,
         }
         numbers = " ".join(
             f"{word} {round(10_000 * share)}" if form == "lz" else f"{word} {share:.6f}"

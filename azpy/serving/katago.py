@@ -114,10 +114,12 @@ def renamed(answer: dict[str, Any], state: _core.State, view: str) -> dict[str, 
     """
     side = {"BLACK": 1 - 2 * state.turn, "WHITE": 2 * state.turn - 1, "SIDETOMOVE": 1}[view]
 
-    def shares(value: float, lcb: float) -> dict[str, float]:
+    def shares(value: float, lcb: float | None) -> dict[str, float]:
         winrate = (1 + side * value) / 2
         odds = min(max(winrate, 0.001), 0.999)
         lead = round(_POINTS * math.log(odds / (1 - odds)), 3)
+        # Lower is worse for the player to move, whoever looks.
+        bounds = {} if lcb is None else {"lcb": round((1 + side * lcb) / 2, 6), "utilityLcb": round(side * lcb, 6)}
         return {
             "winrate": round(winrate, 6),
             "utility": round(side * value, 6),
@@ -125,13 +127,10 @@ def renamed(answer: dict[str, Any], state: _core.State, view: str) -> dict[str, 
             "scoreMean": lead,
             "scoreSelfplay": lead,
             "scoreStdev": 0.0,
-            # Lower is worse for the player to move, whoever looks.
-            "lcb": round((1 + side * lcb) / 2, 6),
-            "utilityLcb": round(side * lcb, 6),
-        }
+        } | bounds
 
     for one in answer["moveInfos"]:
-        one |= shares(one["value"], one["lcb"])
+        one |= shares(one["value"], one.get("lcb"))
     root = answer["rootInfo"]
     root |= shares(root["value"], root["value"]) | {"currentPlayer": "BW"[state.turn]}
     if "policy" in answer:

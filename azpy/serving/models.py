@@ -1,5 +1,6 @@
 """The players that an engine serves: what a user names, opened once."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
-from azpy.errors import RequestError, SettingsError
+from azpy.errors import SettingsError
 from azpy.games.names import make_position, refuse_untyped
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.players import load_players, parse_player, settings_of
@@ -20,7 +21,6 @@ __all__ = [
 TREES_MB = 1024  # memory of all trees, where the other program does not say it: a search may have no other end
 WARMEST = 10.0  # temperature
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
-_MOST_VARIANTS = 16  # of a game's parameters, for one player
 _LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
 
 
@@ -51,23 +51,12 @@ class Model:
         served: the player as it is now.
         engine: it searches with `served`'s evaluator.
         opened: opens the player anew, for `renew`; gives None if its model is the same file.
-        variants: the games searched so far, as names with parameters.
     """
 
     served: Served
     engine: _core.Engine
     opened: Callable[[], Served | None] = lambda: None
-    variants: set[str] = field(default_factory=set)
-
-    def admit(self, game: str) -> None:
-        """Lets a game with other parameters (Go with another komi) be searched: the engine keeps a cache for each.
-
-        Raises:
-            RequestError: too many others are there.
-        """
-        if game not in self.variants and len(self.variants) >= _MOST_VARIANTS:
-            raise RequestError(f"{game}: the player has searched games of {_MOST_VARIANTS} other parameters already")
-        self.variants.add(game)
+    _renewing: threading.Lock = field(default_factory=threading.Lock)
 
     def renew(self) -> bool:
         """Loads the player's newest checkpoint, if its network is another one; returns whether it is.
@@ -77,12 +66,13 @@ class Model:
         Raises:
             AzpyError: a model that cannot be loaded; the one before stays.
         """
-        served = self.opened()
-        if served is None or (served.network or served.name) == (self.served.network or self.served.name):
-            return False
-        self.engine.load("main", served.evaluator)
-        self.served = served
-        return True
+        with self._renewing:
+            served = self.opened()
+            if served is None or (served.network or served.name) == (self.served.network or self.served.name):
+                return False
+            self.engine.load("main", served.evaluator)
+            self.served = served
+            return True
 
 
 def open_engine(served: Served, **options: Any) -> _core.Engine:

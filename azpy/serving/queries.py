@@ -200,12 +200,12 @@ class Analyst:
             return
         if state.turn == _core.CHANCE:
             raise RequestError(f"moves: after {turn} of them a roll is due; name its outcome as the next move")
-        query.model.admit(state.game)
         one = _Open(query, turn, state, query.model.served)
         wanted: dict[str, Any] = {
             "seconds": query.seconds,
             "priority": query.priority,
             "actions": actions_of(query, state),
+            "standard_errors": query.bounds,
         }
         if query.report_every is not None:
             wanted |= {"on_report": lambda result: self._report(one, result), "report_every": query.report_every}
@@ -302,6 +302,7 @@ def _found(query: Query, served: Served, state: _core.State, result: _core.Searc
     places = {int(action): index for index, action in enumerate(result.actions)}
     lines = result.principal_variations(len(places), query.pv_length)
     best = chosen(result, served.temperature)
+    errors = result.standard_errors.tolist() if query.bounds else []  # each look walks the whole tree
     moves = list[dict[str, Any]]()
     for actions, visits, q in sorted(lines, key=lambda line: line[0][0] != result.action):
         index, now, names = places[actions[0]], state.clone(), []
@@ -313,7 +314,7 @@ def _found(query: Query, served: Served, state: _core.State, result: _core.Searc
             "visits": visits,
             "prior": _rounded(result.priors[index]),
             "value": _rounded(q),
-            "lcb": _rounded(lower_bound(q, float(result.standard_errors[index]))),
+            **({"lcb": _rounded(lower_bound(q, errors[index]))} if errors else {}),
             "order": len(moves),
             "pv": names,
         }

@@ -19,7 +19,7 @@ _LEAST_REPORT = 0.05  # seconds between reports
 _PRIORITIES = ("play", "analysis", "ponder")
 _KNOWN = {
     *("id", "model", "game", "position", "moves", "analyzeTurns", "simulations", "seconds", "priority"),
-    *("reportDuringSearchEvery", "allowMoves", "avoidMoves", "analysisPVLen", "includePolicy"),
+    *("reportDuringSearchEvery", "allowMoves", "avoidMoves", "analysisPVLen", "includePolicy", "includeLcb"),
 }
 
 
@@ -38,6 +38,7 @@ class Query:
     avoided: list[tuple[str, int | None]]
     pv_length: int | None
     policy: bool
+    bounds: bool  # whether moves have lower confidence bounds
     game: str | None
     view: str | None = None  # of KataGo's numbers; None: another game than Go
     warnings: list[str] = field(default_factory=list)  # about fields that change nothing
@@ -95,6 +96,7 @@ def read_query(fields: Mapping[str, Any], model: Model, limits: Limits) -> Query
         avoided=_names(fields, "avoidMoves", go),
         pv_length=None if length is None else whole(length, "analysisPVLen", range(1, 1001)),
         policy=flag(fields.get("includePolicy", False), "includePolicy"),
+        bounds=flag(fields.get("includeLcb", go), "includeLcb"),  # KataGo's answers always have it
         game=None if game is None else text(game, "game")[:LONGEST_NAME],
         view=katago.view(fields) if go else None,
     )

@@ -206,6 +206,7 @@ export class Play {
         game: `${this.tag} ${plays ? model : "hints"}`,
         priority: plays ? "play" : "analysis",
         analysisPVLen: LONGEST_LINE,
+        includeLcb: false,
         ...(options.hints ? { reportDuringSearchEvery: REPORTS } : {}),
       },
       learn,

@@ -22,7 +22,6 @@ pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 /// The one implementation of [`AnyBatch`].
 pub(crate) struct Batch<G: Hosted> {
     searches: Vec<Search<G>>,
-    evaluators: Vec<AnyEvaluator>,
     rounds: Rounds<G>,
     seed: u64,
     /// Calls of `run` so far: each has draws of its own.
@@ -41,7 +40,6 @@ impl<G: Hosted> Batch<G> {
         let search = |(&root, &network): (&&G, &usize)| Search::new(root.clone(), settings.config, network);
         Ok(Self {
             searches: roots.iter().zip(&settings.networks).map(search).collect(),
-            evaluators: settings.evaluators,
             rounds: Rounds::new(workers, settings.cache),
             seed: settings.seed,
             runs: 0,
@@ -51,23 +49,16 @@ impl<G: Hosted> Batch<G> {
 
     /// A search that is over, to look at.
     pub(crate) fn over(search: Search<G>) -> Self {
-        Self {
-            searches: vec![search],
-            evaluators: Vec::new(),
-            rounds: Rounds::new(Workers::Serial, None),
-            seed: 0,
-            runs: 0,
-            changes: vec![0],
-        }
+        Self { searches: vec![search], rounds: Rounds::new(Workers::Serial, None), seed: 0, runs: 0, changes: vec![0] }
     }
 
     /// Rounds until all is done. Runs detached from the interpreter.
-    fn work(&mut self, limit: Option<Duration>) -> PyResult<()> {
+    fn work(&mut self, evaluators: &mut [AnyEvaluator], limit: Option<Duration>) -> PyResult<()> {
         let began = Instant::now();
         let mut looked = began;
         let (mut rounds, mut rows) = (0, self.rounds.stats.rows);
         loop {
-            let outcome = self.rounds.run(&mut self.searches, &mut self.evaluators);
+            let outcome = self.rounds.run(&mut self.searches, evaluators);
             // A Python game's own error comes before whatever followed from it.
             self.check()?;
             if !outcome.map_err(search_error)? {
@@ -159,7 +150,13 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         Ok(())
     }
 
-    fn run(&mut self, py: Python<'_>, simulations: u32, limit: Option<Duration>) -> PyResult<()> {
+    fn run(
+        &mut self,
+        py: Python<'_>,
+        evaluators: &mut [AnyEvaluator],
+        simulations: u32,
+        limit: Option<Duration>,
+    ) -> PyResult<()> {
         let rolls = self.searches.iter().position(|search| search.root().turn() == Turn::Chance);
         self.check()?;
         if let Some(index) = rolls {
@@ -172,7 +169,7 @@ impl<G: Hosted> AnyBatch for Batch<G> {
             search.begin(simulations, stream).map_err(|fault| GameError::new_err(fault.to_string()))?;
         }
         self.runs += 1;
-        let outcome = py.detach(|| caught(|| self.work(limit)));
+        let outcome = py.detach(|| caught(|| self.work(evaluators, limit)));
         let failed = self.check();
         // A game that failed left positions in the trees that are none, a panic perhaps half a round: all trees begin
         // again, from roots that are as they were.

@@ -6,16 +6,18 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use azpy_core::batched::RoundStats;
-use azpy_core::engine::{Priority, Wish};
+use azpy_core::engine::{Priority, Served, Wish};
 use azpy_core::game::Action;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::doors::{AnyState, ModelSettings};
+use crate::engine_stats::Place;
 use crate::errors::no_stop_iteration;
 use crate::evaluators::AnyEvaluator;
+use crate::hub::closed;
 use crate::result::SearchResult;
 use crate::settings::Whole;
 
@@ -46,6 +48,9 @@ pub(crate) struct Call {
     all: Arc<Wishes>,
     pub(crate) asked: Instant,
     pub(crate) limit: Option<Duration>,
+    /// Whether results that look at a tree in passing have its standard errors, for which they walk the whole tree.
+    pub(crate) standard_errors: bool,
+    pub(crate) place: Place,
     /// The newest report that has not been told.
     report: Mutex<Option<SearchResult>>,
 }
@@ -77,7 +82,9 @@ impl Call {
         py: Python<'_>,
         limit: Option<Duration>,
         on_report: Option<Py<PyAny>>,
+        standard_errors: bool,
         all: Arc<Wishes>,
+        place: Place,
     ) -> PyResult<Arc<Self>> {
         let wishes = Arc::new(Wishes::default());
         let wish = wishes.clone();
@@ -89,7 +96,8 @@ impl Call {
         let settle = PyCFunction::new_closure(py, None, None, settle)?;
         future.call_method1(intern!(py, "add_done_callback"), (settle,))?;
         let (future, asked) = (future.unbind(), Instant::now());
-        Ok(Arc::new(Self { future, on_report, wishes, all, asked, limit, report: Mutex::default() }))
+        let report = Mutex::default();
+        Ok(Arc::new(Self { future, on_report, wishes, all, asked, limit, standard_errors, place, report }))
     }
 
     pub(crate) fn future(&self, py: Python<'_>) -> Py<PyAny> {
@@ -155,9 +163,24 @@ impl Call {
     }
 }
 
-/// One network of an engine and one game. No method is called with the GIL, for they wait for each other, and some of them
-/// for the GIL.
-pub(crate) trait AnyModel: Send + Sync {
+impl Drop for Call {
+    /// A net: no request ends without an answer, but if one did, whoever waits would wait for ever.
+    fn drop(&mut self) {
+        if !self.place.is_taken() {
+            return;
+        }
+        Python::try_attach(|py| {
+            let done = self.future.call_method0(py, intern!(py, "done")).and_then(|done| done.is_truthy(py));
+            if !done.unwrap_or(true) && self.claim(py, false) {
+                self.answer(py, Err(closed()));
+            }
+        });
+    }
+}
+
+/// One network of an engine and one game. No method but `traverse` is called with the GIL, for they wait for each other, and
+/// some of them for the GIL.
+pub(crate) trait AnyModel: Served + Send + Sync {
     fn as_any(&self) -> &dyn Any;
     /// Has a position searched.
     fn submit(&self, state: &dyn AnyState, asked: Asked) -> PyResult<()>;
@@ -165,20 +188,14 @@ pub(crate) trait AnyModel: Send + Sync {
     fn seat(&self, state: &dyn AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnySeat>>;
     /// The same game for another network.
     fn renewed(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel>;
-    /// Whether one thread at a time may touch its games.
-    fn is_serial(&self) -> bool;
-    /// See [`azpy_core::engine::Desk`] for these.
-    fn has_work(&self, quiet: bool) -> bool;
-    fn in_earnest(&self) -> bool;
-    fn is_empty(&self) -> bool;
     /// A round of this lane. `filled` is called when it has its searches, `tell` with requests that have a report.
     fn round(&self, lane: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done>;
     /// Requests that have ended in the queue.
     fn look(&self) -> Vec<Done>;
     fn memory_bytes(&self) -> usize;
     fn end_largest(&self) -> bool;
-    /// What filled the batches, and how many requests the last one had no room for.
-    fn stats(&self) -> (RoundStats, usize);
+    /// Tells garbage collection which Python objects it holds. Waits for no lock.
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
 }
 
 /// A request that has ended, and its game if that goes on.

@@ -105,7 +105,6 @@ pub(crate) struct BatchSettings {
     pub(crate) config: SearchConfig,
     /// Which evaluator answers for each tree.
     pub(crate) networks: Vec<usize>,
-    pub(crate) evaluators: Vec<AnyEvaluator>,
     pub(crate) cache: Option<Arc<Cache>>,
     pub(crate) threads: usize,
     pub(crate) seed: u64,
@@ -127,7 +126,13 @@ pub(crate) trait AnyBatch: Send {
     fn num_actions(&self) -> usize;
     fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()>;
     /// With a limit the run also ends after so long.
-    fn run(&mut self, py: Python<'_>, simulations: u32, limit: Option<Duration>) -> PyResult<()>;
+    fn run(
+        &mut self,
+        py: Python<'_>,
+        evaluators: &mut [AnyEvaluator],
+        simulations: u32,
+        limit: Option<Duration>,
+    ) -> PyResult<()>;
     fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()>;
     /// Has the root of a search offer these actions only.
     fn allow(&mut self, index: usize, actions: Vec<Action>);

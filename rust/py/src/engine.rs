@@ -1,7 +1,6 @@
 //! `azpy.Engine`: searches for many who ask at once, with several models, and with games that keep their trees.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,13 +8,14 @@ use azpy_core::batched::Workers;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::Priority;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::batch::allowed_actions;
 use crate::calls::{AnyModel, AnySeat, Asked, Call};
 use crate::doors::{AnyState, ModelSettings};
-use crate::engine_stats::Stats;
+use crate::engine_stats::{Place, Stats};
 use crate::errors::forked;
 use crate::evaluators::AnyEvaluator;
 use crate::hub::{Hub, closed, is_serving};
@@ -73,11 +73,6 @@ const ONLY: &str = "main";
 ///     'seconds'
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct Engine {
-    shared: Arc<Shared>,
-}
-
-/// What an engine and its games share.
-struct Shared {
     /// Where they were given.
     simulations: Option<u32>,
     config: SearchConfig,
@@ -86,8 +81,6 @@ struct Shared {
     cache_positions: usize,
     budget: usize,
     threads: usize,
-    /// Networks so far: each has a number.
-    networks: AtomicU64,
     named: Mutex<Named>,
 }
 
@@ -96,13 +89,15 @@ struct Shared {
 struct Named {
     /// By name: the evaluator and its number.
     models: HashMap<String, (Arc<Py<PyAny>>, u64)>,
+    /// Networks so far: each has a number.
+    networks: u64,
     /// Evaluators on one device share a lock.
     devices: HashMap<String, Arc<Mutex<()>>>,
     live: Option<(Arc<Hub>, Workers)>,
     closed: bool,
 }
 
-impl Shared {
+impl Engine {
     /// Taken for moments only: nothing is asked of Python under it.
     fn named(&self) -> MutexGuard<'_, Named> {
         self.named.lock().unwrap_or_else(PoisonError::into_inner)
@@ -114,16 +109,19 @@ impl Shared {
 
     /// The threads, which begin with the first request.
     fn live(&self, py: Python<'_>) -> PyResult<(Arc<Hub>, Workers)> {
-        if let Some((hub, workers)) = self.named().live.clone() {
-            if hub.is_forked() {
-                return Err(forked("this engine's threads are", "an engine"));
-            }
-            return Ok((hub, workers));
+        let (live, over) = {
+            let named = self.named();
+            (named.live.clone(), named.closed)
+        };
+        match live {
+            Some((hub, _)) if hub.is_forked() => return Err(forked("this engine's threads are", "an engine")),
+            _ if over => return Err(closed()),
+            Some(live) => return Ok(live),
+            None => {}
         }
-        if self.named().closed {
-            return Err(closed());
-        }
-        let fresh = (Hub::start(self.budget)?, Workers::new(self.threads).map_err(PyOSError::new_err)?);
+        // Where the workers cannot start, no lane waits for ever.
+        let workers = Workers::new(self.threads).map_err(PyOSError::new_err)?;
+        let fresh = (Hub::start(self.budget)?, workers);
         wait_until_attached(py);
         let mut named = self.named();
         let live = match (&named.live, named.closed) {
@@ -183,17 +181,22 @@ impl Shared {
         state: &dyn AnyState,
     ) -> PyResult<(Arc<Hub>, Arc<dyn AnyModel>)> {
         let (hub, workers) = self.live(py)?;
-        if let Some(model) = py.detach(|| hub.model(name, spec)) {
+        if let Some(model) = py.detach(|| hub.models.get(name, spec)) {
             return Ok((hub, model));
         }
-        let known = self.named().models.get(name).map(|(evaluator, number)| (evaluator.clone(), *number));
-        let (evaluator, number) = known.ok_or_else(closed)?;
-        let evaluator = evaluator.bind(py);
-        let settings = self.settings(spec, number, workers, self.device(evaluator)?);
-        let model = state.model(settings, AnyEvaluator::new(evaluator)?);
-        let model = *model.downcast::<Arc<dyn AnyModel>>().expect("a model");
-        let model = py.detach(|| hub.add(name, spec, model, false));
-        Ok((hub, model))
+        loop {
+            let known = self.named().models.get(name).map(|(evaluator, number)| (evaluator.clone(), *number));
+            let (evaluator, number) = known.ok_or_else(closed)?;
+            let evaluator = evaluator.bind(py);
+            let settings = self.settings(spec, number, workers.clone(), self.device(evaluator)?);
+            let model = state.model(settings, AnyEvaluator::new(evaluator)?);
+            let model = *model.downcast::<Arc<dyn AnyModel>>().expect("a model");
+            let model = py.detach(|| hub.models.add((name.to_owned(), spec.to_owned()), model));
+            // `load` may have come in between, and found no model of this game to renew.
+            if self.named().models.get(name).is_none_or(|(_, newest)| *newest <= model.number()) {
+                return Ok((hub, model));
+            }
+        }
     }
 
     /// A request, checked and counted.
@@ -219,21 +222,12 @@ impl Shared {
         };
         state.check_searchable()?;
         let allowed = allowed_actions(state, given.actions)?;
-        py.detach(|| hub.check_open())?;
-        let counted = py.detach(|| {
-            let mut stats = hub.stats.lock().unwrap_or_else(PoisonError::into_inner);
-            let room = stats.open < self.max_requests;
-            if room {
-                stats.count_request();
-            }
-            room
-        });
-        if !counted {
+        let Some(place) = py.detach(|| Place::take(&hub.stats, self.max_requests)) else {
             let text = format!("{} requests wait for their answers already (max_requests)", self.max_requests);
             return Err(PyErr::from_value(py.import("queue")?.getattr("Full")?.call1((text,))?));
-        }
+        };
         let shared = if priority == Priority::Ponder { &hub.pondering } else { &hub.all };
-        let call = Call::new(py, limit, given.on_report, shared.clone())?;
+        let call = Call::new(py, limit, given.on_report, given.standard_errors, shared.clone(), place)?;
         Ok(Asked { simulations, seed: given.seed, priority, allowed, report_every, call })
     }
 }
@@ -247,6 +241,7 @@ struct Given<'a> {
     actions: Option<Vec<Whole>>,
     report_every: Option<f64>,
     on_report: Option<Py<PyAny>>,
+    standard_errors: bool,
 }
 
 #[pymethods]
@@ -277,17 +272,14 @@ impl Engine {
         }
         let budget = total_memory_mb.map(|Whole(given)| within("total_memory_mb", given, 1, SIZE >> 20));
         let engine = Self {
-            shared: Arc::new(Shared {
-                simulations: simulations.map(|Whole(given)| settings::simulations(given)).transpose()?,
-                config,
-                max_batch,
-                max_requests: within("max_requests", max_requests, 1, SIZE)?,
-                cache_positions: settings::cache_positions(cache_positions)?,
-                budget: budget.transpose()?.map_or(usize::MAX, |mb: usize| mb << 20),
-                threads: settings::threads(threads)?,
-                networks: AtomicU64::new(1),
-                named: Mutex::default(),
-            }),
+            simulations: simulations.map(|Whole(given)| settings::simulations(given)).transpose()?,
+            config,
+            max_batch,
+            max_requests: within("max_requests", max_requests, 1, SIZE)?,
+            cache_positions: settings::cache_positions(cache_positions)?,
+            budget: budget.transpose()?.map_or(usize::MAX, |mb: usize| mb << 20),
+            threads: settings::threads(threads)?,
+            named: Mutex::default(),
         };
         match models.cast::<PyDict>() {
             Ok(named) if named.is_empty() => return Err(PyValueError::new_err("an engine needs at least one model")),
@@ -304,7 +296,7 @@ impl Engine {
     /// The names of the models, sorted.
     #[getter]
     fn models(&self) -> Vec<String> {
-        let mut names: Vec<_> = self.shared.named().models.keys().cloned().collect();
+        let mut names: Vec<_> = self.named().models.keys().cloned().collect();
         names.sort_unstable();
         names
     }
@@ -314,28 +306,30 @@ impl Engine {
     fn load(&self, name: &str, evaluator: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = evaluator.py();
         AnyEvaluator::new(evaluator)?;
-        let device = self.shared.device(evaluator)?;
-        let number = self.shared.networks.fetch_add(1, Ordering::Relaxed);
-        let live = {
-            let mut named = self.shared.named();
+        let device = self.device(evaluator)?;
+        let (number, live) = {
+            let mut named = self.named();
             if named.closed {
                 return Err(closed());
             }
+            named.networks += 1;
+            let number = named.networks;
             let given = (Arc::new(evaluator.clone().unbind()), number);
             let old = named.models.insert(name.to_owned(), given);
             let live = named.live.clone();
             drop(named);
             drop(old);
-            live
+            (number, live)
         };
         let Some((hub, workers)) = live else {
             return Ok(());
         };
-        for (spec, model) in py.detach(|| hub.models(name)) {
-            let settings = self.shared.settings(&spec, number, workers.clone(), device.clone());
+        for (spec, model) in py.detach(|| hub.models.named(name)) {
+            let settings = self.settings(&spec, number, workers.clone(), device.clone());
             let evaluator = AnyEvaluator::new(evaluator)?;
-            py.detach(|| hub.add(name, &spec, model.renewed(settings, evaluator), true));
+            py.detach(|| hub.models.add((name.to_owned(), spec), model.renewed(settings, evaluator)));
         }
+        py.detach(|| hub.models.wake());
         Ok(())
     }
 
@@ -366,9 +360,11 @@ impl Engine {
     ///         are not legal at the root.
     ///     on_report: is called with a `SearchResult` of what is known so far, every `report_every` seconds (0.1). A slow
     ///         listener hears the newest report only.
+    ///     standard_errors: whether reports, and answers of an `EngineGame`, have `standard_errors`. Each of them then
+    ///         walks the whole tree, which takes up to a second for a million positions.
     #[pyo3(signature = (
         state, simulations = None, *, seconds = None, seed = 0, model = None, priority = "play", actions = None,
-        on_report = None, report_every = None
+        on_report = None, report_every = None, standard_errors = false
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn submit(
@@ -383,37 +379,38 @@ impl Engine {
         actions: Option<Vec<Whole>>,
         on_report: Option<Py<PyAny>>,
         report_every: Option<f64>,
+        standard_errors: bool,
     ) -> PyResult<Py<PyAny>> {
         let seed = within("seed", seed, 0, U64)?;
-        let name = self.shared.name(model)?;
+        let name = self.name(model)?;
         let (spec, state) = any_state(state)?;
-        let (hub, model) = self.shared.model(py, &name, &spec, &*state)?;
-        let given = Given { simulations, seconds, seed, priority, actions, report_every, on_report };
-        let asked = self.shared.asked(py, &hub, &*state, given)?;
+        let (hub, model) = self.model(py, &name, &spec, &*state)?;
+        let given = Given { simulations, seconds, seed, priority, actions, report_every, on_report, standard_errors };
+        let asked = self.asked(py, &hub, &*state, given)?;
         let future = asked.call.future(py);
-        py.detach(|| model.submit(&*state, asked).map(|()| hub.wake()))?;
+        py.detach(|| hub.enter(|| model.submit(&*state, asked)))?;
         Ok(future)
     }
 
     /// A game that goes on from `state`, and keeps its tree between requests. See `EngineGame`.
     #[pyo3(signature = (state, *, model = None, seed = 0))]
     fn game(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         state: &Bound<'_, PyAny>,
         model: Option<&str>,
         #[pyo3(from_py_with = whole)] seed: i128,
     ) -> PyResult<EngineGame> {
+        let (py, engine) = (slf.py(), slf.get());
         let seed = within("seed", seed, 0, U64)?;
-        let name = self.shared.name(model)?;
+        let name = engine.name(model)?;
         let (spec, state) = any_state(state)?;
-        let (hub, model) = self.shared.model(py, &name, &spec, &*state)?;
+        let (hub, model) = engine.model(py, &name, &spec, &*state)?;
         let seat = py.detach(|| {
             let seat = model.seat(&*state, &name, seed)?;
-            hub.add_seat(&seat);
+            hub.models.add_seat((name.clone(), spec.clone()), &seat);
             Ok::<_, PyErr>(seat)
         })?;
-        Ok(EngineGame { shared: self.shared.clone(), hub, seat, spec })
+        Ok(EngineGame { engine: slf.clone().unbind(), hub, seat, spec })
     }
 
     /// Takes no more requests, and returns when those there are have been answered; those that ponder stop. After
@@ -427,8 +424,8 @@ impl Engine {
             ));
         }
         let limit = settings::limit(seconds)?;
-        self.shared.named().closed = true;
-        let Some(hub) = self.shared.hub().filter(|hub| !hub.is_forked()) else {
+        self.named().closed = true;
+        let Some(hub) = self.hub().filter(|hub| !hub.is_forked()) else {
             return Ok(());
         };
         let began = std::time::Instant::now();
@@ -442,9 +439,8 @@ impl Engine {
         });
         if over.is_ok() {
             // The threads that grew the trees go with the models.
-            let pool =
-                self.shared.named().live.as_mut().map(|(_, workers)| std::mem::replace(workers, Workers::Serial));
-            py.detach(|| hub.clear());
+            let pool = self.named().live.as_mut().map(|(_, workers)| std::mem::replace(workers, Workers::Serial));
+            py.detach(|| hub.models.clear());
             drop(pool);
         } else {
             // Whoever interrupts this does not want to wait.
@@ -471,16 +467,41 @@ impl Engine {
     /// finished requests: simulations, evaluations, cache_hits, terminals, collisions.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stats = match self.shared.hub() {
+        let stats = match self.hub() {
             None => Stats::default(),
             Some(hub) if hub.is_forked() => return Err(forked("this engine's threads are", "an engine")),
             Some(hub) => py.detach(|| hub.counts()),
         };
-        stats.dict(py, self.shared.max_batch)
+        stats.dict(py, self.max_batch)
+    }
+
+    /// An evaluator may refer back to its engine. With open requests the engine is in use, though nobody has it.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Ok(named) = self.named.try_lock() else { return Ok(()) };
+        if let Some((hub, _)) = &named.live {
+            if hub.is_forked() || !hub.is_idle() {
+                return Ok(());
+            }
+            hub.models.try_each(|model| model.traverse(&visit))?;
+        }
+        named.models.values().try_for_each(|(evaluator, _)| visit.call(&**evaluator))
+    }
+
+    fn __clear__(&self) {
+        let freed = {
+            let mut named = self.named();
+            named.closed = true;
+            (std::mem::take(&mut named.models), named.live.take())
+        };
+        if let Some((hub, _)) = freed.1.as_ref().filter(|(hub, _)| !hub.is_forked()) {
+            // The threads end, and the models go with them.
+            Python::try_attach(|py| py.detach(|| hub.close()));
+        }
+        drop(freed);
     }
 }
 
-impl Drop for Shared {
+impl Drop for Engine {
     /// An engine that nobody can reach any more still answers whoever waits.
     fn drop(&mut self) {
         if let Some(hub) = self.hub().filter(|hub| !hub.is_forked()) {
@@ -494,8 +515,8 @@ impl Drop for Shared {
 ///
 /// Requests of one game are answered in the order in which they came; `play` and `undo` take their places among them. With
 /// `simulations`, an answer is what a `Search` finds that is run and advanced in the same way (run k of a search with this
-/// game's seed). Its arrays, `standard_errors` and `principal_variations` can be read at any time; its picture cannot,
-/// as the tree goes on.
+/// game's seed). Its arrays and `principal_variations` can be read at any time, and `standard_errors` where the request asked
+/// for them; its picture cannot, as the tree goes on.
 ///
 ///     >>> import azpy
 ///     >>> with azpy.Engine(azpy.RolloutEvaluator(1), simulations=400) as engine:
@@ -508,7 +529,7 @@ impl Drop for Shared {
 ///     (3, True, 100)
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct EngineGame {
-    shared: Arc<Shared>,
+    engine: Py<Engine>,
     hub: Arc<Hub>,
     seat: Arc<dyn AnySeat>,
     spec: String,
@@ -529,7 +550,8 @@ impl EngineGame {
     /// ponders ends as soon as the game is asked for something else. A search with `actions` has a tree of its own, and
     /// leaves the game's as it is.
     #[pyo3(signature = (
-        simulations = None, *, seconds = None, priority = "play", actions = None, on_report = None, report_every = None
+        simulations = None, *, seconds = None, priority = "play", actions = None, on_report = None, report_every = None,
+        standard_errors = false
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn search(
@@ -541,22 +563,30 @@ impl EngineGame {
         actions: Option<Vec<Whole>>,
         on_report: Option<Py<PyAny>>,
         report_every: Option<f64>,
+        standard_errors: bool,
     ) -> PyResult<Py<PyAny>> {
         self.check_fork()?;
         let state = py.detach(|| self.seat.state())?;
-        let given = Given { simulations, seconds, seed: 0, priority, actions, report_every, on_report };
-        let asked = self.shared.asked(py, &self.hub, &*state, given)?;
+        let given =
+            Given { simulations, seconds, seed: 0, priority, actions, report_every, on_report, standard_errors };
+        let asked = self.engine.get().asked(py, &self.hub, &*state, given)?;
         let future = asked.call.future(py);
-        py.detach(|| self.seat.search(asked).map(|()| self.hub.go_on(&self.seat)))?;
+        py.detach(|| {
+            self.hub.enter(|| {
+                self.seat.search(asked)?;
+                self.hub.go_on(&self.seat);
+                Ok(())
+            })
+        })?;
         Ok(future)
     }
 
     /// Searches on until the game is asked for something else, while the engine has nothing else to do.
     fn ponder(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        if self.shared.config.gumbel().is_some() {
+        if self.engine.get().config.gumbel().is_some() {
             return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
         }
-        self.search(py, Some(Whole(u32::MAX.into())), None, "ponder", None, None, None)
+        self.search(py, Some(Whole(u32::MAX.into())), None, "ponder", None, None, None, false)
     }
 
     /// Plays an action or a chance outcome, after everything that was asked for before; the tree below it is kept. Raises
@@ -588,5 +618,9 @@ impl EngineGame {
     fn num_played(&self, py: Python<'_>) -> PyResult<usize> {
         self.check_fork()?;
         Ok(py.detach(|| self.seat.num_played()))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)
     }
 }

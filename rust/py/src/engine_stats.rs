@@ -1,6 +1,8 @@
 //! What a session of batched searches counts.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use azpy_core::batched::RoundStats;
@@ -10,6 +12,46 @@ use pyo3::types::PyDict;
 
 /// Requests whose times the percentiles are of: the last so many.
 const TIMES_KEPT: usize = 4096;
+
+/// The place of a request among those that wait for their answers.
+pub(crate) struct Place {
+    stats: Arc<Mutex<Stats>>,
+    taken: AtomicBool,
+}
+
+impl Place {
+    /// A place for one more request, where fewer than `most` have one.
+    pub(crate) fn take(stats: &Arc<Mutex<Stats>>, most: usize) -> Option<Self> {
+        let mut counts = stats.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.open >= most {
+            return None;
+        }
+        counts.open += 1;
+        counts.requests += 1;
+        Some(Self { stats: stats.clone(), taken: AtomicBool::new(true) })
+    }
+
+    /// Whether the request is not answered yet.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// The request is answered.
+    pub(crate) fn leave(&self, counts: &mut Stats) {
+        counts.open -= usize::from(self.taken.swap(false, Ordering::Relaxed));
+    }
+}
+
+impl Drop for Place {
+    /// A request that was never answered was refused as it was made: it does not count.
+    fn drop(&mut self) {
+        if *self.taken.get_mut() {
+            let mut counts = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+            counts.open -= 1;
+            counts.requests -= 1;
+        }
+    }
+}
 
 /// Counts since the session began.
 #[derive(Clone, Default)]
@@ -30,27 +72,8 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    /// A request came in.
-    pub(crate) fn count_request(&mut self) {
-        self.open += 1;
-        self.requests += 1;
-    }
-
-    /// A request was cancelled.
-    pub(crate) fn count_cancelled(&mut self) {
-        self.open -= 1;
-        self.cancelled += 1;
-    }
-
-    /// A request ended with an error.
-    pub(crate) fn count_failed(&mut self) {
-        self.open -= 1;
-        self.failed += 1;
-    }
-
     /// A request was answered after so long.
     pub(crate) fn count_finished(&mut self, search: &SearchStats, taken: Duration, limit: Option<Duration>) {
-        self.open -= 1;
         self.finished += 1;
         self.late += u64::from(limit.is_some_and(|limit| taken > limit));
         self.search.add(search);

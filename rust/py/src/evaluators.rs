@@ -2,20 +2,22 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use azpy_core::bytes::PlaneBytes;
 use azpy_core::evaluator::{Batch, Evaluator, Rollout, Uniform};
 use azpy_core::game::{Game, PovValue};
 use numpy::ndarray::{Dimension, IntoDimension};
 use numpy::{Element, PyArray, PyArray2, PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyTuple};
 
 use crate::errors::EvaluatorError;
 use crate::hosted::{Fault, Hosted};
+use crate::result::exclusive;
 use crate::settings::{U64, whole, within};
 
 thread_local! {
@@ -123,11 +125,48 @@ impl AnyEvaluator {
         (0..pipelines).map(|_| Ok(Self::Python(PyEvaluator::new(object, Some(turns.clone()))?))).collect()
     }
 
+    /// Tells garbage collection which Python object it holds.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Self::Python(evaluator) => visit.call(&evaluator.object),
+            Self::Uniform | Self::Rollout(_) => Ok(()),
+        }
+    }
+
     pub(crate) fn network_id(&self) -> Option<u64> {
         match self {
             Self::Python(evaluator) => evaluator.network,
             Self::Uniform | Self::Rollout(_) => None,
         }
+    }
+}
+
+/// The evaluators of a search object, which is their only owner: garbage collection can free the object where one of
+/// them refers back to it.
+pub(crate) struct Evaluators(Mutex<Vec<AnyEvaluator>>);
+
+impl Evaluators {
+    pub(crate) fn new(evaluators: Vec<AnyEvaluator>) -> Self {
+        Self(Mutex::new(evaluators))
+    }
+
+    /// For a run, which one thread at a time does.
+    pub(crate) fn lock(&self) -> PyResult<MutexGuard<'_, Vec<AnyEvaluator>>> {
+        let evaluators = exclusive(&self.0)?;
+        if evaluators.is_empty() {
+            return Err(PyRuntimeError::new_err("this search was freed by garbage collection: make a new one"));
+        }
+        Ok(evaluators)
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Where a run has them, the search is in use.
+        self.0.try_lock().map_or(Ok(()), |evaluators| evaluators.iter().try_for_each(|one| one.traverse(visit)))
+    }
+
+    pub(crate) fn clear(&self) {
+        let freed = self.0.try_lock().map(|mut evaluators| std::mem::take(&mut *evaluators));
+        drop(freed);
     }
 }
 

@@ -1,12 +1,12 @@
 //! An engine's threads: lanes that run the rounds of all models, and one that tells whoever asked.
 
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use azpy_core::batched::RoundStats;
+use azpy_core::engine::Models;
 use azpy_core::process::Process;
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -20,34 +20,28 @@ thread_local! {
     static SERVING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is that of an engine.
+/// Whether this thread works for an engine: as one of its own, or as it hands a request over.
 pub(crate) fn is_serving() -> bool {
     SERVING.get()
 }
 
-/// A model and where it stands.
-struct Slot {
-    model: Arc<dyn AnyModel>,
-    /// The round in which it was last served.
-    served: u64,
-    /// Lanes that are at it.
-    lanes: usize,
+/// Until it is dropped, this thread works for an engine.
+struct Serving(bool);
+
+impl Serving {
+    fn new() -> Self {
+        Self(SERVING.replace(true))
+    }
 }
 
-/// What the owner and the threads share.
-#[derive(Default)]
-struct Shared {
-    slots: Vec<Slot>,
-    /// By name of the model and of the game.
-    current: HashMap<(String, String), Arc<dyn AnyModel>>,
-    seats: Vec<Weak<dyn AnySeat>>,
-    /// What filled the batches of models that are gone.
-    retired: RoundStats,
-    rounds: u64,
-    /// Lanes that are at a model.
-    busy: usize,
-    closing: bool,
+impl Drop for Serving {
+    fn drop(&mut self) {
+        SERVING.set(self.0);
+    }
 }
+
+/// Games with other parameters (Go with another komi) whose models stay, for each name of a model. Each has a cache.
+const MOST_GAMES: usize = 16;
 
 /// Something to tell: an answer, or that there is a report.
 enum News {
@@ -64,11 +58,10 @@ struct Answers {
 
 /// What an engine's threads have in common.
 pub(crate) struct Hub {
-    shared: Mutex<Shared>,
-    changed: Condvar,
+    pub(crate) models: Models<dyn AnyModel, dyn AnySeat>,
     answers: Mutex<Answers>,
     told: Condvar,
-    pub(crate) stats: Mutex<Stats>,
+    pub(crate) stats: Arc<Mutex<Stats>>,
     /// What is wished of all requests.
     pub(crate) all: Arc<Wishes>,
     /// What is wished of those that ponder.
@@ -88,11 +81,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Hub {
     pub(crate) fn start(budget: usize) -> PyResult<Arc<Self>> {
         let hub = Arc::new(Self {
-            shared: Mutex::default(),
-            changed: Condvar::new(),
+            models: Models::new(LANES, MOST_GAMES),
             answers: Mutex::default(),
             told: Condvar::new(),
-            stats: Mutex::default(),
+            stats: Arc::default(),
             all: Arc::default(),
             pondering: Arc::default(),
             budget,
@@ -105,7 +97,7 @@ impl Hub {
             let (shared, inside) = (hub.clone(), attached_once());
             let body = move || {
                 inside(&mut || {
-                    SERVING.set(true);
+                    let _serving = Serving::new();
                     match number {
                         LANES => shared.tell(),
                         lane => shared.run(lane),
@@ -125,89 +117,30 @@ impl Hub {
         Ok(hub)
     }
 
-    /// The model of this name and game, if there is one already.
-    pub(crate) fn model(&self, name: &str, spec: &str) -> Option<Arc<dyn AnyModel>> {
-        locked(&self.shared).current.get(&(name.to_owned(), spec.to_owned())).cloned()
+    /// Hands a request over, which is answered from then on, or refuses it as the engine is closed.
+    pub(crate) fn enter<T>(&self, hand_over: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        let _entry = self.models.enter().ok_or_else(closed)?;
+        let _serving = Serving::new();
+        hand_over()
     }
 
-    /// The games for which there is a model of this name, and these models.
-    pub(crate) fn models(&self, name: &str) -> Vec<(String, Arc<dyn AnyModel>)> {
-        let shared = locked(&self.shared);
-        let named = shared.current.iter().filter(|((model, _), _)| model == name);
-        named.map(|((_, spec), model)| (spec.clone(), model.clone())).collect()
-    }
-
-    /// Puts a model where its name and game were free; with `instead`, in place of another.
-    pub(crate) fn add(&self, name: &str, spec: &str, model: Arc<dyn AnyModel>, instead: bool) -> Arc<dyn AnyModel> {
-        let mut shared = locked(&self.shared);
-        let key = (name.to_owned(), spec.to_owned());
-        if let Some(there) = shared.current.get(&key).filter(|_| !instead) {
-            return there.clone();
-        }
-        shared.current.insert(key, model.clone());
-        let served = shared.rounds;
-        shared.slots.push(Slot { model: model.clone(), served, lanes: 0 });
-        model
-    }
-
-    /// Notes a game, whose tree is memory.
-    pub(crate) fn add_seat(&self, seat: &Arc<dyn AnySeat>) {
-        let mut shared = locked(&self.shared);
-        shared.seats.retain(|seat| seat.strong_count() > 0);
-        shared.seats.push(Arc::downgrade(seat));
-    }
-
-    /// Refuses a request where the engine is closed.
-    pub(crate) fn check_open(&self) -> PyResult<()> {
-        if locked(&self.shared).closing {
-            return Err(closed());
-        }
-        Ok(())
-    }
-
-    /// Wakes a lane: something has arrived.
-    pub(crate) fn wake(&self) {
-        drop(locked(&self.shared));
-        self.changed.notify_one();
-    }
-
-    /// Wakes a lane that waits, if there is something for it.
-    fn wake_for_the_rest(&self) {
-        let shared = locked(&self.shared);
-        if shared.busy < LANES && shared.slots.iter().any(|slot| slot.model.has_work(false)) {
-            self.changed.notify_one();
-        }
-    }
-
-    /// Has a game go on with its next request.
+    /// Has a game go on with its next request. Called where no lane can end: in [`Hub::enter`], or by a lane.
     pub(crate) fn go_on(&self, seat: &Arc<dyn AnySeat>) {
         let (name, spec) = seat.model();
-        if self.model(name, spec).is_some_and(|model| seat.go_on(&*model)) {
-            // The seats stand in the order of their last use.
-            let mut shared = locked(&self.shared);
-            let this = shared.seats.iter().position(|other| std::ptr::addr_eq(other.as_ptr(), Arc::as_ptr(seat)));
-            if let Some(this) = this {
-                shared.seats[this..].rotate_left(1);
-            }
-            drop(shared);
-            self.changed.notify_one();
+        if self.models.get(name, spec).is_some_and(|model| seat.go_on(&*model)) {
+            self.models.use_seat(seat);
         }
     }
 
     /// Takes no more requests, and ends with the last of those there are. Whoever ponders stops.
     pub(crate) fn close(&self) {
         self.pondering.stop();
-        locked(&self.shared).closing = true;
-        self.changed.notify_all();
+        self.models.close();
     }
 
-    /// Drops the models, after the end.
-    pub(crate) fn clear(&self) {
-        let mut shared = locked(&self.shared);
-        let (slots, current) = (std::mem::take(&mut shared.slots), std::mem::take(&mut shared.current));
-        slots.iter().for_each(|slot| shared.retired.add(&slot.model.stats().0));
-        drop(shared);
-        drop((slots, current));
+    /// Whether no request waits for its answer, as far as can be seen without waiting for a lock.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.stats.try_lock().is_ok_and(|stats| stats.open == 0)
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -222,79 +155,29 @@ impl Hub {
 
     /// Rounds until the engine is closed and nobody waits any more. Runs detached from the interpreter.
     fn run(&self, lane: usize) {
-        while let Some((model, quiet)) = self.next() {
+        while let Some((model, quiet)) = self.models.next() {
             let mut reports = Vec::new();
             // This lane goes on by itself: another one is woken only for what is left.
-            let filled = || self.wake_for_the_rest();
+            let filled = || self.models.wake_for_the_rest();
             let mut done = model.round(lane, quiet, &filled, &mut |call| reports.push(News::Report(call.clone())));
             self.keep_to_the_budget();
             done.append(&mut self.look());
             self.hand_over(reports, done);
-            let mut shared = locked(&self.shared);
-            shared.busy -= 1;
-            if let Some(slot) = shared.slots.iter_mut().find(|slot| Arc::ptr_eq(&slot.model, &model)) {
-                slot.lanes -= 1;
-            }
-            let ending = shared.closing;
-            drop(shared);
-            if ending {
-                self.changed.notify_all();
-            }
+            self.models.finish(model);
         }
         locked(&self.answers).ended += 1;
         self.told.notify_all();
     }
 
-    /// Waits for a model that has work: the one that has waited longest. Whether the whole engine is quiet; `None` at the
-    /// end.
-    fn next(&self) -> Option<(Arc<dyn AnyModel>, bool)> {
-        let mut shared = locked(&self.shared);
-        loop {
-            // A model that was replaced goes with its last request.
-            let Shared { slots, current, retired, .. } = &mut *shared;
-            let is_current = |slot: &Slot| current.values().any(|model| Arc::ptr_eq(model, &slot.model));
-            for slot in slots.extract_if(.., |slot| slot.lanes == 0 && slot.model.is_empty() && !is_current(slot)) {
-                retired.add(&slot.model.stats().0);
-            }
-            let quiet = !shared.slots.iter().any(|slot| slot.model.in_earnest());
-            let free = |slot: &&mut Slot| (slot.lanes == 0 || !slot.model.is_serial()) && slot.model.has_work(quiet);
-            let rounds = shared.rounds + 1;
-            if let Some(slot) = shared.slots.iter_mut().filter(free).min_by_key(|slot| slot.served) {
-                slot.served = rounds;
-                slot.lanes += 1;
-                let model = slot.model.clone();
-                shared.rounds = rounds;
-                shared.busy += 1;
-                return Some((model, quiet));
-            }
-            if shared.closing && shared.busy == 0 {
-                drop(shared);
-                self.changed.notify_all();
-                return None;
-            }
-            shared = self.changed.wait(shared).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// All models.
-    fn all_models(&self) -> Vec<Arc<dyn AnyModel>> {
-        locked(&self.shared).slots.iter().map(|slot| slot.model.clone()).collect()
-    }
-
     /// Requests that have ended in any queue.
     fn look(&self) -> Vec<Done> {
-        self.all_models().iter().flat_map(|model| model.look()).collect()
+        self.models.all().iter().flat_map(|model| model.look()).collect()
     }
 
     /// Counts so far, of requests and of batches.
     pub(crate) fn counts(&self) -> Stats {
         let mut stats = locked(&self.stats).clone();
-        stats.rounds = locked(&self.shared).retired;
-        for model in self.all_models() {
-            let (rounds, left_over) = model.stats();
-            stats.rounds.add(&rounds);
-            stats.left_over += left_over;
-        }
+        (stats.rounds, stats.left_over) = self.models.stats();
         stats
     }
 
@@ -303,8 +186,7 @@ impl Hub {
         if self.budget == usize::MAX {
             return;
         }
-        let models = self.all_models();
-        let seats: Vec<_> = locked(&self.shared).seats.iter().filter_map(Weak::upgrade).collect();
+        let (models, seats) = (self.models.all(), self.models.seats());
         let searching: usize = models.iter().map(|model| model.memory_bytes()).sum();
         let mut total = searching + seats.iter().map(|seat| seat.memory_bytes()).sum::<usize>();
         for seat in &seats {
@@ -363,9 +245,10 @@ impl Hub {
             let now = Instant::now();
             let mut stats = locked(&self.stats);
             for (claimed, call, ending) in &answered {
+                call.place.leave(&mut stats);
                 match ending.as_ref().filter(|_| *claimed) {
-                    None => stats.count_cancelled(),
-                    Some(Err(_)) => stats.count_failed(),
+                    None => stats.cancelled += 1,
+                    Some(Err(_)) => stats.failed += 1,
                     Some(Ok(result)) => {
                         stats.count_finished(result.counts(), now.saturating_duration_since(call.asked), call.limit);
                     }

@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use azpy_core::batched::RoundStats;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Desk, Lane, Open, Priority, Request, Seat, Wish};
+use azpy_core::engine::{Desk, Lane, Open, Priority, Request, Seat, Served, Wish};
 use azpy_core::game::Turn;
 use azpy_core::search::Search;
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::batch::{Batch, same_game, try_play};
@@ -118,7 +119,7 @@ impl<G: Hosted> Model<G> {
             let result = error.map_or_else(|| self.result(search), Err);
             return Done { ending: wanted.then_some(result), call, seat: None };
         };
-        let result = error.map_or_else(|| caught(|| self.look(&search)), Err);
+        let result = error.map_or_else(|| caught(|| self.look(&search, call.standard_errors)), Err);
         locked(&chair.seat).give_back(search, sound);
         Done { ending: wanted.then_some(result), call, seat: Some(chair) }
     }
@@ -135,8 +136,8 @@ impl<G: Hosted> Model<G> {
     }
 
     /// What a search has found that goes on.
-    fn look(&self, search: &Search<G>) -> PyResult<SearchResult> {
-        let result = SearchResult::in_passing(search);
+    fn look(&self, search: &Search<G>, standard_errors: bool) -> PyResult<SearchResult> {
+        let result = SearchResult::in_passing(search, standard_errors);
         search.root().fault().map_or(Ok(()), Fault::check).map(|()| result)
     }
 
@@ -172,6 +173,34 @@ impl<G: Hosted> Model<G> {
     }
 }
 
+impl<G: Hosted> Served for Model<G> {
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn is_serial(&self) -> bool {
+        self.first.fault().is_some()
+    }
+
+    fn has_work(&self, quiet: bool) -> bool {
+        !locked(&self.arrived).is_empty() || locked(&self.desk).has_work(quiet)
+    }
+
+    fn in_earnest(&self) -> bool {
+        let arrived = locked(&self.arrived).iter().any(|(_, request)| request.priority != Priority::Ponder);
+        arrived || locked(&self.desk).in_earnest()
+    }
+
+    fn is_empty(&self) -> bool {
+        locked(&self.arrived).is_empty() && locked(&self.desk).is_empty()
+    }
+
+    fn stats(&self) -> (RoundStats, usize) {
+        let desk = locked(&self.desk);
+        (desk.stats(), desk.left_over())
+    }
+}
+
 impl<G: Hosted> AnyModel for Model<G> {
     fn as_any(&self) -> &dyn Any {
         self
@@ -199,23 +228,6 @@ impl<G: Hosted> AnyModel for Model<G> {
         Arc::new(Self::new(&self.first, settings, evaluator))
     }
 
-    fn is_serial(&self) -> bool {
-        self.first.fault().is_some()
-    }
-
-    fn has_work(&self, quiet: bool) -> bool {
-        !locked(&self.arrived).is_empty() || locked(&self.desk).has_work(quiet)
-    }
-
-    fn in_earnest(&self) -> bool {
-        let arrived = locked(&self.arrived).iter().any(|(_, request)| request.priority != Priority::Ponder);
-        arrived || locked(&self.desk).in_earnest()
-    }
-
-    fn is_empty(&self) -> bool {
-        locked(&self.arrived).is_empty() && locked(&self.desk).is_empty()
-    }
-
     fn round(&self, lane: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done> {
         let mut lane = locked(&self.lanes[lane]);
         let lane = &mut *lane;
@@ -230,18 +242,19 @@ impl<G: Hosted> AnyModel for Model<G> {
         let now = Instant::now();
         lane.report(now, |open| {
             let call = &open.request.token.call;
-            if let Ok(report) = caught(|| self.look(&open.search))
+            if let Ok(report) = caught(|| self.look(&open.search, call.standard_errors))
                 && call.keep_report(report)
             {
                 tell(call);
             }
+            Instant::now()
         });
         let took = self.desk(now).take_back(lane, now);
         let mut done: Vec<_> = took.ended.into_iter().map(|open| self.done(open, None)).collect();
         if let Some(error) = error {
-            Python::attach(|py| {
-                done.extend(took.failed.into_iter().map(|open| self.done(open, Some(copied(py, &error)))));
-            });
+            // Whoever has a seat may wait for the GIL, so nobody waits for a seat with the GIL.
+            let copies: Vec<_> = Python::attach(|py| took.failed.iter().map(|_| copied(py, &error)).collect());
+            done.extend(took.failed.into_iter().zip(copies).map(|(open, copy)| self.done(open, Some(copy))));
         }
         done
     }
@@ -256,13 +269,12 @@ impl<G: Hosted> AnyModel for Model<G> {
         locked(&self.desk).memory_bytes()
     }
 
-    fn end_largest(&self) -> bool {
-        locked(&self.desk).end_largest()
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.evaluator.try_lock().map_or(Ok(()), |evaluator| evaluator.traverse(visit))
     }
 
-    fn stats(&self) -> (RoundStats, usize) {
-        let desk = locked(&self.desk);
-        (desk.stats(), desk.left_over())
+    fn end_largest(&self) -> bool {
+        locked(&self.desk).end_largest()
     }
 }
 

@@ -49,7 +49,7 @@ enum Seen {
     /// Where the tree is, which of its session it is, and how often it had changed when this was read from it.
     Tree { session: SharedSession, index: usize, changes: u64 },
     /// Of a tree that an engine's game goes on with: what was seen of it in passing.
-    Passing { standard_errors: Vec<f32>, variations: Vec<Variation> },
+    Passing { standard_errors: Option<Vec<f32>>, variations: Vec<Variation> },
 }
 
 /// Of a picture: nobody reads more.
@@ -61,7 +61,7 @@ impl SearchResult {
     }
 
     /// What a search has found that goes on.
-    pub(crate) fn in_passing<G: Hosted>(search: &Search<G>) -> Self {
+    pub(crate) fn in_passing<G: Hosted>(search: &Search<G>, errors: bool) -> Self {
         let tree = search.tree();
         Self {
             inner: search.result(),
@@ -70,7 +70,7 @@ impl SearchResult {
             nodes: tree.nodes().len(),
             memory: tree.memory_bytes(),
             seen: Seen::Passing {
-                standard_errors: standard_errors(tree),
+                standard_errors: errors.then(|| standard_errors(tree)),
                 variations: variations(tree, usize::MAX, usize::MAX),
             },
         }
@@ -192,10 +192,20 @@ impl SearchResult {
     #[getter]
     fn standard_errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
         if let Seen::Passing { standard_errors, .. } = &self.seen {
-            return Ok(PyArray1::from_slice(py, standard_errors));
+            let errors = standard_errors.as_ref().ok_or_else(|| {
+                PyValueError::new_err(
+                    "this result has no standard_errors: ask for them, search(..., standard_errors=True), as the tree \
+                     they are read from goes on",
+                )
+            })?;
+            return Ok(PyArray1::from_slice(py, errors));
         }
-        let (session, index) = self.session("standard_errors")?;
-        Ok(PyArray1::from_vec(py, standard_errors(session.batch.tree(index))))
+        // A walk through a large tree takes a second, in which other threads go on.
+        let errors = py.detach(|| {
+            let (session, index) = self.session("standard_errors")?;
+            Ok::<_, PyErr>(standard_errors(session.batch.tree(index)))
+        });
+        Ok(PyArray1::from_vec(py, errors?))
     }
 
     /// The lines of the `count` most visited actions, as [(actions, visits, q)].

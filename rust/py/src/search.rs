@@ -9,13 +9,14 @@ use azpy_core::selfplay::choose;
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::batch::{allowed_actions, check_draws};
 use crate::doors::{AnyState, BatchSettings};
 use crate::errors::caught;
-use crate::evaluators::AnyEvaluator;
+use crate::evaluators::{AnyEvaluator, Evaluators};
 use crate::result::{
     SearchResult, Session, SharedSession, check_temperature, exclusive, fill_policy, search_stats, stop_name,
 };
@@ -43,7 +44,7 @@ use crate::state::{State, any_state};
 ///     3
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct Search {
-    evaluator: Py<PyAny>,
+    evaluator: Evaluators,
     /// Where they were given.
     simulations: Option<u32>,
     config: SearchConfig,
@@ -63,10 +64,10 @@ impl Search {
         #[pyo3(from_py_with = whole)] seed: i128,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        AnyEvaluator::new(evaluator)?;
+        let evaluators = vec![AnyEvaluator::new(evaluator)?];
         let config = settings::search_config::<Self>(evaluator.py(), options)?;
         Ok(Self {
-            evaluator: evaluator.clone().unbind(),
+            evaluator: Evaluators::new(evaluators),
             simulations: simulations.map(|Whole(given)| settings::simulations(given)).transpose()?,
             config,
             cache_positions: settings::cache_positions(cache_positions)?,
@@ -109,6 +110,7 @@ impl Search {
             return Err(PyValueError::new_err("actions restrict the root of a new search: give its state too"));
         }
         let mut kept = exclusive(&self.session)?;
+        let mut evaluator = self.evaluator.lock()?;
         if let Some(state) = state {
             let (spec, state) = any_state(state)?;
             let allowed = allowed_actions(&*state, actions)?;
@@ -128,7 +130,6 @@ impl Search {
                 let settings = BatchSettings {
                     config: self.config,
                     networks: vec![0],
-                    evaluators: vec![AnyEvaluator::new(self.evaluator.bind(py))?],
                     cache: settings::cache(self.cache_positions),
                     threads: 1,
                     seed: self.seed,
@@ -149,8 +150,10 @@ impl Search {
         if let Some(draws) = gumbel {
             session.batch.set_gumbel_draws(0, &draws)?;
         }
-        session.batch.run(py, simulations, limit)?;
-        let result = session.result(shared, 0);
+        session.batch.run(py, &mut evaluator, simulations, limit)?;
+        // With `lcb` the result takes a walk through the tree, in which other threads go on.
+        let searched = &mut *session;
+        let result = py.detach(move || searched.result(shared, 0));
         session.batch.check().map(|()| result)
     }
 
@@ -165,7 +168,7 @@ impl Search {
             return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
         }
         let mut session = exclusive(shared)?;
-        session.batch.run(py, u32::MAX, limit)?;
+        session.batch.run(py, &mut *self.evaluator.lock()?, u32::MAX, limit)?;
         Ok(stop_name(session.batch.stop(0)))
     }
 
@@ -177,6 +180,14 @@ impl Search {
             Some(shared) => exclusive(shared)?.batch.advance(0, action),
             None => Err(PyValueError::new_err("advance() moves the root of a search, and none has been run yet")),
         }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.evaluator.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.evaluator.clear();
     }
 }
 
@@ -196,7 +207,19 @@ impl Search {
 pub(crate) struct VectorSearch {
     seed: u64,
     num_actions: usize,
+    evaluators: Evaluators,
     session: SharedSession,
+}
+
+impl VectorSearch {
+    /// Looks at all searches. With `lcb` this takes walks through the trees, in which other threads go on.
+    fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&Session) -> T + Send) -> PyResult<T> {
+        py.detach(|| {
+            let session = exclusive(&self.session)?;
+            let found = caught(|| Ok(look(&session)))?;
+            session.batch.check().map(|()| found)
+        })
+    }
 }
 
 #[pymethods]
@@ -240,9 +263,10 @@ impl VectorSearch {
         let cache = settings::cache(settings::cache_positions(cache_positions)?);
         let seed = within("seed", seed, 0, U64)?;
         let threads = settings::threads(threads)?;
-        let batch = first.batch(&all, BatchSettings { config, networks, evaluators, cache, threads, seed })?;
+        let batch = first.batch(&all, BatchSettings { config, networks, cache, threads, seed })?;
         let num_actions = first.num_actions();
-        Ok(Self { seed, num_actions, session: Arc::new(Mutex::new(Session { spec: spec.clone(), batch })) })
+        let session = Arc::new(Mutex::new(Session { spec: spec.clone(), batch }));
+        Ok(Self { seed, num_actions, evaluators: Evaluators::new(evaluators), session })
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -254,27 +278,28 @@ impl VectorSearch {
     #[pyo3(signature = (simulations, *, seconds = None))]
     fn run(&self, py: Python<'_>, simulations: Whole, seconds: Option<f64>) -> PyResult<()> {
         let limit = settings::limit(seconds)?;
-        exclusive(&self.session)?.batch.run(py, settings::simulations(simulations.0)?, limit)
+        let simulations = settings::simulations(simulations.0)?;
+        let mut session = exclusive(&self.session)?;
+        session.batch.run(py, &mut *self.evaluators.lock()?, simulations, limit)
     }
 
     /// What each search found, [B].
-    fn results(&self) -> PyResult<Vec<SearchResult>> {
-        let session = exclusive(&self.session)?;
-        let results =
-            caught(|| Ok((0..session.batch.len()).map(|index| session.result(&self.session, index)).collect()))?;
-        session.batch.check().map(|()| results)
+    fn results(&self, py: Python<'_>) -> PyResult<Vec<SearchResult>> {
+        self.look(py, |session| (0..session.batch.len()).map(|index| session.result(&self.session, index)).collect())
     }
 
     /// float32 [B, A]: `SearchResult.policy` of every tree; a row of zeros where the game is over.
     #[pyo3(signature = (temperature = 1.0))]
     fn action_probabilities<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let temperature = check_temperature(temperature)?;
-        let session = exclusive(&self.session)?;
-        let mut policies = Array2::zeros((session.batch.len(), self.num_actions));
-        for (index, mut row) in policies.rows_mut().into_iter().enumerate() {
-            fill_policy(&session.batch.result(index), temperature, row.as_slice_mut().expect("rows are contiguous"));
-        }
-        session.batch.check()?;
+        let policies = self.look(py, |session| {
+            let mut policies = Array2::zeros((session.batch.len(), self.num_actions));
+            for (index, mut row) in policies.rows_mut().into_iter().enumerate() {
+                let row = row.as_slice_mut().expect("rows are contiguous");
+                fill_policy(&session.batch.result(index), temperature, row);
+            }
+            policies
+        })?;
         Ok(policies.into_pyarray(py))
     }
 
@@ -283,8 +308,7 @@ impl VectorSearch {
     #[pyo3(signature = (temperature = 1.0))]
     fn select_actions<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let temperature = check_temperature(temperature)?;
-        let session = exclusive(&self.session)?;
-        let select = |index: usize| {
+        let select = |session: &Session, index: usize| {
             let result = session.batch.result(index);
             let visits: u64 = result.visits.iter().map(|&visits| u64::from(visits)).sum();
             let key = session.batch.key(index);
@@ -292,17 +316,15 @@ impl VectorSearch {
                 azpy_core::rng::Stream::keyed(&[self.seed, index as u64, visits, key as u64, (key >> 64) as u64]);
             choose(&result, temperature, &mut stream).map_or(-1, |chosen| i64::from(result.actions[chosen]))
         };
-        let actions = (0..session.batch.len()).map(select).collect();
-        session.batch.check()?;
+        let actions =
+            self.look(py, |session| (0..session.batch.len()).map(|index| select(session, index)).collect())?;
         Ok(PyArray1::from_vec(py, actions))
     }
 
     /// float32 [B]: `SearchResult.value` of every tree.
     fn root_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let session = exclusive(&self.session)?;
-        let values = (0..session.batch.len()).map(|index| session.batch.result(index).value);
-        let values = values.collect();
-        session.batch.check()?;
+        let value = |session: &Session, index| session.batch.result(index).value;
+        let values = self.look(py, |session| (0..session.batch.len()).map(|index| value(session, index)).collect())?;
         Ok(PyArray1::from_vec(py, values))
     }
 
@@ -361,5 +383,13 @@ impl VectorSearch {
         stats.set_item("rows_capacity", rounds.rows_capacity)?;
         stats.set_item("shared", rounds.shared)?;
         Ok(stats)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.evaluators.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.evaluators.clear();
     }
 }

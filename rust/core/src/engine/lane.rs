@@ -14,6 +14,9 @@ use crate::game::Game;
 /// need no evaluator, so a search in a nearly finished position could do thousands while the others wait.
 const KNOWN_A_ROUND: u64 = 1024;
 
+/// How long a search goes on between two reports, at least: so many times as long as the last report took.
+const BETWEEN_REPORTS: u32 = 4;
+
 /// Searches that a desk has given out, for a round.
 pub struct Lane<G, T> {
     pub(super) rounds: Rounds<G>,
@@ -129,12 +132,15 @@ impl<G: Game, T> Lane<G, T> {
         outcome
     }
 
-    /// Calls `tell` for every search whose report is due.
-    pub fn report(&mut self, now: Instant, mut tell: impl FnMut(&Open<G, T>)) {
+    /// Calls `tell` for every search whose report is due. `tell` returns what time it is then: a report of a large tree
+    /// takes a while, and the search goes on for [`BETWEEN_REPORTS`] times as long before the next one.
+    pub fn report(&mut self, mut now: Instant, mut tell: impl FnMut(&Open<G, T>) -> Instant) {
         for open in &mut self.open {
             if open.report.is_some_and(|due| due <= now) && open.search.tree().nodes().len() > 1 {
-                tell(open);
-                open.report = open.request.report_every.map(|every| now + every);
+                let told = tell(open);
+                let took = told.saturating_duration_since(now);
+                now = told;
+                open.report = open.request.report_every.map(|every| now + every.max(took * BETWEEN_REPORTS));
             }
         }
     }

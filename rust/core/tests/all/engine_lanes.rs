@@ -168,10 +168,39 @@ fn reports_come_as_often_as_they_are_asked_for() {
         while serving.desk.give(&mut serving.lane, evaluator.now, true) && serving.lane.gather(evaluator.network()) {}
         let outcome = serving.lane.evaluate(&mut evaluator);
         serving.lane.take_up(outcome).unwrap();
-        serving.lane.report(evaluator.now, |open| seen.push(open.search.result().visits.iter().sum::<u32>()));
+        let now = evaluator.now;
+        serving.lane.report(now, |open| {
+            seen.push(open.search.result().visits.iter().sum::<u32>());
+            now
+        });
         serving.desk.take_back(&mut serving.lane, evaluator.now);
     }
     // Rounds take 10 ms; the first is the root's. Finished games cost nothing, so there are more visits than rounds.
     assert!(seen.len() >= 3 && seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
     assert_eq!(seen.len(), evaluator.batches.len() / 5);
+}
+
+#[test]
+fn reports_that_take_long_come_less_often() {
+    let mut serving = serving(one_leaf(), 4, None);
+    let mut evaluator = Recording { a_row_takes: Duration::from_millis(10), ..Recording::new() };
+    let asked = Request { report_every: Some(Duration::from_millis(10)), ..request(0, 40) };
+    let search = serving.desk.search(Asked::new(0, Toy::random(3, 7, true)));
+    serving.desk.join(search, asked, evaluator.now);
+    let mut reports = 0;
+    while !serving.desk.is_empty() {
+        while serving.desk.give(&mut serving.lane, evaluator.now, true) && serving.lane.gather(evaluator.network()) {}
+        let outcome = serving.lane.evaluate(&mut evaluator);
+        serving.lane.take_up(outcome).unwrap();
+        let now = evaluator.now;
+        serving.lane.report(now, |_| {
+            reports += 1;
+            evaluator.now = now + Duration::from_millis(30);
+            evaluator.now
+        });
+        serving.desk.take_back(&mut serving.lane, evaluator.now);
+    }
+    // A report of 30 ms, then 120 ms of rounds, of 10 ms each.
+    assert!(reports >= 2, "{reports}");
+    assert!(reports <= evaluator.batches.len() / 12 + 1, "{reports} in {}", evaluator.batches.len());
 }

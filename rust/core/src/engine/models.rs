@@ -1,0 +1,547 @@
+//! The models of an engine: whose turn it is, which of them go, and when the engine ends. Threads meet here.
+//!
+//! Three promises, which the tests below try in thousands of orders of the threads' steps:
+//!
+//! - Whoever got an [`Entry`] is answered: no thread ends while somebody is about to hand a request over.
+//! - A model goes only when nobody else has it. So a request that is handed to a model that was replaced meanwhile is
+//!   still answered by this model.
+//! - The newest network of a game stays, in whatever order networks arrive.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, Weak};
+
+#[cfg(test)]
+use shuttle::sync::{Condvar, Mutex, MutexGuard};
+#[cfg(not(test))]
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+use crate::batched::RoundStats;
+
+/// The name of a model, and of its game with its parameters.
+pub type Key = (String, String);
+
+/// What an engine asks of a model's queue. Each answer comes soon: it is asked under a lock.
+pub trait Served {
+    /// Tells networks apart: later ones have higher numbers.
+    fn number(&self) -> u64;
+    /// Whether one thread at a time may touch its games.
+    fn is_serial(&self) -> bool;
+    /// Whether there is something to do. `quiet`: nobody waits in the whole engine, so pondering goes on.
+    fn has_work(&self, quiet: bool) -> bool;
+    /// Whether a request does not ponder.
+    fn in_earnest(&self) -> bool;
+    /// Whether no request is left.
+    fn is_empty(&self) -> bool;
+    /// What filled the batches, and how many requests the last one had no room for.
+    fn stats(&self) -> (RoundStats, usize);
+}
+
+/// A model and where it stands.
+struct Slot<M: ?Sized> {
+    model: Arc<M>,
+    /// The round in which it was last served.
+    served: u64,
+    /// Lanes that are at it.
+    lanes: usize,
+}
+
+struct State<M: ?Sized, S: ?Sized> {
+    slots: Vec<Slot<M>>,
+    /// The newest of each name and game.
+    current: HashMap<Key, Arc<M>>,
+    /// Games that go on, in the order of their last use.
+    seats: Vec<(Key, Weak<S>)>,
+    /// What filled the batches of models that are gone.
+    retired: RoundStats,
+    rounds: u64,
+    /// Lanes that are at a model.
+    busy: usize,
+    /// Threads that are about to hand a request over.
+    entering: usize,
+    closing: bool,
+}
+
+/// The models of an engine, and the games that go on with them.
+pub struct Models<M: ?Sized, S: ?Sized> {
+    state: Mutex<State<M, S>>,
+    changed: Condvar,
+    lanes: usize,
+    most: usize,
+}
+
+impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
+    /// No model yet. `lanes` threads take turns by [`Models::next`]. Of one name, models of at most `most` games stay
+    /// while nobody uses them.
+    #[must_use]
+    pub fn new(lanes: usize, most: usize) -> Self {
+        let state = State {
+            slots: Vec::new(),
+            current: HashMap::new(),
+            seats: Vec::new(),
+            retired: RoundStats::default(),
+            rounds: 0,
+            busy: 0,
+            entering: 0,
+            closing: false,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new(), lanes, most }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<M, S>> {
+        // Each change under this lock is complete in itself, so a panic elsewhere leaves nothing half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest model of this name and game.
+    #[must_use]
+    pub fn get(&self, name: &str, game: &str) -> Option<Arc<M>> {
+        self.lock().current.get(&(name.to_owned(), game.to_owned())).cloned()
+    }
+
+    /// The games for which there is a model of this name, and these models.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Vec<(String, Arc<M>)> {
+        let state = self.lock();
+        let named = state.current.iter().filter(|((model, _), _)| model == name);
+        named.map(|((_, game), model)| (game.clone(), model.clone())).collect()
+    }
+
+    /// Puts a model in the place of an older one of its name and game, and returns the newest of them. Where there are
+    /// too many games of this name, the least recently used model goes that has no request and no game.
+    pub fn add(&self, key: Key, model: Arc<M>) -> Arc<M> {
+        let mut state = self.lock();
+        match state.current.get(&key) {
+            Some(there) if there.number() >= model.number() => return there.clone(),
+            _ if state.closing => return model,
+            Some(_) => {}
+            None => state.make_room(&key.0, self.most),
+        }
+        let served = state.rounds;
+        state.slots.push(Slot { model: model.clone(), served, lanes: 0 });
+        let old = state.current.insert(key, model.clone());
+        drop(state);
+        drop(old);
+        model
+    }
+
+    /// Notes a game that goes on with the model of this key: the model stays for as long as the game.
+    pub fn add_seat(&self, key: Key, seat: &Arc<S>) {
+        let mut state = self.lock();
+        state.seats.retain(|(_, seat)| seat.strong_count() > 0);
+        state.seats.push((key, Arc::downgrade(seat)));
+    }
+
+    /// Notes that a game was used.
+    pub fn use_seat(&self, seat: &Arc<S>) {
+        let mut state = self.lock();
+        let this = state.seats.iter().position(|(_, other)| std::ptr::addr_eq(other.as_ptr(), Arc::as_ptr(seat)));
+        if let Some(this) = this {
+            state.seats[this..].rotate_left(1);
+        }
+    }
+
+    /// The games that go on, the least recently used first.
+    #[must_use]
+    pub fn seats(&self) -> Vec<Arc<S>> {
+        self.lock().seats.iter().filter_map(|(_, seat)| seat.upgrade()).collect()
+    }
+
+    /// All models that have not gone, replaced ones included.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<M>> {
+        self.lock().slots.iter().map(|slot| slot.model.clone()).collect()
+    }
+
+    /// What filled the batches, of models that are gone too, and how many requests the last ones had no room for.
+    #[must_use]
+    pub fn stats(&self) -> (RoundStats, usize) {
+        let state = self.lock();
+        let (mut rounds, mut left_over) = (state.retired, 0);
+        for slot in &state.slots {
+            let (own, left) = slot.model.stats();
+            rounds.add(&own);
+            left_over += left;
+        }
+        (rounds, left_over)
+    }
+
+    /// Calls `visit` with each model, if no thread is at the models in this moment and nobody is about to hand a
+    /// request over. Waits for nobody.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub fn try_each<E>(&self, mut visit: impl FnMut(&M) -> Result<(), E>) -> Result<(), E> {
+        let Ok(state) = self.state.try_lock() else { return Ok(()) };
+        if state.busy > 0 || state.entering > 0 {
+            return Ok(());
+        }
+        state.slots.iter().try_for_each(|slot| visit(&slot.model))
+    }
+
+    /// Leave to hand a request over; `None` where the engine takes no more.
+    #[must_use]
+    pub fn enter(&self) -> Option<Entry<'_, M, S>> {
+        let mut state = self.lock();
+        if state.closing {
+            return None;
+        }
+        state.entering += 1;
+        Some(Entry(self))
+    }
+
+    /// Wakes a lane that waits, if there is something for it.
+    pub fn wake_for_the_rest(&self) {
+        let state = self.lock();
+        if state.busy < self.lanes && state.slots.iter().any(|slot| slot.model.has_work(false)) {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Wakes a lane, which lets models go that nobody has any more.
+    pub fn wake(&self) {
+        drop(self.lock());
+        self.changed.notify_one();
+    }
+
+    /// Takes no more requests, and ends with the last of those there are.
+    pub fn close(&self) {
+        self.lock().closing = true;
+        self.changed.notify_all();
+    }
+
+    /// Drops all models, after the end.
+    pub fn clear(&self) {
+        let mut state = self.lock();
+        let (slots, current) = (std::mem::take(&mut state.slots), std::mem::take(&mut state.current));
+        slots.iter().for_each(|slot| state.retired.add(&slot.model.stats().0));
+        drop(state);
+        drop((slots, current));
+    }
+
+    /// Waits for a model that has work: the one that has waited longest. Whether the whole engine is quiet; `None` at
+    /// the end. The lane gives the model back by [`Models::finish`].
+    pub fn next(&self) -> Option<(Arc<M>, bool)> {
+        let mut state = self.lock();
+        loop {
+            state.retire();
+            let quiet = !state.slots.iter().any(|slot| slot.model.in_earnest());
+            let free = |slot: &&mut Slot<M>| (slot.lanes == 0 || !slot.model.is_serial()) && slot.model.has_work(quiet);
+            let rounds = state.rounds + 1;
+            if let Some(slot) = state.slots.iter_mut().filter(free).min_by_key(|slot| slot.served) {
+                slot.served = rounds;
+                slot.lanes += 1;
+                let model = slot.model.clone();
+                state.rounds = rounds;
+                state.busy += 1;
+                return Some((model, quiet));
+            }
+            if state.closing && state.busy == 0 && state.entering == 0 {
+                drop(state);
+                self.changed.notify_all();
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends a lane's round with a model. What the round has to hand over comes before.
+    pub fn finish(&self, model: Arc<M>) {
+        let mut state = self.lock();
+        state.busy -= 1;
+        if let Some(slot) = state.slots.iter_mut().find(|slot| Arc::ptr_eq(&slot.model, &model)) {
+            slot.lanes -= 1;
+        }
+        // Before the lane looks for models that nobody has.
+        drop(model);
+        let closing = state.closing;
+        drop(state);
+        if closing {
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl<M: Served + ?Sized, S: ?Sized> State<M, S> {
+    /// Lets go of models that were replaced and that nobody has any more. Whoever hands a request over has the model.
+    fn retire(&mut self) {
+        let Self { slots, retired, .. } = self;
+        for slot in slots.extract_if(.., |slot| Arc::strong_count(&slot.model) == 1 && slot.model.is_empty()) {
+            retired.add(&slot.model.stats().0);
+        }
+    }
+
+    /// Makes room for one more game of this name.
+    fn make_room(&mut self, name: &str, most: usize) {
+        while self.current.keys().filter(|(other, _)| other == name).count() >= most {
+            let is_idle = |(key, model): &(&Key, &Arc<M>)| {
+                // `current` and the slot have it, and nobody else.
+                key.0 == name
+                    && Arc::strong_count(model) == 2
+                    && model.is_empty()
+                    && !self.seats.iter().any(|(other, seat)| other == *key && seat.strong_count() > 0)
+            };
+            let served =
+                |model: &Arc<M>| self.slots.iter().find(|slot| Arc::ptr_eq(&slot.model, model)).map(|slot| slot.served);
+            let idle = self.current.iter().filter(is_idle).min_by_key(|(_, model)| served(model));
+            let Some(key) = idle.map(|(key, _)| key.clone()) else { return };
+            self.current.remove(&key);
+            self.retire();
+        }
+    }
+}
+
+/// Leave to hand a request over: until it is dropped, no lane ends. A lane looks for work when it is.
+pub struct Entry<'a, M: Served + ?Sized, S: ?Sized>(&'a Models<M, S>);
+
+impl<M: Served + ?Sized, S: ?Sized> Drop for Entry<'_, M, S> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.entering -= 1;
+        let closing = state.closing;
+        drop(state);
+        if closing {
+            self.0.changed.notify_all();
+        } else {
+            self.0.changed.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The promises of this file, in many orders of the threads' steps. Shuttle decides which thread goes on at each
+    //! lock, so a failure repeats.
+
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+    use shuttle::thread;
+
+    use super::*;
+
+    /// A model without searches: its requests are answered as soon as a lane has them.
+    struct Queue {
+        number: u64,
+        waiting: Mutex<Vec<Request>>,
+    }
+
+    #[derive(Clone)]
+    struct Request {
+        id: usize,
+        game: Option<Arc<Game>>,
+    }
+
+    /// A game that goes on: one request of it at a time is at a model.
+    #[derive(Default)]
+    struct Game {
+        waiting: Mutex<Vec<usize>>,
+        out: AtomicBool,
+    }
+
+    impl Queue {
+        fn new(number: u64) -> Arc<Self> {
+            Arc::new(Self { number, waiting: Mutex::default() })
+        }
+    }
+
+    impl Served for Queue {
+        fn number(&self) -> u64 {
+            self.number
+        }
+        fn is_serial(&self) -> bool {
+            false
+        }
+        fn has_work(&self, _quiet: bool) -> bool {
+            !self.is_empty()
+        }
+        fn in_earnest(&self) -> bool {
+            !self.is_empty()
+        }
+        fn is_empty(&self) -> bool {
+            self.waiting.lock().unwrap().is_empty()
+        }
+        fn stats(&self) -> (RoundStats, usize) {
+            (RoundStats::default(), 0)
+        }
+    }
+
+    type Tested = Models<Queue, Game>;
+
+    fn key(game: &str) -> Key {
+        ("main".to_owned(), game.to_owned())
+    }
+
+    /// As an engine's `go_on`: the next request of a game goes to its newest model.
+    fn go_on(models: &Tested, game: &Arc<Game>) {
+        let model = models.get("main", "a").unwrap();
+        let mut waiting = game.waiting.lock().unwrap();
+        if !waiting.is_empty() && !game.out.swap(true, SeqCst) {
+            let request = Request { id: waiting.remove(0), game: Some(game.clone()) };
+            model.waiting.lock().unwrap().push(request);
+        }
+    }
+
+    fn lane(models: &Tested, answered: &Mutex<Vec<usize>>) {
+        while let Some((model, _)) = models.next() {
+            let requests = std::mem::take(&mut *model.waiting.lock().unwrap());
+            for request in requests {
+                answered.lock().unwrap().push(request.id);
+                if let Some(game) = request.game {
+                    game.out.store(false, SeqCst);
+                    go_on(models, &game);
+                }
+            }
+            models.finish(model);
+        }
+    }
+
+    /// Asks as an engine does: takes the model, is held up by Python for a while, and hands the request over.
+    fn ask(models: &Tested, request: &Request, accepted: &Mutex<Vec<usize>>) {
+        let Some(model) = models.get("main", "a") else { return };
+        thread::yield_now();
+        let Some(_entry) = models.enter() else { return };
+        accepted.lock().unwrap().push(request.id);
+        match &request.game {
+            None => model.waiting.lock().unwrap().push(request.clone()),
+            Some(game) => {
+                game.waiting.lock().unwrap().push(request.id);
+                go_on(models, game);
+            }
+        }
+    }
+
+    fn in_many_orders(test: impl Fn() + Send + Sync + Clone + 'static) {
+        shuttle::check_random(test.clone(), 300);
+        shuttle::check_pct(test, 300, 4);
+    }
+
+    #[test]
+    fn every_request_is_answered_beside_loads_and_a_close() {
+        in_many_orders(|| {
+            let models = Arc::new(Tested::new(2, 16));
+            models.add(key("a"), Queue::new(0));
+            let (accepted, answered) = (Arc::new(Mutex::default()), Arc::new(Mutex::default()));
+            let mut threads = Vec::new();
+            for _ in 0..2 {
+                let (models, answered) = (models.clone(), answered.clone());
+                threads.push(thread::spawn(move || lane(&models, &answered)));
+            }
+            let game = Arc::new(Game::default());
+            models.add_seat(key("a"), &game);
+            for asker in 0..3 {
+                let (models, accepted) = (models.clone(), accepted.clone());
+                // Two of three ask a game that goes on.
+                let game = (asker > 0).then(|| game.clone());
+                threads.push(thread::spawn(move || {
+                    for turn in 0..2 {
+                        ask(&models, &Request { id: 2 * asker + turn, game: game.clone() }, &accepted);
+                    }
+                }));
+            }
+            let loader = models.clone();
+            threads.push(thread::spawn(move || {
+                for number in 1..3 {
+                    loader.add(key("a"), Queue::new(number));
+                    loader.wake();
+                }
+                loader.close();
+            }));
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            let (mut accepted, mut answered) = (accepted.lock().unwrap().clone(), answered.lock().unwrap().clone());
+            accepted.sort_unstable();
+            answered.sort_unstable();
+            assert_eq!(accepted, answered);
+        });
+    }
+
+    #[test]
+    fn the_newest_network_stays_in_whatever_order_networks_arrive() {
+        in_many_orders(|| {
+            let models = Arc::new(Tested::new(1, 16));
+            let newest = Arc::new(Mutex::new(0));
+            let mut threads = Vec::new();
+            for number in 1..3 {
+                let (models, newest) = (models.clone(), newest.clone());
+                threads.push(thread::spawn(move || {
+                    let mut now = newest.lock().unwrap();
+                    *now = number.max(*now);
+                    drop(now);
+                    for (game, _) in models.named("main") {
+                        models.add(key(&game), Queue::new(number));
+                    }
+                }));
+            }
+            let (first, known) = (models.clone(), newest.clone());
+            threads.push(thread::spawn(move || {
+                // As an engine's first request of a game: a network may have come that saw no model to renew.
+                loop {
+                    let number = *known.lock().unwrap();
+                    let model = first.add(key("a"), Queue::new(number));
+                    if *known.lock().unwrap() <= model.number() {
+                        return;
+                    }
+                }
+            }));
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!(models.get("main", "a").unwrap().number(), 2);
+        });
+    }
+
+    #[test]
+    fn a_replaced_model_goes_once_nobody_has_it() {
+        shuttle::check_random(
+            || {
+                let models = Tested::new(1, 16);
+                let old = models.add(key("a"), Queue::new(0));
+                old.waiting.lock().unwrap().push(Request { id: 0, game: None });
+                models.add(key("a"), Queue::new(1));
+                assert_eq!(models.all().len(), 2);
+                let (model, _) = models.next().unwrap();
+                assert_eq!(model.number(), 0);
+                model.waiting.lock().unwrap().clear();
+                models.finish(model);
+                models.close();
+                assert!(models.next().is_none());
+                assert_eq!(models.all().len(), 2, "somebody has it");
+                drop(old);
+                assert!(models.next().is_none());
+                assert_eq!(models.all().len(), 1);
+            },
+            1,
+        );
+    }
+
+    #[test]
+    fn of_many_games_the_least_recently_used_model_goes_that_nobody_uses() {
+        shuttle::check_random(
+            || {
+                let models = Tested::new(1, 3);
+                for game in ["a", "b", "c"] {
+                    let model = models.add(key(game), Queue::new(0));
+                    model.waiting.lock().unwrap().push(Request { id: 0, game: None });
+                }
+                let other = ("other".to_owned(), "a".to_owned());
+                models.add(other, Queue::new(0));
+                // All three have requests, so all stay, and a fourth comes beside them.
+                models.add(key("d"), Queue::new(0));
+                assert_eq!(models.named("main").len(), 4);
+                for _ in 0..3 {
+                    let (model, _) = models.next().unwrap();
+                    model.waiting.lock().unwrap().clear();
+                    models.finish(model);
+                }
+                let game = Arc::new(Game::default());
+                models.add_seat(key("d"), &game);
+                let held = models.get("main", "a").unwrap();
+                models.add(key("e"), Queue::new(0));
+                // "d" was used before all others, and a game has it; somebody holds "a".
+                let there = |name: &str| models.get("main", name).is_some();
+                assert_eq!(["a", "b", "c", "d", "e"].map(there), [true, false, false, true, true]);
+                assert!(models.get("other", "a").is_some(), "each name has games of its own");
+                drop((game, held));
+                models.add(key("f"), Queue::new(0));
+                assert_eq!(["a", "d", "e", "f"].map(there), [true, false, true, true]);
+            },
+            1,
+        );
+    }
+}

@@ -1,0 +1,254 @@
+"""Threads that use an engine at once: no request is lost, no lock waits for another, nothing stays that nobody has."""
+
+import gc
+import queue
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from oracles import Constant, Countdown, Hashed, Held
+
+STATE = azpy.make_game("tic_tac_toe")
+PATIENCE = 60  # seconds; what takes longer hangs
+
+
+@pytest.mark.parametrize("of", ["engine", "game"])
+def test_no_request_is_lost_beside_loads_and_a_close(of: str) -> None:
+    lost = 0
+    for trial in range(12):
+        engine = azpy.Engine(azpy.UniformEvaluator(), simulations=2, max_requests=10**6)
+        asked = list[Any]()
+        began, refused = threading.Barrier(4), threading.Event()
+
+        def ask(
+            engine: azpy.Engine = engine, asked: list[Any] = asked, began: Any = began, refused: Any = refused
+        ) -> None:
+            game = engine.game(STATE)
+            began.wait(PATIENCE)
+            try:
+                while True:
+                    asked.append(game.search() if of == "game" else engine.submit(STATE))
+            except RuntimeError as error:
+                assert "closed" in str(error)
+                refused.set()
+
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        began.wait(PATIENCE)
+        for _ in range(10 + trial):
+            engine.load("main", azpy.UniformEvaluator())
+        engine.close()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert refused.is_set()
+        lost += sum(not pending.done() for pending in asked)
+    assert lost == 0
+
+
+def test_a_request_that_is_refused_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wide(Countdown):
+        game, num_actions = "Countdown", 4  # the same name, and another size
+
+    with azpy.Engine(azpy.UniformEvaluator(), simulations=2, max_requests=1) as engine:
+        engine.submit(Countdown(3)).result(PATIENCE)
+        with pytest.raises(TypeError, match="of one game and size"):
+            engine.submit(Wide(3))
+        with monkeypatch.context() as patched:
+            patched.setattr("azpy.serving.pending.Pending", lambda stop: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                engine.submit(Countdown(3))
+        assert engine.submit(Countdown(3)).result(PATIENCE).visits.sum() == 2
+        assert (engine.stats["requests"], engine.stats["open"]) == (2, 0)
+
+
+def test_a_game_whose_network_fails_beside_calls_of_the_game_stops_nobody() -> None:
+    """The lane that hands the failed search back, and a call that asks the game in Python, want the same locks."""
+    program = """
+        import sys, threading, azpy
+        sys.path.append(sys.argv[1])
+        from oracles import Countdown
+
+        class Failing:
+            def evaluate_batch(self, observations):
+                raise ValueError("on purpose")
+
+        with azpy.Engine(Failing(), simulations=3) as engine:
+            game = engine.game(Countdown(20))
+            def play():
+                for _ in range(2000):
+                    game.play(0)
+                    game.undo()
+            threads = [threading.Thread(target=play) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            failed = 0
+            while any(thread.is_alive() for thread in threads):
+                failed += isinstance(game.search().exception(), ValueError)
+        print("failed", failed > 0)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(Path(__file__).parent)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.stdout, done.stderr) == ("failed True\n", "")
+
+
+def test_the_first_request_of_a_game_beside_a_load_meets_the_new_network() -> None:
+    class Loading(Constant):
+        """An engine asks for its device as it makes a model; in this moment another network comes."""
+
+        engine: azpy.Engine | None = None
+
+        @property
+        def device(self) -> str:
+            if self.engine is not None:
+                engine, self.engine = self.engine, None
+                engine.load("main", Constant(7, 0.5))
+            return "here"
+
+    old = Loading(7, -0.5)
+    with azpy.Engine(old, simulations=1) as engine:
+        old.engine = engine
+        assert engine.submit(azpy.make_game("connect_four"), 0).result(PATIENCE).value > 0
+        assert engine.submit(azpy.make_game("connect_four"), 0).result(PATIENCE).value > 0
+
+
+class Circular(Constant):
+    """An evaluator that knows who searches with it."""
+
+    user: Any
+
+
+def searched() -> Circular:
+    evaluator = Circular(9)
+    evaluator.user = azpy.Search(evaluator, simulations=5)
+    evaluator.user.run(STATE)
+    return evaluator
+
+
+def searched_at_once() -> Circular:
+    evaluator = Circular(9)
+    evaluator.user = azpy.VectorSearch([STATE], evaluator)
+    evaluator.user.run(5)
+    return evaluator
+
+
+def served() -> Circular:
+    evaluator = Circular(9)
+    evaluator.user = azpy.Engine(evaluator, simulations=5)
+    evaluator.user.submit(STATE).result(PATIENCE)
+    return evaluator
+
+
+def in_a_game() -> Circular:
+    evaluator = Circular(9)
+    evaluator.user = azpy.Engine(evaluator, simulations=5).game(STATE)
+    evaluator.user.search().result(PATIENCE)
+    return evaluator
+
+
+def never_used() -> Circular:
+    evaluator = Circular(9)
+    evaluator.user = azpy.Engine(evaluator)
+    return evaluator
+
+
+@pytest.mark.parametrize("make", [searched, searched_at_once, served, in_a_game, never_used])
+def test_a_search_and_an_evaluator_that_know_each_other_are_freed(make: Callable[[], Circular]) -> None:
+    alive = weakref.WeakSet([make() for _ in range(5)])
+    for _ in range(1000):  # a lane may be about to lie down
+        gc.collect()
+        if not alive:
+            return
+    pytest.fail(f"{len(alive)} of 5 are alive")
+
+
+def test_an_engine_that_nobody_has_but_its_evaluator_still_answers() -> None:
+    class Waiting(Held):
+        user: Any
+
+    evaluator = Waiting()
+    evaluator.user = azpy.Engine(evaluator, simulations=10)
+    pending = evaluator.user.submit(azpy.make_game("connect_four"))
+    leave = evaluator.leave
+    del evaluator
+    gc.collect()
+    leave.set()
+    assert pending.result(PATIENCE).visits.sum() == 10
+
+
+@pytest.fixture
+def unswitched() -> Iterator[None]:
+    """The interpreter is not taken from a thread that does not give it away."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(100)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("unswitched")
+def test_other_threads_go_on_while_a_large_tree_is_read() -> None:
+    search = azpy.Search(azpy.UniformEvaluator(), simulations=200_000, lcb=1.0)
+    large = search.run(azpy.make_game("go(size=9)"))
+    many = azpy.VectorSearch([azpy.make_game("go(size=9)")], azpy.UniformEvaluator(), lcb=1.0)
+    many.run(200_000)
+    looks: dict[str, Callable[[], object]] = {
+        "standard_errors": lambda: large.standard_errors,
+        "results": many.results,
+        "root_values": many.root_values,
+        "action_probabilities": many.action_probabilities,
+        "select_actions": many.select_actions,
+    }
+    turns, over = [0], threading.Event()
+
+    def count() -> None:
+        while not over.is_set():
+            turns[0] += 1
+            time.sleep(0)  # gives the interpreter away
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    stood_still = []
+    for name, look in looks.items():
+        before = turns[0]
+        look()
+        if turns[0] == before:
+            stood_still.append(name)
+    over.set()
+    counter.join(PATIENCE)
+    assert stood_still == []
+
+
+def test_an_engines_results_have_standard_errors_where_the_request_asked_for_them() -> None:
+    with azpy.Engine(Hashed(9), simulations=50) as engine:
+        game, heard = engine.game(STATE), list[azpy.SearchResult]()
+        plain = game.search(on_report=heard.append, report_every=0).result(PATIENCE)
+        for result in (plain, *heard):
+            with pytest.raises(ValueError, match="ask for them, search"):
+                _ = result.standard_errors
+        other = engine.game(STATE).search(standard_errors=True).result(PATIENCE)
+        twin = engine.submit(STATE).result(PATIENCE)
+        np.testing.assert_array_equal(other.standard_errors, twin.standard_errors)
+
+
+def test_a_full_engine_counts_what_it_took() -> None:
+    evaluator = Held()
+    with azpy.Engine(evaluator, simulations=5, max_requests=2) as engine:
+        state = azpy.make_game("connect_four")
+        taken = [engine.submit(state) for _ in range(2)]
+        for _ in range(3):
+            with pytest.raises(queue.Full):
+                engine.submit(state)
+        evaluator.leave.set()
+        for pending in taken:
+            pending.result(PATIENCE)
+        assert (engine.stats["requests"], engine.stats["finished"], engine.stats["open"]) == (2, 2, 0)
