@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import azpy
+from azpy.serving.models import Model, Served
 from oracles import Constant, Countdown, Hashed, Held
 
 STATE = azpy.make_game("tic_tac_toe")
@@ -249,3 +250,49 @@ def test_a_full_engine_counts_what_it_took() -> None:
         for pending in taken:
             pending.result(PATIENCE)
         assert (engine.stats["requests"], engine.stats["finished"], engine.stats["open"]) == (2, 2, 0)
+
+
+def test_an_engine_whose_workers_cannot_start_leaves_no_thread() -> None:
+    program = """
+        import resource, time
+        from pathlib import Path
+        import azpy
+
+        threads = lambda: len(list(Path("/proc/self/task").iterdir()))
+        engine, before = azpy.Engine(azpy.UniformEvaluator(), threads=1024), threads()
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + 2**29, used + 2**29))  # no room for a thousand stacks
+        try:
+            engine.submit(azpy.make_game("tic_tac_toe"))
+        except OSError:
+            print("refused")
+        for _ in range(1000):
+            if threads() == before:
+                print("no thread is left")
+                break
+            time.sleep(0.01)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.stdout == "refused\nno thread is left\n", done.stderr
+
+
+def test_a_player_is_renewed_by_one_thread_at_a_time() -> None:
+    inside, most, numbers = [0], [0], iter(range(10**6))
+
+    def opened() -> Served:
+        inside[0] += 1
+        for _ in range(20):
+            most[0] = max(most[0], inside[0])
+            time.sleep(0)
+        inside[0] -= 1
+        return Served(f"player {next(numbers)}", STATE, azpy.UniformEvaluator(), 1, {}, has_model=False)
+
+    with azpy.Engine(azpy.UniformEvaluator()) as engine:
+        model = Model(opened(), engine, opened)
+        threads = [threading.Thread(target=lambda: [model.renew() for _ in range(20)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert (most, model.served.name) == ([1], "player 80")

@@ -5,7 +5,7 @@
 //! 1. [`game`] is the contract of a game, [`rng`] has the random streams.
 //! 2. [`evaluator`], [`cache`], [`options`] (the table of all options that users set) and [`config`].
 //! 3. [`search`] is the room of one search: [`tree`], the rules that choose a child, and [`look`] (what people see).
-//! 4. [`batched`] runs rounds of many searches, [`serving`] shares rounds among requests.
+//! 4. [`batched`] runs rounds of many searches, [`engine`] shares rounds among requests.
 //! 5. [`selfplay`] is the room of games that a network plays against itself: [`record`], [`resign`], [`replay`],
 //!    [`timing`].
 //!

@@ -168,7 +168,7 @@ impl Search {
             return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
         }
         let mut session = exclusive(shared)?;
-        session.batch.run(py, &mut *self.evaluator.lock()?, u32::MAX, limit)?;
+        session.batch.run(py, &mut self.evaluator.lock()?, u32::MAX, limit)?;
         Ok(stop_name(session.batch.stop(0)))
     }
 
@@ -280,7 +280,7 @@ impl VectorSearch {
         let limit = settings::limit(seconds)?;
         let simulations = settings::simulations(simulations.0)?;
         let mut session = exclusive(&self.session)?;
-        session.batch.run(py, &mut *self.evaluators.lock()?, simulations, limit)
+        session.batch.run(py, &mut self.evaluators.lock()?, simulations, limit)
     }
 
     /// What each search found, [B].
