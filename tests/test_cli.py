@@ -21,7 +21,7 @@ from azpy.cli.common import run_command
 from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
 from azpy.errors import SettingsError, pip_install
-from azpy.matches.arena import MatchResult, Pair
+from azpy.matches.results import MatchResult, Pair
 from azpy.settings.run import Settings, combine
 from azpy.training.events import Finished, Matched, Noticed, Played, Saved
 from azpy.training.timing import STAGES

@@ -22,10 +22,11 @@ from azpy.cli.match import main
 from azpy.errors import DeviceError, RunError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import make_position
-from azpy.matches.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_pairs
+from azpy.matches.arena import RandomPlayer, SearchPlayer, mcts, play_pairs
 from azpy.matches.openings import Book, draw_from
 from azpy.matches.players import Entrant, _combined, checkpoints_of, load_players, parse_player
 from azpy.matches.ratings import PAIR_SCORES
+from azpy.matches.results import MatchResult, Pair
 from oracles import whole_match
 from test_onnx import make_model
 
