@@ -336,12 +336,12 @@ def test_names_that_no_text_can_hold_are_saved_all_the_same() -> None:
     for path, game, moves in (("g.pgn", "chess", "e2e4"), ("g.sgf", GO, "C3"), ("g.jsonl", "chess", "e2e4")):
         with SavedGames(Path(path), make_position(game), 0) as saved:
             saved.of(name, "b")([over(game, moves, 1, None)])
-    game = chess.pgn.read_game(io.StringIO(Path("g.pgn").read_text()))
-    assert game is not None
-    assert game.headers["White"].replace('\\"', '"').replace("\\\\", "\\") == 'a "player" \\ ??[Event "?"] ]'
+    read = chess.pgn.read_game(io.StringIO(Path("g.pgn").read_text()))
+    assert read is not None
+    assert read.headers["White"].replace('\\"', '"').replace("\\\\", "\\") == 'a "player" \\ ??[Event "?"] ]'
     assert games("g.jsonl")[0]["players"][0] == name
-    read = list(azpy._core.GameReader(make_position(GO), Path("g.sgf").read_text()))
-    assert [one.tags["PB"] for one in read] == ['a "player" \\ ??[Event "?"] ]']
+    of_go = list(azpy._core.GameReader(make_position(GO), Path("g.sgf").read_text()))
+    assert [one.tags["PB"] for one in of_go] == ['a "player" \\ ??[Event "?"] ]']
 
 
 def test_games_that_are_over_are_saved_before_their_pair_is_and_after_ctrl_c(

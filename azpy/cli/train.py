@@ -182,7 +182,7 @@ def _train(arguments: Sequence[str]) -> int:
 
 
 def _say_next(settings: Settings, done: Finished, flags: Sequence[str]) -> None:
-    """Prints commands for the next steps; `flags` of the run are no settings."""
+    """Prints commands for the next steps, to play first; `flags` of the run are no settings."""
     run = path_argument(done.path)
     file = path_argument(Path(done.path).resolve().name or "model")
     on = ["az-train", settings.game, "--out", run]
@@ -195,6 +195,9 @@ def _say_next(settings: Settings, done: Finished, flags: Sequence[str]) -> None:
         if (length := getattr(settings, name)) is not None
     ]
     collected = done.collected is not None
+    has_model = not collected and (done.iteration > 0 or done.has_model)
+    if has_model:
+        print(f"to play: {shlex.join(['az-play', run, *typed])}")
     if not collected and (Path(done.path) / "report.html").is_file():
         print(f"report: {shlex.quote(run)}/report.html")
     steps = {"collect more" if collected else "train longer": [*on, *flags, *longer]}
@@ -203,7 +206,7 @@ def _say_next(settings: Settings, done: Finished, flags: Sequence[str]) -> None:
     if done.collected:
         steps["get training arrays"] = ["az-export", run, "--npz", f"{file}.npz", *typed]
         steps["train on these games"] = on
-    elif not collected and done.iteration:
+    elif has_model:
         steps["play a match"] = ["az-match", run, "mcts:1000", *typed]
         steps["export the model"] = ["az-export", run, "--onnx", f"{file}.onnx"]
     for what, line in steps.items():
