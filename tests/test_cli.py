@@ -514,10 +514,8 @@ def test_the_commands_that_a_run_ends_with_can_be_typed(
 
     (tmp_path / "typed_heap.py").write_text(HEAP)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    mains = {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in ("az-train", "az-replay")}
-    mains |= {
-        name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in ("az-export", "az-match", "az-play")
-    }
+    names = ("az-train", "az-replay", "az-export", "az-match", "az-play")
+    mains = {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in names}
     assert main([game, "--collect-only", *TINY, "--iterations", "1", f"--out={folder}"]) == 0
     collected = commands_after(capsys.readouterr().out)
     assert list(collected) == [

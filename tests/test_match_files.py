@@ -19,7 +19,7 @@ import azpy
 from azpy.cli.match import main
 from azpy.errors import RunError, SettingsError
 from azpy.games.names import make_position
-from azpy.matches.arena import Board, RandomPlayer, play_pairs
+from azpy.matches.arena import Answer, Board, Follower, RandomPlayer, play_pairs
 from azpy.matches.openings import Book, Opening, read_openings
 from azpy.matches.results import Fault
 from azpy.matches.saved import SavedGames
@@ -189,13 +189,14 @@ def test_each_opening_of_a_book_is_played_from_both_seats(
     wanted: tuple[str, ...], expected: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = ["b2", "a3 b2", "a3 c3"]
-    Path("mine.txt").write_text("\n".join([*lines, "b2"]))
+    Path("mine.txt").write_text("\n".join([lines[0], lines[1], "b2", lines[2]]))
     assert main(["uniform:20", "uniform:5", "--game", GAME, "--book", "mine.txt", "--save", "g.jsonl", *wanted]) == 0
     shown = capsys.readouterr().out
     played = sorted(games("g.jsonl"), key=lambda game: int(game["number"]))
     assert [" ".join(game["opening"]) for game in played] == [lines[n] for n in expected for _ in range(2)]
     assert [game["players"][game["number"] % 2] for game in played] == ["uniform (20 simulations)"] * len(played)
-    assert "mine.txt: 1 more lead to positions of earlier openings" in shown
+    # A match that needs fewer openings does not look at the rest.
+    assert ("mine.txt: 1 more lead to positions of earlier openings" in shown) == (len(expected) != 2)
     assert f"from {len(set(expected))} distinct openings of mine.txt" in shown
     repeats = (
         "1 of 4 pairs repeat an earlier one, action for action: intervals are narrower than they should be; give fewer"
@@ -368,6 +369,25 @@ def test_games_that_are_over_are_saved_before_their_pair_is_and_after_ctrl_c(
     assert len({game["number"] for game in saved}) == len(saved)
 
 
+def test_games_are_saved_though_a_player_that_hears_of_their_end_is_interrupted() -> None:
+    class Leaves(Follower):
+        def follow(self, games: Sequence[Board]) -> Sequence[Answer]:
+            return [game.state.legal_actions()[0] for game in games]
+
+        def leave(self, game: Board) -> Fault | None:
+            raise KeyboardInterrupt
+
+        def close(self) -> None:
+            pass
+
+    heard: list[Board] = []
+    book = Book(lambda: make_position(GAME), 1, 0)
+    with pytest.raises(KeyboardInterrupt):
+        list(play_pairs(book, Leaves(), RandomPlayer(), 4, 0, ended=heard.extend))
+    assert heard
+    assert all(board.state.is_terminal for board in heard)
+
+
 def test_a_killed_match_leaves_whole_games_and_the_next_one_is_appended() -> None:
     command = [
         sys.executable,
@@ -418,7 +438,7 @@ def test_bad_files_are_one_line_and_exit_code_2(
     options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("b.txt").write_text("b2\n")
-    Path("bad.txt").write_text("b2\nz9\n")
+    Path("bad.txt").write_text("# mine\nz9\n")
     Path("folder.jsonl").mkdir()
     os.mkfifo("pipe.jsonl")
     with Path("locked.jsonl").open("wb") as locked:

@@ -37,10 +37,12 @@ two pairs, or on the side of a clean sweep. Ctrl-C prints the result so far.
 
 --book plays the openings of a file in its order, each from both seats: .pgn (main lines) and .epd for chess, .sgf for
 Go, and in a file of any other name a line of play a line, with actions as the game writes them. A pairing has two games
-an opening unless --games says another number: fewer take the first openings, more begin the book again.
+an opening unless --games says another number: fewer take the first openings, more begin the book again. Bad lines are
+named by their numbers, and refused.
 
---save appends each game to a file as soon as it is over: .pgn for chess, .sgf for Go, .jsonl for every game. A crash or
-Ctrl-C loses the games in play alone. So a match that was stopped leaves games of pairs that did not count.
+--save appends each game to a file as soon as it is over: .pgn for chess, .sgf for Go, .jsonl for every game. A file
+that exists is appended to. A crash or Ctrl-C loses the games in play alone, so the file of a match that was stopped has
+games of pairs that did not count. docs/training.md has the fields of .jsonl.
 """
 
 import argparse
@@ -144,7 +146,8 @@ class _Table:
         self._plies: int | None = given.opening_plies
         self._notes = list[str]()
         if given.book is not None:
-            openings, repeated = read_openings(given.book, start, self.seed, self._plies)
+            most = None if given.games is None else given.games // 2
+            openings, repeated = read_openings(given.book, start, self.seed, self._plies, most)
             self.book = Book(start.clone, 0, self.seed, openings=openings)
             self._notes += [f"{given.book}: {repeated} more lead to positions of earlier openings"] * (repeated > 0)
             games = 2 * len(openings)

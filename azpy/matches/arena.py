@@ -193,10 +193,12 @@ def play_pairs(
             for board, answer in zip(live, _select(players, live, mix(seed, 2, step)), strict=True):
                 board.answer(answer)
             over = [board for board in live if board.is_over]
-            for board in over:
-                _leave(players, board)
-            if over:
-                ended(over)
+            try:
+                for board in over:
+                    _leave(players, board)
+            finally:  # also where Ctrl-C came while a program was asked
+                if over:
+                    ended(over)
             step += 1
             while waiting and all(board.is_over for board in waiting[0]):
                 yield _pair(*waiting.popleft())

@@ -137,7 +137,9 @@ class Book:
         return Opening(position, tuple(actions), start)
 
 
-def read_openings(path: Path, start: _core.State, seed: int, plies: int | None = None) -> tuple[list[Opening], int]:
+def read_openings(
+    path: Path, start: _core.State, seed: int, plies: int | None = None, most: int | None = None
+) -> tuple[list[Opening], int]:
     """The openings of a file, in its order, and how many more lead to positions of earlier ones and are left out.
 
     The name's end says what the file holds: `.pgn` and `.epd` for chess (of a game its main line, or a position a
@@ -149,6 +151,7 @@ def read_openings(path: Path, start: _core.State, seed: int, plies: int | None =
         start: where the game begins.
         seed: fixes the dice.
         plies: the most actions of players that are taken from a line; None for all.
+        most: so many openings are enough: the rest of the file is not looked at; None for all.
 
     Raises:
         SettingsError: a name whose end is for another game; bad lines, by their numbers; or no opening.
@@ -173,6 +176,8 @@ def read_openings(path: Path, start: _core.State, seed: int, plies: int | None =
             continue
         keys.add(key)
         found.append(opening)
+        if len(found) == most:
+            break
     if bad:
         more = f"; and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
         raise SettingsError(f"{path}: {'; '.join(bad[:_MOST_NAMED])}{more}: put that right, or take it out")
@@ -204,13 +209,17 @@ def _epd(start: _core.State, text: str) -> tuple[_core.State, Sequence[int]]:
 
 
 def _games(path: Path, start: _core.State, text: str) -> Iterator[_Entry]:
+    lines = text.split("\n")
     try:
-        games = list(_core.GameReader(start, text))
+        reader = _core.GameReader(start, text)
+        game = next(reader, None)
+        while game is not None:
+            after = next(reader, None)
+            end = len(lines) if after is None else after.line - 1
+            yield game.line, partial(_main_line, start, game, "\n".join(lines[game.line - 1 : end]))
+            game = after
     except ValueError as error:
         raise SettingsError(f"{path}: {error}; put that right, or take it out") from error
-    lines = text.split("\n")
-    for game, end in zip(games, [*(game.line - 1 for game in games[1:]), len(lines)], strict=True):
-        yield game.line, partial(_main_line, start, game, "\n".join(lines[game.line - 1 : end]))
 
 
 def _main_line(start: _core.State, game: _core.WrittenGame, text: str) -> tuple[_core.State, Sequence[int]]:
