@@ -211,7 +211,9 @@ def test_ctrl_c_saves_and_says_how_to_go_on(starts: Starts, tmp_path: Path) -> N
     output, errors = process.communicate()
     assert process.returncode == 130
     assert errors == ""
-    assert f"Go on with: az-train tic_tac_toe {' '.join(TINY)}" in output
+    first, last = output.splitlines()[-2:]
+    assert first == "to play: az-play runs/tic_tac_toe"
+    assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TINY)}")
     again = starts.finish("tic_tac_toe", *TINY, "--iterations", "3", folder=tmp_path)
     assert "going on after iteration" in again.output
 

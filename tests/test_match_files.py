@@ -23,7 +23,9 @@ from azpy.matches.arena import Answer, Board, Follower, RandomPlayer, play_pairs
 from azpy.matches.openings import Book, Opening, read_openings
 from azpy.matches.results import Fault
 from azpy.matches.saved import SavedGames
+from azpy.runs.folder import RunFolder
 from talks import COMMAND
+from test_match import BOARD, model
 
 GAME = "tic_tac_toe"
 CHESS, GO = "chess(max_plies=40)", "go(size=5,komi=0.5)"
@@ -451,13 +453,16 @@ def test_bad_files_are_one_line_and_exit_code_2(
     assert not Path("games").exists()
 
 
-def test_a_round_robin_saves_the_games_of_all_its_pairings(capsys: pytest.CaptureFixture[str]) -> None:
-    from azpy.runs.folder import RunFolder
-    from test_match import BOARD, model
-
+@pytest.fixture
+def c4(here: Path) -> None:
+    """A run folder of this name with two checkpoints."""
     with RunFolder(Path("c4"), {"game": BOARD}) as run:
         for iteration in (1, 2):
             run.save_checkpoint(iteration, model={}, optimizer={}, state={}, onnx=model(iteration))
+
+
+@pytest.mark.usefixtures("c4")
+def test_a_round_robin_saves_the_games_of_all_its_pairings(capsys: pytest.CaptureFixture[str]) -> None:
     Path("b.txt").write_text("1 2\n3\n")
     command = ["c4", "random", "--round-robin", "--simulations", "2", "--book", "b.txt", "--save", "g.jsonl"]
     assert main(command) == 0
@@ -477,3 +482,11 @@ def test_an_interval_that_two_games_leave_open_is_infinite(capsys: pytest.Captur
     assert main([*command, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["low"], facts["high"], facts["elo_low"], facts["elo_high"]) == (0.0, 1.0, None, None)
+
+
+@pytest.mark.usefixtures("c4")
+def test_a_rating_that_two_games_leave_open_is_infinite(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["c4", "--round-robin", "--simulations", "2", "--games", "2"]) == 0
+    assert "-inf to +inf" in capsys.readouterr().out
+    row = json.loads(Path("c4/elo.json").read_text())["ratings"][1]
+    assert (row["low"], row["high"]) == (None, None)
