@@ -79,7 +79,7 @@ tools:
 
 # Stamps: make does not repeat a step whose result is up to date.
 #   .wheel  dist/ holds the wheel for users, and it is installed
-#   .train  the packages of az-train are installed beside it
+#   .train  the packages of az-train, and of az-play's board, are installed beside it
 #   .dev    a wheel with the same sources is installed, for users or for tests, and so are all tools
 #   .built  the folder light holds such a wheel; .wheel takes it away, so that no lighter one is installed after it
 $(VENV)/bin/python: | tools
@@ -108,7 +108,7 @@ $(VENV)/.wheel: $(SOURCES) $(VENV)/bin/python | tools
 
 $(VENV)/.train: $(VENV)/.wheel
 	@echo "Installing torch and what it needs. Without a torch in $(VENV), pip downloads the one for CUDA (3 GB)."
-	wheel=$$(echo dist/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[cpu,train]"
+	wheel=$$(echo dist/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[cpu,train,serve]"
 	@touch $@
 
 # A wheel for users that is up to date will do. Otherwise the tests get a wheel that compiles in seconds, in a folder of

@@ -27,8 +27,9 @@ from azpy.evaluators.protocol import Evaluator
 from azpy.evaluators.torch import TorchEvaluator
 from azpy.games.names import make_position
 from azpy.machine import usable_cores
-from azpy.matches.arena import MatchResult, Pair, SearchPlayer, play_pairs
+from azpy.matches.arena import SearchPlayer, play_pairs
 from azpy.matches.openings import Book
+from azpy.matches.results import MatchResult, Pair
 from azpy.playing import benchmarks
 from azpy.runs.reader import StoredRun
 from azpy.settings.run import Settings, match_search

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy._core import OPTIONS
-from azpy.matches.arena import MatchResult, play_match
+from azpy.matches.arena import play_match
+from azpy.matches.results import MatchResult
 
 Position = Any  # azpy.State | azpy.Game
 Batch = tuple[NDArray[np.float32], NDArray[np.float32]]

@@ -10,9 +10,10 @@ import pytest
 import azpy
 from azpy.errors import SettingsError
 from azpy.games.names import make_position
-from azpy.matches.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
+from azpy.matches.arena import RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.ratings import elo
+from azpy.matches.results import MatchResult, Pair
 from oracles import Countdown, whole_match
 
 

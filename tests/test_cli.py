@@ -21,7 +21,7 @@ from azpy.cli.common import run_command
 from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
 from azpy.errors import SettingsError, pip_install
-from azpy.matches.arena import MatchResult, Pair
+from azpy.matches.results import MatchResult, Pair
 from azpy.settings.run import Settings, combine
 from azpy.training.events import Finished, Matched, Noticed, Played, Saved
 from azpy.training.timing import STAGES
@@ -56,7 +56,8 @@ def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) ->
         "done: 2 iterations",
     ):
         assert text in done.output
-    assert re.sub(r"(az-replay \S+) \d+", r"\1 N", done.output).splitlines()[-5:] == [
+    assert re.sub(r"(az-replay \S+) \d+", r"\1 N", done.output).splitlines()[-6:] == [
+        "to play: az-play runs/tic_tac_toe",
         "report: runs/tic_tac_toe/report.html",
         "to train longer: az-train tic_tac_toe --out runs/tic_tac_toe --iterations=4",
         "to look at a game: az-replay runs/tic_tac_toe N",
@@ -210,7 +211,9 @@ def test_ctrl_c_saves_and_says_how_to_go_on(starts: Starts, tmp_path: Path) -> N
     output, errors = process.communicate()
     assert process.returncode == 130
     assert errors == ""
-    assert f"Go on with: az-train tic_tac_toe {' '.join(TINY)}" in output
+    first, last = output.splitlines()[-2:]
+    assert first == "to play: az-play runs/tic_tac_toe"
+    assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TINY)}")
     again = starts.finish("tic_tac_toe", *TINY, "--iterations", "3", folder=tmp_path)
     assert "going on after iteration" in again.output
 
@@ -513,8 +516,8 @@ def test_the_commands_that_a_run_ends_with_can_be_typed(
 
     (tmp_path / "typed_heap.py").write_text(HEAP)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    mains = {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in ("az-train", "az-replay")}
-    mains |= {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in ("az-export", "az-match")}
+    names = ("az-train", "az-replay", "az-export", "az-match", "az-play")
+    mains = {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in names}
     assert main([game, "--collect-only", *TINY, "--iterations", "1", f"--out={folder}"]) == 0
     collected = commands_after(capsys.readouterr().out)
     assert list(collected) == [
@@ -527,8 +530,11 @@ def test_the_commands_that_a_run_ends_with_can_be_typed(
     for command in collected.values():
         assert mains[command[0]](command[1:]) == 0, command
         trained = commands_after(capsys.readouterr().out) if command[0] == "az-train" else trained
-    assert list(trained) == ["to train longer", "to look at a game", "to play a match", "to export the model"]
+    steps = ["to play", "to train longer", "to look at a game", "to play a match", "to export the model"]
+    assert list(trained) == steps
+    trained["to play"] += ["--terminal"]
     trained["to play a match"] += ["--games", "2"]
+    monkeypatch.setattr("builtins.input", lambda _: "quit")
     for command in trained.values():
         assert mains[command[0]](command[1:]) == 0, command
     model = f"{folder}.onnx"
@@ -564,6 +570,20 @@ def test_to_go_on_longer_is_longer_than_what_is_done(
 def test_a_run_of_five_minutes_is_twice_as_long_with_ten(capsys: pytest.CaptureFixture[str]) -> None:
     _say_next(Settings("tic_tac_toe", minutes=5.0), Finished("runs/t", 9, 301.4), ())
     assert "--minutes=10\n" in capsys.readouterr().out
+
+
+def test_a_run_says_first_how_to_play_if_it_has_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    for game, done, line in (
+        ("hex", Finished("runs/t", 3, 1.0), "to play: az-play runs/t"),
+        ("hex", Finished("my runs/t", 0, 1.0, has_model=True), "to play: az-play 'my runs/t'"),
+        ("heap:Heap", Finished("t", 3, 1.0), "to play: az-play t --game heap:Heap"),
+        ("hex", Finished("runs/t", 0, 1.0), "to train longer: az-train hex --out runs/t"),
+        ("hex", Finished("runs/t", 3, 1.0, collected=9), "to collect more: az-train hex --out runs/t"),
+    ):
+        _say_next(Settings(game), done, ())
+        said = capsys.readouterr().out.splitlines()
+        assert said[0] == line
+        assert any(one.startswith("to play a match: ") for one in said) == line.startswith("to play: ")
 
 
 def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,10 +22,11 @@ from azpy.cli.match import main
 from azpy.errors import DeviceError, RunError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import make_position
-from azpy.matches.arena import MatchResult, Pair, RandomPlayer, SearchPlayer, mcts, play_pairs
+from azpy.matches.arena import RandomPlayer, SearchPlayer, mcts, play_pairs
 from azpy.matches.openings import Book, draw_from
 from azpy.matches.players import Entrant, _combined, checkpoints_of, load_players, parse_player
 from azpy.matches.ratings import PAIR_SCORES
+from azpy.matches.results import MatchResult, Pair
 from oracles import whole_match
 from test_onnx import make_model
 
@@ -596,7 +597,7 @@ def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp
 def test_ctrl_c_before_the_first_pair_is_over_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: Any) -> Any:
+    def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("azpy.cli.match.play_pairs", interrupted)
@@ -611,12 +612,12 @@ def test_ctrl_c_in_a_round_robin_leaves_the_curve_as_it_was(
 ) -> None:
     played = 0
 
-    def interrupted(*arguments: Any) -> Any:
+    def interrupted(*arguments: Any, **options: Any) -> Any:
         nonlocal played
         played += 1
         if played == 3:
             raise KeyboardInterrupt
-        return play_pairs(*arguments)
+        return play_pairs(*arguments, **options)
 
     Path("c4/elo.json").write_text("old")
     monkeypatch.setattr("azpy.cli.match.play_pairs", interrupted)

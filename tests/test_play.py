@@ -11,6 +11,7 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
+from azpy.errors import pip_install
 from azpy.serving.models import open_model
 from served import site_of
 from talks import PATIENCE
@@ -131,6 +132,19 @@ def test_the_newest_model_of_a_run_is_taken_when_a_game_begins(tmp_path: Path) -
     with site_of({"main": model}) as address:
         refused = httpx.post(f"http://{address}/query", json={"id": "1", "action": "renew"})
         assert refused.status_code == 400
+
+
+@pytest.mark.parametrize("package", ["uvicorn", "websockets"])
+def test_without_the_packages_of_the_board_it_says_what_to_install(package: str) -> None:
+    script = f"import sys; sys.modules['{package}'] = None; from azpy.cli.play import main; sys.exit(main())"
+    command = [sys.executable, "-c", script, "uniform:9", "--game", "pig"]
+    done = subprocess.run([*command, "--no-browser"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    problem = f"{package} is not installed: {pip_install('serve')}; or give --terminal"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"az-play: {problem}\n")
+    done = subprocess.run(
+        [*command, "--terminal"], input="quit\n", capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

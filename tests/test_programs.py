@@ -17,10 +17,11 @@ import pytest
 from azpy.cli.match import main
 from azpy.errors import SettingsError
 from azpy.games.names import make_position
-from azpy.matches.arena import Pair, play_pairs
+from azpy.matches.arena import play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.players import load_players, parse_player
 from azpy.matches.programs import Misbehaved, Program, Transcripts
+from azpy.matches.results import Pair
 from azpy.runs.folder import RunFolder
 from test_onnx import make_model
 

@@ -68,6 +68,50 @@ def test_intervals_of_few_scores_have_the_width_of_student_s_t(freedom: int, poi
     assert low == pytest.approx(math.exp(-(point**2) / 2 / (freedom + 1)), rel=2e-3, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("counts", "ends"),
+    [
+        ([0, 0, 1, 0, 0], (0.0, 1.0)),  # 1:1 in two games
+        ([0, 0, 0, 0, 1], (0.0, 1.0)),
+        ([0, 1, 0, 1, 0], (0.0, 1.0)),
+        ([0, 0, 0, 0, 20], (None, 1.0)),
+        ([20, 0, 0, 0, 0], (0.0, None)),
+        ([0, 0, 3, 0, 0], (None, None)),
+    ],
+)
+def test_an_end_that_no_pair_bounds_is_0_or_1_and_its_elo_infinite(
+    counts: list[int], ends: tuple[float | None, float | None]
+) -> None:
+    """None stands for an end that is bounded. Two players are rated with the same infinite ends."""
+    found = pair_interval(counts)
+    rating = bradley_terry(2, [(1, 0, counts)])[1]
+    for expected, end, of_rating in zip(ends, found, (rating.low, rating.high), strict=True):
+        assert end == expected if expected is not None else 0.0 < end < 1.0
+        assert math.isinf(elo(end)) == math.isinf(of_rating) == (expected is not None)
+
+
+def test_an_end_that_rounding_leaves_beside_0_or_1_is_cut_off_too() -> None:
+    """Two scores whose interval would begin at 1e-9, which is -3600 Elo."""
+    low, high = mean_interval([(STUDENT[1] - 1) * 0.01 + 1e-9, (STUDENT[1] + 1) * 0.01 + 1e-9]) or (1.0, 1.0)
+    assert low == 0.0
+    assert high == pytest.approx(2 * STUDENT[1] * 0.01, abs=1e-4)
+    assert mean_interval([0.5, 0.5, 0.6]) != (0.0, 1.0)
+
+
+def test_a_rating_has_an_infinite_end_where_no_chain_of_points_leads() -> None:
+    """1 and 2 lost every game to 3 and 4, and 0 and 1 drew: nothing says how far 3 and 4 are above 0."""
+    even, sweep = [1, 3, 12, 3, 1], [0, 0, 0, 0, 20]
+    matches = [(1, 0, even), (2, 1, even), (3, 4, even), (3, 1, sweep), (3, 2, sweep), (4, 1, sweep), (4, 0, sweep)]
+    ratings = bradley_terry(5, matches)
+    assert [math.isinf(rating.low) for rating in ratings] == [False] * 5
+    assert [math.isinf(rating.high) for rating in ratings] == [False, False, False, True, True]
+    turned = bradley_terry(5, [(j, i, counts) for i, j, counts in matches])
+    assert [math.isinf(rating.low) for rating in turned] == [False, False, False, True, True]
+    # Few pairs each, but many of each player.
+    few = bradley_terry(6, [(i, j, [0, 0, 2, 0, 0]) for i in range(6) for j in range(i)])
+    assert all(math.isfinite(rating.low) and math.isfinite(rating.high) for rating in few)
+
+
 @pytest.mark.parametrize("scores", [[0.5], [0.25, 0.25], [1.0] * 5])
 def test_equal_scores_have_an_unknown_interval(scores: list[float]) -> None:
     assert mean_interval(scores) is None

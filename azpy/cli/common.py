@@ -18,7 +18,16 @@ from azpy._core import EvaluatorError, GameError, __version__
 from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean
 from azpy.games.names import is_python_class
 
-__all__ = ["GAME_OF_RUN", "Parser", "command", "named_player", "not_empty", "one_line", "run_command"]
+__all__ = [
+    "GAME_OF_RUN",
+    "Parser",
+    "command",
+    "named_player",
+    "not_empty",
+    "one_line",
+    "run_command",
+    "was_interrupted",
+]
 
 GAME_OF_RUN = "the run's game, needed if that is a Python class: reading the run then imports its module"
 
@@ -150,7 +159,7 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
     except SystemExit as error:  # argparse has printed its help or the version
         return int(error.code or 0)
     except BaseException as error:
-        if not _was_interrupted(error):
+        if not was_interrupted(error):
             raise
         if stopped:
             print(stopped.replace("{command}", shlex.join([prog, *given])), flush=True)
@@ -178,7 +187,7 @@ def _show_warning(
         otherwise(message, category, *rest)
 
 
-def _was_interrupted(error: BaseException | None) -> bool:
+def was_interrupted(error: BaseException | None) -> bool:
     """Whether Ctrl-C is the cause of an error: torch's exporter raises an error of its own."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__

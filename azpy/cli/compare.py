@@ -5,7 +5,7 @@
 A and B are settings of az-train as `key=value&key=value`, quoted for the shell; "" is the game's preset. Each seed
 trains A and B, in a run folder each. Then their last networks play paired games from the same openings. The table has
 the score of A for each seed, their mean, and its 95 % interval over the seeds (Student's t). The interval is unknown
-while the scores of all seeds are equal.
+while the scores of all seeds are equal. An end that reaches 0 or 1 is infinite in Elo.
 
 With --total-evaluations the evaluations of self-play are equal, and fitting is not: the table has the rows that both
 were fitted to. With --minutes the time is equal: do nothing else on the machine meanwhile. The same command goes on

@@ -30,42 +30,52 @@ holds what was said, and the match goes on with a fresh process.
 
 Games are played as pairs: the same opening from both seats, with the same dice. Score, Elo and their 95 %
 intervals are computed from the pairs (the pentanomial model: azpy/matches/ratings.py names
-the formulas and their sources). Ctrl-C prints the result so far.
+the formulas and their sources). An end of an interval of Elo is infinite where the pairs bound nothing: after one or
+two pairs, or on the side of a clean sweep. Ctrl-C prints the result so far.
+
+    az-match runs/chess uci:stockfish --book openings.epd --save games.pgn
+
+--book plays the openings of a file in its order, each from both seats: .pgn (main lines) and .epd for chess, .sgf for
+Go, and in a file of any other name a line of play a line, with actions as the game writes them. A pairing has two games
+an opening unless --games says another number: fewer take the first openings, more begin the book again. Bad lines are
+named by their numbers, and refused.
+
+--save appends each game to a file as soon as it is over: .pgn for chess, .sgf for Go, .jsonl for every game. A file
+that exists is appended to. A crash or Ctrl-C loses the games in play alone, so the file of a match that was stopped has
+games of pairs that did not count. docs/training.md has the fields of .jsonl.
 """
 
 import argparse
 import json
-import math
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import asdict
+from contextlib import closing, nullcontext
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from azpy.cli.common import Parser, command, not_empty
+from azpy.cli.match_text import elo_text, facts_of, fault_line, rating_facts, ratings_table, repeated_pairs, report
 from azpy.cli.progress import Screen
 from azpy.devices import parse_devices
 from azpy.errors import SettingsError
 from azpy.games.names import make_position, refuse_untyped
 from azpy.machine import usable_cores
-from azpy.matches.arena import MATCH_SLOTS, Fault, Follower, MatchResult, Pair, play_pairs
-from azpy.matches.openings import Book, draw_at_random, draw_from
+from azpy.matches.arena import MATCH_SLOTS, Follower, play_pairs
+from azpy.matches.openings import Book, draw_at_random, draw_from, read_openings
 from azpy.matches.players import Entrant, Spec, checkpoints_of, load_players, parse_player, settings_of
 from azpy.matches.programs import MOST_SLOTS, Transcripts
 from azpy.matches.query import SEARCH_KEYS
 from azpy.matches.ratings import PAIR_SCORES, Sprt, bradley_terry
+from azpy.matches.results import MatchResult, Pair
+from azpy.matches.saved import SavedGames, check_name
 from azpy.runs import storage
 from azpy.settings.run import Settings, checked
 
 _KEYS = textwrap.fill(", ".join(SEARCH_KEYS), 118)
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
 _LIVE_SECONDS = 0.25  # how often a terminal shows the score so far
-_MOST_FAULTS = 3  # kinds of fault a player that a result names; the JSON has more
-_MOST_JSON_FAULTS = 20
 
 
 def _match(arguments: Sequence[str]) -> int:
@@ -74,7 +84,7 @@ def _match(arguments: Sequence[str]) -> int:
     add("players", nargs="+", type=not_empty, metavar="PLAYER", help="two players, or a run folder (see above)")
     text = "NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default: that of the run folder named)"
     add("--game", type=not_empty, help=text)
-    text = f"an even number (default {_MATCH_GAMES}; {_PAIRING_GAMES} a pairing in a round robin)"
+    text = f"an even number (default {_MATCH_GAMES}; {_PAIRING_GAMES} a pairing in a round robin; all of --book)"
     add("--games", type=int, help=text)
     add("--simulations", type=int, default=100, help="a move, for players that do not say (default 100)")
     add("--c-puct", type=float, help="weight of the prior of every model (default: match_c_puct of its run)")
@@ -84,8 +94,12 @@ def _match(arguments: Sequence[str]) -> int:
     add("--slots", type=int, help=text)
     text = "where programs that misbehave leave what was said (default: a new folder for temporary files)"
     add("--transcripts", type=Path, metavar="FOLDER", help=text)
-    add("--opening-plies", type=int, help="actions before each pair of games (default: the run's, else 4)")
-    add("--openings", choices=("random", "policy"), default="random", help="drawn by chance, or by a model's policy")
+    text = "actions before each pair of games (default: the run's, else 4; with --book whole lines)"
+    add("--opening-plies", type=int, help=text)
+    text = "drawn by chance, or by a model's policy (default random)"
+    add("--openings", choices=("random", "policy"), help=text)
+    add("--book", type=Path, metavar="FILE", help="openings from a file (see above)")
+    add("--save", type=Path, metavar="FILE", help="append the games to a file (see above)")
     add("--seed", type=int, default=0, help="fixes openings, dice and players (default 0)")
     add("--elo0", type=float, help="stop once it is clear whether A is ELO0 or ELO1 stronger; needs --elo1 (SPRT)")
     add("--elo1", type=float, help="the other end of the SPRT")
@@ -103,9 +117,8 @@ class _Table:
     """The game, the openings and the players that all matches of a command share."""
 
     def __init__(self, given: argparse.Namespace, specs: Sequence[Spec], games: int) -> None:
-        self.games = given.games if given.games is not None else games
-        if self.games < 2 or self.games % 2:
-            raise SettingsError(f"games must be an even number, got {self.games}: each opening is played twice")
+        if given.games is not None and (given.games < 2 or given.games % 2):
+            raise SettingsError(f"games must be an even number, got {given.games}: each opening is played twice")
         run = settings_of(specs)
         self.game: str = given.game or (run.game if run is not None else "")
         if not self.game:
@@ -113,8 +126,11 @@ class _Table:
         run_folder = next((spec.run for spec in specs if spec.run is not None), None)
         refuse_untyped(self.game, given.game, run_folder, "the match", "--game {}")
         c_puct = None if given.c_puct is None else checked("c_puct", given.c_puct)
-        plies = (run or Settings).match_opening_plies if given.opening_plies is None else given.opening_plies
         start = make_position(self.game)
+        if given.save is not None:
+            check_name(given.save, start)
+        if given.book is not None and given.openings is not None:
+            raise SettingsError("--book has the openings of a file, --openings draws them: give one of them")
         if parse_devices(given.device)[0].kind != "cpu" and all(spec.model is None for spec in specs):
             raise SettingsError(f"device {given.device}: no player has a model that could run there")
         if given.slots is not None and not 2 <= given.slots <= MOST_SLOTS:
@@ -123,15 +139,30 @@ class _Table:
         transcripts = Transcripts(given.transcripts)
         self.entrants = load_players(specs, start, given.simulations, c_puct, given.device, transcripts)
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
-        self.seed, self.openings = checked("seed", given.seed), given.openings
+        self.seed, self.openings = checked("seed", given.seed), given.openings or "random"
         if given.openings == "policy" and not self.networks:
             raise SettingsError("openings by policy need a player with a model: use --openings random")
-        draw = draw_from(self.networks[0]) if given.openings == "policy" else draw_at_random
-        self.book = Book(lambda: make_position(self.game), plies, self.seed, draw)
+        self._file: Path | None = given.book
+        self._plies: int | None = given.opening_plies
+        self._notes = list[str]()
+        if given.book is not None:
+            most = None if given.games is None else given.games // 2
+            openings, repeated = read_openings(given.book, start, self.seed, self._plies, most)
+            self.book = Book(start.clone, 0, self.seed, openings=openings)
+            self._notes += [f"{given.book}: {repeated} more lead to positions of earlier openings"] * (repeated > 0)
+            games = 2 * len(openings)
+        else:
+            plies = (run or Settings).match_opening_plies if self._plies is None else self._plies
+            draw = draw_from(self.networks[0]) if given.openings == "policy" else draw_at_random
+            self.book = Book(lambda: make_position(self.game), plies, self.seed, draw)
+        self.games: int = games if given.games is None else given.games
+        self.saved = None if given.save is None else SavedGames(given.save, start, self.seed)
 
     def facts(self, pairs: int) -> dict[str, Any]:
         """The facts that readers need to play a result of so many pairs again."""
-        facts = {"game": self.game, "opening_plies": self.book.plies, "openings": self.openings, "seed": self.seed}
+        plies = self.book.plies if self._file is None else self._plies
+        facts = {"game": self.game, "opening_plies": plies, "openings": self.openings, "seed": self.seed}
+        facts["book"] = None if self._file is None else str(self._file)
         facts["device"] = self.networks[0].device if self.networks else None
         # The book holds more openings than pairs if a match was stopped early.
         return facts | {"distinct_openings": min(len(self.book), pairs)}
@@ -149,7 +180,7 @@ class _Table:
         for network in self.networks[:1]:
             if network.device != "cpu" or network.notes:
                 lines += [f"models run on: {network.description}", *network.notes]
-        display.line("\n".join(lines))
+        display.line("\n".join([*lines, *self._notes]))
 
 
 def _one_match(given: argparse.Namespace) -> int:
@@ -160,16 +191,16 @@ def _one_match(given: argparse.Namespace) -> int:
     sprt = _sprt(given)
     table = _Table(given, [parse_player(text) for text in given.players], _MATCH_GAMES)
     a, b = table.entrants
-    with Screen(given.json) as display:
+    with table.saved or nullcontext(), Screen(given.json) as display:
         table.begin(f"A is {a}, B is {b}", display)
         pairs, stopped = _play(table, a, b, sprt, display)
     result = MatchResult.of(pairs) if pairs else None
     if given.json:
-        report = _facts_of(result, sprt) if result else {"games": 0}
-        facts = {"a": str(a), "b": str(b)} | table.facts(len(pairs)) | report | {"interrupted": stopped}
+        found = facts_of(result, sprt) if result else {"games": 0}
+        facts = {"a": str(a), "b": str(b)} | table.facts(len(pairs)) | found | {"interrupted": stopped}
         print(json.dumps(facts), flush=True)
     else:
-        print("\n".join(_report(result, table, sprt, stopped)), flush=True)
+        print("\n".join(report(result, table.facts(len(pairs)), sprt, stopped)), flush=True)
     return 130 if stopped else 0
 
 
@@ -194,100 +225,23 @@ def _play(
     counts = [0] * len(PAIR_SCORES)
     told: set[int] = set()
     slots = table.slots(a, b)
+    wanted = table.games // 2
+    ended = table.saved.of(str(a), str(b)) if table.saved is not None else lambda boards: None
     try:
-        with closing(play_pairs(table.book, a.player, b.player, table.games // 2, table.seed, slots)) as played:
+        with closing(play_pairs(table.book, a.player, b.player, wanted, table.seed, slots, ended=ended)) as played:
             for pair in played:
                 pairs.append(pair)
                 for index, (player, faults) in enumerate(zip((a, b), pair.faults, strict=True)):
                     if faults and index not in told:  # the first one at once; the result has the others
                         told.add(index)
-                        display.line(_fault_line(player.name, faults[:1]))
-                _show(display, prefix, pairs, table.games // 2, sprt)
+                        display.line(fault_line(player.name, faults[:1]))
+                _show(display, prefix, pairs, wanted, sprt)
                 counts[PAIR_SCORES.index(pair.score)] += 1
                 if sprt is not None and sprt.accepts(counts):
                     break
     except KeyboardInterrupt:
         return pairs, True
     return pairs, False
-
-
-def _report(result: MatchResult | None, table: _Table, sprt: Sprt | None, stopped: bool) -> list[str]:
-    if result is None:
-        return ["stopped before the first pair of games was over"]
-    pairs, (low, high) = result.games // 2, result.interval
-    openings, plies = table.facts(pairs)["distinct_openings"], table.book.plies
-    lines = ["stopped; the result so far:"] if stopped else []
-    lines += [
-        f"score of A: {result.score:.3f} [{low:.3f}, {high:.3f}], Elo {_elo_text(result)} "
-        "(95 % intervals, from the pairs)",
-        f"{result.games} games: won {result.wins}, drew {result.draws}, lost {result.losses}; "
-        f"as seat 0 {_seat(result.first)}, as seat 1 {_seat(result.second)}",
-        *_outcome(result),
-        f"pairs in which A scored 0, 1/2, 1, 3/2, 2 points: {', '.join(map(str, result.pairs))}",
-        f"{result.distinct} distinct games from {openings} distinct opening{'s' * (openings != 1)} "
-        f"of {plies} {table.openings} {'ply' if plies == 1 else 'plies'}",
-    ]
-    lines += _repeated(result.repeated, pairs)
-    lines += [_fault_line(side, faults) for side, faults in zip("AB", result.faults, strict=True) if faults]
-    if sprt is None:
-        return lines
-    zero, one = _stronger(sprt.elo0), _stronger(sprt.elo1)
-    said = {
-        "H1": f"accepts H1: A is {one} rather than {zero}",
-        "H0": f"accepts H0: A is {zero} rather than {one}",
-        None: f"is undecided whether A is {zero} or {one}: play more games",
-    }[sprt.accepts(result.pairs)]
-    figures = "log likelihood ratio {:.2f}, bounds {:.2f} and {:.2f}".format(sprt.llr(result.pairs), *sprt.bounds)
-    return [*lines, f"SPRT {said} ({figures})"]
-
-
-def _outcome(result: MatchResult) -> list[str]:
-    if not result.has_grades:
-        return []
-    interval = result.outcome_interval
-    text = "" if interval is None else " [{:+.3f}, {:+.3f}]".format(*interval)
-    return [f"outcome of A: {result.outcome:+.3f}{text} a game; a win of this game is worth up to 1"]
-
-
-def _repeated(repeated: int, pairs: int) -> list[str]:
-    if not repeated:
-        return []
-    text = f"{repeated} of {pairs} pairs repeat an earlier one, action for action: intervals are narrower than they "
-    return [text + "should be; --opening-plies with a larger number gives more openings"]
-
-
-def _fault_line(who: str, faults: Sequence[Fault]) -> str:
-    """What a program did wrong, the most frequent things first."""
-    games = sum(fault.forfeit for fault in faults)
-    lost = f"lost {games} game{'s' * (games != 1)} by rule" if games else "lost no game by rule"
-    kinds = Counter(fault.text for fault in faults).most_common()
-    texts = [f"{count} times: {text}" if count > 1 else text for text, count in kinds[:_MOST_FAULTS]]
-    texts += [f"{len(kinds) - _MOST_FAULTS} more kinds"] * (len(kinds) > _MOST_FAULTS)
-    transcript = next((fault.transcript for fault in faults if fault.transcript), None)
-    return f"{who} {lost}: it {'; it '.join(texts)}" + (f" (transcript {transcript})" if transcript else "")
-
-
-def _stronger(difference: float) -> str:
-    if difference == 0:
-        return "as strong as B"
-    return f"{abs(difference):g} Elo {'stronger' if difference > 0 else 'weaker'} than B"
-
-
-def _facts_of(result: MatchResult, sprt: Sprt | None = None) -> dict[str, Any]:
-    """A result for JSON; an infinite end of the Elo interval is null."""
-    names = ("games", "wins", "draws", "losses", "score", "elo", "pairs")
-    facts: dict[str, Any] = {name: getattr(result, name) for name in names}
-    facts["low"], facts["high"] = result.interval
-    facts["elo_low"], facts["elo_high"] = (value if math.isfinite(value) else None for value in result.elo_interval)
-    facts["outcome"] = result.outcome
-    facts["outcome_low"], facts["outcome_high"] = result.outcome_interval or (None, None)
-    facts |= {"as_seat_0": result.first, "as_seat_1": result.second}
-    facts |= {"distinct_games": result.distinct, "repeated_pairs": result.repeated, "forfeits": result.forfeits}
-    facts["faults"] = [[asdict(fault) for fault in faults[:_MOST_JSON_FAULTS]] for faults in result.faults]
-    if sprt is not None:
-        found = {"llr": sprt.llr(result.pairs), "bounds": sprt.bounds, "accepted": sprt.accepts(result.pairs)}
-        facts["sprt"] = asdict(sprt) | found
-    return facts
 
 
 def _round_robin(given: argparse.Namespace) -> int:
@@ -309,7 +263,7 @@ def _round_robin(given: argparse.Namespace) -> int:
     results: list[tuple[int, int, MatchResult]] = []
     # Neighbours first: after Ctrl-C the matches so far connect all players that have played.
     order = sorted(combinations(range(len(names)), 2), key=lambda pairing: (pairing[1] - pairing[0], pairing))
-    with Screen(given.json) as display:
+    with table.saved or nullcontext(), Screen(given.json) as display:
         table.begin(f"{len(names)} players, {len(order)} pairings of {table.games} games", display)
         for number, (i, j) in enumerate(order, start=1):
             prefix = f"[{number}/{len(order)}] {names[i]} against {names[j]}"
@@ -320,10 +274,11 @@ def _round_robin(given: argparse.Namespace) -> int:
             display.line(f"{prefix}: {results[-1][2]}")
             for index, faults in zip((i, j), results[-1][2].faults, strict=True):
                 if faults:
-                    display.line(_fault_line(names[index], faults))
+                    display.line(fault_line(names[index], faults))
     curve = _curve(table, specs, results)
-    repeated = _repeated(sum(result.repeated for *_, result in results), len(results) * table.games // 2)
-    text = "\n".join([*_ratings_table(curve["ratings"]), *repeated])
+    repeated = sum(result.repeated for *_, result in results)
+    repeats = repeated_pairs(repeated, len(results) * table.games // 2, table.facts(table.games // 2))
+    text = "\n".join([*ratings_table(curve["ratings"]), *repeats])
     print(json.dumps(curve | {"interrupted": stopped}) if given.json else text, flush=True)
     ending = "stopped: these are the ratings so far, and elo.json was not written"
     if not stopped:
@@ -346,27 +301,9 @@ def _curve(table: _Table, specs: Sequence[Spec], results: Sequence[tuple[int, in
         folder = (specs[index].model or Path()).parent.name
         iteration = int(folder) if folder.isdigit() else None
         score = {"score": sum(own) / len(own) if own else None, "games": len(own) * table.games}
-        rows.append({"player": names[index], "iteration": iteration} | asdict(rating) | score)
-    matches = [{"a": names[i], "b": names[j]} | _facts_of(result) for i, j, result in results]
+        rows.append({"player": names[index], "iteration": iteration} | rating_facts(rating) | score)
+    matches = [{"a": names[i], "b": names[j]} | facts_of(result) for i, j, result in results]
     return table.facts(table.games // 2) | {"ratings": rows, "matches": matches}
-
-
-def _ratings_table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    width = max(len(row["player"]) for row in rows)
-    lines = [f"{'player':{width}}  {'Elo':>6}  {'95 % interval':>16}  {'score':>6}  {'games':>6}"]
-    for row in rows:
-        interval = "the zero" if row is rows[0] else f"{row['low']:+.0f} to {row['high']:+.0f}"
-        score = "" if row["score"] is None else f"{row['score']:.3f}"
-        lines.append(f"{row['player']:{width}}  {row['elo']:>+6.0f}  {interval:>16}  {score:>6}  {row['games']:>6}")
-    return lines
-
-
-def _elo_text(result: MatchResult) -> str:
-    return "{:+.0f} [{:+.0f}, {:+.0f}]".format(result.elo, *result.elo_interval)
-
-
-def _seat(counts: Sequence[int]) -> str:
-    return f"{(counts[0] + counts[1] / 2) / max(sum(counts), 1):.3f} (+{counts[0]} ={counts[1]} -{counts[2]})"
 
 
 def _show(display: Screen, prefix: str, pairs: Sequence[Pair], of: int, sprt: Sprt | None) -> None:
@@ -378,7 +315,7 @@ def _show(display: Screen, prefix: str, pairs: Sequence[Pair], of: int, sprt: Sp
     if sprt is not None:  # first: a narrow terminal has no room for all figures
         low, high = sprt.bounds
         figures.append(f"LLR {sprt.llr(result.pairs):.2f} ({low:.2f} to {high:.2f})")
-    display.progress(prefix, [*figures, str(result), f"Elo {_elo_text(result)}"], len(pairs) / of)
+    display.progress(prefix, [*figures, str(result), f"Elo {elo_text(result)}"], len(pairs) / of)
 
 
 main = command("az-match", _match)

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from azpy import list_games
-from azpy.cli.common import Parser, command, not_empty, one_line
+from azpy.cli.common import Parser, command, not_empty, one_line, was_interrupted
 from azpy.cli.progress import Display
 from azpy.errors import RunError, SettingsError
 from azpy.fleet.ray import environment
 from azpy.games.names import make_position, must_be_typed, refuse_untyped
 from azpy.playing.selfplay import on_devices
 from azpy.playing.tuning import TUNED, tune
+from azpy.runs import storage
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
 from azpy.settings.toml import path_argument, read_config, repeat_command
@@ -174,19 +175,33 @@ def _train(arguments: Sequence[str]) -> int:
     if options.tune:
         settings = _tuned(settings, {name for name in TUNED if getattr(options, name) not in (None, "auto")})
     with Trainer(settings, out, options.supervised) as trainer, display:
-        for event in trainer.run():
-            display.show(event)
+        try:
+            for event in trainer.run():
+                display.show(event)
+        except BaseException as error:
+            if was_interrupted(error) and storage.numbered(Path(out) / "checkpoints"):
+                display.line(_to_play(settings, out))
+            raise
     if isinstance(event, Finished):
         _say_next(settings, event, trainer.flags)
     return 0
 
 
+def _to_play(settings: Settings, run: str) -> str:
+    return f"to play: {shlex.join(['az-play', path_argument(run), *_typed(settings)])}"
+
+
+def _typed(settings: Settings) -> list[str]:
+    """The game as an argument of commands that take it from the run alone unless it names code or files."""
+    return ["--game", settings.game] if must_be_typed(settings.game) else []
+
+
 def _say_next(settings: Settings, done: Finished, flags: Sequence[str]) -> None:
-    """Prints commands for the next steps; `flags` of the run are no settings."""
+    """Prints commands for the next steps, to play first; `flags` of the run are no settings."""
     run = path_argument(done.path)
     file = path_argument(Path(done.path).resolve().name or "model")
     on = ["az-train", settings.game, "--out", run]
-    typed = ["--game", settings.game] if must_be_typed(settings.game) else []
+    typed = _typed(settings)
     # Twice the length, or twice what is done where the run was longer before.
     lengths = {"minutes": done.seconds // 60, "iterations": done.iteration, "total_evaluations": 0}
     longer = [
@@ -195,6 +210,9 @@ def _say_next(settings: Settings, done: Finished, flags: Sequence[str]) -> None:
         if (length := getattr(settings, name)) is not None
     ]
     collected = done.collected is not None
+    has_model = not collected and (done.iteration > 0 or done.has_model)
+    if has_model:
+        print(_to_play(settings, done.path))
     if not collected and (Path(done.path) / "report.html").is_file():
         print(f"report: {shlex.quote(run)}/report.html")
     steps = {"collect more" if collected else "train longer": [*on, *flags, *longer]}
@@ -203,7 +221,7 @@ def _say_next(settings: Settings, done: Finished, flags: Sequence[str]) -> None:
     if done.collected:
         steps["get training arrays"] = ["az-export", run, "--npz", f"{file}.npz", *typed]
         steps["train on these games"] = on
-    elif not collected and done.iteration:
+    elif has_model:
         steps["play a match"] = ["az-match", run, "mcts:1000", *typed]
         steps["export the model"] = ["az-export", run, "--onnx", f"{file}.onnx"]
     for what, line in steps.items():

@@ -9,7 +9,6 @@ import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,17 +19,14 @@ from azpy.errors import SettingsError
 from azpy.game import Game
 from azpy.games.lines import roll
 from azpy.matches.openings import Book, Opening, draw_at_random, mix
-from azpy.matches.ratings import PAIR_SCORES, elo, mean_interval, pair_interval
+from azpy.matches.results import Fault, MatchResult, Pair
 from azpy.settings.run import checked
 
 __all__ = [
     "MATCH_SLOTS",
     "Answer",
     "Board",
-    "Fault",
     "Follower",
-    "MatchResult",
-    "Pair",
     "Player",
     "RandomPlayer",
     "SearchPlayer",
@@ -42,15 +38,6 @@ __all__ = [
 MATCH_SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
 _FIRST_PAIRS = 4  # of a match that may run out of time
 _SAFETY = 0.7  # of the time that is left, for the next group: what is cut off is lost
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What a program did wrong in a game."""
-
-    text: str  # goes on from the program's name
-    forfeit: bool  # whether the program lost the game by it
-    transcript: str | None = None  # the file that holds what was said
 
 
 Answer = int | Fault | None  # an action, or the reason that a game is lost: None says that the player resigns
@@ -129,113 +116,6 @@ def mcts(simulations: int, c_puct: float = 1.5, **options: Any) -> SearchPlayer:
     return SearchPlayer(None, simulations, c_puct=c_puct, **options)
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two games of one opening."""
-
-    outcomes: tuple[float, float]  # of player A in seat 0, and in seat 1; each in [-1, 1]
-    actions: tuple[tuple[int, ...], tuple[int, ...]]  # of each game, the opening and the dice included
-    faults: tuple[tuple[Fault, ...], tuple[Fault, ...]] = ((), ())  # of player A, and of player B
-
-    @property
-    def points(self) -> tuple[float, float]:
-        """Of player A in seat 0, and in seat 1: 1 for a win whatever it is worth, 0.5 for a draw, 0."""
-        first, second = ((1.0 + np.sign(outcome)) / 2 for outcome in self.outcomes)
-        return float(first), float(second)
-
-    @property
-    def score(self) -> float:
-        """A's share of the pair's two points, one of `ratings.PAIR_SCORES`."""
-        return sum(self.points) / 2
-
-
-@dataclass(frozen=True)
-class MatchResult:
-    """What player A scored against player B."""
-
-    wins: int
-    draws: int
-    losses: int
-    first: tuple[int, int, int]  # wins, draws and losses of the games in which A had seat 0
-    pairs: tuple[int, ...]  # how many pairs had each of `ratings.PAIR_SCORES`
-    distinct: int  # different games, by their actions
-    repeated: int  # pairs that repeat an earlier one, action for action: the interval is narrower than it should be
-    outcomes: tuple[tuple[float, float], ...]  # of player A in the games of each pair, in order; each in [-1, 1]
-    faults: tuple[tuple[Fault, ...], tuple[Fault, ...]] = ((), ())  # of player A, and of player B, in order
-
-    @classmethod
-    def of(cls, pairs: Sequence[Pair]) -> "MatchResult":
-        """The result of one pair at least."""
-        scores = [pair.score for pair in pairs]
-        return cls(
-            *_count([points for pair in pairs for points in pair.points]),
-            first=_count([pair.points[0] for pair in pairs]),
-            pairs=tuple(scores.count(score) for score in PAIR_SCORES),
-            distinct=len({actions for pair in pairs for actions in pair.actions}),
-            repeated=len(pairs) - len({pair.actions for pair in pairs}),
-            outcomes=tuple(pair.outcomes for pair in pairs),
-            faults=_faults(pairs),
-        )
-
-    @property
-    def games(self) -> int:
-        """Games played."""
-        return self.wins + self.draws + self.losses
-
-    @property
-    def second(self) -> tuple[int, int, int]:
-        """(wins, draws, losses) of the games in which A had seat 1."""
-        wins, draws, losses = self.first
-        return self.wins - wins, self.draws - draws, self.losses - losses
-
-    @property
-    def forfeits(self) -> tuple[int, int]:
-        """How many games A and B lost by breaking the rules; they count as lost."""
-        a, b = (sum(fault.forfeit for fault in faults) for faults in self.faults)
-        return a, b
-
-    @property
-    def score(self) -> float:
-        """A's share of the points in [0, 1]; a draw is half a point."""
-        return (self.wins + 0.5 * self.draws) / self.games
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % interval of the score, from the pairs."""
-        return pair_interval(self.pairs)
-
-    @property
-    def has_grades(self) -> bool:
-        """Whether a win or a loss was worth less than 1, so that `outcome` says more than `score`."""
-        return any(outcome not in (-1.0, 0.0, 1.0) for pair in self.outcomes for outcome in pair)
-
-    @property
-    def outcome(self) -> float:
-        """A's mean outcome of a game, in [-1, 1]; a game that is lost by rule counts as -1."""
-        return float(np.mean(self.outcomes))
-
-    @property
-    def outcome_interval(self) -> tuple[float, float] | None:
-        """95 % interval of the outcome, from the pairs; None if all pairs have the same one."""
-        found = mean_interval([(1.0 + sum(pair) / 2) / 2 for pair in self.outcomes])
-        return None if found is None else (2.0 * found[0] - 1.0, 2.0 * found[1] - 1.0)
-
-    @property
-    def elo(self) -> float:
-        """A's Elo minus B's; a clean sweep counts as half a point less, so that it stays finite."""
-        return elo(min(max(self.score, 0.5 / self.games), 1 - 0.5 / self.games))
-
-    @property
-    def elo_interval(self) -> tuple[float, float]:
-        """95 % interval of A's Elo minus B's; infinite on the side of a clean sweep."""
-        low, high = self.interval
-        return elo(low), elo(high)
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        return f"{self.score:.3f} [{low:.3f}, {high:.3f}] (+{self.wins} ={self.draws} -{self.losses})"
-
-
 def play_match(
     game_factory: Callable[[], _core.State | Game],
     player_a: Player | Follower,
@@ -287,12 +167,14 @@ def play_pairs(
     *,
     first: int = 0,
     may_go_on: Callable[[], bool] = lambda: True,
+    ended: Callable[[Sequence["Board"]], object] = lambda boards: None,
 ) -> Generator[Pair, None, None]:
     """Plays pairs of games, as many at a time as there are slots.
 
     Pair n begins with `book[first + n]`; `seed` fixes dice and players. The games depend on `slots`, the number of
     games in play at a time, only where a player is random or another program. `may_go_on` is asked before every ply;
-    False ends the match at once.
+    False ends the match at once. `ended` hears of games as soon as they are over, those of one ply at a time: some of
+    them are not yielded if the match is stopped.
 
     Yields:
         Pairs in the order of their openings, so stopping early does not favour short games. The points are A's.
@@ -310,8 +192,13 @@ def play_pairs(
                 begun += 1
             for board, answer in zip(live, _select(players, live, mix(seed, 2, step)), strict=True):
                 board.answer(answer)
-                if board.is_over:
+            over = [board for board in live if board.is_over]
+            try:
+                for board in over:
                     _leave(players, board)
+            finally:  # also where Ctrl-C came while a program was asked
+                if over:
+                    ended(over)
             step += 1
             while waiting and all(board.is_over for board in waiting[0]):
                 yield _pair(*waiting.popleft())
@@ -349,7 +236,7 @@ def _leave(players: tuple[Player | Follower, Player | Follower], board: "Board")
 
 def _pair(one: "Board", other: "Board") -> Pair:
     a, b = (tuple(one.faults[index] + other.faults[index]) for index in (0, 1))
-    return Pair((one.outcome(), other.outcome()), (tuple(one.actions), tuple(other.actions)), (a, b))
+    return Pair((one.outcome(), other.outcome()), (tuple(one.actions), tuple(other.actions)), (a, b), one.start.key())
 
 
 class Board:
@@ -357,26 +244,31 @@ class Board:
 
     Attributes:
         number: of the game in its match.
+        start: where the game begins: the usual start, or a position that a book sets up. Only look at it.
+        opening: how many of the actions are of the opening.
+        swapped: 1 where player A has seat 1, else 0.
         state: the position; only look at it.
-        actions: from the game's start, the opening and the dice included.
+        actions: from `start` on, the opening and the dice included.
         faults: of player A, and of player B.
+        loser: the player that lost otherwise than by the rules, 0 for A and 1 for B; None for none.
     """
 
     def __init__(self, number: int, opening: Opening, swapped: int, dice: int) -> None:
-        self.number, self.state, self.actions = number, opening.position.clone(), list(opening.actions)
+        self.number, self.start, self.opening = number, opening.start, len(opening.actions)
+        self.state, self.actions = opening.position.clone(), list(opening.actions)
         self.faults: tuple[list[Fault], list[Fault]] = ([], [])
-        self._swapped, self._dice = swapped, np.random.default_rng(dice)
-        self._loser: int | None = None
+        self.swapped, self._dice = swapped, np.random.default_rng(dice)
+        self.loser: int | None = None
 
     @property
     def mover(self) -> int:
         """The player whose turn it is: 0 for A, 1 for B."""
-        return self.state.turn ^ self._swapped
+        return self.state.turn ^ self.swapped
 
     @property
     def is_over(self) -> bool:
         """Whether the game is over, by its rules or because a player lost it otherwise."""
-        return self._loser is not None or self.state.is_terminal
+        return self.loser is not None or self.state.is_terminal
 
     def answer(self, answer: Answer) -> None:
         """Plays what the player to move answers, and rolls the dice; or ends the game."""
@@ -384,21 +276,12 @@ class Board:
             self.state.play(answer)
             self.actions += [answer, *roll(self.state, self._dice)]
             return
-        self._loser = self.mover
+        self.loser = self.mover
         if answer is not None:
-            self.faults[self._loser].append(answer)
+            self.faults[self.loser].append(answer)
 
     def outcome(self) -> float:
         """Player A's, of a game that is over, in [-1, 1]; -1 or 1 if a player lost it otherwise than by its rules."""
-        if self._loser is not None:
-            return 2.0 * self._loser - 1.0
-        return self.state.outcome() * (-1 if self._swapped else 1)
-
-
-def _count(points: Sequence[float]) -> tuple[int, int, int]:
-    return points.count(1.0), points.count(0.5), points.count(0.0)
-
-
-def _faults(pairs: Sequence[Pair]) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
-    a, b = (tuple(fault for pair in pairs for fault in pair.faults[index]) for index in (0, 1))
-    return a, b
+        if self.loser is not None:
+            return 2.0 * self.loser - 1.0
+        return self.state.outcome() * (-1 if self.swapped else 1)

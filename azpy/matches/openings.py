@@ -1,6 +1,11 @@
-"""Openings of a match: positions drawn by chance or from a policy, no two alike as long as the game has others."""
+"""Openings of a match: drawn by chance or from a policy, no two alike as long as the game has others; or of a file.
 
-from collections.abc import Callable
+The core reads what a file holds: PGN and EPD for chess, SGF for Go, lines of play for every game.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,10 +14,14 @@ from azpy import _core
 from azpy.errors import SettingsError
 from azpy.game import Game
 from azpy.games.lines import roll
+from azpy.games.notations import notation_of
+from azpy.runs import storage
 
-__all__ = ["Book", "Draw", "Opening", "draw_at_random", "draw_from", "mix"]
+__all__ = ["Book", "Draw", "Opening", "draw_at_random", "draw_from", "mix", "read_openings"]
 
 _TRIES = 200  # draws in a row that bring nothing new before the game is taken to have no more openings
+_MOST_BYTES = 1 << 24  # of a file of openings: a few hundred thousand lines
+_MOST_NAMED = 3  # bad lines that an error names
 
 Draw = Callable[[_core.State, np.random.Generator], int]
 
@@ -40,10 +49,17 @@ def mix(*keys: int) -> int:
 
 
 class Opening(NamedTuple):
-    """A position at a player's turn, and the actions that led to it, dice included."""
+    """A position at a player's turn, and the actions that led to it, dice included.
+
+    Attributes:
+        position: where the match begins.
+        actions: from `start` to `position`.
+        start: a position without a past: the game's start, or one that a file sets up.
+    """
 
     position: _core.State
     actions: tuple[int, ...]
+    start: _core.State
 
 
 class Book:
@@ -53,7 +69,8 @@ class Book:
     same order. If all games end within `plies`, the book halves its `plies`.
 
     `start` makes a start position. `plies` are actions of players before the match begins, each picked by `draw`; dice
-    are not counted. `seed` fixes the openings.
+    are not counted. `seed` fixes the openings. If `openings` are given, as by `read_openings`, the book has these and
+    draws none.
 
     Example:
         >>> from azpy.games.names import make_position
@@ -63,16 +80,19 @@ class Book:
     """
 
     def __init__(
-        self, start: Callable[[], _core.State | Game], plies: int, seed: int, draw: Draw = draw_at_random
+        self,
+        start: Callable[[], _core.State | Game],
+        plies: int,
+        seed: int,
+        draw: Draw = draw_at_random,
+        openings: Sequence[Opening] = (),
     ) -> None:
-        if plies < 0:
-            raise SettingsError(f"opening_plies must be at least 0, got {plies}")
-        self.plies = plies
+        self.plies = _checked(plies)
         self._start, self._seed, self._draw = start, seed, draw
         self._keys: set[int] = set()
-        self._openings: list[Opening] = []
+        self._openings = list(openings)
         self._drawn = 0
-        self._complete = False
+        self._complete = bool(openings)
 
     def __len__(self) -> int:
         """Distinct openings so far."""
@@ -105,7 +125,8 @@ class Book:
     def _one(self) -> Opening:
         rng = np.random.default_rng(mix(self._seed, 0, self._drawn))
         self._drawn += 1
-        position = _core.State(self._start())
+        start = _core.State(self._start())
+        position = start.clone()
         actions = roll(position, rng)
         for _ in range(self.plies):
             if position.is_terminal:
@@ -113,4 +134,139 @@ class Book:
             action = self._draw(position, rng)
             position.play(action)
             actions += [action, *roll(position, rng)]
-        return Opening(position, tuple(actions))
+        return Opening(position, tuple(actions), start)
+
+
+def read_openings(
+    path: Path, start: _core.State, seed: int, plies: int | None = None, most: int | None = None
+) -> tuple[list[Opening], int]:
+    """The openings of a file, in its order, and how many more lead to positions of earlier ones and are left out.
+
+    The name's end says what the file holds: `.pgn` and `.epd` for chess (of a game its main line, or a position a
+    line), `.sgf` for Go. Any other file has a line of play a line, as `State.parse_actions` reads it; `#` begins a
+    remark. Blank lines are passed over. Dice that are due after a line are rolled.
+
+    Args:
+        path: the file.
+        start: where the game begins.
+        seed: fixes the dice.
+        plies: the most actions of players that are taken from a line; None for all.
+        most: so many openings are enough: the rest of the file is not looked at; None for all.
+
+    Raises:
+        SettingsError: a name whose end is for another game; bad lines, by their numbers; or no opening.
+        RunError: a file that cannot be read.
+    """
+    plies = None if plies is None else _checked(plies)
+    notation, suffix = notation_of(start.game), path.suffix.lower()
+    form = {".pgn": "pgn", ".epd": "pgn", ".sgf": "sgf"}.get(suffix)
+    if form is not None and (notation is None or notation.name != form):
+        raise SettingsError(f"{path} holds no openings of {start.game}: give lines of play in a file of another name")
+    found, bad, repeated, keys = list[Opening](), list[str](), 0, set[int]()
+    text = _text_of(path)
+    entries = _games(path, start, text) if suffix in (".pgn", ".sgf") else _lines(start, text, suffix == ".epd")
+    for number, (line, read) in enumerate(entries):
+        try:
+            opening = _opening(*read(), plies, mix(seed, 0, number))
+        except ValueError as error:
+            bad.append(f"line {line}: {error}")
+            continue
+        if (key := opening.position.key()) in keys:
+            repeated += 1
+            continue
+        keys.add(key)
+        found.append(opening)
+        if len(found) == most:
+            break
+    if bad:
+        more = f"; and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
+        raise SettingsError(f"{path}: {'; '.join(bad[:_MOST_NAMED])}{more}: put that right, or take it out")
+    if not found:
+        raise SettingsError(f"{path} holds no opening")
+    return found, repeated
+
+
+_Entry = tuple[int, Callable[[], tuple[_core.State, Sequence[int]]]]  # its line, and what reads its start and actions
+
+
+def _lines(start: _core.State, text: str, is_epd: bool) -> Iterator[_Entry]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if (words := line.strip()) and not words.startswith("#"):
+            yield number, partial(_epd if is_epd else _line, start, words)
+
+
+def _line(start: _core.State, text: str) -> tuple[_core.State, Sequence[int]]:
+    return start, start.parse_actions(text)
+
+
+def _epd(start: _core.State, text: str) -> tuple[_core.State, Sequence[int]]:
+    """The position of four fields, and perhaps of FEN's two clocks; the operations of EPD say nothing of it."""
+    fields = text.split()
+    if fields[0].count("/") != 7:
+        raise ValueError(f"expected a position in EPD or FEN, got {text!r}")
+    has_clocks = all(field.isdecimal() for field in fields[4:6])
+    return _core.parse_state(start, " ".join(fields[: 6 if has_clocks else 4])), ()
+
+
+def _games(path: Path, start: _core.State, text: str) -> Iterator[_Entry]:
+    lines = text.split("\n")
+    try:
+        reader = _core.GameReader(start, text)
+        game = next(reader, None)
+        while game is not None:
+            after = next(reader, None)
+            end = len(lines) if after is None else after.line - 1
+            yield game.line, partial(_main_line, start, game, "\n".join(lines[game.line - 1 : end]))
+            game = after
+    except ValueError as error:
+        raise SettingsError(f"{path}: {error}; put that right, or take it out") from error
+
+
+def _main_line(start: _core.State, game: _core.WrittenGame, text: str) -> tuple[_core.State, Sequence[int]]:
+    if game.actions is not None and game.unfit is None:
+        return start, game.actions
+    if game.unfit != "start":
+        raise ValueError(game.why or f"the game is unfit: {game.unfit}")
+    read = start.read_variations(text)  # a position that is set up
+    position, actions = read.start.clone(), list[int]()
+    for index, (before, name, _) in enumerate(read.moves):
+        if before != index - 1:  # the main line is over
+            break
+        actions += position.parse_actions(name)
+        position.play(actions[-1])
+    return read.start, actions
+
+
+def _opening(start: _core.State, line: Sequence[int], plies: int | None, dice: int) -> Opening:
+    position, actions = start.clone(), list[int]()
+    for action in line:
+        if plies is not None and position.turn != _core.CHANCE:
+            if not plies:
+                break
+            plies -= 1
+        position.play(action)
+        actions.append(action)
+    actions += roll(position, np.random.default_rng(dice))
+    if position.is_terminal:
+        raise ValueError("the game is over at the end of this opening")
+    return Opening(position, tuple(actions), start)
+
+
+def _text_of(path: Path) -> str:
+    with storage.disk_errors(path):
+        storage.check_regular(path)
+        if (size := path.stat().st_size) > _MOST_BYTES:
+            raise SettingsError(f"{path} has {size:,} bytes, expected {_MOST_BYTES:,} at most: give a part of it")
+        data = path.read_bytes()
+    if b"\0" in data:
+        raise SettingsError(f"{path} is no text: unpack it")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")  # as older files are; only names have such letters
+
+
+def _checked(plies: int) -> int:
+    if plies < 0:
+        raise SettingsError(f"opening_plies must be at least 0, got {plies}")
+    return plies

@@ -19,8 +19,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from azpy._core import State
 from azpy.errors import SettingsError
-from azpy.matches.arena import Answer, Board, Fault, Follower
+from azpy.matches.arena import Answer, Board, Follower
+from azpy.matches.results import Fault
 
 __all__ = ["MOST_SLOTS", "Misbehaved", "Program", "ProgramPlayer", "Session", "Transcripts", "shown"]
 
@@ -196,8 +198,8 @@ class Session(ABC):
         """Waits until the program is there, and sets its options. Called once, first."""
 
     @abstractmethod
-    def begin(self) -> None:
-        """Begins a new game."""
+    def begin(self, start: State | None = None) -> None:
+        """Begins a new game; `start` is where it begins, the game's usual start where it is left out."""
 
     @abstractmethod
     def choose(self, game: Board) -> int | None:
@@ -257,7 +259,7 @@ class ProgramPlayer(Follower):
             Misbehaved: the program does not start, or cannot play this game.
         """
         try:
-            return self._session(-1).about
+            return self._session(-1, None).about
         finally:
             self.close()
 
@@ -301,12 +303,12 @@ class ProgramPlayer(Follower):
 
     def _answer(self, game: Board) -> Answer:
         try:
-            return self._session(game.number).choose(game)
+            return self._session(game.number, game.start).choose(game)
         except Misbehaved as error:
             return self._fault(game.number, str(error), forfeit=True)
 
-    def _session(self, number: int) -> Session:
-        """The session of a game; at its first turn an idle process, or a fresh one."""
+    def _session(self, number: int, start: State | None) -> Session:
+        """The session of a game that begins at `start`; at its first turn an idle process, or a fresh one."""
         with self._lock:
             if number in self._playing:
                 return self._playing[number]
@@ -315,7 +317,7 @@ class ProgramPlayer(Follower):
                 self._playing[number] = session
         if session is not None:
             try:
-                session.begin()
+                session.begin(start)
                 return session
             except Misbehaved:  # a process may be good for one game only: no game is lost by this
                 with self._lock:
@@ -327,7 +329,7 @@ class ProgramPlayer(Follower):
             if self._closing:
                 session.program.kill()
         session.open()
-        session.begin()
+        session.begin(start)
         return session
 
     def _fault(self, number: int, problem: str, forfeit: bool) -> Fault:

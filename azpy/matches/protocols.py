@@ -143,7 +143,7 @@ class _Talk(Session):
 
     def __init__(self, program: Program, spec: ProgramSpec, start: State) -> None:
         super().__init__(program)
-        self.spec, self.start = spec, start
+        self.spec, self.start, self.usual = spec, start, start  # where the game in play begins, and where games do
         self._followed: list[tuple[int, str]] = []  # the player and the name of each action so far
         self._state = start.clone()
 
@@ -157,9 +157,15 @@ class _Talk(Session):
         if cls.games and _name_of(start) not in cls.games:
             raise SettingsError(f"this protocol is for {' and '.join(cls.games)}, and the game is {start.game}")
 
-    def begin(self) -> None:
+    def begin(self, start: State | None = None) -> None:
         """See `Session`."""
+        self.start = self.usual if start is None else start
         self._followed, self._state = [], self.start.clone()
+
+    @property
+    def set_up(self) -> str:
+        """The position where the game in play begins, as the game writes it; empty at the usual start."""
+        return "" if self.start.key() == self.usual.key() else self.start.to_text().strip()
 
     def follow(self, actions: Sequence[int]) -> list[tuple[int, str]]:
         """The player and the name of each action that was not followed yet."""
@@ -211,9 +217,9 @@ class Gtp(_Talk):
                 raise Misbehaved("has no command set_game, so it plays Go only")
             self._ask("set_game Othello")
 
-    def begin(self) -> None:
+    def begin(self, start: State | None = None) -> None:
         """See `Session`."""
-        super().begin()
+        super().begin(start)
         options = list_games()[_name_of(self.start)] | dict(re.findall(r"(\w+)=([^,)]+)", self.start.game))
         self._ask(f"boardsize {options['size']}")
         self._ask("clear_board")
@@ -221,6 +227,11 @@ class Gtp(_Talk):
             self._ask(f"komi {options['komi']}")
         if self.spec.movetime is not None:  # no main time, and so many seconds for each stone
             self._ask(f"time_settings 0 {self.spec.movetime:.0f} 1")
+        if self.set_up:  # of Go: a book of Othello has lines of play only
+            own, others = self.start.observation()[:2].reshape(2, -1)
+            for player, stones in ((self.start.turn, own), (1 - self.start.turn, others)):
+                for point in stones.nonzero()[0]:
+                    self._ask(f"play {'bw'[player]} {self.start.action_name(int(point))}")
 
     def choose(self, game: Board) -> int | None:
         """See `Session`."""
@@ -281,9 +292,9 @@ class _Interface(_Talk):
             self.program.send(f"setoption name {_option(name, value, options)} value {value}", self.spec.timeout)
         self._until("isready", "readyok", self.spec.start_timeout)
 
-    def begin(self) -> None:
+    def begin(self, start: State | None = None) -> None:
         """See `Session`."""
-        super().begin()
+        super().begin(start)
         self.program.send(f"{self.word}newgame", self.spec.timeout)
         self._until("isready", "readyok", self.spec.timeout)
 
@@ -349,7 +360,7 @@ class Uci(_Interface):
     def position(self, actions: Sequence[int]) -> str:
         """See `_Interface`."""
         self.follow(actions)
-        start = f"fen {self.start.to_text()}" if self._is_960 else "startpos"
+        start = f"fen {self.start.to_text()}" if self._is_960 or self.set_up else "startpos"
         moves = "".join(f" {name}" for _, name in self._followed)
         return f"position {start}{f' moves{moves}' if moves else ''}"
 
@@ -373,7 +384,8 @@ class Ugi(_Interface):
 
     def position(self, actions: Sequence[int]) -> str:
         """See `_Interface`."""
-        return f"position startpos moves {self.start.format_actions(actions)}" if actions else "position startpos"
+        start = f"position fen {self.set_up}" if self.set_up else "position startpos"
+        return f"{start} moves {self.start.format_actions(actions)}" if actions else start
 
     def finish(self, game: Board) -> str | None:
         """The result that the program sees, if it differs from ours."""

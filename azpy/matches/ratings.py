@@ -32,7 +32,7 @@ __all__ = [
 PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)  # a pair's share of its two points, and the order of all counts of pairs
 _Z95 = 1.959964  # the 97.5 % point of the normal distribution
 _ELO_PER_NAT = 400.0 / math.log(10.0)
-_MAX_ELO = 2000.0
+_MAX_ELO = 2000.0  # of a hypothesis, and of an end of an interval: beyond it nothing was shown, and the end is infinite
 _HALVINGS = 50
 _T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447)  # of Student's t for 1 to 6 degrees of freedom, see `_t95`
 
@@ -60,7 +60,7 @@ def expected_score(difference: float) -> float:
 
 
 def mean_interval(scores: Sequence[float]) -> tuple[float, float] | None:
-    """95 % interval of the mean of independent scores in [0, 1]: Student's t, cut off at 0 and 1.
+    """95 % interval of the mean of independent scores in [0, 1]: Student's t, cut off at 0 and 1, see `_cut_off`.
 
     Returns:
         None if all scores are equal. Equal scores do not show how far scores spread, so the interval is unknown.
@@ -74,7 +74,13 @@ def mean_interval(scores: Sequence[float]) -> tuple[float, float] | None:
         return None
     half = _t95(len(scores) - 1) * float(np.std(scores, ddof=1)) / math.sqrt(len(scores))
     mean = float(np.mean(scores))
-    return max(0.0, mean - half), min(1.0, mean + half)
+    return _cut_off(mean - half, mean + half)
+
+
+def _cut_off(low: float, high: float) -> tuple[float, float]:
+    """An interval of a score; an end more than `_MAX_ELO` away from an even score is 0 or 1, so its Elo is infinite."""
+    least = expected_score(-_MAX_ELO)
+    return low if low > least else 0.0, high if high < 1.0 - least else 1.0
 
 
 def pair_score(counts: Sequence[int]) -> float:
@@ -86,7 +92,8 @@ def pair_interval(counts: Sequence[int]) -> tuple[float, float]:
     """95 % interval of the mean score of pairs, one at least: all means that a likelihood ratio test does not refuse.
 
     With many pairs it is mean ± 1.96 standard errors of the pairs' scores. With few pairs or a clean sweep it stays
-    inside [0, 1] and keeps its width. Student's t with one degree of freedom less than pairs widens the threshold.
+    inside [0, 1] and keeps its width. Student's t with one degree of freedom less than pairs widens the threshold: one
+    or two pairs show nothing, so the interval is [0, 1]. See `_cut_off`.
     `counts` are pairs with each of `PAIR_SCORES`, here and below.
     """
     pairs, mean = sum(counts), pair_score(counts)
@@ -95,7 +102,7 @@ def pair_interval(counts: Sequence[int]) -> tuple[float, float]:
     def bound(end: float) -> float:
         return _boundary(lambda middle: _likelihood_ratio(counts, middle) <= threshold, mean, end)
 
-    return bound(0.0) if mean > 0 else 0.0, bound(1.0) if mean < 1 else 1.0
+    return _cut_off(bound(0.0) if mean > 0 else 0.0, bound(1.0) if mean < 1 else 1.0)
 
 
 def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> float:
@@ -181,7 +188,7 @@ class Sprt:
 
 @dataclass(frozen=True)
 class Rating:
-    """Elo of one player among many, with its 95 % interval; the first player's is 0 by definition."""
+    """Elo of one player among many, with its 95 % interval, perhaps infinite; the first player's is 0 by definition."""
 
     elo: float
     low: float
@@ -193,7 +200,8 @@ def bradley_terry(players: int, matches: Sequence[tuple[int, int, Sequence[int]]
 
     A clean sweep counts half a point less, so that ratings stay finite. Intervals are for the difference from player 0.
     They come from the spread of the pairs' scores in each match (a sandwich estimate). One more pair, a quarter of its
-    points off, keeps a few equal pairs from claiming certainty.
+    points off, keeps a few equal pairs from claiming certainty. An end is infinite where no pair bounds it, as for
+    `pair_interval`: see `_bounded`.
     """
     design = np.zeros((len(matches), players))
     pairs, scores, spreads = np.zeros((3, len(matches)))
@@ -220,5 +228,29 @@ def bradley_terry(players: int, matches: Sequence[tuple[int, int, Sequence[int]]
     inverse = np.linalg.inv(information)
     errors = np.sqrt(np.diag(inverse @ (design.T @ (design * spreads[:, None])) @ inverse))
     centre, half = theta * _ELO_PER_NAT, errors * _ELO_PER_NAT * _Z95
-    rated = [Rating(float(c), float(c - h), float(c + h)) for c, h in zip(centre, half, strict=True)]
+    below, above = _bounded(players, matches), _bounded(players, [(j, i, counts) for i, j, counts in matches])
+    low, high = np.where(below, centre - half, -np.inf), np.where(above, centre + half, np.inf)
+    rated = [Rating(*map(float, row)) for row in zip(centre, low, high, strict=True)]
     return [Rating(0.0, 0.0, 0.0), *rated]
+
+
+def _bounded(players: int, matches: Sequence[tuple[int, int, Sequence[int]]]) -> list[bool]:
+    """Whether pairs bound the rating from below, of each player but the first; in matches turned round from above.
+
+    A rating is bounded from below if the player scored against another one, who scored against the next one, and so on
+    down to player 0 (the condition of Ford, "Solution of a ranking problem from binary comparisons", 1957); and if
+    neither the pairs of the player nor those of player 0 are too few to show anything.
+    """
+    pooled = np.zeros((players, len(PAIR_SCORES)), np.int64)
+    beaten = np.zeros((players, players), np.bool_)
+    for i, j, counts in matches:
+        pooled[i] += np.array(counts, np.int64)
+        pooled[j] += np.array(counts, np.int64)[::-1]
+        beaten[i, j] |= pair_score(counts) > 0
+        beaten[j, i] |= pair_score(counts) < 1
+    reaches = np.eye(players, dtype=np.bool_)
+    for _ in range(players):
+        reaches |= beaten @ reaches
+    shown = [low > 0 for low, _ in map(pair_interval, pooled.tolist())]
+    first_shown = pair_interval(pooled[0].tolist())[1] < 1
+    return [bool(reaches[player, 0]) and shown[player] and first_shown for player in range(1, players)]

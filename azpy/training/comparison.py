@@ -16,10 +16,11 @@ from typing import Any
 
 from azpy.errors import RunError, SettingsError
 from azpy.games.names import make_position
-from azpy.matches.arena import MatchResult, play_pairs
+from azpy.matches.arena import play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.players import checkpoints_of, load_players
 from azpy.matches.query import query_text
+from azpy.matches.results import MatchResult
 from azpy.runs import storage
 from azpy.runs.reader import StoredRun
 from azpy.settings.presets import preset_of

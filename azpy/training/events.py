@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from azpy.matches.arena import MatchResult
+from azpy.matches.results import MatchResult
 from azpy.settings import Settings
 
 __all__ = [

@@ -1,0 +1,119 @@
+"""The file that az-match --save fills: each game once it is over, in its notation or as a line of JSON."""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from azpy._core import State
+from azpy.errors import RunError, SettingsError
+from azpy.games.notations import Notation, line_of, notation_of
+from azpy.matches.arena import Board
+from azpy.runs import storage
+
+__all__ = ["SavedGames", "check_name"]
+
+_Names = tuple[str, str]
+
+_PGN_RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
+
+
+def check_name(path: Path, start: State) -> None:
+    """Refuses a file whose name says no form that games of this kind can have.
+
+    Raises:
+        SettingsError: such a name.
+    """
+    forms = [".jsonl", *(f".{notation.name}" for notation in [notation_of(start.game)] if notation is not None)]
+    if path.suffix.lower() not in forms:
+        raise SettingsError(f"games of {start.game} are saved to a file that ends in {' or '.join(forms)}, got {path}")
+
+
+class SavedGames:
+    """Appends games to a file, which is made if it is missing. Locks the file while it is open.
+
+    Args:
+        path: a name that `check_name` takes.
+        start: where games usually begin.
+        seed: of the match.
+
+    Raises:
+        RunError: a file that cannot be written, or that another process appends to.
+    """
+
+    def __init__(self, path: Path, start: State, seed: int) -> None:
+        self._path, self._usual, self._seed = path, start, seed
+        with storage.disk_errors(path):
+            storage.check_regular(path)
+            self._file = path.open("a+b", buffering=0)
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # A power cut may have torn the last game: the next one begins on a line of its own.
+                size = self._file.seek(0, os.SEEK_END)
+                if size and os.pread(self._file.fileno(), 1, size - 1) != b"\n":
+                    storage.append(self._file, b"\n")
+            except BaseException as error:
+                self._file.close()
+                if isinstance(error, BlockingIOError):
+                    raise RunError(f"{path} is in use by another process: give another file") from None
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+
+    def of(self, a: str, b: str) -> Callable[[Sequence[Board]], None]:
+        """A function that appends games of players A and B, by their names: all the games or, with an error, none."""
+        notation = notation_of(self._usual.game)
+        if notation is None or self._path.suffix.lower() == ".jsonl":
+            return partial(self._write, self._json, (a, b))
+        # Names of files may hold what no text can.
+        a, b = ("".join(c if c.isprintable() else "?" for c in name) for name in (a, b))
+        return partial(self._write, partial(_written, notation), (a, b))
+
+    def _write(self, form: Callable[[Board, _Names], str], names: _Names, boards: Sequence[Board]) -> None:
+        text = "".join(form(board, names[::-1] if board.swapped else names) for board in boards)
+        with storage.disk_errors(self._path):
+            storage.append(self._file, text.encode())
+
+    def _json(self, board: Board, players: _Names) -> str:
+        moves = [name for _, name in line_of(board.start, board.actions)]
+        set_up = board.start.key() != self._usual.key()
+        game: dict[str, Any] = {"game": board.start.game, "seed": self._seed, "number": board.number}
+        game |= {"players": players, "position": board.start.to_text() if set_up else None}
+        game |= {"opening": moves[: board.opening], "moves": moves[board.opening :]}
+        game |= {"outcome": _outcome(board), "ended": _end(board)}
+        game["faults"] = [[fault.text for fault in board.faults[player ^ board.swapped]] for player in (0, 1)]
+        return json.dumps(game, allow_nan=False) + "\n"
+
+
+def _written(notation: Notation, board: Board, players: _Names) -> str:
+    """A game as PGN or SGF."""
+    outcome, end, number = _outcome(board), _end(board), f"{board.number // 2 + 1}.{board.number % 2 + 1}"
+    tags = dict(zip(notation.players, players, strict=True))
+    if notation.name == "pgn":
+        tags |= {"Event": "az-match", "Round": number, "Result": _PGN_RESULTS[round(outcome)]}
+        tags["Termination"] = "rules infraction" if end == "fault" else "normal"
+    else:
+        tags |= {"EV": "az-match", "RO": number}
+        if end != "rules":  # a game that was counted says its score itself
+            tags["RE"] = f"{'B' if outcome > 0 else 'W'}+{'F' if end == 'fault' else 'R'}"
+    return board.start.write_variations(line_of(board.start, board.actions), tags) + "\n"
+
+
+def _outcome(board: Board) -> float:
+    """Of player 0, as a game's own outcome."""
+    return board.outcome() * (-1 if board.swapped else 1) + 0.0  # no -0.0
+
+
+def _end(board: Board) -> str:
+    """How a game ended: "rules", "resigned", or "fault" where a program lost it by what it did wrong."""
+    if board.loser is None:
+        return "rules"
+    return "fault" if any(fault.forfeit for fault in board.faults[board.loser]) else "resigned"
