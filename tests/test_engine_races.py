@@ -163,7 +163,7 @@ def never_used() -> Circular:
 @pytest.mark.parametrize("make", [searched, searched_at_once, served, in_a_game, never_used])
 def test_a_search_and_an_evaluator_that_know_each_other_are_freed(make: Callable[[], Circular]) -> None:
     alive = weakref.WeakSet([make() for _ in range(5)])
-    for _ in range(1000):  # a lane may be about to lie down
+    for _ in range(50):  # a lane may be about to lie down
         gc.collect()
         if not alive:
             return
