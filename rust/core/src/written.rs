@@ -162,6 +162,12 @@ impl<M> Moves<M> {
         Self { bounds, moves: Vec::new(), places: vec![Place::default()] }
     }
 
+    /// The most that it takes.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
     /// Adds a move behind the move of number `before`, and gives its number.
     ///
     /// # Errors
