@@ -148,8 +148,9 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
                 if !game.moves.is_empty() {
                     return Ok(game);
                 }
-                let (tag, after) = read_tag(after)?;
-                game.tags.push(tag);
+                let ((name, value), after) = read_tag(after)?;
+                let result = if name == "Result" { result_of(value.trim()) } else { None };
+                game.tags.push((name, result.map_or(value, str::to_owned)));
                 if game.tags.len() > MOST {
                     return Err(format!("a game of more than {MOST} tags"));
                 }
