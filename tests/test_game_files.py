@@ -1,36 +1,27 @@
 """Files of games as the world has them: what is read is what python-chess and sgfmill read, and what cannot be read is
 left out with its reason."""
 
-import bz2
 import gzip
 import io
 import itertools
-import json
 import random
-import sys
-import tarfile
-import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import chess
 import chess.pgn
-import numpy as np
 import pytest
 import zstandard
 from sgfmill import boards, sgf, sgf_moves
 
 import azpy
 from azpy._core import PLAYED, GameReader
-from azpy.cli import progress, train
-from azpy.errors import MissingPackageError, RunError
+from azpy.cli import train
 from azpy.games.lines import replayed
 from azpy.games.notations import decoded
-from azpy.runs import packed, storage
-from azpy.runs.folder import RunFolder
-from azpy.runs.imports import FILE_REASONS, REASONS, Filters, import_games
-from azpy.training import events
+from azpy.runs.imports import Filters, import_games
+from test_gtp import talk_with
 
 CHESS, GO = azpy.make_game("chess"), azpy.make_game("go(size=5)")
 
@@ -224,7 +215,7 @@ def test_sgf_games_are_left_out_for_their_reason(tmp_path: Path, text: str, reas
         ("a.sgf", sgf_game(LINE).replace("GM[1]", "GM[2]").encode(), "GM[2] is another game"),
         ("a.sgf", bytes(range(256)) * 8, "is no text"),
         ("a.sgf", b"(" * 1_000_000, "holds no game"),
-        ("a.sgf", b"(;GM[1]" * 200_000, "another game begins before the last ) of this one"),
+        ("a.sgf", b"(;GM[1]" * 20_000, "another game begins before the last ) of this one"),
         ("a.sgf", b"x" * 5_000_000, "holds no game"),
         ("a.pgn", b'[Result "1-0"]\n\n1. e4 1-0\n', "which are read from SGF"),
         ("a.npz", b"PK\x03\x04 and no more", "is damaged"),
@@ -312,7 +303,7 @@ def test_signs_and_quotes_are_read_as_python_chess_reads_them() -> None:
             glued = rng.choice(["", "", "±", "+/-", "-+", "$14", "⩲", "!", "="])
             words += [number_before + rng.choice(["", " "]) + board.san(move) + glued]
             words += rng.sample(SIGNS, rng.choice([0, 0, 1, 2]))
-            words += rng.choice([[]] * 8 + [["{a (b) }"], ["(", "--", "Nf3", "N", ")"], ["; ± ( {\n"], ["\n% Nf3 {\n"]])
+            words += rng.choice([[]] * 8 + [["{a (b) }"], ["( {x} N )"], ["; ± ( {\n"], ["\n% Nf3 {\n"]])
             board.push(move)
         name = rng.choice(['Bob "the" Man', '"', '"Bob"', "a]b[c", "C:\\x", "Fran\u00e7ois", "", "[x]"])
         text += f'[Event "{number}"]\n[White "{name}"]\n[X-y "1"]\n[Result "1-0"]\n\n{" ".join(words)} 1-0\n\n'
@@ -361,7 +352,7 @@ def test_a_set_up_game_shows_the_board_that_sgfmill_sees() -> None:
         except ValueError as error:
             refused.append(str(error))
             continue
-        stones = {(point, mark) for mark, point in board_points(state, size)}
+        stones = {(point, mark) for mark, point in board_points(state.render(color=False), size)}
         assert stones == {(point, colour) for colour, point in board.list_occupied_points()}
         twice += "SZ[7]KM[7.5]AB" in state.to_text() or "AW" in state.to_text()
     assert twice > 50
@@ -369,221 +360,30 @@ def test_a_set_up_game_shows_the_board_that_sgfmill_sees() -> None:
     assert all("takes back a ko" in why for why in refused), "sgfmill does not mind it"
 
 
-def board_points(state: azpy.State, size: int) -> list[tuple[str, tuple[int, int]]]:
-    rows = [line.split()[1 : size + 1] for line in state.render(color=False).splitlines() if line.strip()[:1].isdigit()]
+def board_points(picture: str, size: int) -> list[tuple[str, tuple[int, int]]]:
+    rows = [line.split()[1 : size + 1] for line in picture.splitlines() if line.strip()[:1].isdigit()]
     cells = [(mark, (size - 1 - row, column)) for row, marks in enumerate(rows) for column, mark in enumerate(marks)]
     return [("bw"["xo".index(mark)], cell) for mark, cell in cells if mark in "xo"]
 
 
-@pytest.mark.parametrize(
-    ("name", "pack"),
-    [
-        ("a.sgf", lambda data: data),
-        ("a.SGF.GZ", gzip.compress),
-        ("a.sgf.gz", lambda data: gzip.compress(data[:100]) + gzip.compress(data[100:])),
-        ("a.sgf.bz2", bz2.compress),
-        ("a.sgf.zst", zstandard.compress),
-        ("a.sgf.zst", lambda data: SKIPPED + zstandard.compress(data[:100]) + SKIPPED + zstandard.compress(data[100:])),
-        ("a.zip", lambda data: zipped({"a.sgf": data, "in/b.txt": b"x", "in/.c.sgf": b"\0", "d/": b""})),
-        ("a.zip", lambda data: zipped({"a.sgf": data}, zipfile.ZIP_BZIP2)),
-        ("a.tar", lambda data: tarred({"x/y/a.sgf": data, "README": b"(;"})),
-        ("a.tar.gz", lambda data: gzip.compress(tarred({"/../a.sgf": data}))),
-        ("a.tgz", lambda data: gzip.compress(tarred({"a.sgf": data}))),
-        ("a.tar.zst", lambda data: zstandard.compress(tarred({"a.sgf": data}))),
-    ],
-)
-def test_packed_files_are_read_as_plain_ones(tmp_path: Path, name: str, pack: Any) -> None:
-    data = "\n".join(sgf_game(LINE[shift:] + LINE[:shift]) for shift in (0, 4, 8)).encode()
-    folder = tmp_path / "files"
-    folder.mkdir()
-    (folder / name).write_bytes(pack(data))
-    (tmp_path / "plain.sgf").write_bytes(data)
-    expected = import_games([str(tmp_path / "plain.sgf")], GO, 0, Filters())
-    assert len(expected.records) == 3
-    for path in (folder, folder / name):
-        found = import_games([str(path)], GO, 0, Filters())
-        assert [game.to_bytes() for game in found.records] == [game.to_bytes() for game in expected.records]
-        assert (found.files, found.files_left_out) == (1, {})
-    assert [entry.name for entry in tmp_path.iterdir()] in (["files", "plain.sgf"], ["plain.sgf", "files"])
-    assert [entry.name for entry in folder.iterdir()] == [name]
-
-
-SKIPPED = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"  # a frame to skip, as pzstd writes it
-
-
-def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w", method) as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return whole.getvalue()
-
-
-def tarred(files: dict[str, bytes]) -> bytes:
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w") as archive:
-        link = tarfile.TarInfo("link.sgf")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        archive.addfile(link)
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return whole.getvalue()
-
-
-def test_an_archive_unpacks_to_no_more_than_the_bound(tmp_path: Path) -> None:
-    path, zeros, most = tmp_path / "a", bytes(1 << 16), 1 << 20
-    games = {f"{number}.sgf": zeros for number in range(40)}
-    lying = tarfile.TarInfo("a.sgf")
-    lying.size = 1 << 40
-    for data in (
-        gzip.compress(zeros * 40),
-        bz2.compress(zeros * 40),
-        zstandard.compress(zeros * 40),
-        zipped(games),
-        gzip.compress(tarred(games)),
-        gzip.compress(tarred({"a.txt": zeros * 40})),
-        gzip.compress(lying.tobuf() + zeros * 40),
-    ):
-        assert len(data) < most
-        path.write_bytes(data)
-        found, unpacking = list[Any](), packed.files_in(path, [".sgf"], most)
-        with pytest.raises(RunError, match=r"unpacks to more than 1,048,576 bytes: split it"):
-            found.extend(data for _, data in unpacking)
-        assert sum(map(len, found)) <= most
-    path.write_bytes(zeros * 40)
-    with pytest.raises(RunError, match=r"has 2,621,440 bytes, expected 1,048,576 at most: split it"):
-        list(packed.files_in(path, [".sgf"], most))
-    sparse = tarfile.TarInfo("a.sgf")
-    sparse.type = tarfile.GNUTYPE_SPARSE
-    path.write_bytes(sparse.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
-    assert list(packed.files_in(path, [".sgf"], most)) == []
-
-
-def test_a_broken_archive_is_read_or_left_out(tmp_path: Path) -> None:
-    """Flipped, doubled and lost bytes: no other error, and no game that was not in it."""
-    rng, path = random.Random(6), tmp_path / "a"
-    good = tmp_path / "good.sgf"
-    good.write_text(sgf_game(LINE))
-    archives = [zipped({"a.sgf": sgf_game(LINE).encode(), "b.sgf": b"(;GM[1])"}), zstandard.compress(b"(;GM[1])" * 9)]
-    archives += [tarred({"a.sgf": sgf_game(LINE).encode(), "b" * 200 + ".sgf": b"(;GM[1])"})]
-    archives += [gzip.compress(archives[2]), bz2.compress(archives[2])]
-    for number in range(600):
-        data = bytearray(archives[number % len(archives)])
-        for _ in range(rng.randrange(1, 4)):
-            at = rng.randrange(len(data)) if rng.random() < 0.7 else rng.randrange(min(600, len(data)))
-            match rng.randrange(3):
-                case 0:
-                    data[at] = rng.randrange(256)
-                case 1:
-                    del data[at : at + rng.randrange(1, 20)]
-                case _:
-                    data[at:at] = data[at : at + rng.randrange(1, 20)]
-        path.write_bytes(data)
-        found = import_games([str(good), str(path)], GO, 0, Filters())
-        assert len(found.records) >= 1
-        assert all(one.isprintable() for one in found.first.values())
-
-
-def test_one_bad_game_or_file_does_not_end_the_import(tmp_path: Path) -> None:
-    folder = tmp_path / "files"
-    folder.mkdir()
-    long = "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6 O-O Be7 Re1"
-    good = [f'[Event "?"]\n[Result "1-0"]\n\n{long} {last} 1-0\n\n' for last in ("b5", "d6", "O-O", "h6", "g6")]
-    bad = '[Event "?"]\n[Result "1-0"]\n\n1. e4 {never closed 1-0\n\n'
-    illegal = '[Event "?"]\n[Result "1-0"]\n\n1. e4 e5 2. Ke3 1-0\n\n'
-    (folder / "a.pgn").write_text(good[0] + bad + good[1] + illegal + bad)
-    (folder / "b.pgn.gz").write_bytes(gzip.compress(good[2].encode())[:-10])
-    (folder / "c.sgf").write_text(sgf_game(LINE))
-    (folder / "d.pgn").write_bytes(bytes(range(256)) * 8)
-    (folder / "e.pgn").write_text("\n")
-    (folder / "f.pgn").write_text(good[3])
-    (folder / "f.pgn").chmod(0 if can_be_locked(tmp_path) else 0o600)
-    damaged = bytearray(
-        zipped({"x/1.pgn": good[4].encode(), "2.pgn": good[3].encode(), "3.pgn": b"1. e4"}, zipfile.ZIP_STORED)
+@pytest.mark.parametrize("number", range(1, 12))
+def test_gtp_loads_the_position_before_a_move_as_sgfmill_counts_moves(tmp_path: Path, number: int) -> None:
+    text = (
+        "a mail (x)\n(;GM[1]SZ[7]KM[]HA[2]C[B[aa\\];W[bb\\]];B[cc]C[(;B[aa\\])];Black[ee];W[ce]B[];w[ec];PL[B]W[ae]C[];"
+        "W[dd](;B[ac];W[gg]W[ff];B[gf])(;B[aa]))) )"
     )
-    damaged[damaged.index(b"O-O Be7") + 1] ^= 1
-    (folder / "g.zip").write_bytes(damaged)
-    (folder / "h.npz").write_bytes(b"PK\x03\x04 and no more")
-    found = import_games([str(folder)], CHESS, 0, Filters())
-    assert found.left_out == {"text": 3, "action": 1} | ({} if can_be_locked(tmp_path) else {"duplicate": 1})
-    assert found.files_left_out == {"unreadable": 4 + can_be_locked(tmp_path), "foreign": 1, "empty": 1}
-    assert (found.files, found.found, len(found.records)) == (10, 7 - can_be_locked(tmp_path), 3)
-    assert found.first["text"] == f"{folder}/a.pgn, line 6: a comment that begins with {{ has no end"
-    assert found.first["action"].startswith(f'{folder}/a.pgn, line 16: action 3 is "Ke3", which is not among')
-    assert found.first["unreadable"].startswith(f"{folder}/b.pgn.gz is damaged (Compressed file ended")
-    assert found.first["foreign"] == f"{folder}/c.sgf holds no games of {CHESS.game}, which are read from PGN"
-    assert found.first["empty"] == f"{folder}/e.pgn holds no game, expected PGN"
-    reasons = found.reasons()
-    assert [words for words, _, _ in reasons[:2]] == [REASONS["text"], REASONS["action"]]
-    assert sum(count for _, count, _ in reasons) == found.left_out.total() + found.files_left_out.total()
-    left_out = {words: (count, first) for words, count, first in reasons}
-    table = progress._table(events.Imported(found.files, found.found, 3, 36, 0, left_out)).splitlines()
-    assert len(table) == 3 + len(reasons)
-    assert any(FILE_REASONS["foreign"] in line and "c.sgf" in line and " 1 " in line for line in table)
-    with pytest.raises(RunError, match=r"none\.pgn cannot be used: No such file"):
-        import_games([str(folder), str(tmp_path / "none.pgn")], CHESS, 0, Filters())
-
-
-def can_be_locked(folder: Path) -> bool:
-    """Whether a file's rights hold for this user; for root they do not."""
-    path = folder / "locked"
-    path.touch()
-    path.chmod(0)
-    try:
-        path.read_bytes()
-    except OSError:
-        return True
-    finally:
-        path.unlink()
-    return False
-
-
-def test_training_goes_on_without_what_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "files"
-    folder.mkdir()
-    rng, points = random.Random(7), [a + b for a in "abcde" for b in "abcde"]
-    games = [sgf_game("".join(rng.sample(points, 12))) for _ in range(8)]
-    (folder / "a.zip").write_bytes(
-        zipped({f"{n}.sgf": game.encode() for n, game in enumerate(games)} | {"x.sgf": b"\0"})
-    )
-    (folder / "b.sgf").write_text("(;GM[1]SZ[5]KM[7.5];B[aa];W[aa])\n(;GM[1")
-    options = [
-        "--network",
-        "1x8",
-        "--iterations",
-        "1",
-        "--games-per-iteration",
-        "4",
-        "--simulations",
-        "4",
-        "--slots",
-        "4",
-    ]
-    options += ["--match-games", "2", "--final-match-games", "2", "--match-simulations", "2", "--batch-size", "16"]
-    code = train.main(["go(size=5)", *options, "--out", str(tmp_path / "run"), "--supervised", str(folder)])
-    out = capsys.readouterr().out
-    assert code == 0
-    assert "games in 10 files" in out
-    row = next(
-        row
-        for row in map(json.loads, (tmp_path / "run/metrics.jsonl").read_text().splitlines())
-        if row["kind"] == "imported"
-    )
-    assert (row["found"], row["games"] + row["held_out"]) == (10, 8)
-    assert row["left_out"] == {"an illegal move": 1, "text that cannot be read": 1}
-    assert row["files_left_out"] == {"a file that cannot be read": 1}
-    assert row["first_left_out"]["an illegal move"].startswith(f"{folder}/b.sgf, line 1: move 2, W[aa], at A5")
-    assert "b.sgf, line 2: a value of GM has no ]" in "".join(out.split("\n")).replace("  ", " ")
-
-
-def test_without_zstandard_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a.sgf.zst").write_bytes(zstandard.compress(sgf_game(LINE).encode()))
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    monkeypatch.setitem(sys.modules, "compression.zstd", None)
-    with pytest.raises(MissingPackageError, match=r"a.sgf.zst is packed by Zstandard: pip install zstandard"):
-        import_games([str(tmp_path / "a.sgf.zst")], GO, 0, Filters())
+    (tmp_path / "a.sgf").write_text(text)
+    game = sgf.Sgf_game.from_string(text.replace(";w[", ";W[").replace("KM[]", ""))
+    board, plays = boards.Board(7), sgf_moves.get_setup_and_moves(game)[1]
+    assert len(plays) == 9
+    for colour, point in plays[: number - 1]:
+        if point is not None:
+            board.play(*point, colour)
+    with talk_with(player="go(size=7)") as talk:
+        assert talk.ask(f"loadsgf {tmp_path}/a.sgf {number}") == "="
+        shown = talk.ask("showboard")
+    found = {(colour, point) for colour, point in board_points(shown, 7)}
+    assert found == set(board.list_occupied_points())
 
 
 @pytest.mark.parametrize(
@@ -596,47 +396,10 @@ def test_names_in_any_encoding_are_read_and_spoil_no_move(name: str) -> None:
     (game,) = GameReader(GO, decoded(data))
     assert game.actions == [12, 18]
     assert game.tags["PB"] == letters
-    (game,) = GameReader(GO, decoded(text.encode("utf-8").replace(letters.encode(), b"\xff\xfe")))
+    (game,) = GameReader(GO, decoded(text.encode("utf-8").replace(letters.encode(), b"\xff\xfe ")))
     assert game.actions == [12, 18]
 
 
 def selfplay(games: int = 6) -> list[azpy.GameRecord]:
     with azpy.SelfPlay(GO, azpy.UniformEvaluator(), slots=4, simulations=4, games=games, seed=1) as play:
         return sorted(play, key=lambda record: record.game_id)
-
-
-def test_rows_for_training_are_no_games(tmp_path: Path) -> None:
-    path = tmp_path / "rows.npz"
-    np.savez(path, observations=np.zeros((1, 2)), legal=np.zeros(1))
-    with pytest.raises(RunError, match=r"holds rows for training, as az-export --npz writes, and no sealed games"):
-        import_games([str(path)], GO, 0, Filters())
-
-
-def test_a_file_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
-    path, games = tmp_path / "games.npz", selfplay()
-    with RunFolder(tmp_path / "run", {"game": "go(size=5)"}) as run:
-        run.sealed.write(1, games)
-        sealed = run.sealed.path(1)
-    with np.load(sealed) as arrays:
-        whole = dict(arrays)
-    size = sum(array.nbytes + 128 for array in whole.values())  # 128: a header
-    assert [game.to_bytes() for game in storage.sealed_in(sealed, size)] == [game.to_bytes() for game in games]
-    zeros = np.zeros(1 << 26, np.uint8)
-    np.savez_compressed(path, **whole | {"more": zeros})
-    assert path.stat().st_size < 1 << 20
-    with pytest.raises(RunError, match=r"unpacks to 67,1[0-9,]+ bytes, expected 1,048,576 at most: split it"):
-        storage.sealed_in(path, 1 << 20)
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (1 << 40,)})
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("payload.npy", header.getvalue())
-    with pytest.raises(RunError, match=r"unpacks to 1,099,511,627,776 bytes, expected 2,147,483,648 at most"):
-        import_games([str(path)], GO, 0, Filters())
-
-
-def test_games_that_overlap_in_a_file_are_refused(tmp_path: Path) -> None:
-    path, (data, *_) = tmp_path / "games.npz", [game.to_bytes() for game in selfplay()]
-    for offsets in ([0, len(data), 0, len(data)], [0, 0, len(data) + 1], [1, len(data)], []):
-        np.savez(path, payload=np.frombuffer(data, np.uint8), offsets=np.array(offsets, np.int64))
-        with pytest.raises(RunError, match="is damaged"):
-            import_games([str(path)], GO, 0, Filters())

@@ -24,7 +24,7 @@ from azpy.runs.imports import Filters, import_games, is_held_out, learned_from
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.budget import Budget
-from azpy.training.events import Event, Finished, Matched
+from azpy.training.events import Event, Finished, Imported, Matched
 from azpy.training.fitting import learner_of
 from azpy.training.learner_process import _bytes, _Pupil
 from azpy.training.trainer import Trainer
@@ -276,6 +276,28 @@ def test_a_run_goes_on_without_the_files_and_knows_them(tmp_path: Path, files: P
             list(trainer.run())
     command = (tmp_path / "run/config.toml").read_text().splitlines()
     assert any("az-train" in line and f"--supervised {files}" in line for line in command)
+
+
+def test_what_is_left_out_of_an_import_is_noted_with_its_place(tmp_path: Path) -> None:
+    folder, rng = tmp_path / "files", random.Random(7)
+    folder.mkdir()
+    for number in range(8):
+        line = "".join(rng.sample([a + b for a in "abcde" for b in "abcde"], 12))
+        (folder / f"{number}.sgf").write_text(sgf_game(line))
+    (folder / "a.sgf").write_text("(;GM[1]SZ[5]KM[7.5];B[aa];W[aa])\n(;GM[1")
+    (folder / "b.sgf").write_bytes(b"\0")
+    with Trainer(Settings("go(size=5)", network="1x8"), tmp_path / "run", [str(folder)]) as trainer:
+        event = next(event for event in trainer.run() if isinstance(event, Imported))
+    (row,) = rows_of(tmp_path / "run", "imported")
+    assert (event.files, row["found"], row["games"] + row["held_out"]) == (10, 10, 8)
+    assert row["left_out"] == {"an illegal move": 1, "text that cannot be read": 1}
+    assert row["files_left_out"] == {"a file that cannot be read": 1}
+    assert row["first_left_out"] == {
+        "an illegal move": f"{folder}/a.sgf, line 1: move 2, W[aa], at A5, is illegal: there is a stone already",
+        "text that cannot be read": f'{folder}/a.sgf, line 2: a value of GM has no ]: "[1"',
+        "a file that cannot be read": f"{folder}/b.sgf is no text, expected SGF",
+    }
+    assert event.left_out == {words: (1, first) for words, first in row["first_left_out"].items()}
 
 
 def test_what_imported_games_were_chosen_by_cannot_change(tmp_path: Path, files: Path) -> None:

@@ -90,7 +90,8 @@ class Imported:
     def leave_out(self, reason: str, where: str) -> None:
         """Counts a game or a file that is left out."""
         (self.files_left_out if reason in FILE_REASONS else self.left_out)[reason] += 1
-        self.first.setdefault(reason, one_line(RunError(where))[:_MOST_SAID])
+        if reason not in self.first:
+            self.first[reason] = one_line(RunError(where))[:_MOST_SAID]
 
     def reasons(self) -> list[tuple[str, int, str]]:
         """The reasons in words, each with its count and the first that was left out."""
