@@ -352,8 +352,9 @@ def _before_move(text: str, number: int) -> str:
         depth += word == "("
         if word == ";":
             node, moved = part.start(), False
+        # Older files spell names out, and only capitals count; others have small letters alone.
         name = "".join(filter(str.isupper, word)) or word.upper()
-        if not moved and name in ("B", "W"):
+        if word[0].isalpha() and name in ("B", "W") and not moved:
             moves, moved = moves + 1, True
             if moves == number:
                 return text[:node] + ")" * depth

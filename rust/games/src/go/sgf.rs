@@ -160,7 +160,9 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
             }
             last.push(Some(before));
         }
-        if line.root.handicap > 1 && !line.root.stones.contains(&Some(Player::Zero)) {
+        // Until White plays, the stones can come as moves.
+        let goes_on = line.moves.all().iter().any(|(_, property)| colour_of(property) == Some(Player::One));
+        if goes_on && line.root.handicap > 1 && !line.root.stones.contains(&Some(Player::Zero)) {
             let why = format!("HA[{}] without the stones: expected them as AB", line.root.handicap);
             return Err(Unfit::Start(why));
         }
