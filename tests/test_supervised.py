@@ -1,25 +1,18 @@
-"""Games of files: what is read is what python-chess and sgfmill read, and training begins from it."""
+"""Training begins from games of files, which test_game_files reads."""
 
-import io
-import itertools
 import json
 import random
 import shutil
 import subprocess
 import sys
-import zipfile
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import chess
-import chess.pgn
 import numpy as np
 import pytest
-from sgfmill import sgf, sgf_moves
 
 import azpy
-from azpy._core import PLAYED, PLAYED_SMOOTHING, GameReader
+from azpy._core import PLAYED_SMOOTHING, GameReader
 from azpy.cli import train
 from azpy.errors import RunError
 from azpy.fleet.examine import Examiner, RefusedError
@@ -31,226 +24,12 @@ from azpy.runs.imports import Filters, import_games, is_held_out, learned_from
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.budget import Budget
-from azpy.training.events import Event, Finished, Matched
+from azpy.training.events import Event, Finished, Imported, Matched
 from azpy.training.fitting import learner_of
 from azpy.training.learner_process import _bytes, _Pupil
 from azpy.training.trainer import Trainer
 from azpy.training.window import Window
-
-CHESS, GO = azpy.make_game("chess"), azpy.make_game("go(size=5)")
-
-
-def pgn_game(rng: random.Random, plies: int, **tags: str) -> str:
-    """A random game as python-chess writes it, with comments and a variation."""
-    game, board = chess.pgn.Game(), chess.Board()
-    node: Any = game
-    for _ in range(plies):
-        moves = list(board.legal_moves)
-        if board.is_game_over(claim_draw=True) or not moves:
-            break
-        move = rng.choice(moves)
-        if rng.random() < 0.1 and len(moves) > 1:
-            node.add_variation(rng.choice([other for other in moves if other != move]), comment="aside")
-            node = node.add_main_variation(move)
-        else:
-            node = node.add_main_variation(move)
-        node.comment = "[%clk 0:01:00]" if rng.random() < 0.3 else ""
-        board.push(move)
-    result = board.result(claim_draw=True)
-    game.headers["Result"] = result if result != "*" else rng.choice(["1-0", "0-1", "1/2-1/2"])
-    game.headers.update(tags)
-    return f"{game}\n\n"
-
-
-def sgf_game(moves: str, result: str = "B+R", extra: str = "", size: int = 5) -> str:
-    """A game whose moves are pairs of letters, passes "--"."""
-    points = (moves[i : i + 2] for i in range(0, len(moves), 2))
-    line = "".join(f";{colour}[{'' if p == '--' else p}]" for p, colour in zip(points, itertools.cycle("BW")))
-    re = f"RE[{result}]" if result else ""
-    return f"(;GM[1]FF[4]SZ[{size}]KM[7.5]{re}{extra}{line})"
-
-
-LINE = "ccbbddbdabbaeaebdbec"  # ten moves
-
-
-def test_moves_and_results_of_pgn_are_those_of_python_chess() -> None:
-    rng = random.Random(1)
-    text = "".join(pgn_game(rng, rng.randrange(8, 120)) for _ in range(60))
-    stream, compared = io.StringIO(text), 0
-    for read in GameReader(CHESS, text):
-        other = chess.pgn.read_game(stream)
-        assert other is not None
-        assert read.tags == dict(other.headers)
-        assert read.result == other.headers["Result"]
-        assert read.actions is not None, read.why
-        names = [state.action_name(a) for a, state in zip(read.actions, replayed(CHESS, read.actions), strict=False)]
-        assert names == [move.uci() for move in other.mainline_moves()]
-        outcome = other.end().board().outcome(claim_draw=True)
-        if outcome is not None and read.outcome is not None:
-            assert read.outcome == {True: 1.0, False: -1.0, None: 0.0}[outcome.winner]
-        compared += 1
-    assert compared == 60
-    assert chess.pgn.read_game(stream) is None
-
-
-def test_moves_and_results_of_sgf_are_those_of_sgfmill() -> None:
-    rng = random.Random(2)
-    texts = []
-    for _ in range(40):
-        state = GO.clone()
-        while not state.is_terminal and rng.random() > 0.02:
-            state.play(rng.choice(state.legal_actions()))
-        result = "B+R" if not state.is_terminal else ""
-        texts.append(state.to_text().replace("SZ[", f"RE[{result}]SZ[" if result else "SZ[", 1))
-    read = list(GameReader(GO, "\n".join(texts)))
-    assert len(read) == len(texts)
-    for game, text in zip(read, texts, strict=True):
-        other = sgf.Sgf_game.from_string(text)
-        _, plays = sgf_moves.get_setup_and_moves(other)
-        points = [25 if point is None else (4 - point[0]) * 5 + point[1] for _, point in plays]
-        assert game.actions == points
-        winner = {"b": 1.0, "w": -1.0}[other.get_winner()]
-        assert game.outcome in (None, winner)
-
-
-def expected_reason(game: chess.pgn.Game, seen: set[str]) -> str | None:
-    """Why a game is left out, as python-chess sees it."""
-    tags, board = game.headers, game.board()
-    if tags.get("Variant", "Standard") != "Standard":
-        return "variant"
-    if board.fen() != chess.STARTING_FEN:
-        return "start"
-    if game.errors:
-        return "action"
-    moves = list(game.mainline_moves())
-    for move in moves:
-        if board.is_game_over(claim_draw=False) or board.is_repetition(3) or board.halfmove_clock >= 100:
-            return "after end"
-        board.push(move)
-    if tags["Result"] == "*":
-        return "result"
-    if "time" in tags.get("Termination", ""):
-        return "forfeit"
-    outcome = board.outcome(claim_draw=False)
-    if outcome is not None and outcome.result() != tags["Result"]:
-        return "contradiction"
-    if outcome is None and len(moves) < 10:
-        return "short"
-    if min(int(tags.get("WhiteElo", 0)), int(tags.get("BlackElo", 0))) < 2000:
-        return "rating"
-    if (
-        "TimeControl" in tags
-        and sum(int(x) * y for x, y in zip(tags["TimeControl"].split("+"), (1, 40), strict=True)) < 180
-    ):
-        return "time"
-    key = " ".join(move.uci() for move in moves)
-    if key in seen:
-        return "duplicate"
-    seen.add(key)
-    return None
-
-
-def test_pgn_games_are_left_out_for_the_reasons_that_python_chess_sees(tmp_path: Path) -> None:
-    rng, rated = random.Random(3), {"WhiteElo": "2100", "BlackElo": "2200"}
-    games = [pgn_game(rng, 30, **rated) for _ in range(12)]
-    games += [games[0], games[3]]
-    games += [
-        pgn_game(rng, 30, **rated).replace("[White ", '[Variant "Atomic"]\n[White ', 1),
-        pgn_game(rng, 5, **rated),
-        pgn_game(rng, 30),
-    ]
-    games += [pgn_game(rng, 30, **rated, Result="*"), pgn_game(rng, 30, **rated, Termination="time forfeit")]
-    games += [pgn_game(rng, 30, **rated, TimeControl=control) for control in ("60+0", "120+1", "120+2", "600+0")]
-    games += [pgn_game(rng, 30, WhiteElo="2500", BlackElo="1999")]
-    games += ['[SetUp "1"]\n[FEN "4k3/8/8/8/8/8/8/4K2R w K - 0 1"]\n[Result "1-0"]\n\n1. Rh8+ 1-0\n\n']
-    games += ['[Result "1-0"]\n\n1. e4 e5 2. Ke3 1-0\n\n', '[Result "0-1"]\n\n1. f3 e5 2. g4 Qh4# 3. e4 0-1\n\n']
-    games += ['[Result "1-0"]\n\n1. f3 e5 2. g4 Qh4# 1-0\n\n']
-    games += ['[WhiteElo "2100"]\n[BlackElo "2100"]\n[Result "0-1"]\n\n1. f3 e5 2. g4 Qh4# 0-1\n\n']
-    rng.shuffle(games)
-    text = "".join(games)
-    path = tmp_path / "games.pgn"
-    path.write_text(text)
-    expected, seen, moves, stream = Counter[str](), set[str](), [], io.StringIO(text)
-    while (game := chess.pgn.read_game(stream)) is not None:
-        if (why := expected_reason(game, seen)) is not None:
-            expected[why] += 1
-        else:
-            moves.append([move.uci() for move in game.mainline_moves()])
-    # python-chess takes a move after mate for an illegal one.
-    expected["action"], expected["after end"] = expected["action"] - 1, expected["after end"] + 1
-    found = import_games([str(path)], CHESS, 7, Filters(2000, 180))
-    assert found.left_out == expected
-    assert found.found == len(games) == sum(expected.values()) + len(found.records)
-    for number, (record, names) in enumerate(zip(found.records, moves, strict=True)):
-        actions = record.actions.tolist()
-        assert names == [s.action_name(a) for a, s in zip(actions, replayed(CHESS, actions), strict=False)]
-        assert (record.game_id, record.seed, record.imported) == (number, 7, True)
-        assert (record.flags == PLAYED).all()
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (sgf_game(LINE), None),
-        (sgf_game(LINE, "W+12.5"), None),
-        (sgf_game(LINE, "Draw"), None),
-        (sgf_game(LINE, "Void"), "result"),
-        (sgf_game(LINE, ""), "result"),
-        (sgf_game(LINE, "B+T"), "forfeit"),
-        (sgf_game(LINE, "W+Forfeit"), "forfeit"),
-        (sgf_game(LINE, size=9), "size"),
-        (sgf_game(LINE).replace("7.5", "6.5"), "komi"),
-        (sgf_game(LINE, extra="HA[2]AB[aa][ee]"), "start"),
-        (sgf_game(LINE).replace(";B[cc]", ""), "start"),
-        (sgf_game("cccc"), "action"),
-        (sgf_game("----cc"), "after end"),
-        (sgf_game("cc----", "B+17.5"), None),
-        (sgf_game("cc----", "W+R"), "contradiction"),
-        (sgf_game("ccbb"), "short"),
-        (sgf_game(LINE, extra="TM[60]"), "time"),
-        (sgf_game(LINE, extra="TM[60]OT[5x30 byo-yomi]"), None),
-    ],
-)
-def test_sgf_games_are_left_out_for_their_reason(tmp_path: Path, text: str, reason: str | None) -> None:
-    path = tmp_path / "one.sgf"
-    path.write_text(sgf_game("aabbccddeeaebdcbdaca") + text)
-    found = import_games([str(path)], GO, 0, Filters(None, 180))
-    assert dict(found.left_out) == ({} if reason is None else {reason: 1})
-    assert len(found.records) == 2 - (reason is not None)
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "said"),
-    [
-        ("a.sgf", b"", "holds no game"),
-        ("a.sgf", sgf_game(LINE)[:-9].encode(), "cannot be read as SGF: the game in line 1"),
-        ("a.sgf", sgf_game(LINE).replace("GM[1]", "GM[2]").encode(), "GM[2] is another game"),
-        ("a.sgf", bytes(range(256)) * 8, "is no text"),
-        ("a.sgf", b"(" * 1_000_000, "the game ends before its last )"),
-        ("a.sgf", b"x" * 5_000_000, "is no SGF"),
-        ("a.pgn", b'[Result "1-0"]\n\n1. e4 1-0\n', "which are read from SGF: leave it out"),
-        ("a.npz", b"PK\x03\x04 and no more", "is damaged"),
-        ("a.npz", None, "cannot be read"),
-    ],
-)
-def test_a_bad_file_is_one_line_and_leaves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, data: bytes | None, said: str
-) -> None:
-    path = tmp_path / name
-    if data is not None:
-        path.write_bytes(data)
-    code = train.main(["go(size=5)", "--out", str(tmp_path / "run"), "--supervised", str(path)])
-    out = capsys.readouterr().err
-    assert code == 2
-    assert said in out
-    assert str(path) in out
-    assert out.count("\n") == 1
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_cut_pgn_is_refused() -> None:
-    with pytest.raises(ValueError, match="line 3: the last game has no result"):
-        list(GameReader(CHESS, "1. e4 e5 1-0\n\n1. d4 d5 2. c4 1/2-"))
+from test_game_files import GO, LINE, selfplay, sgf_game
 
 
 def test_rows_are_the_moves_and_the_outcome() -> None:
@@ -274,11 +53,6 @@ def test_rows_are_the_moves_and_the_outcome() -> None:
         assert value == value_then
     assert (weights == 0.25).all()
     assert len({row.tobytes() for row in rows[0]}) == len(actions)
-
-
-def selfplay(games: int = 6) -> list[azpy.GameRecord]:
-    with azpy.SelfPlay(GO, azpy.UniformEvaluator(), slots=4, simulations=4, games=games, seed=1) as play:
-        return sorted(play, key=lambda record: record.game_id)
 
 
 @pytest.mark.parametrize("merge", [False, True])
@@ -504,6 +278,28 @@ def test_a_run_goes_on_without_the_files_and_knows_them(tmp_path: Path, files: P
     assert any("az-train" in line and f"--supervised {files}" in line for line in command)
 
 
+def test_what_is_left_out_of_an_import_is_noted_with_its_place(tmp_path: Path) -> None:
+    folder, rng = tmp_path / "files", random.Random(7)
+    folder.mkdir()
+    for number in range(8):
+        line = "".join(rng.sample([a + b for a in "abcde" for b in "abcde"], 12))
+        (folder / f"{number}.sgf").write_text(sgf_game(line))
+    (folder / "a.sgf").write_text("(;GM[1]SZ[5]KM[7.5];B[aa];W[aa])\n(;GM[1")
+    (folder / "b.sgf").write_bytes(b"\0")
+    with Trainer(Settings("go(size=5)", network="1x8"), tmp_path / "run", [str(folder)]) as trainer:
+        event = next(event for event in trainer.run() if isinstance(event, Imported))
+    (row,) = rows_of(tmp_path / "run", "imported")
+    assert (event.files, row["found"], row["games"] + row["held_out"]) == (10, 10, 8)
+    assert row["left_out"] == {"an illegal move": 1, "text that cannot be read": 1}
+    assert row["files_left_out"] == {"a file that cannot be read": 1}
+    assert row["first_left_out"] == {
+        "an illegal move": f"{folder}/a.sgf, line 1: move 2, W[aa], at A5, is illegal: there is a stone already",
+        "text that cannot be read": f'{folder}/a.sgf, line 2: a value of GM has no ]: "[1"',
+        "a file that cannot be read": f"{folder}/b.sgf is no text, expected SGF",
+    }
+    assert event.left_out == {words: (1, first) for words, first in row["first_left_out"].items()}
+
+
 def test_what_imported_games_were_chosen_by_cannot_change(tmp_path: Path, files: Path) -> None:
     begun(files, tmp_path / "run")
     for name, value in (("held_out", 0.1), ("passes", 3.0), ("min_rating", 1500), ("min_seconds", 0)):
@@ -632,40 +428,3 @@ def test_a_run_that_began_otherwise_is_refused(tmp_path: Path, files: Path, caps
     assert train.main(plain) == 0
     assert train.main([*plain, "--supervised", str(files)]) == 2
     assert "began without --supervised" in capsys.readouterr().err
-
-
-def test_rows_for_training_are_no_games(tmp_path: Path) -> None:
-    path = tmp_path / "rows.npz"
-    np.savez(path, observations=np.zeros((1, 2)), legal=np.zeros(1))
-    with pytest.raises(RunError, match=r"holds rows for training, as az-export --npz writes, and no sealed games"):
-        import_games([str(path)], GO, 0, Filters())
-
-
-def test_a_file_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
-    path, games = tmp_path / "games.npz", selfplay()
-    with RunFolder(tmp_path / "run", {"game": "go(size=5)"}) as run:
-        run.sealed.write(1, games)
-        sealed = run.sealed.path(1)
-    with np.load(sealed) as arrays:
-        whole = dict(arrays)
-    size = sum(array.nbytes + 128 for array in whole.values())  # 128: a header
-    assert [game.to_bytes() for game in storage.sealed_in(sealed, size)] == [game.to_bytes() for game in games]
-    zeros = np.zeros(1 << 26, np.uint8)
-    np.savez_compressed(path, **whole | {"more": zeros})
-    assert path.stat().st_size < 1 << 20
-    with pytest.raises(RunError, match=r"unpacks to 67,1[0-9,]+ bytes, expected 1,048,576 at most: split it"):
-        storage.sealed_in(path, 1 << 20)
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (1 << 40,)})
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("payload.npy", header.getvalue())
-    with pytest.raises(RunError, match=r"unpacks to 1,099,511,627,776 bytes, expected 2,147,483,648 at most"):
-        import_games([str(path)], GO, 0, Filters())
-
-
-def test_games_that_overlap_in_a_file_are_refused(tmp_path: Path) -> None:
-    path, (data, *_) = tmp_path / "games.npz", [game.to_bytes() for game in selfplay()]
-    for offsets in ([0, len(data), 0, len(data)], [0, 0, len(data) + 1], [1, len(data)], []):
-        np.savez(path, payload=np.frombuffer(data, np.uint8), offsets=np.array(offsets, np.int64))
-        with pytest.raises(RunError, match="is damaged"):
-            import_games([str(path)], GO, 0, Filters())

@@ -256,7 +256,7 @@ def test_a_client_reads_and_writes_by_the_actions() -> None:
     assert (found["id"], found["action"], found["nodes"]) == ("1", "read", nodes)
     assert (found["position"], found["players"], found["result"]) == (None, ["Ann", None], "1-0")
     (left_out,) = found["leftOut"]
-    assert left_out.startswith('line 4: action 2 is "--", which is not among the legal ones')
+    assert left_out.startswith('line 4: action 2 is "--", a null move, which the rules do not have')
     written = ask(**{**found, "action": "write"})
     assert written["text"].endswith('[Result "1-0"]\n\n1. e4 (1. d4 d5) 1... e5 1-0\n')
     assert '[White "Ann"]\n[Black "?"]' in written["text"]

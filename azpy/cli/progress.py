@@ -216,12 +216,12 @@ def _played(event: events.Saved) -> str:
 
 def _table(event: events.Imported) -> str:
     """What became of the games of files, one line a count."""
-    rows = {f"games in {event.files:,} files": event.found}
-    rows |= {f"  left out: {why}": count for why, count in event.left_out.items()}
-    rows |= {"  held out, to measure on": event.held_out, "  learned from": event.games}
-    width = max(map(len, rows))
-    lines = [f"{name:<{width}} {count:>10,}" for name, count in rows.items()]
-    return "\n".join([*lines[:-1], f"{lines[-1]} ({event.positions:,} positions)"])
+    rows = [(f"games in {event.files:,} files", event.found, "")]
+    rows += [(f"  left out: {why}", count, f"    first: {first}") for why, (count, first) in event.left_out.items()]
+    rows += [("  held out, to measure on", event.held_out, "")]
+    rows += [("  learned from", event.games, f"    {event.positions:,} positions")]
+    width = max(len(name) for name, _, _ in rows)
+    return "\n".join(f"{name:<{width}} {count:>10,}{more}" for name, count, more in rows)
 
 
 def _held_out(row: dict[str, float]) -> str:

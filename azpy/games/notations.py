@@ -1,12 +1,14 @@
 """How other programs write whole games: PGN for chess, SGF for Go. The core reads and writes them."""
 
+import codecs
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from azpy._core import State
 from azpy.games.lines import replayed
 
-__all__ = ["Notation", "line_of", "notation_of"]
+__all__ = ["Notation", "decoded", "line_of", "notation_of"]
 
 
 class Notation(NamedTuple):
@@ -27,6 +29,37 @@ _NOTATIONS = {
     "chess": Notation("pgn", ("White", "Black"), "Result"),
     "go": Notation("sgf", ("PB", "PW"), "RE"),
 }
+
+
+# Encodings that SGF's CA names and in which ASCII stays ASCII. In some of them a letter's second byte is that of "]".
+_ENCODINGS = re.compile(
+    r"gb.{1,8}|big5.{0,6}|s(hift)?.?jis.{0,5}|euc.?(jp|kr|cn)|cp9[0-9]{2}|(cp|windows.?)125[0-9]|koi8.[ru]|iso.?8859.?[0-9]+",
+    re.IGNORECASE,
+)
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file of games: UTF-8, UTF-16 with its mark, as SGF's CA says, or else Latin-1.
+
+    Letters that are not ASCII's stand only in names and comments, so that any file can be read.
+
+    Example:
+        >>> decoded("(;CA[Shift_JIS]PB[ソ]AB[aa])".encode("shift_jis"))
+        '(;CA[Shift_JIS]PB[ソ]AB[aa])'
+    """
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return data.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError:
+        pass
+    stated = re.search(rb"CA\s*\[\s*([A-Za-z0-9_-]{1,20})\s*\]", data[:4096])
+    name = "" if stated is None else stated[1].decode()
+    try:
+        # Files that say GB2312 have the letters of its successors.
+        name = "gb18030" if name.lower().startswith("gb") else name
+        return data.decode(name if _ENCODINGS.fullmatch(name) else "latin-1", errors="replace")
+    except LookupError:
+        return data.decode("latin-1")
 
 
 def notation_of(game: str) -> Notation | None:

@@ -1,6 +1,7 @@
 """Games that were played elsewhere, as records: PGN for chess, SGF for Go, and sealed games of other runs.
 
-The core reads PGN and SGF. This module decides which games are learned from, and counts the others by the reason.
+The core reads PGN and SGF. This module decides which games are learned from, and counts the others, and the files that
+cannot be read, by the reason.
 """
 
 import hashlib
@@ -12,13 +13,19 @@ from pathlib import Path
 
 from azpy import _core
 from azpy._core import GameRecord, State
-from azpy.errors import RunError
-from azpy.games.notations import notation_of
-from azpy.runs import storage
+from azpy.errors import RunError, one_line
+from azpy.games.notations import decoded, notation_of
+from azpy.runs import packed, storage
 
-__all__ = ["REASONS", "Filters", "Imported", "import_games", "is_held_out", "learned_from"]
+__all__ = ["FILE_REASONS", "REASONS", "Filters", "Imported", "import_games", "is_held_out", "learned_from"]
 
+FILE_REASONS = {  # why a file is left out
+    "unreadable": "a file that cannot be read",
+    "foreign": "a file of another game",
+    "empty": "a file without a game",
+}
 REASONS = {  # why a game is left out, in the order in which a game is asked; the first reason counts
+    "text": "text that cannot be read",
     "variant": "another variant",
     "start": "a set-up position",
     "size": "another board size",
@@ -33,8 +40,10 @@ REASONS = {  # why a game is left out, in the order in which a game is asked; th
     "time": "too little time to think",
     "duplicate": "the same moves as an earlier game",
 }
-_SUFFIXES = (".pgn", ".sgf", ".npz")
-_MOST_BYTES = 1 << 31  # of a file, which is read whole; and of the arrays in it
+_TEXTS = (".pgn", ".sgf")
+_SUFFIXES = (*_TEXTS, ".npz", ".zip", ".tar", ".tgz", ".tbz2")
+_MOST_BYTES = 1 << 31  # of a file, and of what it unpacks to
+_MOST_SAID = 300  # letters on a game that is left out
 _LEAST_PLIES = 10  # of a game that the rules do not end
 _MOVES_OF_A_GAME = 40  # Lichess takes a game's time for that of its first 40 moves
 _PGN_RESULTS = {"1-0": 1.0, "0-1": -1.0, "1/2-1/2": 0.0}
@@ -60,46 +69,66 @@ class Imported:
     """Games from files, and what became of the others.
 
     Attributes:
-        files: how many were read.
-        found: games in them.
+        files: how many were looked at; of an archive, those in it.
         records: the games to learn from, in the order of the files.
         left_out: how many games were left out, by their reason in `REASONS`.
+        files_left_out: how many files were left out, by their reason in `FILE_REASONS`.
+        first: by the reason, the first game or file that was left out: its file and line, and what came there.
     """
 
     files: int = 0
-    found: int = 0
     records: list[GameRecord] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    files_left_out: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def found(self) -> int:
+        """How many games the files hold."""
+        return len(self.records) + self.left_out.total()
+
+    def leave_out(self, reason: str, where: str) -> None:
+        """Counts a game or a file that is left out."""
+        (self.files_left_out if reason in FILE_REASONS else self.left_out)[reason] += 1
+        if reason not in self.first:
+            self.first[reason] = one_line(RunError(where))[:_MOST_SAID]
+
+    def reasons(self) -> list[tuple[str, int, str]]:
+        """The reasons in words, each with its count and the first that was left out."""
+        counts, words = self.left_out + self.files_left_out, REASONS | FILE_REASONS
+        return [(text, counts[name], self.first[name]) for name, text in words.items() if counts[name]]
 
 
 def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters) -> Imported:
     """Reads the games of files, and of the files in folders, as the games 0, 1, ... of a run.
 
     Args:
-        paths: PGN, SGF or npz files, and folders with such files.
+        paths: PGN, SGF or npz files, packed or in archives or not, and folders with such files.
         start: where the run's games begin.
         seed: of the run.
         filters: which games are left out, besides those that `REASONS` names.
 
     Raises:
-        RunError: a file is missing, damaged, or of another game; or no game is left. It names the file.
+        RunError: a path names nothing, a folder has no such file, or no game is left. It names the first file of each
+            reason.
+        MissingPackageError: a file is packed by Zstandard, which this Python cannot unpack.
     """
     imported, seen = Imported(), set[bytes]()
     for path in _files(paths):
-        imported.files += 1
-        for game in _games_of(path, start, filters):
-            imported.found += 1
-            if isinstance(game, str):
-                imported.left_out[game] += 1
-            elif (key := _digest(game)) in seen:
-                imported.left_out["duplicate"] += 1
-            else:
-                seen.add(key)
-                imported.records.append(game.as_imported(game_id=len(imported.records), seed=seed))
+        for name, found in _texts(path):
+            imported.files += 1
+            for where, game in _games_of(name, found, start, filters):
+                if isinstance(game, str):
+                    imported.leave_out(game, where)
+                elif (key := _digest(game)) in seen:
+                    imported.leave_out("duplicate", where)
+                else:
+                    seen.add(key)
+                    imported.records.append(game.as_imported(game_id=len(imported.records), seed=seed))
     if not imported.records:
-        reasons = [f"{count} with {REASONS[reason]}" for reason, count in imported.left_out.most_common()]
+        reasons = [f"{count} with {text} (the first: {first})" for text, count, first in imported.reasons()]
         raise RunError(
-            f"no game of {imported.files} files can be learned from: {', '.join(reasons) or 'there is none'}; "
+            f"no game of {imported.files} files can be learned from: {'; '.join(reasons) or 'there is none'}; "
             "give other files, or other filters (--supervised-min-...)"
         )
     return imported
@@ -121,52 +150,84 @@ def _digest(record: GameRecord) -> bytes:
 
 def _files(paths: Sequence[str]) -> Iterator[Path]:
     for path in map(Path, paths):
-        if path.is_dir():
+        with storage.disk_errors(path):
+            is_folder = path.is_dir()
+            if not is_folder:
+                path.stat()  # what a user names must be there
+        if is_folder:
             with storage.disk_errors(path):
                 # The folder may be one of a run that writes a file at the moment, or was killed while it did.
                 names = (entry for entry in path.iterdir() if not entry.name.startswith(storage.TEMPORARY))
-                found = sorted(entry for entry in names if entry.suffix.lower() in _SUFFIXES)
+                found = sorted(entry for entry in names if _suffix(entry.name) in _SUFFIXES)
             if not found:
-                raise RunError(f"{path} has no .pgn, .sgf or .npz file: give a folder with games, or the files")
+                raise RunError(
+                    f"{path} has no .pgn, .sgf or .npz file, nor one packed (.gz, .bz2, .zst, .zip, .tar): give a "
+                    "folder with games, or the files"
+                )
             yield from found
         else:
             yield path
 
 
-def _games_of(path: Path, start: State, filters: Filters) -> Iterator[GameRecord | str]:
-    """The games of a file; in the place of one that is left out, the reason."""
+def _suffix(name: str) -> str:
+    """How a name ends, before what says that the file is packed."""
+    found = Path(name.lower())
+    return (found.with_suffix("") if found.suffix in (".gz", ".bz2", ".zst") else found).suffix
+
+
+def _texts(path: Path) -> Iterator[tuple[str, bytes | Path | RunError]]:
+    """The texts in a file, each with its name; the path of sealed games; or why a file cannot be read."""
+    if _is_sealed(path):
+        yield str(path), path
+        return
+    nothing = True
     try:
-        if path.exists() and not path.is_file():
-            raise RunError(f"{path} is not a regular file: give a file of games")
-        if (size := path.stat().st_size) > _MOST_BYTES:
-            raise RunError(f"{path} has {size:,} bytes, expected {_MOST_BYTES:,} at most: split it")
-        data = path.read_bytes()
-    except OSError as error:
-        raise RunError(f"{path} cannot be read: {error.strerror or error}") from error
-    if data.startswith(b"PK\x03\x04"):
-        rules = _core.ReplayBuffer(start, max_positions=1)  # it checks each game
-        yield from (_sealed(record, rules) for record in _records_in(path, start))
+        for name, data in packed.files_in(path, _TEXTS, _MOST_BYTES):
+            nothing = False
+            yield name, data
+    except RunError as error:
+        yield str(path), error
+    else:
+        if nothing:
+            yield str(path), b""
+
+
+def _is_sealed(path: Path) -> bool:
+    """Whether a file holds arrays, and no archive of texts: numpy packs both as zip."""
+    try:
+        with path.open("rb") as file:
+            return path.suffix.lower() != ".zip" and path.is_file() and file.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False  # it is read once more, and named
+
+
+def _games_of(
+    name: str, found: bytes | Path | RunError, start: State, filters: Filters
+) -> Iterator[tuple[str, GameRecord | str]]:
+    """The games of a file, each with the place where it stands; in the place of one that is left out, the reason."""
+    if isinstance(found, RunError):
+        yield str(found), "unreadable"
+        return
+    if isinstance(found, Path):
+        yield from _sealed_games(found, start)
         return
     written = notation_of(start.game)
     notation = written.name.upper() if written else "sealed games of azpy (.npz)"
     suffix = f".{written.name}" if written else ".npz"
-    if suffix == ".npz" or (path.suffix.lower() in _SUFFIXES and path.suffix.lower() != suffix):
-        raise RunError(f"{path} holds no games of {start.game}, which are read from {notation}: leave it out")
-    if b"\0" in data:
-        raise RunError(f"{path} is no text, expected {notation}: unpack it, or leave it out")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")  # as older files are; only names have such letters
+    if suffix == ".npz" or (_suffix(name) in (*_TEXTS, ".npz") and _suffix(name) != suffix):
+        yield f"{name} holds no games of {start.game}, which are read from {notation}", "foreign"
+        return
+    text = decoded(found)
+    if "\0" in text:
+        yield f"{name} is no text, expected {notation}", "unreadable"
+        return
     count = 0
-    try:
-        for game in _core.GameReader(start, text):
-            count += 1
-            yield _written(game, start, filters, is_sgf=suffix == ".sgf")
-    except ValueError as error:
-        raise RunError(f"{path} cannot be read as {notation}: {error}; put that right, or leave it out") from error
+    for game in _core.GameReader(start, text):
+        count += 1
+        why = "" if game.why is None else f": {game.why}"
+        yield f"{name}, line {game.line}{why}", _written(game, start, filters, is_sgf=suffix == ".sgf")
     if not count:
-        raise RunError(f"{path} holds no game, expected {notation}: leave it out")
+        yield f"{name} holds no game, expected {notation}", "empty"
 
 
 def _written(game: _core.WrittenGame, start: State, filters: Filters, *, is_sgf: bool) -> GameRecord | str:
@@ -236,13 +297,20 @@ def _sgf_seconds(tags: Mapping[str, str]) -> float | None:
         return None
 
 
-def _records_in(path: Path, start: State) -> list[GameRecord]:
-    records = storage.sealed_in(path, _MOST_BYTES)
+def _sealed_games(path: Path, start: State) -> Iterator[tuple[str, GameRecord | str]]:
+    try:
+        records = storage.sealed_in(path, _MOST_BYTES)
+    except RunError as error:
+        yield str(error), "unreadable"
+        return
     if other := next((record.game for record in records if record.game != start.game), None):
-        raise RunError(f"{path} holds games of {other}, expected {start.game}: leave it out")
+        yield f"{path} holds games of {other}, expected {start.game}", "foreign"
+        return
     if not records:
-        raise RunError(f"{path} holds no game: leave it out")
-    return records
+        yield f"{path} holds no game", "empty"
+    rules = _core.ReplayBuffer(start, max_positions=1)  # it checks each game
+    for record in records:
+        yield f"{path}, game {record.game_id}", _sealed(record, rules)
 
 
 def _sealed(record: GameRecord, rules: _core.ReplayBuffer) -> GameRecord | str:

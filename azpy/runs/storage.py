@@ -450,7 +450,7 @@ def sealed_in(path: Path, most: int) -> list[GameRecord]:
     except RunError:
         raise
     except Exception as error:  # a flipped byte causes errors of many kinds
-        raise RunError(f"{path} is damaged ({error}): put a good copy in its place, or leave it out") from error
+        raise RunError(f"{path} is damaged ({error})") from error
 
 
 def _unpacked_bytes(archive: zipfile.ZipFile) -> int:

@@ -12,12 +12,14 @@ from pathlib import Path
 
 from azpy import _core
 from azpy.errors import AzpyError
+from azpy.games.notations import decoded
 from azpy.serving.positions import COLUMNS, empty_board, forgotten, is_go, point_of, setup_of, sgf_point, stones_of
 
 __all__ = ["COLORS", "Board", "Line", "Refused", "board_of"]
 
 COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _LONGEST_FILE = 1 << 20  # bytes
+_PARTS = re.compile(r"\[(?:\\.|[^\]\\])*\]|[();]|[A-Za-z]+", re.DOTALL)  # of an SGF: values, brackets, names
 _MOST_UNDONE = 1_000  # moves: each holds the whole line before it
 
 
@@ -287,6 +289,7 @@ class _Go(Board):
             raise Refused("syntax error: expected a file and the number of a move, counted from 1")
         try:
             text = _read(Path(words[0]))
+            text = text if len(words) == 1 else _before_move(text, int(words[1]))
             stated = _komi_of(text)
             komi = self._komi if stated is None else stated
             game = _core.parse_state(self._rules(komi), text).to_text()
@@ -296,7 +299,7 @@ class _Go(Board):
         self.clear()
         self._komi = komi
         self.line = Line("".join(re.findall(r"(?:AB|AW)(?:\[[a-z]{2}\])+|PL\[[BW]\]", head)))
-        for move in moves[: int(words[1]) - 1] if len(words) == 2 else moves:
+        for move in moves:
             point = [ord(letter) - 97 for letter in move[1 : move.index("]")]]
             self.advance(self.line, point[1] * self.size + point[0] if point else self.size**2)
         return ""
@@ -332,6 +335,32 @@ def _komi_of(text: str) -> float | None:
     return None if found is None else float(found[1])
 
 
+def _before_move(text: str, number: int) -> str:
+    """The game in an SGF up to the move of this number of its main line.
+
+    The text is cut, because the core sets a position up anew where a colour plays twice: its moves are then not the
+    text's.
+    """
+    begin = re.search(r"\(\s*;", text)
+    depth = moves = node = 0
+    moved = False
+    # The main line ends at the first bracket that closes.
+    for part in _PARTS.finditer(text, 0 if begin is None else begin.start()):
+        word = part[0]
+        if word == ")":
+            break
+        depth += word == "("
+        if word == ";":
+            node, moved = part.start(), False
+        # Older files spell names out, and only capitals count; others have small letters alone.
+        name = "".join(filter(str.isupper, word)) or word.upper()
+        if word[0].isalpha() and name in ("B", "W") and not moved:
+            moves, moved = moves + 1, True
+            if moves == number:
+                return text[:node] + ")" * depth
+    return text
+
+
 def _stones(words: Sequence[str], most: int) -> int:
     """A number of handicap stones."""
     if len(words) != 1 or not re.fullmatch(r"[0-9]{1,4}", words[0]):
@@ -348,4 +377,4 @@ def _read(path: Path) -> str:
     if not path.is_file() or not 0 < (size := path.stat().st_size) <= _LONGEST_FILE:
         raise Refused(f"cannot load file: {path} is no file of at most {_LONGEST_FILE >> 20} MiB")
     with path.open("rb") as file:
-        return file.read(size).decode("utf-8", errors="replace")
+        return decoded(file.read(size))

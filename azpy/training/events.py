@@ -47,8 +47,8 @@ class Started(Event):
 class Imported(Event):
     """Games were read from files, for the network to begin with.
 
-    Of `found` games, `games` with `positions` are learned from, and `held_out` are measured on. `left_out` counts the
-    others by the reason in words.
+    Of `found` games, `games` with `positions` are learned from, and `held_out` are measured on. `left_out` has the
+    others and the files that were left out, by the reason in words: how many, and where the first is.
     """
 
     files: int
@@ -56,7 +56,7 @@ class Imported(Event):
     games: int
     positions: int
     held_out: int
-    left_out: dict[str, int]
+    left_out: dict[str, tuple[int, str]]
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_ma
 from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
-from azpy.runs.imports import REASONS, Filters, import_games, is_held_out, learned_from
+from azpy.runs.imports import FILE_REASONS, REASONS, Filters, import_games, is_held_out, learned_from
 from azpy.runs.reader import Checkpoint, checkpoint_at, read_checkpoint
 from azpy.runs.storage import disk_errors, numbered
 from azpy.settings.run import Settings, match_search
@@ -226,11 +226,14 @@ class Trainer(Loop):
         assert imported is not None  # noqa: S101  the caller looked
         known = learned_from(imported.records, self._settings.supervised_held_out)
         positions = sum(record.positions for record in known)
-        left_out = {words: imported.left_out[name] for name, words in REASONS.items() if imported.left_out[name]}
+        left_out = {words: (count, first) for words, count, first in imported.reasons()}
         held_out = len(imported.records) - len(known)
         row = {"kind": "imported", "iteration": 0, "files": self._supervised, "found": imported.found}
         row |= {"games": len(known), "positions": positions, "held_out": held_out}
-        row |= {"left_out": left_out, "seconds": self._budget.elapsed()}
+        row |= {"left_out": {REASONS[name]: count for name, count in imported.left_out.items()}}
+        row |= {"files_left_out": {FILE_REASONS[name]: count for name, count in imported.files_left_out.items()}}
+        row |= {"first_left_out": {words: first for words, (_, first) in left_out.items()}}
+        row |= {"seconds": self._budget.elapsed()}
         self._run.append_metrics(row)  # first: without the games it counts for nothing
         with disk_errors(self._run.path):
             self._run.sealed.write(0, imported.records)

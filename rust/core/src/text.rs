@@ -84,10 +84,11 @@ pub trait Notation: Game {
     /// Reads the first of the games that a text holds in the game's notation of whole games (PGN, SGF), each from its
     /// start to its result. The start of these rules is `self`.
     ///
-    /// Returns the game and the text after it; nothing where the text has no more games.
+    /// Returns the game and the text after it; nothing where the text has no more games. A game that is not in this
+    /// notation, or cut, is [`Unfit::Text`], and the text after it goes on where another game seems to begin.
     ///
     /// # Errors
-    /// A sentence on a text that is not in this notation, or ends within a game.
+    /// A sentence, for a game without such a notation.
     fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
         let _ = text;
         Err(NO_GAMES.to_owned())

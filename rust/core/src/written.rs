@@ -17,9 +17,19 @@ pub struct WrittenGame {
     pub actions: Result<Vec<Action>, Unfit>,
 }
 
+impl WrittenGame {
+    /// A game that cannot be read, with a sentence on the reason.
+    #[must_use]
+    pub fn unreadable(why: String) -> Self {
+        Self { tags: Vec::new(), result: None, actions: Err(Unfit::Text(why)) }
+    }
+}
+
 /// Why a written game is none of the rules that read it, and a sentence on what came.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unfit {
+    /// It is not in the notation, or cut.
+    Text(String),
     /// Another variant of the game.
     Variant(String),
     /// It begins at another position.
@@ -39,7 +49,8 @@ impl Unfit {
     #[must_use]
     pub fn into_text(self) -> String {
         match self {
-            Self::Variant(text)
+            Self::Text(text)
+            | Self::Variant(text)
             | Self::Start(text)
             | Self::Size(text)
             | Self::Komi(text)
@@ -149,6 +160,12 @@ impl<M> Moves<M> {
     #[must_use]
     pub fn new(bounds: Bounds) -> Self {
         Self { bounds, moves: Vec::new(), places: vec![Place::default()] }
+    }
+
+    /// The most that it takes.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
     }
 
     /// Adds a move behind the move of number `before`, and gives its number.

@@ -603,11 +603,6 @@ impl<const WORDS: usize> Game for Go<WORDS> {
     }
 }
 
-/// Whether a text is meant as SGF, and not as names of actions.
-fn is_sgf(text: &str) -> bool {
-    text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with('(')
-}
-
 impl<const WORDS: usize> Notation for Go<WORDS> {
     /// Column letter without I and row number from the bottom, as in the Go Text Protocol, or "pass".
     fn action_name(&self, action: Action) -> String {
@@ -633,7 +628,7 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
 
     /// An SGF game (its main line; size and komi must be those of `self`), or the names of the actions that lead there.
     fn parse(&self, text: &str) -> Result<Self, String> {
-        if is_sgf(text) { sgf::read(self, text) } else { play_line(self, text) }
+        if sgf::is_sgf(text) { sgf::read(self, text) } else { play_line(self, text) }
     }
 
     /// A game of SGF: its main line.
@@ -643,7 +638,7 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
 
     /// An SGF game with its variations; or the names of the actions of a line.
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        if is_sgf(text) { sgf::read_tree(self, text, bounds) } else { read_one_line(self, text, bounds) }
+        if sgf::is_sgf(text) { sgf::read_tree(self, text, bounds) } else { read_one_line(self, text, bounds) }
     }
 
     /// As SGF.

@@ -22,7 +22,7 @@ pub(crate) struct WrittenGame {
     result: Option<String>,
     /// The actions from the start; None if it is no game of these rules from this start.
     actions: Option<Vec<u32>>,
-    /// Why not: "variant", "start", "size", "komi", "action" or "after end"; None if it is one.
+    /// Why not: "text" (it is not in the notation, or cut), "variant", "start", "size", "komi", "action" or "after end"; None if it is one.
     unfit: Option<&'static str>,
     /// A sentence on what came there.
     why: Option<String>,
@@ -32,8 +32,8 @@ pub(crate) struct WrittenGame {
 
 /// Reads the games of a text in the game's notation of whole games: PGN for chess, SGF for Go.
 ///
-/// Iterating gives each as a `WrittenGame`, and raises ValueError, with the line, for a text that is not in the notation or
-/// ends within a game. Variations, comments and glyphs are passed over.
+/// Iterating gives each as a `WrittenGame`, those too that cannot be read: behind one, reading goes on where another game
+/// seems to begin. Variations, comments and glyphs are passed over. Raises ValueError for a game without such a notation.
 ///
 /// Args:
 ///     game: a game's name, or a State, the start of its games.
@@ -70,9 +70,7 @@ impl GameReader {
         self.at += blank;
         let (text, start, line) = (&text[blank..], &self.start, self.line);
         let read = py.detach(|| caught(|| Ok(start.read_game(text))))?;
-        let Some((game, outcome, length)) =
-            read.map_err(|why| PyValueError::new_err(format!("the game in line {line}: {why}")))?
-        else {
+        let Some((game, outcome, length)) = read.map_err(PyValueError::new_err)? else {
             self.at = self.text.len();
             return Ok(None);
         };
@@ -87,6 +85,7 @@ impl GameReader {
         let tags = tags.into_iter().rev().collect();
         let outcome = outcome.filter(|_| actions.is_some());
         let kind = unfit.as_ref().map(|unfit| match unfit {
+            Unfit::Text(_) => "text",
             Unfit::Variant(_) => "variant",
             Unfit::Start(_) => "start",
             Unfit::Size(_) => "size",

@@ -77,14 +77,16 @@ fn castling(word: &str) -> Option<bool> {
 }
 
 /// What PGN calls the variants that are played by these rules, and which of them begin at any of 960 positions.
-const VARIANTS: [(&str, bool); 8] = [
+const VARIANTS: [(&str, bool); 10] = [
     ("", false),
     ("chess", false),
     ("normal", false),
     ("standard", false),
     ("from position", false),
     ("chess960", true),
+    ("chess 960", true),
     ("fischerandom", true),
+    ("fischerrandom", true),
     ("fischer random", true),
 ];
 
@@ -157,6 +159,9 @@ impl Chess {
         if self.turn() == Turn::Terminal {
             return Err(Unfit::AfterEnd(at + "but the game is over before it"));
         }
+        if ["--", "Z0", "0000"].contains(&word) {
+            return Err(Unfit::Action(at + "a null move, which the rules do not have"));
+        }
         self.read_move(word).map_err(|why| Unfit::Action(at + &why))
     }
 
@@ -180,14 +185,16 @@ impl Chess {
 
     /// See [`Notation::read_game`].
     pub(super) fn read_written<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
-        let (game, rest) = pgn::read_first(text, None).map_err(|wrong| wrong.why)?;
+        let (game, rest) = match pgn::read_first(text, None) {
+            Ok(found) => found,
+            Err(wrong) => return Ok(Some((WrittenGame::unreadable(wrong.why), pgn::next_game(text, wrong.at)))),
+        };
         if game.is_empty() {
             return Ok(None);
         }
         if game.result.is_none() && rest.is_empty() {
-            return Err(
-                "the last game has no result (1-0, 0-1, 1/2-1/2 or *) behind its moves: the text was cut".into()
-            );
+            let why = "the last game has no result (1-0, 0-1, 1/2-1/2 or *) behind its moves: the text was cut";
+            return Ok(Some((WrittenGame::unreadable(why.to_owned()), rest)));
         }
         let begins_here = self.check_start(&game, &Board::default());
         let actions = begins_here.and_then(|()| self.clone().play_main_line(&game));

@@ -1,5 +1,6 @@
 //! PGN as its standard describes it (Edwards 1994), read and written: the tags and the moves of a game, with its
-//! variations. Comments, glyphs and move numbers are passed over; words are taken as they stand.
+//! variations. Comments, glyphs and move numbers are passed over; words are taken as they stand. What files of the world
+//! have besides is read too: judgements as signs (±, +/-, N), quotes within a tag's value, other spellings of a result.
 
 use azpy_core::text::shown;
 use azpy_core::written::{Bounds, Moves, Order, Part, Wrong};
@@ -9,7 +10,7 @@ pub(super) struct Pgn<'a> {
     pub(super) tags: Vec<(&'a str, String)>,
     pub(super) moves: Moves<&'a str>,
     /// What stands at its end, of [`RESULTS`].
-    pub(super) result: Option<&'a str>,
+    pub(super) result: Option<&'static str>,
 }
 
 impl Pgn<'_> {
@@ -28,6 +29,20 @@ const RESULTS: [&str; 4] = ["1-0", "0-1", "1/2-1/2", "*"];
 pub(super) fn is_result(text: &str) -> bool {
     text != "*" && RESULTS.contains(&text)
 }
+
+/// The result that a word says, also with a colon, another dash, or a draw in short.
+fn result_of(word: &str) -> Option<&'static str> {
+    if !word.starts_with(['0', '1', '½', '*']) || word.len() > 10 {
+        return None;
+    }
+    let plain = word.replace(['–', '—', '−', ':'], "-").replace('½', "1/2");
+    let plain = if plain == "1/2" { "1/2-1/2" } else { &plain };
+    RESULTS.into_iter().find(|result| *result == plain)
+}
+
+/// Words with letters that stand behind a move and are none: of ChessBase and the Informant (novelty, diagram, with the
+/// idea), and of old books (check, mate, in passing). A move without a digit is castling.
+const REMARKS: [&str; 11] = ["N", "TN", "D", "RR", "Δ", "ep", "e.p.", "ch", "ch.", "dbl", "mate"];
 
 /// Tags of a game, and moves of its main line: no text may fill the memory with more.
 const MOST: usize = 100_000;
@@ -60,6 +75,44 @@ pub(super) fn read_first(text: &str, variations: Option<Bounds>) -> Result<(Pgn<
     }
 }
 
+/// The text from the next game on that begins behind byte `at`: where a text is wrong, the games behind can be read.
+pub(super) fn next_game(text: &str, mut at: usize) -> &str {
+    at = at.max(1);
+    while at < text.len() {
+        if text.as_bytes()[at - 1] == b'\n' && begins_game(text, at) {
+            return &text[at..];
+        }
+        at = text.as_bytes()[at..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |end| at + end + 1);
+    }
+    ""
+}
+
+/// Whether the line that begins at byte `at` is the first of a game: the tag Event, or any tag behind an empty line.
+fn begins_game(text: &str, at: usize) -> bool {
+    let Some(tag) = text[at..].strip_prefix('[') else { return false };
+    let name_end = tag.find(|letter: char| !is_of_tag_name(letter)).unwrap_or(tag.len());
+    let (name, value) = tag.split_at(name_end);
+    let before = text[..at].trim_end_matches([' ', '\t', '\r']);
+    let before = before.strip_suffix('\n').unwrap_or(before).trim_end_matches([' ', '\t', '\r']);
+    let is_tag = name_end > 0 && value.trim_start_matches([' ', '\t']).starts_with('"');
+    is_tag && (name == "Event" || before.ends_with('\n'))
+}
+
+/// The text behind a comment whose { has been read. A comment that goes on into the next game has no end.
+fn end_of_comment(text: &str) -> Option<&str> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if at > 0 && begins_game(text, at) {
+            return None;
+        }
+        if let Some(end) = line.find('}') {
+            return Some(&text[at + end + 1..]);
+        }
+        at += line.len();
+    }
+    None
+}
+
 /// Takes a game from the beginning of a text; what is wrong stands there then.
 fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, String> {
     let bounds = variations.unwrap_or(Bounds { moves: MOST, depth: 0 });
@@ -71,12 +124,12 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
     while let Some(first) = rest.chars().next() {
         let here: &'a str = rest;
         let after = &here[first.len_utf8()..];
-        let begins_line = std::mem::replace(&mut line_ended, first == '\n');
+        let begins_line = std::mem::replace(&mut line_ended, matches!(first, '\n' | '\r'));
         *rest = match first {
             _ if first.is_whitespace() => after,
             '%' if begins_line => end_of_line(after),
             ';' => end_of_line(after),
-            '{' => after.split_once('}').ok_or("a comment that begins with { has no end")?.1,
+            '{' => end_of_comment(after).ok_or("a comment that begins with { has no end")?,
             '(' => {
                 depth += 1;
                 if variations.is_some() {
@@ -95,8 +148,9 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
                 if !game.moves.is_empty() {
                     return Ok(game);
                 }
-                let (tag, after) = read_tag(after)?;
-                game.tags.push(tag);
+                let ((name, value), after) = read_tag(after)?;
+                let result = if name == "Result" { result_of(value.trim()) } else { None };
+                game.tags.push((name, result.map_or(value, str::to_owned)));
                 if game.tags.len() > MOST {
                     return Err(format!("a game of more than {MOST} tags"));
                 }
@@ -106,13 +160,15 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
             _ => {
                 let ends = |letter: char| letter.is_whitespace() || "{}()[];".contains(letter);
                 let (word, after) = here.split_at(here.find(ends).unwrap_or(here.len()));
-                if RESULTS.contains(&word) {
+                let is_remark = REMARKS.contains(&word) && !game.moves.is_empty();
+                if let Some(result) = result_of(word) {
                     if depth == 0 {
-                        game.result = Some(word);
+                        game.result = Some(result);
                         *rest = after;
                         return Ok(game);
                     }
                 } else if let Some(played) = move_in(word)
+                    && !is_remark
                     && (depth == 0 || variations.is_some())
                 {
                     last = game.moves.push(last, played)?;
@@ -129,48 +185,71 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
 }
 
 fn end_of_line(text: &str) -> &str {
-    text.find('\n').map_or("", |end| &text[end..])
+    text.find(['\n', '\r']).map_or("", |end| &text[end..])
 }
 
-/// The move in a word, without a number before it; nothing for numbers and glyphs alone.
+/// The move in a word, without a number before it and signs behind it; nothing for numbers and signs alone.
 fn move_in(word: &str) -> Option<&str> {
+    const DOTS: [char; 2] = ['.', '…'];
     let behind = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
     // 0-0 is no number, and 0000 is UCI for no move at all.
     let is_number =
-        behind.len() < word.len() && !word.starts_with('0') && (behind.is_empty() || behind.starts_with('.'));
-    let rest = if is_number { behind } else { word }.trim_start_matches('.');
-    let glyph = rest.starts_with('$') || rest == "e.p." || rest.chars().all(|letter| matches!(letter, '!' | '?'));
-    (!glyph).then_some(rest)
+        behind.len() < word.len() && !word.starts_with('0') && (behind.is_empty() || behind.starts_with(DOTS));
+    let rest = if is_number { behind } else { word }.trim_start_matches(DOTS);
+    // The null move, which other programs write: it is refused as a move.
+    if rest == "--" {
+        return Some(rest);
+    }
+    let played = rest.split_once('$').map_or(rest, |(played, _)| played);
+    let played = played.trim_end_matches(|letter: char| !letter.is_alphanumeric());
+    let played = played.strip_suffix("e.p").or_else(|| played.strip_suffix("ep")).unwrap_or(played);
+    (!played.is_empty()).then_some(played)
+}
+
+fn is_of_tag_name(letter: char) -> bool {
+    // The standard has letters, digits and _; python-chess reads the others too.
+    letter.is_ascii_alphanumeric() || "_+#=:-".contains(letter)
 }
 
 fn is_tag_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// The tag whose [ has been read, and the text after it.
+/// The tag whose [ has been read, and the text after it. It ends in its line. A quote within the value that no ] follows
+/// is a part of the value, with a backslash before it or without.
 fn read_tag(text: &str) -> Result<((&str, String), &str), String> {
-    let wrong =
-        || format!("a tag is [Name \"value\"], got {}", shown(&format!("[{}", text.lines().next().unwrap_or(""))));
-    let (name, rest) = text.split_once('"').ok_or_else(wrong)?;
+    let line = &text[..text.find(['\n', '\r']).unwrap_or(text.len())];
+    let wrong = || format!("a tag is [Name \"value\"], got {}", shown(&format!("[{line}")));
+    let (name, value) = line.split_once('"').ok_or_else(wrong)?;
     let name = name.trim();
-    if !is_tag_name(name) {
+    if name.is_empty() || !name.chars().all(is_of_tag_name) {
         return Err(wrong());
     }
-    let (mut value, mut escaped) = (String::new(), false);
-    for (at, letter) in rest.char_indices() {
-        match letter {
-            '\\' if !escaped => escaped = true,
-            '"' if !escaped => {
-                let after = rest[at + 1..].trim_start().strip_prefix(']').ok_or_else(wrong)?;
-                return Ok(((name, value), after));
-            }
-            _ => {
-                value.push(letter);
-                escaped = false;
+    // What stands behind a quote, where the quote can be the last one.
+    let behind = |at: usize| value[at + 1..].trim_start().strip_prefix(']');
+    let (mut escaped, mut end) = (false, None);
+    for (at, letter) in value.char_indices() {
+        if letter == '"'
+            && let Some(after) = behind(at)
+        {
+            end = Some((at, after));
+            if !escaped {
+                break;
             }
         }
+        escaped = letter == '\\' && !escaped;
     }
-    Err(wrong())
+    // Where each such quote has a backslash, the value is taken to end in one, as C:\ does.
+    let (end, after) = end.ok_or_else(wrong)?;
+    let (mut read, mut letters) = (String::new(), value[..end].chars().peekable());
+    while let Some(letter) = letters.next() {
+        read.push(if letter == '\\' {
+            letters.next_if(|next| matches!(next, '"' | '\\')).unwrap_or(letter)
+        } else {
+            letter
+        });
+    }
+    Ok(((name, read), &text[line.len() - after.len()..]))
 }
 
 /// A move as it is written.

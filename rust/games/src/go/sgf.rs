@@ -1,7 +1,11 @@
 //! Games of Go as SGF, FF[4] (<https://www.red-bean.com/sgf/>), read and written: the main line, or all variations.
 //!
-//! What is read: SZ, KM, HA and GM, which must fit the game; AB, AW, AE and PL before the first move; B and W. All other
-//! properties are passed over.
+//! What is read: SZ, KM, HA and GM, which must fit the game; AB, AW, AE and PL; B and W, one move a node. All other
+//! properties are passed over, and so is text before a game and behind it. An empty value of SZ, KM, HA, GM or PL says
+//! nothing.
+//!
+//! A game that is shown goes on where the rules have no such move: if a colour plays twice, or stones are set up after
+//! moves, the position there is set up anew, and the game begins there. A game to learn from must be as the rules have it.
 
 use std::fmt::Write as _;
 
@@ -10,185 +14,42 @@ use azpy_core::text::{moves_of, play_named, shown};
 use azpy_core::written::{Bounds, Moves, Named, Order, Part, Unfit, Variations, WrittenGame, Wrong};
 
 use super::Go;
+use nodes::{Node, Property, Read, first_game, one_game};
+
+mod nodes;
+pub(super) use nodes::is_sgf;
 
 /// Moves in a line of text.
-const LINE: usize = 10;
-
-/// A property of a node: where it stands in the text, its name, and its values, escapes resolved.
-struct Property {
-    at: usize,
-    name: String,
-    values: Vec<String>,
-}
-
-impl Property {
-    /// The one value there may be.
-    fn value(&self) -> Result<&str, String> {
-        match &self.values[..] {
-            // Errors repeat it.
-            [value] if value.len() > 40 || value.trim().contains(char::is_control) => {
-                Err(format!("{} has a value that cannot be meant: {}", self.name, shown(value)))
-            }
-            [value] => Ok(value.trim()),
-            values => Err(format!("{} takes one value, got {}", self.name, values.len())),
-        }
-    }
-}
-
-/// A node of a game.
-struct Node {
-    /// The number of the node before it, from 1 on; 0 for the root.
-    before: usize,
-    /// Whether it is of the main line. The nodes of the main line come first.
-    is_main: bool,
-    properties: Vec<Property>,
-}
-
-/// Which nodes are read.
-#[derive(Clone, Copy, PartialEq)]
-enum Read {
-    MainLine,
-    Variations,
-}
-
-/// The nodes of the one game in `text`.
-fn one_game(text: &str, read: Read) -> Result<Vec<Node>, Wrong> {
-    let (nodes, rest) = first_game(text, read)?;
-    let at = text.len() - rest.len();
-    match first_game(rest, Read::MainLine).map_err(|Wrong { at: more, why }| Wrong { at: at + more, why })? {
-        (more, _) if !more.is_empty() => Err(Wrong { at, why: "the text has a second game; give one".to_owned() }),
-        _ if nodes.is_empty() => Err(Wrong { at, why: "the game ends before its last )".to_owned() }),
-        _ => Ok(nodes),
-    }
-}
-
-/// The nodes of the first game in `text`, none where there is no game, and the text after it. If the main line alone is
-/// read, the variations are looked at only as far as brackets go.
-fn first_game(text: &str, read: Read) -> Result<(Vec<Node>, &str), Wrong> {
-    let mut at = 0;
-    scan(text, &mut at, read).map(|nodes| (nodes, &text[at..])).map_err(|why| Wrong { at, why })
-}
-
-/// Takes a game from the beginning of a text, and says where the text goes on, or what is wrong.
-fn scan(text: &str, at: &mut usize, read: Read) -> Result<Vec<Node>, String> {
-    let bytes = text.as_bytes();
-    // A count and a list, not a recursion: variations may stand in each other as deep as someone likes. The list has the
-    // node before each (.
-    let (mut nodes, mut depth, mut open, mut here, mut begin) = (Vec::<Node>::new(), 0_usize, Vec::new(), 0, 0);
-    // Whether the main line has ended, and whether a variation of this node has.
-    let (mut ended, mut closed) = (false, false);
-    let wants = |ended: bool| !ended || read == Read::Variations;
-    while *at < bytes.len() {
-        match bytes[*at] {
-            b'(' => {
-                if depth == 0 {
-                    begin = *at;
-                }
-                depth += 1;
-                if read == Read::Variations {
-                    open.push(here);
-                }
-            }
-            b')' if depth == 1 && nodes.is_empty() => return Err("the game ends before its last )".to_owned()),
-            b')' if depth == 1 => {
-                *at += 1;
-                return Ok(nodes);
-            }
-            b')' if depth > 1 => {
-                // The first end is that of the main line: what follows are variations of its nodes.
-                (depth, ended, closed) = (depth - 1, true, true);
-                here = open.pop().unwrap_or(here);
-            }
-            b';' if depth > 0 => {
-                closed = false;
-                if wants(ended) {
-                    if here == 0 && !nodes.is_empty() {
-                        return Err("the game has a second root; give one game".to_owned());
-                    }
-                    nodes.push(Node { before: here, is_main: !ended, properties: Vec::new() });
-                    here = nodes.len();
-                }
-            }
-            byte if byte.is_ascii_whitespace() => {}
-            byte if byte.is_ascii_alphabetic() && depth > 0 => {
-                let (property, next) = read_property(text, *at)?;
-                if nodes.is_empty() {
-                    return Err(format!("property {} stands before the first ;", property.name));
-                }
-                // Behind a variation there is no node that it could be of.
-                if wants(ended) && !closed && here > 0 {
-                    nodes[here - 1].properties.push(property);
-                }
-                *at = next;
-                continue;
-            }
-            _ if text[*at..].starts_with('\u{feff}') => *at += '\u{feff}'.len_utf8() - 1,
-            _ => return Err(format!("{} is no SGF: expected ( ; ) or a property", shown(&text[*at..]))),
-        }
-        *at += 1;
-    }
-    if depth > 0 {
-        *at = begin;
-        return Err("the game ends before its last )".to_owned());
-    }
-    Ok(nodes)
-}
-
-/// The property that begins at byte `at`, and where the text goes on.
-fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), String> {
-    let (bytes, begin) = (text.as_bytes(), at);
-    let end = |from: usize, is_in: fn(&u8) -> bool| from + bytes[from..].iter().take_while(|&byte| is_in(byte)).count();
-    let name_end = end(at, u8::is_ascii_alphabetic);
-    // Older files spell names out: only capitals count.
-    let name: String = text[at..name_end].chars().filter(char::is_ascii_uppercase).collect();
-    if name.len() > 30 {
-        return Err(format!("{} is no property's name", shown(&name)));
-    }
-    let mut values = Vec::new();
-    at = end(name_end, u8::is_ascii_whitespace);
-    while bytes.get(at) == Some(&b'[') {
-        let mut value = String::new();
-        let mut rest = text[at + 1..].char_indices();
-        let length = loop {
-            match rest.next() {
-                None => return Err(format!("a value of {name} has no ]: {}", shown(&text[at..]))),
-                Some((length, ']')) => break length,
-                // A line that ends in a backslash goes on in the next.
-                Some((_, '\\')) => {
-                    value.extend(rest.next().map(|(_, escaped)| escaped).filter(|c| !matches!(c, '\r' | '\n')))
-                }
-                Some((_, character)) => value.push(character),
-            }
-        };
-        values.push(value);
-        at = end(at + 1 + length + 1, u8::is_ascii_whitespace);
-    }
-    if values.is_empty() {
-        return Err(format!("property {name} has no value: {}", shown(&text[name_end..])));
-    }
-    Ok((Property { at: begin, name, values }, at))
-}
+const WIDTH: usize = 10;
 
 /// The game in `text`, of the size, komi and ko rule of `rules`.
 pub(super) fn read<const WORDS: usize>(rules: &Go<WORDS>, text: &str) -> Result<Go<WORDS>, String> {
     let nodes = one_game(text, Read::MainLine).map_err(|wrong| wrong.why)?;
     check_game(&nodes)?;
-    play_main_line(rules, &nodes).map_err(Unfit::into_text)
+    let line = Line::read(rules, &nodes, UNBOUNDED, true).map_err(Unfit::into_text)?;
+    line.play().map_err(Unfit::into_text)
 }
+
+const UNBOUNDED: Bounds = Bounds { moves: usize::MAX, depth: 0 };
 
 /// See [`azpy_core::text::Notation::read_game`]. The tags are the properties of the first node.
 pub(super) fn read_written<'a, const WORDS: usize>(
     rules: &Go<WORDS>,
     text: &'a str,
 ) -> Result<Option<(WrittenGame, &'a str)>, String> {
-    let (nodes, rest) = first_game(text, Read::MainLine).map_err(|wrong| wrong.why)?;
+    let (nodes, rest) = match first_game(text, Read::MainLine) {
+        Ok(found) => found,
+        Err((wrong, rest)) => return Ok(Some((WrittenGame::unreadable(wrong.why), rest))),
+    };
     if nodes.is_empty() {
         return Ok(None);
     }
-    check_game(&nodes)?;
-    let actions = play_main_line(rules, &nodes).and_then(|state| match &state.setup {
-        Some(_) => Err(Unfit::Start("stones are set up, or White is to move".to_owned())),
-        None => Ok(state.actions()),
+    let actions = check_game(&nodes).map_err(Unfit::Variant).and_then(|()| {
+        let state = Line::read(rules, &nodes, UNBOUNDED, false)?.play()?;
+        match &state.setup {
+            Some(_) => Err(Unfit::Start("stones are set up, or White is to move".to_owned())),
+            None => Ok(state.actions()),
+        }
     });
     Ok(Some((WrittenGame { tags: tags_of(&nodes), result: None, actions }, rest)))
 }
@@ -201,12 +62,17 @@ pub(super) fn read_tree<const WORDS: usize>(
 ) -> Result<Variations<Go<WORDS>>, String> {
     let nodes = one_game(text, Read::Variations).map_err(|wrong| wrong.in_line_of(text))?;
     check_game(&nodes)?;
-    let (start, moves) = read_moves(rules, &nodes, bounds).map_err(Unfit::into_text)?;
+    let Line { root, moves, gone, set_up } = Line::read(rules, &nodes, bounds, true).map_err(Unfit::into_text)?;
+    let start = root.start(first_of(&moves))?;
     let (moves, left_out) = moves.play(start.clone(), |state, number, said| {
-        let action = action_of(state, number, said).map_err(|unfit| unfit.in_line_of(text, said.at))?;
+        let action = action_of(state, gone + number, said).map_err(|unfit| unfit.in_line_of(text, said.at))?;
         Ok((action, play_named(state, action)))
     })?;
-    Ok(Variations { start, moves, tags: tags_of(&nodes), left_out })
+    let set_up = set_up.map(|Wrong { at, why }| {
+        let why = format!("{why}: the {gone} moves before are set up as a position");
+        Wrong { at, why }.in_line_of(text)
+    });
+    Ok(Variations { start, moves, tags: tags_of(&nodes), left_out: set_up.into_iter().chain(left_out).collect() })
 }
 
 fn tags_of(nodes: &[Node]) -> Vec<(String, String)> {
@@ -218,55 +84,115 @@ fn tags_of(nodes: &[Node]) -> Vec<(String, String)> {
 fn check_game(nodes: &[Node]) -> Result<(), String> {
     for property in nodes.iter().flat_map(|node| &node.properties).filter(|property| property.name == "GM") {
         let game = property.value()?;
-        if game != "1" {
+        if !matches!(game, "" | "1") {
             return Err(format!("GM[{game}] is another game, expected GM[1], Go"));
         }
     }
     Ok(())
 }
 
-/// The position that the main line leads to, by `rules`.
-fn play_main_line<const WORDS: usize>(rules: &Go<WORDS>, nodes: &[Node]) -> Result<Go<WORDS>, Unfit> {
-    let bounds = Bounds { moves: usize::MAX, depth: 0 };
-    let (mut state, moves) = read_moves(rules, nodes, bounds)?;
-    for (index, said) in moves.main_line().enumerate() {
-        let action = action_of(&state, index + 1, said)?;
-        state.play(action);
-    }
-    Ok(state)
+/// What the nodes of a game say: where it begins, and its moves with their variations.
+struct Line<'a, const WORDS: usize> {
+    root: Root<'a, WORDS>,
+    moves: Moves<&'a Property>,
+    /// How many moves of the main line are part of the start, because something was set up anew behind them.
+    gone: usize,
+    /// What was set up anew, and where.
+    set_up: Option<Wrong>,
 }
 
-/// Where the nodes begin by `rules`, and the moves behind, with what is set up between them.
-fn read_moves<'a, const WORDS: usize>(
-    rules: &Go<WORDS>,
-    nodes: &'a [Node],
-    bounds: Bounds,
-) -> Result<(Go<WORDS>, Moves<&'a Property>), Unfit> {
-    let mut root = Root { rules, stones: vec![None; rules.num_cells()], mover: None, handicap: 0 };
-    if !nodes.iter().flat_map(|node| &node.properties).any(|property| property.name == "SZ") {
-        check_size("19", rules.size()).map_err(|error| Unfit::Size(format!("{error} (a game without SZ is of 19)")))?;
-    }
-    let (mut moves, mut last) = (Moves::new(bounds), vec![0]);
-    for node in nodes {
-        // The number of the move before what comes next.
-        let mut before = last[node.before];
-        for property in &node.properties {
-            match &property.name[..] {
-                "SZ" => property.value().and_then(|size| check_size(size, rules.size())).map_err(Unfit::Size)?,
-                "KM" => property.value().and_then(|komi| check_komi(komi, rules.komi())).map_err(Unfit::Komi)?,
-                "AB" | "AW" | "AE" | "PL" | "HA" if before == 0 && node.is_main => {
-                    root.apply(property).map_err(Unfit::Start)?;
-                }
-                "B" | "W" | "AB" | "AW" | "AE" | "PL" | "HA" => {
-                    before = moves.push(before, property).map_err(Unfit::Action)?;
-                }
-                _ => {}
-            }
+impl<'a, const WORDS: usize> Line<'a, WORDS> {
+    /// Reads the nodes by `rules`. In a game that is shown, a position is set up anew where the rules have no such move.
+    fn read(rules: &'a Go<WORDS>, nodes: &'a [Node], bounds: Bounds, is_shown: bool) -> Result<Self, Unfit> {
+        let root = Root { rules, stones: vec![None; rules.num_cells()], mover: None, handicap: 0 };
+        let mut line = Self { root, moves: Moves::new(bounds), gone: 0, set_up: None };
+        let is_size = |property: &Property| property.name == "SZ" && !property.says_nothing();
+        if !nodes.iter().flat_map(|node| &node.properties).any(is_size) {
+            check_size("19", rules.size())
+                .map_err(|error| Unfit::Size(format!("{error} (a game without SZ is of 19)")))?;
         }
-        last.push(before);
+        // The number of the last move of each node; none where the node stands before a position that was set up anew.
+        let mut last = vec![Some(0)];
+        // How many moves the main line has so far, and whose the last one is.
+        let (mut played, mut mover) = (0, None);
+        for node in nodes {
+            // The number of the move before what comes next.
+            let Some(mut before) = last[node.before] else {
+                last.push(None);
+                continue;
+            };
+            for property in node.properties.iter().filter(|property| !property.says_nothing()) {
+                match &property.name[..] {
+                    "SZ" => property.value().and_then(|size| check_size(size, rules.size())).map_err(Unfit::Size)?,
+                    "KM" => property.value().and_then(|komi| check_komi(komi, rules.komi())).map_err(Unfit::Komi)?,
+                    "AB" | "AW" | "AE" => {
+                        if node.is_main && before > 0 && is_shown {
+                            let why = format!("{} after move {played}", property.name);
+                            line.set_up(Wrong { at: property.at, why }, played, mover)?;
+                            last.fill(None);
+                            before = 0;
+                        }
+                        if node.is_main && before == 0 {
+                            line.root.apply(property).map_err(Unfit::Start)?;
+                        } else {
+                            before = line.moves.push(before, property).map_err(Unfit::Action)?;
+                        }
+                    }
+                    // Behind moves, the colour of the next move says it too.
+                    "PL" | "HA" if before == 0 && node.is_main => line.root.apply(property).map_err(Unfit::Start)?,
+                    _ => {}
+                }
+            }
+            if let Some(property) = node.played() {
+                let player = colour_of(property);
+                if node.is_main {
+                    if player == mover && before > 0 && is_shown {
+                        let why = format!("{} plays move {played} and the next one", player.map_or("", colour));
+                        line.set_up(Wrong { at: property.at, why }, played, mover)?;
+                        last.fill(None);
+                        // What stands beside this move begins here too.
+                        last[node.before] = Some(0);
+                        before = 0;
+                    }
+                    (played, mover) = (played + 1, player);
+                }
+                before = line.moves.push(before, property).map_err(Unfit::Action)?;
+            }
+            last.push(Some(before));
+        }
+        // Until White plays, the stones can come as moves.
+        let goes_on = line.moves.all().iter().any(|(_, property)| colour_of(property) == Some(Player::One));
+        if goes_on && line.root.handicap > 1 && !line.root.stones.contains(&Some(Player::Zero)) {
+            let why = format!("HA[{}] without the stones: expected them as AB", line.root.handicap);
+            return Err(Unfit::Start(why));
+        }
+        Ok(line)
     }
-    let first = moves.all().first().and_then(|(_, property)| colour_of(property));
-    Ok((root.start(first.unwrap_or_else(|| root.first())).map_err(Unfit::Start)?, moves))
+
+    /// Begins anew at the position to which the moves lead, `gone` of them in all, the last one of `mover`.
+    fn set_up(&mut self, why: Wrong, gone: usize, mover: Option<Player>) -> Result<(), Unfit> {
+        let state = self.play()?;
+        let root = &mut self.root;
+        root.stones = (0..state.num_cells()).map(|cell| state.stone(cell)).collect();
+        (root.mover, root.handicap) = (mover.map(Player::opponent), 0);
+        (self.moves, self.gone, self.set_up) = (Moves::new(self.moves.bounds()), gone, Some(why));
+        Ok(())
+    }
+
+    /// The position that the main line leads to.
+    fn play(&self) -> Result<Go<WORDS>, Unfit> {
+        let mut state = self.root.start(first_of(&self.moves)).map_err(Unfit::Start)?;
+        for (number, said) in (self.gone + 1..).zip(self.moves.main_line()) {
+            let action = action_of(&state, number, said)?;
+            state.play(action);
+        }
+        Ok(state)
+    }
+}
+
+/// Whose the first move is.
+fn first_of(moves: &Moves<&Property>) -> Option<Player> {
+    moves.all().first().and_then(|(_, property)| colour_of(property))
 }
 
 /// Who plays a move; nobody what is set up.
@@ -347,7 +273,7 @@ impl<const WORDS: usize> Root<'_, WORDS> {
                 ));
             }
             for cell in rows.flat_map(|row| columns.clone().map(move |column| row * size + column)) {
-                if stone.is_some() && self.stones[cell].is_some() {
+                if stone.is_some() && self.stones[cell].is_some_and(|other| stone != Some(other)) {
                     return Err(format!("{} is set up twice", self.rules.cell_name(cell)));
                 }
                 self.stones[cell] = stone;
@@ -356,21 +282,13 @@ impl<const WORDS: usize> Root<'_, WORDS> {
         Ok(())
     }
 
-    /// Who is to move where neither PL nor a move says it: White where Black alone has stones, as with a handicap.
-    fn first(&self) -> Player {
-        let has = |player| self.stones.contains(&Some(player));
-        let first = if has(Player::Zero) && !has(Player::One) { Player::One } else { Player::Zero };
-        self.mover.unwrap_or(first)
-    }
-
-    /// The start, where `player` makes the first move unless PL says otherwise.
-    fn start(&self, player: Player) -> Result<Go<WORDS>, String> {
+    /// The start. The colour of the first move is to move, whatever PL says; without moves that of PL; and without PL
+    /// White, where Black alone has stones, as with a handicap.
+    fn start(&self, first: Option<Player>) -> Result<Go<WORDS>, String> {
         let of = |player| (0..self.stones.len()).filter(|&cell| self.stones[cell] == Some(player)).collect();
         let [black, white]: [Vec<usize>; 2] = [of(Player::Zero), of(Player::One)];
-        if self.handicap > 1 && black.is_empty() {
-            return Err(format!("HA[{}] without the stones: expected them as AB", self.handicap));
-        }
-        self.rules.with_stones([&black, &white], self.mover.unwrap_or(player))
+        let usual = if white.is_empty() && !black.is_empty() { Player::One } else { Player::Zero };
+        self.rules.with_stones([&black, &white], first.or(self.mover).unwrap_or(usual))
     }
 }
 
@@ -496,7 +414,7 @@ fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>
             }
             Part::Move(number) => number,
         };
-        if written % LINE == 0 {
+        if written % WIDTH == 0 {
             put(format_args!("\n"));
         }
         written += 1;

@@ -138,6 +138,94 @@ fn a_pgn_is_read_past_all_that_is_no_move() {
 }
 
 #[test]
+fn signs_of_other_programs_are_no_moves() {
+    let start = az119();
+    let read = |text: &str| start.parse_actions(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let ucis = read("e2e4 e7e5 g1f3 b8c6 f1b5 a7a6");
+    for sign in
+        "± ∓ = == += =+ += +/= =/+ +/- -/+ +- -+ +− −+ ⩲ ⩱ ∞ =∞ □ ⟳ → ↑ ⇆ ⊕ ∆ Δ N TN D RR $146 $1$14 !? ?! # + ep e.p. ch dbl mate"
+            .split(' ')
+    {
+        assert_eq!(read(&format!("1.e4 {sign} e5 2.Nf3 Nc6 {sign} {sign} 3.Bb5 a6 {sign} *")), ucis, "{sign}");
+        // Also glued to the move, where letters would be a promotion.
+        if !sign.starts_with(|letter: char| letter.is_alphabetic()) {
+            assert_eq!(read(&format!("1…e4{sign} e5 2.Nf3{sign} Nc6 3. … Bb5!{sign} a6{sign} *")), ucis, "{sign}");
+        }
+    }
+    assert_eq!(read("e4 d5 e5 f5 exf6e.p. gxf6 Nf3"), read("e4 d5 e5 f5 exf6ep! gxf6 ep Nf3"));
+    for (text, why) in [
+        ("N", "which is not among the legal ones"),
+        ("TN e4", "which is not among the legal ones"),
+        ("1. e4 hello e5", "action 2 is \"hello\""),
+        ("1. e4 -- e5", "action 2 is \"--\", a null move, which the rules do not have"),
+        ("1. e4 Z0", "a null move"),
+        ("1. e4 0000", "a null move"),
+        ("1. e4 Nf9", "action 2 is \"Nf9\""),
+        ("1. e4 ♘f6", "action 2 is \"♘f6\""),
+    ] {
+        let error = start.parse_actions(text).unwrap_err();
+        assert!(error.contains(why), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_quote_in_a_tag_ends_it_only_before_its_bracket() {
+    for (value, expected) in [
+        (r#"Bob \"the\" Man"#, r#"Bob "the" Man"#),
+        (r#"Bob "the" Man"#, r#"Bob "the" Man"#),
+        (r#""Bob""#, r#""Bob""#),
+        (r"C:\games\x", r"C:\games\x"),
+        (r"C:\", r"C:\"),
+        (r"a\\b", r"a\b"),
+        ("a]b[c", "a]b[c"),
+        ("", ""),
+    ] {
+        let text = format!("[Event \"x\"] [White \"{value}\" ]\r\n[X-y+ \"z\"]\r\n\r\n1. e4 1-0\r\n");
+        let tags = read(&text).unwrap_or_else(|error| panic!("{error}: {text}")).tags;
+        let tag = |name: &str| tags.iter().find(|(tag, _)| tag == name).map(|(_, value)| &value[..]);
+        assert_eq!((tag("Event"), tag("White"), tag("X-y+")), (Some("x"), Some(expected), Some("z")), "{text}");
+    }
+    // A tag ends in its line, whatever comes there.
+    for text in ["[White \"Bob]\n[Black \"z\"]\n\ne4", "[White Bob]\n[Black \"z\"]\n\ne4", "[White \"a\n b\"]\n\ne4"] {
+        assert!(read(text).unwrap_err().starts_with("line 1: a tag is [Name \"value\"]"), "{text}");
+    }
+}
+
+#[test]
+fn a_game_that_cannot_be_read_does_not_end_the_text() {
+    let good = "[Event \"?\"]\n[Result \"1-0\"]\n\n1. e4 e5 1-0\n\n";
+    let head = "[Event \"?\"]\n\n";
+    let bad = [
+        format!("{head}1. e4 {{no end 1-0\n\n"),
+        format!("{head}1. e4 (1. d4 1-0\n\n"),
+        format!("{head}1. e4 ) 1-0\n\n"),
+        format!("{head}1. e4 ] 1-0\n\n"),
+        "[Event]\n[Result \"1-0\"]\n\n1. e4 1-0\n\n".to_owned(),
+        "[Event \"?\"]\n[Result 1-0]\n\n1. e4 1-0\n\n".to_owned(),
+    ];
+    for bad in &bad {
+        let text = format!("{good}{bad}{good}[White \"b\"]\n\n1. d4 {bad}{good}");
+        let (mut rest, mut read) = (&text[..], Vec::new());
+        while let Some((game, next)) = az119().read_game(rest).unwrap() {
+            assert!(next.len() < rest.len());
+            read.push(game.actions.is_ok());
+            rest = next;
+        }
+        assert_eq!(read, [true, false, true, true, false, true], "{text}");
+    }
+    for (end, result) in [("1/2", "1/2-1/2"), ("½-½", "1/2-1/2"), ("1–0", "1-0"), ("0:1", "0-1"), ("*", "*")] {
+        let game = az119().read_game(&format!("1. e4 e5 {end}\n")).unwrap().unwrap().0;
+        assert_eq!((game.result.as_deref(), game.actions.unwrap().len()), (Some(result), 2), "{end}");
+    }
+    for text in ["[E \"\"]\n\n{\n\n".repeat(100_000), "[Event \"\"]\n{".repeat(100_000), "[E\n".repeat(100_000)] {
+        let mut rest = &text[..];
+        while let Some((_, next)) = az119().read_game(rest).unwrap() {
+            rest = next; // in time: no text is looked at once a game
+        }
+    }
+}
+
+#[test]
 fn text_that_is_no_game_is_refused_with_the_place() {
     let start = az119();
     for (text, why) in [

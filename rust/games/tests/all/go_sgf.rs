@@ -3,7 +3,7 @@
 
 use azpy_core::game::{Game, Player, Turn};
 use azpy_core::text::Notation;
-use azpy_core::written::{Bounds, Variations};
+use azpy_core::written::{Bounds, Unfit, Variations};
 use azpy_games::{Go, Go9, Go19};
 use proptest::prelude::*;
 
@@ -74,6 +74,84 @@ fn what_others_write_is_read() {
         9,
         "A9",
     );
+    same_board("(;sz[9]gm[1];b[aa];w[bb])", 9, "A9 B8");
+    // Text around a game, a ) too many, and values that say nothing.
+    same_board("From: a (b) [c]; d\n(\n ;SZ[9];B[aa](;W[bb])(;W[cc])))\n) e", 9, "A9 B8");
+    same_board("(;GM[]SZ[9]KM[]HA[ ]PL[]AB[];B[aa])", 9, "A9");
+    let nineteen = Go19::new(19, 7.5, true).unwrap();
+    assert_eq!(nineteen.parse("(;SZ[];B[aa];W[tt])").unwrap().key(), nineteen.parse("A19 pass").unwrap().key());
+    // One move a node: Black's, and the first of two.
+    same_board("(;SZ[9];W[bb]B[aa];W[cc])", 9, "A9 C7");
+    same_board("(;SZ[9];B[aa]B[bb];W[cc]W[dd])", 9, "A9 C7");
+    // PL says the turn only where no move does, and sets nothing up where it is Black's.
+    same_board("(;SZ[9]PL[B];B[aa];PL[W];W[bb]PL[B])", 9, "A9 B8");
+    same_board("(;SZ[9]PL[W];B[aa];W[bb])", 9, "A9 B8");
+}
+
+#[test]
+fn a_shown_game_begins_where_the_rules_have_no_such_move() {
+    let read = |text: &str| go(9).parse(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let set_up = |black: &[usize], white: &[usize], mover| go(9).with_stones([black, white], mover).unwrap();
+    // Handicap stones as moves.
+    for text in ["(;SZ[9]HA[2];B[aa];B[cc];W[ee])", "(;SZ[9];B[aa];B[cc];W[ee])"] {
+        let expected = set_up(&[0], &[], Player::Zero).parse("C7 E5").unwrap();
+        assert_eq!(read(text).key(), expected.key(), "{text}");
+    }
+    let expected = set_up(&[0, 1, 2], &[], Player::Zero).parse("D9 E5").unwrap();
+    assert_eq!(read("(;SZ[9];B[aa];B[ba];B[ca];B[da];W[ee])").key(), expected.key());
+    // A colour that plays twice later, here after a capture; and a pass between is a move.
+    let text = "(;SZ[9];B[ba];W[aa];B[ab];B[ii];W[hh];W[hi])";
+    assert_eq!(read(text).key(), set_up(&[1, 9, 80], &[70], Player::One).parse("H1").unwrap().key());
+    assert_eq!(read("(;SZ[9];B[];B[aa])").key(), go(9).parse("A9").unwrap().key());
+    // Stones that are set up behind moves, with whose turn it is then.
+    assert_eq!(read("(;SZ[9];B[aa];AW[bb]AE[aa])").key(), set_up(&[], &[10], Player::One).key());
+    assert_eq!(read("(;SZ[9];B[aa];AW[bb]PL[B])").key(), set_up(&[0], &[10], Player::Zero).key());
+    assert_eq!(read("(;SZ[9];B[aa];AW[bb];B[cc])").key(), set_up(&[0], &[10], Player::Zero).parse("C7").unwrap().key());
+    // With its variations: those before the position that is set up have no place.
+    let game = self::read("(;SZ[9];B[aa](;B[bb]\n(;W[cc](;B[dd])(;B[ee]))(;W[ff]))\n(;B[gg])(;W[hh]))").unwrap();
+    assert_eq!(tree_text(&game.moves), "B8 ( G3 ) C7 ( F4 ) D6 ( E5 )");
+    assert_eq!(game.start.key(), set_up(&[0], &[], Player::Zero).key());
+    assert_eq!(
+        game.left_out,
+        [
+            "line 1: Black plays move 1 and the next one: the 1 moves before are set up as a position",
+            "line 3: move 2, W[hh], is out of turn: Black is to move"
+        ]
+    );
+}
+
+#[test]
+fn a_game_to_learn_from_is_as_the_rules_have_it_and_a_bad_one_does_not_end_the_text() {
+    let texts = [
+        ("(;SZ[9]PL[B]KM[];B[aa];W[bb]PL[B])", Ok(2)),
+        ("(;SZ[9];B[aa];B[bb])", Err(Unfit::Action(String::new()))),
+        ("(;SZ[9]HA[2];B[aa];B[bb];W[cc])", Err(Unfit::Start(String::new()))),
+        ("(;SZ[9];B[aa];AW[bb])", Err(Unfit::Start(String::new()))),
+        ("(;SZ[9]PL[W];W[aa])", Err(Unfit::Start(String::new()))),
+        ("(;GM[2]SZ[9];B[aa])", Err(Unfit::Variant(String::new()))),
+        ("(;SZ[9];B[aa] \u{e9} (;W[bb])(;W[cc]))", Err(Unfit::Text(String::new()))),
+        ("(;SZ[9];B;W[aa])", Err(Unfit::Text(String::new()))),
+        ("(;SZ[9];B[aa](;W[bb])", Err(Unfit::Text(String::new()))),
+        ("(;SZ[9]SZ[13];B[aa])", Err(Unfit::Size(String::new()))),
+        ("(;SZ[9]C[(;GM[1\\])];B[aa];W[bb];B[cc])", Ok(3)),
+        ("(;SZ[9];B[aa]C[no end", Err(Unfit::Text(String::new()))),
+    ];
+    let text: String = texts.iter().map(|(text, _)| format!("{text}\n\n")).collect();
+    let (mut rest, mut read) = (&text[..], Vec::new());
+    while let Some((game, next)) = go(9).read_game(rest).unwrap() {
+        read.push(game.actions.map(|actions| actions.len()));
+        rest = next;
+    }
+    let kinds = |one: &Result<usize, Unfit>| one.clone().map_err(|unfit| std::mem::discriminant(&unfit));
+    assert_eq!(read.iter().map(kinds).collect::<Vec<_>>(), texts.iter().map(|(_, one)| kinds(one)).collect::<Vec<_>>());
+    for text in
+        ["(;C[".repeat(200_000), "(;GM[1]".repeat(200_000), "(;GM[1".repeat(200_000), "(;GM[1] x".repeat(200_000)]
+    {
+        let mut rest = &text[..];
+        while let Some((_, next)) = go(9).read_game(rest).unwrap() {
+            rest = next; // in time: no text is looked at once a game
+        }
+    }
 }
 
 #[test]
@@ -101,13 +179,11 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
         ("(;SZ[9:13])", "the game is of size 9:13, expected 9"),
         ("(;B[aa])", "the game is of size 19, expected 9 (a game without SZ is of 19)"),
         ("(;SZ[9]KM[6.5])", "the game has komi 6.5, expected 7.5"),
-        ("(;SZ[9]KM[])", "the game has komi , expected 7.5"),
         ("(;SZ[9]GM[2])", "GM[2] is another game, expected GM[1], Go"),
         ("(;SZ[9]HA[3];W[aa])", "HA[3] without the stones: expected them as AB"),
         ("(;SZ[9]HA[x])", "HA[x] is no number of stones"),
         ("(;SZ[9]PL[red])", "PL[red] is no colour, expected B or W"),
-        ("(;SZ[9];B[aa];B[bb])", "move 2, B[bb], is out of turn: White is to move"),
-        ("(;SZ[9]PL[W];B[aa])", "move 1, B[aa], is out of turn: White is to move"),
+        ("(;SZ[9];B[aa];B[bb];W[bb])", "move 3, W[bb], at B8, is illegal: there is a stone already"),
         ("(;SZ[9];B[aa];W[aa])", "move 2, W[aa], at A9, is illegal: there is a stone already"),
         ("(;SZ[9];B[ab];W[];B[ba];W[aa])", "move 4, W[aa], at A9, is illegal: the stone would have no liberty"),
         ("(;SZ[9];B[];W[];B[aa])", "move 3, B[aa], comes after the end of the game"),
@@ -115,17 +191,16 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
         ("(;SZ[9];B[C3x])", "move 1, B[C3x], \"C3x\" is no point: expected two letters from a to i"),
         ("(;SZ[9];B[aa][bb])", "B takes one value, got 2"),
         ("(;SZ[9]PL[\u{1b}[31m])", "PL has a value that cannot be meant: \"\\u{1b}[31m\""),
-        ("(;SZ[9];B[aa]AW[bb])", "AW after move 1: a position is set up before the moves"),
-        ("(;SZ[9]AB[aa][aa])", "A9 is set up twice"),
+        ("(;SZ[9]AB[aa][aa]AW[aa])", "A9 is set up twice"),
         ("(;SZ[9]AB[cc:aa])", "AB[cc:aa] is no rectangle, expected its upper left and lower right"),
         ("(;SZ[9]AB[aa]AW[ab][ba])", "the stone on A9 has no liberty"),
         ("(;SZ[9];B[aa]", "the game ends before its last )"),
-        ("()", "the game ends before its last )"),
+        ("()", "the text has no game: a game begins with (;"),
         ("(;SZ[9];B[aa)", "a value of B has no ]: \"[aa)\""),
         ("(;SZ[9];B;W[aa])", "property B has no value: \";W[aa])\""),
-        ("(SZ[9])", "property SZ stands before the first ;"),
+        ("(SZ[9])", "the text has no game: a game begins with (;"),
         ("(;SZ[9]) (;SZ[9])", "the text has a second game; give one"),
-        ("(;SZ[9]))", "\")\" is no SGF: expected ( ; ) or a property"),
+        ("(;SZ[9];B[aa] (;SZ[9]))", "another game begins before the last ) of this one"),
         ("(;SZ[9] \u{e9})", "\"\u{e9})\" is no SGF: expected ( ; ) or a property"),
     ];
     for (text, expected) in cases {
@@ -150,7 +225,7 @@ fn variations_are_read_where_they_stand() {
     assert_eq!(tree("(;SZ[9];B[aa](;W[bb](;B[cc])(;B[dd];W[ee]))(;W[ff]))"), "A9 B8 ( F4 ) C7 ( D6 E5 )");
     assert_eq!(tree("(;SZ[9](;B[aa])(;B[bb];W[]))"), "A9 ( B8 pass )");
     // Nodes without moves, moves of one node, and a move that stands there twice.
-    assert_eq!(tree("(;SZ[9];C[a];B[aa]W[bb];C[b](;B[cc])(;C[c];B[dd])(;B[cc];W[ee]))"), "A9 B8 C7 ( D6 ) E5");
+    assert_eq!(tree("(;SZ[9];C[a];B[aa];W[bb];C[b](;B[cc])(;C[c];B[dd])(;B[cc];W[ee]))"), "A9 B8 C7 ( D6 ) E5");
     assert_eq!(tree("C3 D4 pass"), "C3 D4 pass");
     let game = read("(;SZ[9]PB[a\\]b]RE[B+R]AB[aa][bb]PL[W](;W[cc])(;W[dd]C[;(]))").unwrap();
     assert_eq!(tree_text(&game.moves), "C7 ( D6 )");
@@ -180,10 +255,10 @@ fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
         ("(;SZ[9]\n;B[aa]\n;W[aa])", "line 3: move 2, W[aa], at A9, is illegal: there is a stone already"),
         ("(;SZ[9];B[aa]\n(;W[bb]\n(;B[cc", "line 3: a value of B has no ]: \"[cc\""),
         ("\n(;SZ[9];B[aa]\n", "line 2: the game ends before its last )"),
-        ("(;SZ[9])\n(;SZ[9])", "line 1: the text has a second game; give one"),
-        ("((;SZ[9])\n(;SZ[9]))", "line 2: the game has a second root; give one game"),
-        ("(;SZ[9]\n) x", "line 2: \"x\" is no SGF: expected ( ; ) or a property"),
-        ("()", "line 1: the game ends before its last )"),
+        ("(;SZ[9])\n(;SZ[9])", "line 2: the text has a second game; give one"),
+        ("((;SZ[9])\n(;SZ[9]))", "line 2: the text has a second game; give one"),
+        ("(;SZ[9]\nx", "line 2: property X has no value: \"\""),
+        ("()", "line 1: the text has no game: a game begins with (;"),
         ("(;SZ[13])", "the game is of size 13, expected 9"),
         ("D4 I5", "action 2 is \"I5\", which is not among the legal ones"),
     ] {

@@ -1,0 +1,169 @@
+"""Files of games as they are kept: plain, packed by gzip, bzip2 or Zstandard, and in zip and tar archives.
+
+Nothing is unpacked to the disk, and no more bytes than a bound: what a header says of a size is not believed.
+"""
+
+import bz2
+import gzip
+import importlib
+import io
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
+
+from azpy.errors import MissingPackageError, RunError, one_line
+
+__all__ = ["files_in"]
+
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_TAR = 257  # where tar has its mark, "ustar"
+_CHUNK = 1 << 20
+
+
+class _Readable(Protocol):
+    def read(self, size: int = ..., /) -> bytes: ...
+
+
+def files_in(path: Path, suffixes: Sequence[str], most: int) -> Iterator[tuple[str, bytes | RunError]]:
+    """The files that a file holds: of an archive those whose names end as `suffixes` say, else the one file, unpacked.
+
+    Args:
+        path: of the file.
+        suffixes: as ".sgf", in small letters. Hidden files of an archive, and archives in it, are passed over.
+        most: bytes that the file has, and that it unpacks to.
+
+    Yields:
+        The name, and the bytes or why this one file of an archive cannot be read.
+
+    Raises:
+        RunError: the file cannot be read, is damaged, or has more bytes.
+        MissingPackageError: it is packed by Zstandard, which this Python cannot unpack.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise RunError(f"{path} is not a regular file: give a file of games")
+        if (size := path.stat().st_size) > most:
+            raise RunError(f"{path} has {size:,} bytes, expected {most:,} at most: split it")
+        with path.open("rb") as file:
+            yield from _files(path, file, suffixes, most)
+    except (RunError, MissingPackageError):
+        raise
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror or one_line(error)}") from error
+    except Exception as error:  # a flipped byte causes errors of many kinds
+        raise RunError(f"{path} is damaged ({one_line(error)})") from error
+
+
+def _files(path: Path, file: Any, suffixes: Sequence[str], most: int) -> Iterator[tuple[str, bytes | RunError]]:
+    head = file.read(_TAR)
+    file.seek(0)
+    if head.startswith(_ZIP):
+        yield from _of_zip(path, file, suffixes, most)
+        return
+    unpack = next((unpack for begin, unpack in _PACKERS.items() if head.startswith(begin)), None)
+    stream = _Bounded(file if unpack is None else unpack(file), path, most)
+    if stream.look(_TAR + 5).endswith(b"ustar"):
+        yield from _of_tar(path, stream, suffixes)
+    else:
+        yield str(path), _whole(stream)
+
+
+def _of_zip(path: Path, file: Any, suffixes: Sequence[str], most: int) -> Iterator[tuple[str, bytes | RunError]]:
+    left = most
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            if member.is_dir() or not _is_wanted(member.filename, suffixes):
+                continue
+            name = _name(path, member.filename)
+            try:
+                with archive.open(member) as packed:
+                    stream = _Bounded(packed, path, most, left)
+                    try:
+                        found: bytes | RunError = _whole(stream)
+                    finally:
+                        left = stream.left
+            except Exception as error:  # of this one: a checksum, a password, a method of packing
+                if left < 0:
+                    raise
+                found = RunError(f"{name} cannot be read ({one_line(error)})")
+            yield name, found
+
+
+def _of_tar(path: Path, stream: "_Bounded", suffixes: Sequence[str]) -> Iterator[tuple[str, bytes | RunError]]:
+    with tarfile.open(fileobj=stream, mode="r|") as archive:  # type: ignore[call-overload]  # "r|" reads, and no more
+        for member in archive:
+            # A sparse file says a size, and has no bytes.
+            if member.isfile() and not member.issparse() and _is_wanted(member.name, suffixes):
+                yield _name(path, member.name), _whole(archive.extractfile(member))
+            archive.members.clear()  # it would keep them all
+
+
+class _Bounded:
+    """A stream that gives no more bytes than a bound, and at which one can look ahead."""
+
+    def __init__(self, stream: _Readable, path: Path, most: int, left: int | None = None) -> None:
+        self._stream, self._path, self._most = stream, path, most
+        self.left, self._ahead = most if left is None else left, b""
+
+    def look(self, size: int) -> bytes:
+        """The first bytes, which `read` gives too."""
+        while len(self._ahead) < size and (more := self._take(size - len(self._ahead))):
+            self._ahead += more
+        return self._ahead
+
+    def read(self, size: int = _CHUNK, /) -> bytes:
+        if self._ahead:
+            ahead, self._ahead = self._ahead[:size], self._ahead[size:]
+            return ahead
+        return self._take(size)
+
+    def _take(self, size: int) -> bytes:
+        data = self._stream.read(min(size, self.left + 1))
+        self.left -= len(data)
+        if self.left < 0:
+            raise RunError(f"{self._path} unpacks to more than {self._most:,} bytes: split it")
+        return data
+
+
+def _whole(stream: _Readable | None) -> bytes:
+    assert stream is not None  # noqa: S101  a regular file has one
+    whole = io.BytesIO()
+    while data := stream.read(_CHUNK):
+        whole.write(data)
+    return whole.getvalue()
+
+
+def _is_wanted(name: str, suffixes: Sequence[str]) -> bool:
+    inner = PurePosixPath(name)
+    return inner.suffix.lower() in suffixes and not inner.name.startswith(".")
+
+
+def _name(path: Path, name: str) -> str:
+    """How errors call a file of an archive, whatever its name holds."""
+    return f"{path}: {one_line(ValueError(name.encode(errors='replace').decode()))}"
+
+
+def _zstandard(file: Any) -> _Readable:
+    try:
+        opened: _Readable = importlib.import_module("compression.zstd").ZstdFile(file)  # Python 3.14
+        return opened
+    except ImportError:
+        pass
+    try:
+        zstandard = importlib.import_module("zstandard")
+    except ImportError:
+        raise MissingPackageError(
+            f"zstandard is not installed, and {file.name} is packed by Zstandard: pip install zstandard, or unpack it"
+        ) from None
+    reader: _Readable = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return reader
+
+
+_PACKERS: dict[bytes | tuple[bytes, ...], Callable[[Any], _Readable]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    # A frame, or one that is skipped, with which files of many frames begin.
+    (b"\x28\xb5\x2f\xfd", *(bytes([low]) + b"\x2a\x4d\x18" for low in range(0x50, 0x60))): _zstandard,
+}

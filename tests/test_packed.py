@@ -1,0 +1,232 @@
+"""Files of games that are packed, in archives, or broken: what can be read is read, and the rest is left out."""
+
+import bz2
+import gzip
+import io
+import random
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zstandard
+
+from azpy.cli import progress
+from azpy.errors import MissingPackageError, RunError
+from azpy.runs import packed, storage
+from azpy.runs.folder import RunFolder
+from azpy.runs.imports import FILE_REASONS, REASONS, Filters, import_games
+from azpy.training import events
+from test_game_files import CHESS, GO, LINE, selfplay, sgf_game
+
+SKIPPED = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"  # a frame to skip, as pzstd writes it
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [
+        ("a.sgf", lambda data: data),
+        ("a.SGF.GZ", gzip.compress),
+        ("a.sgf.gz", lambda data: gzip.compress(data[:100]) + gzip.compress(data[100:])),
+        ("a.sgf.bz2", bz2.compress),
+        ("a.sgf.zst", zstandard.compress),
+        ("a.sgf.zst", lambda data: SKIPPED + zstandard.compress(data[:100]) + SKIPPED + zstandard.compress(data[100:])),
+        ("a.zip", lambda data: zipped({"a.sgf": data, "in/b.txt": b"x", "in/.c.sgf": b"\0", "d/": b""})),
+        ("a.zip", lambda data: zipped({"a.sgf": data}, zipfile.ZIP_BZIP2)),
+        ("a.tar", lambda data: tarred({"x/y/a.sgf": data, "README": b"(;"})),
+        ("a.tar.gz", lambda data: gzip.compress(tarred({"/../a.sgf": data}))),
+        ("a.tgz", lambda data: gzip.compress(tarred({"a.sgf": data}))),
+        ("a.tar.zst", lambda data: zstandard.compress(tarred({"a.sgf": data}))),
+    ],
+)
+def test_packed_files_are_read_as_plain_ones(tmp_path: Path, name: str, pack: Any) -> None:
+    data = "\n".join(sgf_game(LINE[shift:] + LINE[:shift]) for shift in (0, 4, 8)).encode()
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / name).write_bytes(pack(data))
+    (tmp_path / "plain.sgf").write_bytes(data)
+    expected = import_games([str(tmp_path / "plain.sgf")], GO, 0, Filters())
+    assert len(expected.records) == 3
+    for path in (folder, folder / name):
+        found = import_games([str(path)], GO, 0, Filters())
+        assert [game.to_bytes() for game in found.records] == [game.to_bytes() for game in expected.records]
+        assert (found.files, found.files_left_out) == (1, {})
+    assert [entry.name for entry in tmp_path.iterdir()] in (["files", "plain.sgf"], ["plain.sgf", "files"])
+    assert [entry.name for entry in folder.iterdir()] == [name]
+
+
+def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", method) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return whole.getvalue()
+
+
+def tarred(files: dict[str, bytes]) -> bytes:
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as archive:
+        link = tarfile.TarInfo("link.sgf")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return whole.getvalue()
+
+
+def test_an_archive_unpacks_to_no_more_than_the_bound(tmp_path: Path) -> None:
+    path, zeros, most = tmp_path / "a", bytes(1 << 16), 1 << 20
+    games = {f"{number}.sgf": zeros for number in range(40)}
+    lying = tarfile.TarInfo("a.sgf")
+    lying.size = 1 << 40
+    for data in (
+        gzip.compress(zeros * 40),
+        bz2.compress(zeros * 40),
+        zstandard.compress(zeros * 40),
+        zipped(games),
+        gzip.compress(tarred(games)),
+        gzip.compress(tarred({"a.txt": zeros * 40})),
+        gzip.compress(lying.tobuf() + zeros * 40),
+    ):
+        assert len(data) < most
+        path.write_bytes(data)
+        found, unpacking = list[Any](), packed.files_in(path, [".sgf"], most)
+        with pytest.raises(RunError, match=r"unpacks to more than 1,048,576 bytes: split it"):
+            found.extend(data for _, data in unpacking)
+        assert sum(map(len, found)) <= most
+    path.write_bytes(zeros * 40)
+    with pytest.raises(RunError, match=r"has 2,621,440 bytes, expected 1,048,576 at most: split it"):
+        list(packed.files_in(path, [".sgf"], most))
+    sparse = tarfile.TarInfo("a.sgf")
+    sparse.type = tarfile.GNUTYPE_SPARSE
+    path.write_bytes(sparse.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
+    assert list(packed.files_in(path, [".sgf"], most)) == []
+
+
+def test_a_broken_archive_is_read_or_left_out(tmp_path: Path) -> None:
+    """Flipped, doubled and lost bytes: no other error, and no game that was not in it."""
+    rng, path = random.Random(6), tmp_path / "a"
+    good = tmp_path / "good.sgf"
+    good.write_text(sgf_game(LINE))
+    archives = [zipped({"a.sgf": sgf_game(LINE).encode(), "b.sgf": b"(;GM[1])"}), zstandard.compress(b"(;GM[1])" * 9)]
+    archives += [tarred({"a.sgf": sgf_game(LINE).encode(), "b" * 200 + ".sgf": b"(;GM[1])"})]
+    archives += [gzip.compress(archives[2]), bz2.compress(archives[2])]
+    for number in range(600):
+        data = bytearray(archives[number % len(archives)])
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(data)) if rng.random() < 0.7 else rng.randrange(min(600, len(data)))
+            match rng.randrange(3):
+                case 0:
+                    data[at] = rng.randrange(256)
+                case 1:
+                    del data[at : at + rng.randrange(1, 20)]
+                case _:
+                    data[at:at] = data[at : at + rng.randrange(1, 20)]
+        path.write_bytes(data)
+        found = import_games([str(good), str(path)], GO, 0, Filters())
+        assert len(found.records) >= 1
+        assert all(one.isprintable() for one in found.first.values())
+
+
+def test_one_bad_game_or_file_does_not_end_the_import(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    long = "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6 O-O Be7 Re1"
+    good = [f'[Event "?"]\n[Result "1-0"]\n\n{long} {last} 1-0\n\n' for last in ("b5", "d6", "O-O", "h6", "g6")]
+    bad = '[Event "?"]\n[Result "1-0"]\n\n1. e4 {never closed 1-0\n\n'
+    illegal = '[Event "?"]\n[Result "1-0"]\n\n1. e4 e5 2. Ke3 1-0\n\n'
+    (folder / "a.pgn").write_text(good[0] + bad + good[1] + illegal + bad)
+    (folder / "b.pgn.gz").write_bytes(gzip.compress(good[2].encode())[:-10])
+    (folder / "c.sgf").write_text(sgf_game(LINE))
+    (folder / "d.pgn").write_bytes(bytes(range(256)) * 8)
+    (folder / "e.pgn").write_text("\n")
+    (folder / "f.pgn").write_text(good[3])
+    (folder / "f.pgn").chmod(0 if can_be_locked(tmp_path) else 0o600)
+    damaged = bytearray(
+        zipped({"x/1.pgn": good[4].encode(), "2.pgn": good[3].encode(), "3.pgn": b"1. e4"}, zipfile.ZIP_STORED)
+    )
+    damaged[damaged.index(b"O-O Be7") + 1] ^= 1
+    (folder / "g.zip").write_bytes(damaged)
+    (folder / "h.npz").write_bytes(b"PK\x03\x04 and no more")
+    found = import_games([str(folder)], CHESS, 0, Filters())
+    assert found.left_out == {"text": 3, "action": 1} | ({} if can_be_locked(tmp_path) else {"duplicate": 1})
+    assert found.files_left_out == {"unreadable": 4 + can_be_locked(tmp_path), "foreign": 1, "empty": 1}
+    assert (found.files, found.found, len(found.records)) == (10, 8 - can_be_locked(tmp_path), 3)
+    assert found.first["text"] == f"{folder}/a.pgn, line 6: a comment that begins with {{ has no end"
+    assert found.first["action"].startswith(f'{folder}/a.pgn, line 16: action 3 is "Ke3", which is not among')
+    assert found.first["unreadable"].startswith(f"{folder}/b.pgn.gz is damaged (Compressed file ended")
+    assert found.first["foreign"] == f"{folder}/c.sgf holds no games of {CHESS.game}, which are read from PGN"
+    assert found.first["empty"] == f"{folder}/e.pgn holds no game, expected PGN"
+    reasons = found.reasons()
+    assert [words for words, _, _ in reasons[:2]] == [REASONS["text"], REASONS["action"]]
+    assert sum(count for _, count, _ in reasons) == found.left_out.total() + found.files_left_out.total()
+    left_out = {words: (count, first) for words, count, first in reasons}
+    table = progress._table(events.Imported(found.files, found.found, 3, 36, 0, left_out)).splitlines()
+    assert len(table) == 3 + len(reasons)
+    assert any(FILE_REASONS["foreign"] in line and "c.sgf" in line and " 1 " in line for line in table)
+    with pytest.raises(RunError, match=r"none\.pgn cannot be used: No such file"):
+        import_games([str(folder), str(tmp_path / "none.pgn")], CHESS, 0, Filters())
+
+
+def can_be_locked(folder: Path) -> bool:
+    """Whether a file's rights hold for this user; for root they do not."""
+    path = folder / "locked"
+    path.touch()
+    path.chmod(0)
+    try:
+        path.read_bytes()
+    except OSError:
+        return True
+    finally:
+        path.unlink()
+    return False
+
+
+def test_without_zstandard_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.sgf.zst").write_bytes(zstandard.compress(sgf_game(LINE).encode()))
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    with pytest.raises(MissingPackageError, match=r"a.sgf.zst is packed by Zstandard: pip install zstandard"):
+        import_games([str(tmp_path / "a.sgf.zst")], GO, 0, Filters())
+
+
+def test_rows_for_training_are_no_games(tmp_path: Path) -> None:
+    path = tmp_path / "rows.npz"
+    np.savez(path, observations=np.zeros((1, 2)), legal=np.zeros(1))
+    with pytest.raises(RunError, match=r"holds rows for training, as az-export --npz writes, and no sealed games"):
+        import_games([str(path)], GO, 0, Filters())
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    path, games = tmp_path / "games.npz", selfplay()
+    with RunFolder(tmp_path / "run", {"game": "go(size=5)"}) as run:
+        run.sealed.write(1, games)
+        sealed = run.sealed.path(1)
+    with np.load(sealed) as arrays:
+        whole = dict(arrays)
+    size = sum(array.nbytes + 128 for array in whole.values())  # 128: a header
+    assert [game.to_bytes() for game in storage.sealed_in(sealed, size)] == [game.to_bytes() for game in games]
+    zeros = np.zeros(1 << 26, np.uint8)
+    np.savez_compressed(path, **whole | {"more": zeros})
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(RunError, match=r"unpacks to 67,1[0-9,]+ bytes, expected 1,048,576 at most: split it"):
+        storage.sealed_in(path, 1 << 20)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (1 << 40,)})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("payload.npy", header.getvalue())
+    with pytest.raises(RunError, match=r"unpacks to 1,099,511,627,776 bytes, expected 2,147,483,648 at most"):
+        import_games([str(path)], GO, 0, Filters())
+
+
+def test_games_that_overlap_in_a_file_are_refused(tmp_path: Path) -> None:
+    path, (data, *_) = tmp_path / "games.npz", [game.to_bytes() for game in selfplay()]
+    for offsets in ([0, len(data), 0, len(data)], [0, 0, len(data) + 1], [1, len(data)], []):
+        np.savez(path, payload=np.frombuffer(data, np.uint8), offsets=np.array(offsets, np.int64))
+        with pytest.raises(RunError, match="is damaged"):
+            import_games([str(path)], GO, 0, Filters())
