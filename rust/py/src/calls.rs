@@ -179,6 +179,8 @@ pub(crate) trait AnyModel: Send + Sync {
     fn end_largest(&self) -> bool;
     /// What filled the batches, and how many requests the last one had no room for.
     fn stats(&self) -> (RoundStats, usize);
+    /// How many answers its cache keeps, and how many it has room for.
+    fn cached(&self) -> (usize, usize);
 }
 
 /// A request that has ended, and its game if that goes on.

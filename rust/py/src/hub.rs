@@ -294,6 +294,9 @@ impl Hub {
             let (rounds, left_over) = model.stats();
             stats.rounds.add(&rounds);
             stats.left_over += left_over;
+            let (cached, room) = model.cached();
+            stats.cached += cached;
+            stats.cache_room += room;
         }
         stats
     }
